@@ -92,7 +92,9 @@ class BrokerError(FerryError):
         name: its name, as in ``org.apache.kafka.common.protocol.Errors``.
     """
 
-    def __init__(self, message: str, *, code: int, name: str, transient: bool, advice: str = "") -> None:
+    def __init__(
+        self, message: str, *, code: int, name: str, transient: bool, advice: str = ""
+    ) -> None:
         super().__init__(message, advice=advice)
         self.code = code
         self.name = name
@@ -119,3 +121,12 @@ class VerificationFailed(FerryError):
     """The copy is not proved complete; the message names topic, partition and range."""
 
     exit_code = 7
+
+
+class StepFailed(FerryError):
+    """What a step of a run said in another process, as that process stored it."""
+
+    def __init__(self, message: str, *, transient: bool, exit_code: int) -> None:
+        super().__init__(message)
+        self.transient = transient
+        self.exit_code = exit_code

@@ -1,0 +1,54 @@
+"""Which batches of a fetch response belong to aborted transactions.
+
+The algorithm is the Java consumer's (``org.apache.kafka.clients.consumer.internals.CompletedFetch``):
+a broker lists, for the offsets it returned, each aborted transaction's producer and first offset;
+the transaction ends at that producer's abort marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kafka.record.default_records import DefaultRecordBatch
+
+from kafka_ferry.batches.header import Batch, MalformedBatch
+
+
+class AbortedTransaction(NamedTuple):
+    """An entry of a fetch response's list of aborted transactions."""
+
+    producer_id: int
+    first_offset: int
+
+
+class AbortFilter:
+    """Tells, batch by batch in log order, what a ``read_committed`` consumer would not see.
+
+    One filter serves one fetch response: the broker's list is complete for what it returned.
+    """
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        self._ahead = sorted(aborted, key=lambda entry: entry.first_offset, reverse=True)
+        self._open: set[int] = set()
+
+    def is_aborted(self, batch: Batch) -> bool:
+        """Whether ``batch`` is data of an aborted transaction; control batches never are.
+
+        Every batch of the response must be shown, the control batches too: markers end transactions.
+        """
+        header = batch.header
+        while self._ahead and self._ahead[-1].first_offset < header.next_offset:
+            self._open.add(self._ahead.pop().producer_id)
+        if header.is_control:
+            if header.producer_id in self._open and _is_abort_marker(batch):
+                self._open.discard(header.producer_id)
+            return False
+        return header.is_transactional and header.producer_id in self._open
+
+
+def _is_abort_marker(batch: Batch) -> bool:
+    try:
+        return any(record.abort for record in DefaultRecordBatch(batch.encode()))
+    except Exception as error:  # the decoder raises its own errors, struct's and plain ones
+        raise MalformedBatch(f"a control batch that cannot be read: {error}") from error

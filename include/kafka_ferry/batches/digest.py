@@ -1,0 +1,36 @@
+"""The digest by which a copied range is compared with what the target gives back.
+
+It runs over the bytes behind each batch header (compressed or not), with the codec, the number of
+records and the base timestamp in front: all that a broker keeps when it stores a batch. Producer,
+sequence, offsets and maximum timestamp are the broker's or the writer's own and stay out.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import xxhash
+
+from kafka_ferry.batches.header import Batch
+
+_LEAD: Final = struct.Struct(">biqi")
+
+
+class RangeDigest:
+    """Digest (XXH3, 128 bits) of a sequence of batches; their order counts."""
+
+    def __init__(self) -> None:
+        self._state = xxhash.xxh3_128()
+
+    def add(self, batch: Batch) -> None:
+        """Append ``batch`` as it was sent, or as it was read back."""
+        header = batch.header
+        self._state.update(
+            _LEAD.pack(header.codec, header.count, header.base_timestamp, len(batch.payload))
+        )
+        self._state.update(batch.payload)
+
+    def hexdigest(self) -> str:
+        """32 hexadecimal digits."""
+        return self._state.hexdigest()

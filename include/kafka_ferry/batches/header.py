@@ -1,0 +1,168 @@
+"""The header of a record batch, format v2: reading it, and giving a batch to another producer.
+
+Layout and CRC coverage: ``org.apache.kafka.common.record.DefaultRecordBatch``. The CRC-32C covers
+everything from the attributes (byte 21) to the end, so the base offset, the length, the leader
+epoch and the magic byte may change without a new one.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import google_crc32c
+
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_CHECKED_HEADER: Final = struct.Struct(">hiqqqhii")
+_LOG_OVERHEAD: Final = 12
+_MAGIC_AT: Final = 16
+_CHECKED_FROM: Final = 21
+PAYLOAD_FROM: Final = HEADER.size
+
+_CODEC: Final = 0x07
+_LOG_APPEND_TIME: Final = 0x08
+_TRANSACTIONAL: Final = 0x10
+_CONTROL: Final = 0x20
+_DELETE_HORIZON: Final = 0x40
+
+MAX_SEQUENCE: Final = 2**31 - 1
+
+
+class BatchHeader(NamedTuple):
+    """The fields of a batch header in their order on the wire; times are milliseconds since 1970."""
+
+    base_offset: int
+    length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return self.length + _LOG_OVERHEAD
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last one that the batch stands for, compacted records included."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def codec(self) -> int:
+        """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
+        return self.attributes & _CODEC
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """Whether consumers see ``max_timestamp`` for every record."""
+        return bool(self.attributes & _LOG_APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch is part of a transaction."""
+        return bool(self.attributes & _TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the batch is a marker that no consumer sees."""
+        return bool(self.attributes & _CONTROL)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One record batch: its header, and the bytes behind the header as they came (compressed or not)."""
+
+    header: BatchHeader
+    payload: bytes
+
+    @property
+    def crc_matches(self) -> bool:
+        """Whether the CRC in the header is that of the bytes."""
+        return crc_of(self.header, self.payload) == self.header.crc
+
+    def encode(self) -> bytes:
+        """The whole batch, header as it is."""
+        return HEADER.pack(*self.header) + self.payload
+
+
+class MalformedBatch(ValueError):
+    """Bytes that cannot be a record batch; the message says why."""
+
+
+def crc_of(header: BatchHeader, payload: bytes) -> int:
+    """The CRC-32C that ``header`` should carry."""
+    checked = _CHECKED_HEADER.pack(*header[5:])
+    return int(google_crc32c.extend(google_crc32c.value(checked), payload))
+
+
+def split_batches(records: bytes) -> Iterator[Batch]:
+    """The whole batches in the ``records`` field of a fetch response, in order.
+
+    The last batch may be cut off, since brokers fill a response to the byte: it is left out.
+
+    Raises:
+        MalformedBatch: on a length, a magic byte or a count that no broker writes.
+    """
+    at = 0
+    while at + _LOG_OVERHEAD < len(records):
+        size = (
+            int.from_bytes(records[at + 8 : at + _LOG_OVERHEAD], "big", signed=True) + _LOG_OVERHEAD
+        )
+        if size <= _MAGIC_AT:
+            raise MalformedBatch(f"a batch of {size} bytes at byte {at}")
+        if at + size > len(records):
+            return
+        magic = records[at + _MAGIC_AT]
+        if magic != 2:
+            raise MalformedBatch(f"message format v{magic} at byte {at}; only v2 can be passed on")
+        if size < HEADER.size:
+            raise MalformedBatch(f"a batch of {size} bytes at byte {at}, shorter than its header")
+        header = BatchHeader._make(HEADER.unpack_from(records, at))
+        if header.count < 0 or header.last_offset_delta < 0 or header.base_offset < 0:
+            raise MalformedBatch(f"a negative count or offset at byte {at}")
+        yield Batch(header, records[at + PAYLOAD_FROM : at + size])
+        at += size
+
+
+def for_producer(batch: Batch, *, producer_id: int, epoch: int, sequence: int) -> bytes:
+    """``batch`` as a transactional producer of our own sends it, its records untouched.
+
+    The base offset becomes 0 (brokers refuse anything else from a client), the leader epoch -1,
+    the delete horizon is cleared (the target's cleaner would obey the source's), and the CRC is
+    computed anew.
+
+    Args:
+        batch: a dense batch: ``count == last_offset_delta + 1``, CreateTime, no control batch.
+        producer_id: of our transactional producer.
+        epoch: of our transactional producer.
+        sequence: of the batch's first record, 0 to 2^31 - 1.
+
+    Returns:
+        The whole batch for the ``records`` field of a produce request.
+    """
+    attributes = (batch.header.attributes & ~_DELETE_HORIZON) | _TRANSACTIONAL
+    header = batch.header._replace(
+        base_offset=0,
+        leader_epoch=-1,
+        attributes=attributes,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+    )
+    return HEADER.pack(*header._replace(crc=crc_of(header, batch.payload))) + batch.payload
+
+
+def next_sequence(sequence: int, count: int) -> int:
+    """The sequence number after ``count`` records from ``sequence`` on (``DefaultRecordBatch.incrementSequence``)."""
+    following = sequence + count
+    return following if following <= MAX_SEQUENCE else following - MAX_SEQUENCE - 1

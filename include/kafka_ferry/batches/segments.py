@@ -1,0 +1,44 @@
+"""The offset map: which source offset became which target offset, as runs.
+
+::
+
+    source   0 1 2 3 4 . . 7 8        (5 and 6: an aborted transaction)
+    target  10 11 12 13 14   15 16
+    segments (0, 10, 5), (7, 15, 2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Segment(NamedTuple):
+    """``count`` records: source offset ``source + i`` is target offset ``target + i``."""
+
+    source: int
+    target: int
+    count: int
+
+
+class SegmentList(list[Segment]):
+    """Segments in order, each as long as it can be."""
+
+    def add(self, runs: Iterable[tuple[int, int]], base_offset: int) -> None:
+        """Append a batch that the target stored at ``base_offset``.
+
+        Args:
+            runs: the source offsets of its records, ``(first offset, count)``, ascending.
+            base_offset: the target offset of its first record.
+        """
+        for source, count in runs:
+            last = self[-1] if self else None
+            if (
+                last
+                and last.source + last.count == source
+                and last.target + last.count == base_offset
+            ):
+                self[-1] = last._replace(count=last.count + count)
+            else:
+                self.append(Segment(source, base_offset, count))
+            base_offset += count

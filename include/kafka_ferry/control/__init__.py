@@ -1,0 +1,5 @@
+"""The control plane: what a cluster says about itself, and changes to its topics."""
+
+from kafka_ferry.control.cluster import ClusterControl, as_ferry_error
+
+__all__ = ["ClusterControl", "as_ferry_error"]

@@ -1,0 +1,278 @@
+"""The control plane's border: topics, configs, log bounds and group offsets, through confluent-kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+)
+from confluent_kafka import TopicPartition as ConfluentPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from kafka_ferry.config import Cluster, confluent_config
+from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
+from kafka_ferry.patience import patient
+from kafka_ferry.plan.facts import LogBounds, Topic
+from kafka_ferry.plan.plan import Creation, Growth
+from kafka_ferry.plan.positions import Position, position_of
+from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.wire.faults import is_transient
+
+_T = TypeVar("_T")
+_TIMEOUT_S: Final = 30.0
+# One describe or list request for so many topics or partitions, so that no answer gets too large.
+_TOPICS_AT_ONCE: Final = 500
+_PARTITIONS_AT_ONCE: Final = 5_000
+
+_UNREACHABLE: Final = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TIMED_OUT,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT_QUEUE,
+    }
+)
+_DENIED: Final = frozenset(
+    {
+        KafkaError._AUTHENTICATION,
+        KafkaError._SSL,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
+
+
+class ClusterControl:
+    """Reads and changes what a cluster says about itself; never its records.
+
+    Args:
+        cluster: the cluster from the flow's config.
+
+    Every method that only looks is patient for a minute. Every method raises ``ClusterUnreachable`` if no broker answers in time, ``AccessDenied``
+    without the right, and ``BrokerError`` for whatever else a broker says.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.alias = cluster.alias
+        self._admin = AdminClient(
+            {**confluent_config(cluster.client_properties("admin"), "admin"), "log_level": 0}
+        )
+
+    @patient
+    def cluster_id(self) -> str:
+        """The cluster's id, which two aliases of one cluster share."""
+        with self._errors("reading the cluster's id"):
+            return str(self._admin.describe_cluster(request_timeout=_TIMEOUT_S).result().cluster_id)
+
+    @patient
+    def topic_names(self) -> list[str]:
+        """All topics that the principal may see."""
+        with self._errors("listing topics"):
+            return sorted(self._admin.list_topics(timeout=_TIMEOUT_S).topics)
+
+    @patient
+    def topics(self, names: Iterable[str]) -> dict[str, Topic]:
+        """The topics of ``names`` that exist, with their ids and configs."""
+        found = {}
+        for some in _chunks(sorted(names), _TOPICS_AT_ONCE):
+            described = self._described(some)
+            configs = self._configs(described)
+            for name, (topic_id, partitions) in described.items():
+                entries = configs[name]
+                found[name] = Topic(
+                    name=name,
+                    topic_id=topic_id,
+                    partitions=partitions,
+                    configs={
+                        key: entry.value
+                        for key, entry in entries.items()
+                        if entry.value is not None
+                    },
+                    overrides=frozenset(
+                        key
+                        for key, entry in entries.items()
+                        if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+                        and entry.value is not None
+                    ),
+                )
+        return found
+
+    @patient
+    def log_bounds(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogBounds]:
+        """What a ``read_committed`` consumer can read of each partition; one without a leader is absent."""
+        bounds = {}
+        for some in _chunks(list(partitions), _PARTITIONS_AT_ONCE):
+            starts = self._offsets(some, OffsetSpec.earliest())
+            ends = self._offsets(some, OffsetSpec.latest())
+            bounds.update(
+                {tp: LogBounds(starts[tp], ends[tp]) for tp in starts.keys() & ends.keys()}
+            )
+        return bounds
+
+    @patient
+    def positions(self, group: str) -> dict[TopicPartition, Position]:
+        """All offsets that a flow's group has committed, none of them pending."""
+        with self._errors(f"reading the offsets of the group {group}"):
+            request = ConsumerGroupTopicPartitions(group)
+            (future,) = self._admin.list_consumer_group_offsets(
+                [request], require_stable=True, request_timeout=_TIMEOUT_S
+            ).values()
+            return {
+                TopicPartition(entry.topic, entry.partition): position_of(
+                    entry.offset, entry.metadata or ""
+                )
+                for entry in future.result().topic_partitions
+                if entry.offset >= 0
+            }
+
+    def create_topics(self, creations: Iterable[Creation]) -> dict[str, FerryError]:
+        """Create topics, each with its final configs at once; one that is there already is left as it is.
+
+        Returns:
+            An error for each topic that could not be created.
+        """
+        topics = [
+            NewTopic(
+                creation.remote_topic,
+                num_partitions=creation.partitions,
+                replication_factor=creation.replication_factor,
+                config=dict(creation.configs),
+            )
+            for creation in creations
+        ]
+        if not topics:
+            return {}
+        return self._each(
+            "creating", self._admin.create_topics(topics, operation_timeout=_TIMEOUT_S)
+        )
+
+    def grow_topics(self, growths: Iterable[Growth]) -> dict[str, FerryError]:
+        """Give topics more partitions.
+
+        Returns:
+            An error for each topic that could not grow.
+        """
+        wanted = [NewPartitions(growth.remote_topic, growth.partitions) for growth in growths]
+        if not wanted:
+            return {}
+        return self._each(
+            "adding partitions to",
+            self._admin.create_partitions(wanted, operation_timeout=_TIMEOUT_S),
+        )
+
+    def _described(self, names: list[str]) -> dict[str, tuple[str, int]]:
+        with self._errors("describing topics"):
+            futures = self._admin.describe_topics(
+                TopicCollection(names), request_timeout=_TIMEOUT_S
+            )
+        described = {}
+        for name, future in futures.items():
+            try:
+                with self._errors(f"describing the topic {name}"):
+                    topic = future.result()
+            except BrokerError as error:
+                if error.code != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+                continue
+            # librdkafka prints ids in plain base64, Kafka in the URL-safe alphabet.
+            topic_id = str(topic.topic_id).translate(str.maketrans("+/", "-_"))
+            described[name] = (topic_id, len(topic.partitions))
+        return described
+
+    def _configs(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        if not resources:
+            return {}
+        futures = self._admin.describe_configs(resources, request_timeout=_TIMEOUT_S)
+        configs = {}
+        for resource, future in futures.items():
+            with self._errors(f"reading the configs of the topic {resource.name}"):
+                configs[resource.name] = future.result()
+        return configs
+
+    def _offsets(
+        self, partitions: list[TopicPartition], spec: OffsetSpec
+    ) -> dict[TopicPartition, int]:
+        asked = {ConfluentPartition(tp.topic, tp.partition): spec for tp in partitions}
+        with self._errors("reading the ends of logs"):
+            futures = self._admin.list_offsets(
+                asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT_S
+            )
+        offsets = {}
+        for asked_of, future in futures.items():
+            tp = TopicPartition(asked_of.topic, asked_of.partition)
+            try:
+                with self._errors(f"reading the ends of {tp}"):
+                    offsets[tp] = int(future.result().offset)
+            except BrokerError as error:
+                if not error.transient:
+                    raise
+        return offsets
+
+    def _each(self, doing: str, futures: Mapping[str, Future[object]]) -> dict[str, FerryError]:
+        errors: dict[str, FerryError] = {}
+        for name, future in futures.items():
+            try:
+                with self._errors(f"{doing} the topic {name}"):
+                    future.result()
+            except FerryError as error:
+                if not (
+                    isinstance(error, BrokerError) and error.code == KafkaError.TOPIC_ALREADY_EXISTS
+                ):
+                    errors[name] = error
+        return errors
+
+    @contextmanager
+    def _errors(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as raised:
+            raise as_ferry_error(raised, self.alias, doing) from raised
+
+
+def as_ferry_error(raised: KafkaException, alias: str, doing: str) -> FerryError:
+    """The error that stands for one of confluent-kafka's.
+
+    Args:
+        raised: the exception.
+        alias: the cluster's alias.
+        doing: what was being done, to follow "while".
+    """
+    error = raised.args[0]
+    message = f"{alias}, while {doing}: {error.str()} ({error.name()})."
+    if error.code() in _UNREACHABLE:
+        return ClusterUnreachable(
+            message, advice=f"Check {alias}.bootstrap.servers and that its brokers run."
+        )
+    if error.code() in _DENIED:
+        return AccessDenied(message, advice="Check the login and the principal's rights.")
+    return BrokerError(
+        message,
+        code=error.code(),
+        name=error.name(),
+        transient=error.retriable() or is_transient(error.code()),
+    )
+
+
+def _chunks(items: list[_T], size: int) -> Iterator[list[_T]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

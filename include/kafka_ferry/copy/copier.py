@@ -1,0 +1,197 @@
+"""Copies one writer's ranges from the source to the target: read, write, seal, again.
+
+Promises:
+(a) when ``copy_ranges`` returns, every range is at its end or has a failure that says why not;
+(b) a failure of one range does not stop the others;
+(c) the writer is sealed whenever its bounds in bytes and time are reached, so that committed
+    readers of the target never wait longer than that.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kafka_ferry.copy.reader import RangeReader
+from kafka_ferry.copy.writer import Failure, StartOver, Writer
+from kafka_ferry.errors import Fenced, FerryError
+from kafka_ferry.plan.positions import Position
+from kafka_ferry.plan.ranges import Range, TopicPartition
+
+log = logging.getLogger(__name__)
+
+# The target is tried again after 0.1, 0.2, 0.4 ... s; each try also waits for its coordinators.
+_MAX_VOID_IN_A_ROW = 10
+_LONGEST_BACK_OFF_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to seal.
+
+    Attributes:
+        transaction_bytes: after so many bytes.
+        transaction_ms: after so many milliseconds.
+    """
+
+    transaction_bytes: int
+    transaction_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a range.
+
+    Attributes:
+        range: the range as it was planned.
+        position: the next source offset by the end, sealed.
+        failure: why it is not the range's end, None where it is.
+    """
+
+    range: Range
+    position: int
+    failure: Failure | None = None
+
+
+class Source(Protocol):
+    """Opens readers of the source."""
+
+    def __call__(self, starts: Mapping[Range, int]) -> RangeReader:
+        """A reader of the ranges from the given offsets to their ends."""
+
+
+def copy_ranges(
+    ranges: Sequence[Range], source: Source, writer: Writer, limits: Limits
+) -> list[Outcome]:
+    """Copy ``ranges`` from their positions on the target, or else their starts, to their ends.
+
+    Args:
+        ranges: ranges of one writer, at most one of a partition.
+        source: opens a reader of the source.
+        writer: the writer that the ranges' target partitions belong to.
+        limits: when to seal.
+
+    Returns:
+        An outcome for each range, in the order given.
+    """
+    copy = _Copy(ranges, source, writer, limits)
+    copy.run()
+    return copy.outcomes()
+
+
+@dataclass(slots=True)
+class _Copy:
+    ranges: Sequence[Range]
+    source: Source
+    writer: Writer
+    limits: Limits
+    sealed: dict[TopicPartition, int] = field(default_factory=dict)
+    failures: dict[TopicPartition, Failure] = field(default_factory=dict)
+    voids: int = 0
+
+    def run(self) -> None:
+        done = False
+        while not done:
+            pending = self._pending()
+            try:
+                self._copy(self._starts(pending))
+                done = True
+            except StartOver as error:
+                self.voids += 1
+                log.warning("Writing again from the last sealed positions: %s", error)
+                if self.voids < _MAX_VOID_IN_A_ROW:
+                    time.sleep(min(0.05 * 2**self.voids, _LONGEST_BACK_OFF_S))
+                    continue
+                self._fail_all(f"gave up after {self.voids} tries: {error}", transient=True)
+                done = True
+            except FerryError as error:
+                self._fail_all(
+                    str(error), transient=error.transient, fenced=isinstance(error, Fenced)
+                )
+                done = True
+
+    def outcomes(self) -> list[Outcome]:
+        outcomes = []
+        for range_ in self.ranges:
+            position = self.sealed.get(range_.source, int(range_.start))
+            failure = self._failure(range_)
+            if failure is None and position < range_.end:
+                failure = Failure(
+                    range_, position, "it ended early without a reason; please report this.", True
+                )
+            outcomes.append(Outcome(range_, position, failure))
+        return outcomes
+
+    def _failure(self, range_: Range) -> Failure | None:
+        return self.failures.get(range_.source) or self.writer.failures.get(range_.source)
+
+    def _pending(self) -> list[Range]:
+        return [range_ for range_ in self.ranges if range_.source not in self.failures]
+
+    def _fail_all(self, message: str, *, transient: bool, fenced: bool = False) -> None:
+        for range_ in self._pending():
+            at = self.sealed.get(range_.source, int(range_.start))
+            if at < range_.end or range_.source not in self.sealed:
+                self.failures[range_.source] = Failure(range_, at, message, transient, fenced)
+
+    def _starts(self, pending: Sequence[Range]) -> dict[Range, int]:
+        """Where each range goes on, once the writer has taken over."""
+        positions = self.writer.take_over(pending)
+        starts = {}
+        for range_ in pending:
+            position = positions.get(range_.source)
+            if position and position.topic_id not in ("", range_.topic_id):
+                message = f"the source's topic {range_.topic} was deleted and made anew since it was last copied."
+                self.failures[range_.source] = Failure(
+                    range_, position.offset, message, transient=False
+                )
+                continue
+            at = position.offset if position else int(range_.start)
+            self.sealed[range_.source] = at
+            if at < range_.end:
+                starts[range_] = at
+            elif not len(range_):
+                self.writer.refresh(range_, position or Position(at))
+        return starts
+
+    def _copy(self, starts: Mapping[Range, int]) -> None:
+        reader = self.source(starts)
+        unsealed_since: float | None = None
+        try:
+            while True:
+                reads = reader.next(self._time_left(unsealed_since))
+                if reads is None:
+                    break
+                for read in reads:
+                    unsealed_since = unsealed_since or time.monotonic()
+                    if read.failure:
+                        self.failures[read.range.source] = read.failure
+                    else:
+                        self.writer.write(read.range, read.passages)
+                    if read.range.source in self.writer.failures:
+                        reader.drop(read.range)
+                if unsealed_since and self._must_seal(unsealed_since):
+                    self._seal()
+                    unsealed_since = None
+            self._seal()
+        finally:
+            reader.close()
+
+    def _time_left(self, unsealed_since: float | None) -> float:
+        if unsealed_since is None:
+            return 1.0
+        return unsealed_since + self.limits.transaction_ms / 1000 - time.monotonic()
+
+    def _must_seal(self, unsealed_since: float) -> bool:
+        return (
+            self.writer.unsealed_bytes >= self.limits.transaction_bytes
+            or self.writer.must_seal
+            or self._time_left(unsealed_since) <= 0
+        )
+
+    def _seal(self) -> None:
+        self.sealed.update(self.writer.seal())
+        self.voids = 0

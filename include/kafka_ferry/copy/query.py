@@ -1,0 +1,58 @@
+"""Running the Structured Streaming query of one run to its end."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from kafka_ferry.copy.spark import SINK, SOURCE, CopySink, RangeSource, read_outcomes
+from kafka_ferry.state import StateFolder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafka_ferry.config import Flow
+    from kafka_ferry.copy.copier import Outcome
+
+
+def copy_with_spark(
+    spark: SparkSession, flow: Flow, *, run: str, run_folder: StateFolder, checkpoint: StateFolder
+) -> list[Outcome]:
+    """Copy the ranges of the plan in ``run_folder``.
+
+    What an earlier run's query was stopped in comes first, as Spark planned it then.
+
+    Args:
+        spark: the session; its executors must reach both clusters and the flow's file.
+        flow: the flow.
+        run: the run's id, for positions and ledger.
+        run_folder: holds the plan; outcomes are stored beside it.
+        checkpoint: Spark's checkpoint of the flow; may be deleted between runs.
+
+    Returns:
+        The outcome of each range that was tried.
+    """
+    spark.dataSource.register(RangeSource)
+    spark.dataSource.register(CopySink)
+    attempt = uuid.uuid4().hex
+    ranges = (
+        spark.readStream.format(SOURCE)
+        .options(run_folder=run_folder.location, writers=str(flow.writers), attempt=attempt)
+        .load()
+    )
+    query = (
+        ranges.writeStream.format(SINK)
+        .options(
+            config=flow.file,
+            flow=flow.name,
+            run=run,
+            run_folder=run_folder.location,
+            attempt=attempt,
+        )
+        .option("checkpointLocation", checkpoint.uri)
+        .trigger(availableNow=True)
+        .queryName(f"{flow.name} {run}")
+        .start()
+    )
+    query.awaitTermination()
+    return read_outcomes(run_folder, attempt)

@@ -1,0 +1,31 @@
+"""The ledger: what was copied from where to where, written with the data, projected into a table."""
+
+from kafka_ferry.ledger.append import append_entry
+from kafka_ferry.ledger.record import (
+    CopiedRange,
+    Entry,
+    LedgerError,
+    RunEntry,
+    TransactionEntry,
+    VerificationEntry,
+    decode,
+    encode,
+    ledger_topic,
+)
+from kafka_ferry.ledger.table import LedgerTable
+from kafka_ferry.ledger.topic import ledger_creation
+
+__all__ = [
+    "CopiedRange",
+    "Entry",
+    "LedgerError",
+    "LedgerTable",
+    "RunEntry",
+    "TransactionEntry",
+    "VerificationEntry",
+    "append_entry",
+    "decode",
+    "encode",
+    "ledger_creation",
+    "ledger_topic",
+]

@@ -1,0 +1,132 @@
+"""The ledger's format: what each record in ``ferry-ledger.{source}.internal`` says. docs/ledger.md describes it.
+
+Three kinds of record, each a JSON object with a version and a type:
+
+- ``run``: a run began, and with how many writers;
+- ``transaction``: a transaction of one writer, in which this very record was written, so that the
+  record is there exactly if the data and the positions are;
+- ``verification``: everything before a ledger offset was read back and found complete.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from kafka_ferry.batches import Segment
+from kafka_ferry.errors import FerryError
+
+VERSION: Final = 1
+
+
+class LedgerError(FerryError):
+    """A ledger record that cannot be read."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class CopiedRange(_Model):
+    """The source offsets ``[start, end)`` of one partition that one transaction accounted for.
+
+    ``end - start == records + sum(reasons.values())``, always.
+
+    Attributes:
+        topic: the source's topic.
+        topic_id: its id on the source (KIP-516).
+        partition: the partition, on both clusters.
+        remote_topic: the topic on the target.
+        remote_topic_id: its id on the target.
+        start: first source offset.
+        end: source offset after the last one.
+        records: records written to the target.
+        bytes: bytes of their batches, headers included, compressed as they are.
+        batches: batches written.
+        reasons: offsets without a record on the target, by reason.
+        rebuilt: batches that could not pass unopened, by reason.
+        segments: the offset map, ascending in both offsets.
+        digest: of the batches as they were sent (``RangeDigest``).
+    """
+
+    topic: str
+    topic_id: str
+    partition: int = Field(ge=0)
+    remote_topic: str
+    remote_topic_id: str
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+    records: int = Field(ge=0)
+    bytes: int = Field(ge=0)
+    batches: int = Field(ge=0)
+    reasons: dict[str, int] = {}
+    rebuilt: dict[str, int] = {}
+    segments: tuple[Segment, ...] = ()
+    digest: str
+
+
+class _Entry(_Model):
+    version: Literal[1] = VERSION
+    flow: str
+    run: str
+    at: int = Field(description="milliseconds since 1970")
+
+
+class RunEntry(_Entry):
+    """A run of the flow began; whoever reads an older one's name from here has been fenced."""
+
+    type: Literal["run"] = "run"
+    writers: int = Field(gt=0)
+
+
+class TransactionEntry(_Entry):
+    """One committed transaction of one writer."""
+
+    type: Literal["transaction"] = "transaction"
+    writer: int = Field(ge=0)
+    ranges: tuple[CopiedRange, ...]
+
+
+class VerificationEntry(_Entry):
+    """Every range in the ledger before the ledger offset ``through`` was verified."""
+
+    type: Literal["verification"] = "verification"
+    through: int = Field(ge=0)
+    ranges: int = Field(ge=0)
+    records: int = Field(ge=0)
+
+
+Entry = RunEntry | TransactionEntry | VerificationEntry
+_ENTRY: Final[TypeAdapter[Entry]] = TypeAdapter(Annotated[Entry, Field(discriminator="type")])
+
+
+def ledger_topic(source_alias: str) -> str:
+    """The name of the ledger on the target, for everything mirrored from ``source_alias``."""
+    return f"ferry-ledger.{source_alias}.internal"
+
+
+def encode(entry: Entry) -> tuple[bytes, bytes]:
+    """Key (the flow's name) and value (JSON) of the record for ``entry``."""
+    return entry.flow.encode(), entry.model_dump_json(exclude_defaults=False).encode()
+
+
+def decode(value: bytes, *, at: str) -> Entry:
+    """The entry in a ledger record's value.
+
+    Args:
+        value: the record's value.
+        at: where it was read, for the error's message.
+
+    Raises:
+        LedgerError: if it is no entry of a version that this release knows.
+    """
+    try:
+        return _ENTRY.validate_json(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise LedgerError(
+            f"{at}: no ledger record of version {VERSION}: {key}: {first['msg']}.",
+            advice="Was it written by a newer release, or by something else?",
+        ) from error

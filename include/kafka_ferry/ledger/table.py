@@ -1,0 +1,190 @@
+"""The ledger's shadow: a Parquet table in the flow's state folder, one row per entry or copied range.
+
+A file's name says which ledger offsets it holds, ``{first}-{next}.parquet``: where to go on is
+read from the names, nothing else is stored. The table may be deleted at any time; the next
+projection makes it anew from the topic.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kafka_ferry.config import Cluster
+from kafka_ferry.ledger.record import Entry, TransactionEntry, VerificationEntry
+from kafka_ferry.ledger.topic import read_ledger
+from kafka_ferry.plan.positions import Position
+from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.state import StateFolder
+
+log = logging.getLogger(__name__)
+
+_COUNTS: Final = pa.map_(pa.string(), pa.int64())
+_SEGMENT: Final = pa.struct([("source", pa.int64()), ("target", pa.int64()), ("count", pa.int64())])
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("ledger_offset", pa.int64(), nullable=False),
+        pa.field("type", pa.string(), nullable=False),
+        pa.field("flow", pa.string(), nullable=False),
+        pa.field("run", pa.string(), nullable=False),
+        pa.field("at", pa.int64(), nullable=False),
+        ("writers", pa.int32()),
+        ("through", pa.int64()),
+        ("writer", pa.int32()),
+        ("topic", pa.string()),
+        ("topic_id", pa.string()),
+        ("partition", pa.int32()),
+        ("remote_topic", pa.string()),
+        ("remote_topic_id", pa.string()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("records", pa.int64()),
+        ("bytes", pa.int64()),
+        ("batches", pa.int64()),
+        ("reasons", _COUNTS),
+        ("rebuilt", _COUNTS),
+        ("segments", pa.list_(_SEGMENT)),
+        ("digest", pa.string()),
+    ]
+)
+# An hourly flow makes some 9,000 files a year; they are merged whenever so many have come together.
+_MERGE_AT: Final = 64
+_ROWS_AT_ONCE: Final = 20_000
+
+
+class LedgerTable:
+    """The projected ledger of one flow.
+
+    Args:
+        folder: the state folder that holds the Parquet files and nothing else.
+        flow: the flow's name; other flows' entries in the same ledger are left out.
+    """
+
+    def __init__(self, folder: StateFolder, flow: str) -> None:
+        self._folder = folder
+        self._flow = flow
+
+    @property
+    def next_offset(self) -> int:
+        """The ledger offset to project next."""
+        return max((_interval(name)[1] for name in self._folder.names(".parquet")), default=0)
+
+    def project(self, target: Cluster, topic: str) -> int:
+        """Append what is new in the ledger's topic.
+
+        Returns:
+            The ledger offset up to which the table is complete.
+        """
+        first = self.next_offset
+        rows: list[dict[str, Any]] = []
+        following = first
+        for offset, entry in read_ledger(target, topic, first):
+            following = offset + 1
+            if entry.flow == self._flow:
+                rows.extend(_rows(offset, entry))
+            if len(rows) >= _ROWS_AT_ONCE:
+                self._append(rows, first, following)
+                rows, first = [], following
+        if following > first:
+            self._append(rows, first, following)
+        self._merge()
+        return following
+
+    def read(
+        self, filter_: pc.Expression | None = None, columns: list[str] | None = None
+    ) -> pa.Table:
+        """The rows that match, in ledger order."""
+        tables = [
+            pq.read_table(
+                self._folder.open_parquet(name), columns=columns, filters=filter_, schema=SCHEMA
+            )
+            for name in self._current()
+        ]
+        return (
+            pa.concat_tables(tables)
+            if tables
+            else SCHEMA.empty_table().select(columns or SCHEMA.names)
+        )
+
+    def positions(self) -> dict[TopicPartition, Position]:
+        """The last position of each *target* partition, for those that the flow's group has forgotten."""
+        rows = self.read(
+            pc.field("type") == "transaction",
+            ["topic_id", "partition", "remote_topic", "remote_topic_id", "end", "at"],
+        )
+        # Later entries replace earlier ones.
+        return {
+            TopicPartition(row["remote_topic"], row["partition"]): Position(
+                row["end"], row["topic_id"], row["remote_topic_id"], row["at"], origin="ledger"
+            )
+            for row in rows.to_pylist()
+        }
+
+    def last_run(self) -> dict[str, Any] | None:
+        """The newest ``run`` row."""
+        rows = self.read(pc.field("type") == "run", ["ledger_offset", "run", "writers", "at"])
+        return dict(rows.slice(rows.num_rows - 1).to_pylist()[0]) if rows.num_rows else None
+
+    def verified_through(self) -> int:
+        """The ledger offset before which every range was verified."""
+        rows = self.read(pc.field("type") == "verification", ["through"])
+        return int(pc.max(rows["through"]).as_py() or 0)
+
+    def _current(self) -> list[str]:
+        """The files that no other one replaces; a merge that was interrupted leaves both behind."""
+        names = self._folder.names(".parquet")
+        return [
+            name
+            for name in names
+            if not any(other != name and _covers(other, name) for other in names)
+        ]
+
+    def _append(self, rows: list[dict[str, Any]], first: int, following: int) -> None:
+        self._write(pa.Table.from_pylist(rows, SCHEMA), first, following)
+
+    def _merge(self) -> None:
+        names = self._current()
+        if len(names) >= _MERGE_AT:
+            self._write(self.read(), _interval(names[0])[0], _interval(names[-1])[1])
+            self._folder.delete(names)
+
+    def _write(self, table: pa.Table, first: int, following: int) -> None:
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, compression="zstd")
+        self._folder.write(f"{first:020d}-{following:020d}.parquet", sink.getvalue().to_pybytes())
+
+
+def _interval(name: str) -> tuple[int, int]:
+    first, following = name.removesuffix(".parquet").split("-")
+    return int(first), int(following)
+
+
+def _covers(wide: str, narrow: str) -> bool:
+    (first, following), (inner_first, inner_following) = _interval(wide), _interval(narrow)
+    return first <= inner_first and inner_following <= following
+
+
+def _rows(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
+    common = {
+        "ledger_offset": offset,
+        "type": entry.type,
+        "flow": entry.flow,
+        "run": entry.run,
+        "at": entry.at,
+    }
+    if isinstance(entry, TransactionEntry):
+        for copied in entry.ranges:
+            row = copied.model_dump()
+            row["reasons"] = list(copied.reasons.items())
+            row["rebuilt"] = list(copied.rebuilt.items())
+            row["segments"] = [segment._asdict() for segment in copied.segments]
+            yield common | row | {"writer": entry.writer}
+    elif isinstance(entry, VerificationEntry):
+        yield common | {"through": entry.through, "records": entry.records}
+    else:
+        yield common | {"writers": entry.writers}

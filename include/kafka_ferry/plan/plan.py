@@ -1,0 +1,339 @@
+"""The plan of a run: what would be created and copied, what not, and why. Changes nothing.
+
+Pure: the clusters' state comes in as ``plan.facts``, the plan goes out as a frozen dataclass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from kafka_ferry.config import Flow, TopicFilter
+from kafka_ferry.errors import FerryError
+from kafka_ferry.plan.facts import LogBounds, Topic
+from kafka_ferry.plan.naming import POLICIES, ReplicationPolicy
+from kafka_ferry.plan.positions import Position
+from kafka_ferry.plan.ranges import Range, SourceOffset, TopicPartition, writer_of
+
+# Brokers forget the offsets of a group without members after seven days by default.
+_REFRESH_AFTER_MS: Final = 24 * 60 * 60 * 1000
+_MAX_NAME: Final = 249
+
+# MirrorMaker 2's config.properties.exclude, and the codec: batches bring their own.
+_CONFIGS_NOT_COPIED: Final = frozenset(
+    {
+        "compression.type",
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.replicas",
+        "message.timestamp.difference.max.ms",
+        "message.timestamp.before.max.ms",
+        "message.timestamp.after.max.ms",
+        "message.timestamp.type",
+        "unclean.leader.election.enable",
+        "min.insync.replicas",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """A remote topic to create."""
+
+    remote_topic: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A remote topic that needs more partitions."""
+
+    remote_topic: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A source topic that the flow does not mirror, and why."""
+
+    topic: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A topic or partition that cannot be mirrored as things are; the run copies the others and then fails.
+
+    Attributes:
+        topic: the source's topic.
+        partition: the partition, None for the whole topic.
+        reason: what is wrong.
+        advice: what to do.
+    """
+
+    topic: str
+    partition: int | None
+    reason: str
+    advice: str
+
+    def __str__(self) -> str:
+        where = self.topic if self.partition is None else f"{self.topic}-{self.partition}"
+        return f"{where}: {self.reason} {self.advice}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one run of a flow does.
+
+    Attributes:
+        flow: the flow's name.
+        run: the run's id.
+        at: when it was planned, in milliseconds since 1970.
+        source_cluster_id: the source's cluster id.
+        target_cluster_id: the target's.
+        ranges: what to copy; empty ranges refresh a position.
+        creations: remote topics to create before.
+        growths: remote topics to give more partitions before.
+        skipped: topics that are not mirrored.
+        refused: topics and partitions that should be and cannot.
+    """
+
+    flow: str
+    run: str
+    at: int
+    source_cluster_id: str
+    target_cluster_id: str
+    ranges: tuple[Range, ...] = ()
+    creations: tuple[Creation, ...] = ()
+    growths: tuple[Growth, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+
+    @property
+    def offsets(self) -> int:
+        """How many source offsets there are to copy or to account for."""
+        return sum(len(range_) for range_ in self.ranges)
+
+    def to_json(self) -> str:
+        """The plan as JSON text."""
+        return _PLAN.dump_json(self, indent=1).decode()
+
+    @classmethod
+    def from_json(cls, text: bytes | str) -> Plan:
+        """What ``to_json`` wrote.
+
+        Raises:
+            FerryError: if it is something else.
+        """
+        try:
+            return _PLAN.validate_json(text)
+        except ValidationError as error:
+            raise FerryError(f"Not a plan: {error.errors(include_url=False)[0]['msg']}.") from error
+
+
+_PLAN: Final = TypeAdapter(Plan)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Everything that a plan is made from.
+
+    Attributes:
+        source_cluster_id: the source's cluster id.
+        target_cluster_id: the target's.
+        source_names: the names of all topics of the source.
+        source_topics: those of them that the flow selects, by name; one that vanished is absent.
+        target_topics: the topics of the target, by name.
+        bounds: what each partition of the source holds.
+        positions: the flow's positions by *target* partition: the group's, or else the ledger's.
+    """
+
+    source_cluster_id: str
+    target_cluster_id: str
+    source_names: frozenset[str]
+    source_topics: Mapping[str, Topic]
+    target_topics: Mapping[str, Topic]
+    bounds: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
+    positions: Mapping[TopicPartition, Position] = field(default_factory=dict)
+
+
+def policy_of(flow: Flow) -> ReplicationPolicy:
+    """The flow's replication policy."""
+    return POLICIES[flow.replication_policy_class](
+        source_alias=flow.source.alias, separator=flow.replication_policy_separator
+    )
+
+
+def select_topics(flow: Flow, names: Iterable[str]) -> tuple[list[str], list[Skipped]]:
+    """The source topics that the flow mirrors, and the others with the reason why not; both sorted."""
+    policy = policy_of(flow)
+    wanted = flow.topic_filter
+    selected, skipped = [], []
+    for name in sorted(names):
+        why = _why_skipped(name, policy, wanted, flow)
+        if why:
+            skipped.append(Skipped(name, why))
+        else:
+            selected.append(name)
+    return selected, skipped
+
+
+def _why_skipped(
+    name: str, policy: ReplicationPolicy, wanted: TopicFilter, flow: Flow
+) -> str | None:
+    if policy.is_internal_topic(name):
+        return "an internal topic of Kafka or of a mirror"
+    if flow.replication_policy_class == "DefaultReplicationPolicy" and policy.is_cycle(
+        name, flow.target.alias
+    ):
+        return f"it came from {flow.target.alias} itself"
+    return wanted.why_not(name)
+
+
+def make_plan(flow: Flow, found: Found, *, run: str, at: int) -> Plan:
+    """Plan a run of ``flow``.
+
+    Args:
+        flow: the flow.
+        found: the state of both clusters.
+        run: the run's id.
+        at: now, in milliseconds since 1970.
+    """
+    policy = policy_of(flow)
+    selected, skipped = select_topics(flow, found.source_names)
+    ranges: list[Range] = []
+    creations: list[Creation] = []
+    growths: list[Growth] = []
+    refused: list[Refusal] = []
+    for name in selected:
+        topic = found.source_topics.get(name)
+        if topic is None:
+            skipped.append(Skipped(name, "it was deleted while the run was planned"))
+            continue
+        remote_name = policy.remote_topic(name)
+        remote = found.target_topics.get(remote_name)
+        problem = _problem_of(topic, remote_name, remote)
+        if problem:
+            refused.append(problem)
+            continue
+        if remote is None:
+            creations.append(_creation(topic, remote_name, flow.replication_factor))
+        elif remote.partitions < topic.partitions:
+            growths.append(Growth(remote_name, topic.partitions))
+        for step in _partitions(topic, remote_name, remote, found, flow.writers, at):
+            if isinstance(step, Range):
+                ranges.append(step)
+            else:
+                refused.append(step)
+    return Plan(
+        flow=flow.name,
+        run=run,
+        at=at,
+        source_cluster_id=found.source_cluster_id,
+        target_cluster_id=found.target_cluster_id,
+        ranges=tuple(ranges),
+        creations=tuple(creations),
+        growths=tuple(growths),
+        skipped=tuple(skipped),
+        refused=tuple(refused),
+    )
+
+
+def _problem_of(topic: Topic, remote_name: str, remote: Topic | None) -> Refusal | None:
+    if len(remote_name) > _MAX_NAME:
+        return Refusal(
+            topic.name, None, f"{remote_name} is longer than {_MAX_NAME} characters.", "Rename it."
+        )
+    configs = remote.configs if remote else {}
+    if configs.get("message.timestamp.type", "CreateTime") != "CreateTime":
+        return Refusal(
+            topic.name,
+            None,
+            f"{remote_name} on the target has message.timestamp.type={configs['message.timestamp.type']}, "
+            "which would replace the records' timestamps.",
+            "Set it to CreateTime.",
+        )
+    if configs.get("compression.type", "producer") != "producer":
+        return Refusal(
+            topic.name,
+            None,
+            f"{remote_name} on the target has compression.type={configs['compression.type']}, "
+            "so that its broker would compress every batch anew.",
+            "Set it to producer.",
+        )
+    return None
+
+
+def _creation(topic: Topic, remote_name: str, replication_factor: int) -> Creation:
+    configs = {name: topic.configs[name] for name in sorted(topic.overrides - _CONFIGS_NOT_COPIED)}
+    return Creation(remote_name, topic.partitions, replication_factor, configs)
+
+
+def _partitions(
+    topic: Topic, remote_name: str, remote: Topic | None, found: Found, writers: int, at: int
+) -> Iterator[Range | Refusal]:
+    for number in range(topic.partitions):
+        source, target = TopicPartition(topic.name, number), TopicPartition(remote_name, number)
+        bounds = found.bounds.get(source)
+        if bounds is None:
+            yield Refusal(
+                topic.name,
+                number,
+                "the partition has no leader.",
+                "Is one of the source's brokers down?",
+            )
+            continue
+        position = found.positions.get(target)
+        reason = _misplaced(position, topic, remote, bounds) if position else None
+        if reason:
+            yield Refusal(topic.name, number, *reason)
+            continue
+        start = position.offset if position else bounds.start
+        idle = start == bounds.stable_end
+        if idle and (position is None or not _must_refresh(position, at)):
+            continue
+        yield Range(
+            topic=topic.name,
+            partition=number,
+            start=SourceOffset(start),
+            end=SourceOffset(bounds.stable_end),
+            topic_id=topic.topic_id,
+            remote_topic=remote_name,
+            writer=writer_of(target, writers),
+        )
+
+
+def _must_refresh(position: Position, at: int) -> bool:
+    return position.origin == "ledger" or at - position.at > _REFRESH_AFTER_MS
+
+
+def _misplaced(
+    position: Position, topic: Topic, remote: Topic | None, bounds: LogBounds
+) -> tuple[str, str] | None:
+    """Why copying must not go on at ``position``, and what to do; None where it may."""
+    if position.topic_id not in ("", topic.topic_id):
+        return (
+            "the source's topic was deleted and made anew since it was last copied.",
+            "Delete the remote topic to start again, or mirror the new one under another name.",
+        )
+    if remote is None or position.remote_topic_id not in ("", remote.topic_id):
+        return (
+            "the target's topic was deleted since it was last copied; its history there is gone.",
+            f"Delete the group's offsets and the ledger's topic to copy everything again from offset {bounds.start}.",
+        )
+    if position.offset < bounds.start:
+        return (
+            f"offsets [{position.offset}, {bounds.start}) were deleted on the source before they were copied.",
+            "Mirror more often, or keep the source's records longer.",
+        )
+    if position.offset > bounds.stable_end:
+        return (
+            f"the source's log ends at {bounds.stable_end}, before the position {position.offset}: "
+            "it has lost records that were copied.",
+            "Was there an unclean leader election?",
+        )
+    return None

@@ -1,0 +1,73 @@
+"""Where a partition's copying goes on, and what is stored beside that offset in the flow's group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+
+@dataclass(frozen=True, slots=True)
+class PositionMetadata:
+    """What is committed beside a position, as JSON.
+
+    Attributes:
+        topic_id: the source topic's id: a position in another topic of the same name means nothing.
+        remote_topic_id: the same for the target's topic.
+        run: the run that committed it.
+        at: when, in milliseconds since 1970.
+    """
+
+    topic_id: str
+    remote_topic_id: str
+    run: str
+    at: int
+    v: Literal[1] = 1
+
+    def encode(self) -> str:
+        """The JSON text."""
+        return _METADATA.dump_json(self).decode()
+
+    @classmethod
+    def decode(cls, text: str) -> PositionMetadata | None:
+        """What ``encode`` wrote; None for anything else."""
+        try:
+            return _METADATA.validate_json(text)
+        except ValidationError:
+            return None
+
+
+_METADATA: Final = TypeAdapter(PositionMetadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The next source offset of a partition.
+
+    Attributes:
+        offset: the source offset.
+        topic_id: of the source topic that the offset belongs to; "" where that is not known.
+        remote_topic_id: of the target topic that everything before it is in; "" where not known.
+        at: when it was committed, in milliseconds since 1970; 0 where not known.
+        origin: read from the flow's group, or recovered from the ledger because the group forgot it.
+    """
+
+    offset: int
+    topic_id: str = ""
+    remote_topic_id: str = ""
+    at: int = 0
+    origin: Literal["group", "ledger"] = "group"
+
+
+def position_group(flow: str) -> str:
+    """The group on the target that holds a flow's positions."""
+    return f"ferry.{flow}"
+
+
+def position_of(offset: int, metadata: str) -> Position:
+    """The position that was committed as ``offset`` with ``metadata``."""
+    known = PositionMetadata.decode(metadata)
+    if known is None:
+        return Position(offset)
+    return Position(offset, known.topic_id, known.remote_topic_id, known.at)

@@ -1,0 +1,75 @@
+"""Ranges, the unit of work, and the arithmetic over them.
+
+An offset is always the next one to read: a range holds ``start`` and does not hold ``end``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NewType
+
+import xxhash
+
+SourceOffset = NewType("SourceOffset", int)
+TargetOffset = NewType("TargetOffset", int)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class TopicPartition:
+    """A partition of a topic, on the source or on the target."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Range:
+    """The offsets ``[start, end)`` of one source partition, and where they go.
+
+    An empty range (``start == end``) copies nothing; it refreshes the partition's position, which
+    a broker would otherwise forget after ``offsets.retention.minutes``.
+
+    Attributes:
+        topic: the source's topic.
+        partition: the partition, the same number on both clusters.
+        start: the first source offset to copy.
+        end: the source offset after the last one to copy.
+        topic_id: the source topic's id (KIP-516), as Kafka's tools print it.
+        remote_topic: the topic's name on the target.
+        writer: the number of the writer that the target partition belongs to.
+    """
+
+    topic: str
+    partition: int
+    start: SourceOffset
+    end: SourceOffset
+    topic_id: str
+    remote_topic: str
+    writer: int
+
+    @property
+    def source(self) -> TopicPartition:
+        """The partition on the source."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def target(self) -> TopicPartition:
+        """The partition on the target."""
+        return TopicPartition(self.remote_topic, self.partition)
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+    def __str__(self) -> str:
+        return f"{self.source} [{self.start}, {self.end})"
+
+
+def writer_of(target: TopicPartition, writers: int) -> int:
+    """The one writer, 0 to ``writers - 1``, that ``target`` belongs to for as long as ``writers`` stays.
+
+    Partitions of one topic go to neighbouring writers, so that few large topics spread evenly.
+    """
+    return (xxhash.xxh3_64_intdigest(target.topic.encode()) + target.partition) % writers

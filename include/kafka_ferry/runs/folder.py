@@ -1,0 +1,126 @@
+"""What a run leaves in its folder: for its later steps, for a retry, and for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import regex
+from pydantic import TypeAdapter
+
+from kafka_ferry.errors import FerryError, StepFailed
+from kafka_ferry.plan import Plan
+from kafka_ferry.state import StateFolder
+
+if TYPE_CHECKING:
+    from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
+
+_T = TypeVar("_T")
+PLAN: Final = "plan.json"
+REPORT: Final = "report.html"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """How a step ended.
+
+    Attributes:
+        seconds: how long it took.
+        error: what it raised, None if it succeeded.
+        transient: whether the same step may succeed later without a change.
+        exit_code: the command line's exit status for the error, 0 without one.
+    """
+
+    seconds: float
+    error: str | None = None
+    transient: bool = False
+    exit_code: int = 0
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """The reconciliation table and what the expectations said of it."""
+
+    ranges: tuple[RangeRow, ...] = ()
+    partitions: tuple[PartitionRow, ...] = ()
+    verdict: Verdict | None = None
+
+
+class RunFolder:
+    """The files of one run.
+
+    Args:
+        runs: the flow's folder of runs.
+        run: the run's id; characters that some file system forbids are replaced in the folder's name.
+    """
+
+    def __init__(self, runs: StateFolder, run: str) -> None:
+        self.files = runs.folder(regex.sub(r"[^A-Za-z0-9._-]", "-", run))
+
+    @property
+    def report_path(self) -> Path | None:
+        """The report page on this machine, None if there is none."""
+        local = self.files.local_path
+        return local / REPORT if local and (local / REPORT).exists() else None
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Record how the step ``name`` ended, whatever happens."""
+        began = monotonic()
+        record = StepRecord(0.0)
+        try:
+            yield
+        except FerryError as error:
+            record = StepRecord(0.0, str(error), error.transient, error.exit_code)
+            raise
+        except BaseException as error:
+            record = StepRecord(
+                0.0, f"{type(error).__name__}: {error}", transient=True, exit_code=1
+            )
+            raise
+        finally:
+            seconds = round(monotonic() - began, 3)
+            record = StepRecord(seconds, record.error, record.transient, record.exit_code)
+            self.files.write(
+                f"step-{name}.json", TypeAdapter(StepRecord).dump_json(record, indent=1)
+            )
+
+    def step_record(self, name: str) -> StepRecord | None:
+        """How the step ended the last time, None if it never did."""
+        return self._load(f"step-{name}.json", StepRecord)
+
+    def failure(self, name: str) -> FerryError | None:
+        """What the step raised the last time, None if it succeeded or never ended."""
+        record = self.step_record(name)
+        if record is None or record.error is None:
+            return None
+        return StepFailed(record.error, transient=record.transient, exit_code=record.exit_code)
+
+    def save_plan(self, plan: Plan) -> None:
+        """Store the plan for the later steps."""
+        self.files.write(PLAN, plan.to_json())
+
+    def plan(self) -> Plan:
+        """The run's plan.
+
+        Raises:
+            FerryError: if the run was not planned.
+        """
+        stored = self.files.read(PLAN)
+        if stored is None:
+            raise FerryError(
+                f"There is no {PLAN} in {self.files.location}.", advice="Plan the run first."
+            )
+        return Plan.from_json(stored)
+
+    def save(self, name: str, kind: Any, value: Any) -> None:
+        """Store ``value`` of the type ``kind`` as JSON."""
+        self.files.write(name, TypeAdapter(kind).dump_json(value))
+
+    def _load(self, name: str, kind: type[_T]) -> _T | None:
+        stored = self.files.read(name)
+        return None if stored is None else TypeAdapter(kind).validate_json(stored)

@@ -1,0 +1,87 @@
+"""A flow's state folder: a local path, or a URI of HDFS or an object store.
+
+Nothing in it is the truth (that is the target cluster): it may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from pyarrow import fs
+
+_LOCAL_SCHEME: Final = "file"
+
+
+class StateFolder:
+    """Files below one folder; names are relative and use ``/``.
+
+    Args:
+        location: a local path, or a URI that Arrow understands (``hdfs://``, ``s3://``, ``gs://``).
+    """
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        if "://" in location:
+            self._files, self._root = fs.FileSystem.from_uri(location)
+        else:
+            self._files, self._root = fs.LocalFileSystem(), str(Path(location).absolute())
+
+    def folder(self, name: str) -> StateFolder:
+        """The folder ``name`` below this one; it need not exist."""
+        return StateFolder(f"{self.location.rstrip('/')}/{name}")
+
+    @property
+    def local_path(self) -> Path | None:
+        """Where it is on this machine, None if it is elsewhere."""
+        return Path(self._root) if isinstance(self._files, fs.LocalFileSystem) else None
+
+    @property
+    def uri(self) -> str:
+        """The location for Spark, which takes a path without a scheme to be on its default file system."""
+        return f"{_LOCAL_SCHEME}://{self._root}" if self.local_path else self.location
+
+    def read(self, name: str) -> bytes | None:
+        """The content of a file, None if there is none."""
+        try:
+            with self._files.open_input_stream(self._at(name)) as stream:
+                return bytes(stream.read())
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, content: bytes | str) -> None:
+        """Write a file whole: a reader sees the old content or the new one, never a part."""
+        data = content.encode() if isinstance(content, str) else content
+        target = self._at(name)
+        self._files.create_dir(target.rpartition("/")[0], recursive=True)
+        unfinished = f"{target}.{uuid.uuid4().hex}.part"
+        with self._files.open_output_stream(unfinished) as stream:
+            stream.write(data)
+        self._files.move(unfinished, target)
+
+    def names(self, suffix: str = "") -> list[str]:
+        """The files directly in this folder that end in ``suffix``, sorted; none if it does not exist."""
+        found = self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
+        return sorted(
+            f.base_name
+            for f in found
+            if f.type == fs.FileType.File and f.base_name.endswith(suffix)
+        )
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete files; one that is gone already does not matter."""
+        for name in names:
+            try:
+                self._files.delete_file(self._at(name))
+            except FileNotFoundError:
+                continue
+
+    def open_parquet(self, name: str) -> pa.NativeFile:
+        """A file opened for reading at any place."""
+        return self._files.open_input_file(self._at(name))
+
+    def _at(self, name: str) -> str:
+        return f"{self._root}/{name}"

@@ -1,0 +1,144 @@
+"""A cluster as the data plane sees it: who leads which partition, who coordinates, and connections to them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+
+from kafka_ferry.errors import ClusterUnreachable
+from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.wire.connection import Connection
+from kafka_ferry.wire.faults import fault
+
+GROUP: Final = 0
+TRANSACTION: Final = 1
+_UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLeader:
+    """Who leads a partition: a broker's node id, or -1 while nobody does.
+
+    Attributes:
+        node: node id.
+        topic_id: the id of the topic that this partition belongs to, as Kafka's tools print it.
+        error: Kafka's error code for the topic or partition, 0 where all is well.
+    """
+
+    node: int
+    topic_id: str
+    error: int
+
+
+class WireCluster:
+    """Connections to the brokers of one cluster, for one thread.
+
+    Args:
+        alias: the cluster's name in messages.
+        settings: kafka-python's configuration names; ``bootstrap_servers`` is a list of ``host:port``.
+    """
+
+    def __init__(self, alias: str, settings: Mapping[str, Any]) -> None:
+        self.alias = alias
+        self._settings = settings
+        self._brokers: dict[int, tuple[str, int]] = {}
+        self._connections: dict[int, Connection] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def leaders(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, PartitionLeader]:
+        """Ask for the leaders of ``partitions`` as they are now; one that does not exist has an error."""
+        wanted = set(partitions)
+        answer = self.any_connection().call(
+            MetadataRequest(
+                topics=[
+                    MetadataRequest.MetadataRequestTopic(name=name)
+                    for name in sorted({w.topic for w in wanted})
+                ],
+                allow_auto_topic_creation=False,
+            )
+        )
+        self._brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        leaders = {}
+        for topic in answer.topics:
+            topic_id = _printed(topic.topic_id)
+            for entry in topic.partitions:
+                error = entry.error_code if entry.leader_id < 0 else 0
+                leaders[TopicPartition(topic.name, entry.partition_index)] = PartitionLeader(
+                    entry.leader_id, topic_id, error
+                )
+        errors = {topic.name: topic.error_code for topic in answer.topics}
+        unknown = {
+            tp: PartitionLeader(-1, "", errors.get(tp.topic) or _UNKNOWN_TOPIC_OR_PARTITION)
+            for tp in wanted - leaders.keys()
+        }
+        return {tp: leader for tp, leader in leaders.items() if tp in wanted} | unknown
+
+    def coordinator(self, key: str, kind: int) -> Connection:
+        """The connection to the coordinator of a group (``GROUP``) or transactional id (``TRANSACTION``).
+
+        Raises:
+            BrokerError: transient while the coordinator is not available.
+            AccessDenied: without the right to the group or transactional id.
+        """
+        answer = self.any_connection().call(FindCoordinatorRequest(key=key, key_type=kind))
+        if answer.error_code:
+            raise fault(answer.error_code, f"Finding the coordinator of {key} on {self.alias}")
+        self._brokers[answer.node_id] = (answer.host, answer.port)
+        return self.connection(answer.node_id)
+
+    def connection(self, node: int) -> Connection:
+        """The connection to the broker ``node``, made when it is first asked for."""
+        existing = self._connections.get(node)
+        if existing is None or existing.closed:
+            if existing:
+                existing.close()
+            if node not in self._brokers:
+                raise ClusterUnreachable(f"{self.alias} has no broker {node}.")
+            self._connections[node] = Connection(*self._brokers[node], self._settings)
+        return self._connections[node]
+
+    def any_connection(self) -> Connection:
+        """A connection to whichever broker answers: one that is open, one that is known, or a bootstrap server."""
+        if not self._brokers:
+            # Brokers' own node ids are never negative.
+            self._brokers = {
+                -number: (host, int(port))
+                for number, (host, _, port) in enumerate(
+                    (server.rpartition(":") for server in self._settings["bootstrap_servers"]),
+                    start=1,
+                )
+            }
+        failures = []
+        for node in [node for node, open_ in self._connections.items() if not open_.closed] + list(
+            self._brokers
+        ):
+            try:
+                return self.connection(node)
+            except ClusterUnreachable as error:
+                failures.append(error)
+        self._brokers.clear()
+        raise ClusterUnreachable(
+            f"No broker of {self.alias} answers: {failures[-1].message}", advice=failures[-1].advice
+        ) from failures[-1]
+
+    def close(self) -> None:
+        """Close all connections; the next call opens new ones."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+
+def _printed(topic_id: Any) -> str:
+    """A topic id in URL-safe base64 without padding (``org.apache.kafka.common.Uuid.toString``)."""
+    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=") if topic_id else ""

@@ -1,0 +1,232 @@
+"""One connection to one broker, made for moving many bytes.
+
+Messages, SASL mechanisms and TLS settings are kafka-python's; the socket is read and written
+here, blocking and in large pieces, because its own loop reads 4 KiB at a time and copies each
+response three times. Requests may be pipelined: brokers answer them in order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import socket
+import ssl
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from kafka import errors as kafka_errors
+from kafka.net.sasl import get_sasl_mechanism
+from kafka.protocol.metadata import ApiVersionsRequest
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+
+from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
+
+# The newest version of each request that this package speaks (pass-through writing needs Produce
+# below 12, which would start the broker's second transaction protocol); a broker's own newest is
+# used where it is older.
+_SPOKEN: Final[dict[str, int]] = {
+    "Produce": 9,
+    "Fetch": 12,
+    "Metadata": 12,
+    "OffsetFetch": 7,
+    "FindCoordinator": 3,
+    "InitProducerId": 3,
+    "AddPartitionsToTxn": 3,
+    "AddOffsetsToTxn": 3,
+    "EndTxn": 3,
+    "TxnOffsetCommit": 3,
+    "SaslHandshake": 1,
+    "SaslAuthenticate": 2,
+    "ApiVersions": 3,
+}
+# Enough of a response for its header: a correlation id and, in newer formats, a few tagged fields.
+_HEAD: Final = 256
+_MAX_RESPONSE: Final = 256 * 1024 * 1024
+_SECURED: Final = frozenset({"SSL", "SASL_SSL"})
+_AUTHENTICATED: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
+
+
+class Connection:
+    """A blocking connection to one broker.
+
+    Args:
+        host: the broker's host name or address.
+        port: its port.
+        settings: kafka-python's configuration names (``security_protocol``, ``sasl_mechanism``, ...).
+
+    Raises:
+        ClusterUnreachable: if the broker cannot be reached, closes the connection or does not
+            answer in time; the outcome of requests in flight is then unknown.
+        AccessDenied: if the login or the certificate is refused.
+    """
+
+    def __init__(self, host: str, port: int, settings: Mapping[str, Any]) -> None:
+        self.address = f"{host}:{port}"
+        self._host = host
+        self._settings = dict(settings)
+        self._timeout = float(settings.get("request_timeout_ms", 30_000)) / 1000
+        self._client_id = str(settings.get("client_id", "kafka-ferry"))
+        self._correlation_id = 0
+        self._in_flight: deque[tuple[int, Any]] = deque()
+        self._versions: dict[int, tuple[int, int]] = {}
+        self.closed = False
+        self._quiet_until = 0.0
+        self._socket = self._connect(host, port)
+        try:
+            self._agree_versions()
+            if self._settings.get("security_protocol") in _AUTHENTICATED:
+                self._authenticate()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that were sent and not yet answered."""
+        return len(self._in_flight)
+
+    def call(self, request: Any) -> Any:
+        """Send ``request`` and wait for its response; nothing else may be in flight."""
+        self.send(request)
+        return self.receive()
+
+    def send(self, request: Any) -> None:
+        """Send ``request`` in the newest version that both sides speak, without waiting for its response."""
+        if request.API_VERSION is None:
+            request.API_VERSION = self._version_of(request)
+        if (quiet := self._quiet_until - time.monotonic()) > 0:
+            time.sleep(quiet)
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        request.with_header(correlation_id=self._correlation_id, client_id=self._client_id)
+        frame = request.encode(header=True, framed=True)
+        self._in_flight.append((self._correlation_id, request.header.get_response_class()))
+        with self._as_unreachable():
+            self._socket.sendall(frame)
+
+    def receive(self) -> Any:
+        """Wait for the response to the oldest request in flight, and decode it."""
+        expected, response_class = self._in_flight.popleft()
+        with self._as_unreachable():
+            size = int.from_bytes(self._read(4), "big", signed=True)
+            if not 4 <= size <= _MAX_RESPONSE:
+                raise kafka_errors.InvalidReceiveError(f"a response of {size} bytes")
+            frame = self._read(size)
+        try:
+            head = io.BytesIO(frame[:_HEAD])
+            got = response_class.parse_header(head).correlation_id
+            if got != expected:
+                raise ValueError(f"an answer to request {got} instead of {expected}")
+            response = response_class.decode(frame[head.tell() :])
+        except Exception as error:  # the decoder raises struct's, index and plain value errors
+            self.close()
+            raise ClusterUnreachable(
+                f"{self.address} sent a response that cannot be read: {error!r}."
+            ) from error
+
+        # A broker that enforces a quota answers at once and expects its client to wait (KIP-219).
+        self._quiet_until = time.monotonic() + getattr(response, "throttle_time_ms", 0) / 1000
+        return response
+
+    def close(self) -> None:
+        """Close the socket; safe to call twice and from another thread."""
+        self.closed = True
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _connect(self, host: str, port: int) -> socket.socket:
+        with self._as_unreachable():
+            plain = socket.create_connection((host, port), timeout=self._timeout)
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if self._settings.get("security_protocol") not in _SECURED:
+                return plain
+            return _tls_context(self._settings).wrap_socket(plain, server_hostname=host)
+
+    def _agree_versions(self) -> None:
+        response = self.call(
+            ApiVersionsRequest(
+                version=3, client_software_name="kafka-ferry", client_software_version="0.1"
+            )
+        )
+        if response.error_code:
+            raise FerryError(
+                f"{self.address} does not answer ApiVersions v3; brokers from 2.4 on do."
+            )
+        self._versions = {
+            entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys
+        }
+
+    def _version_of(self, request: Any) -> int:
+        name = request.name.removesuffix("Request")
+        oldest, newest = self._versions.get(request.API_KEY, (0, -1))
+        version = min(_SPOKEN[name], newest)
+        if version < oldest:
+            raise FerryError(
+                f"{self.address} speaks {name} v{oldest} to v{newest}; Kafka Ferry speaks up to v{_SPOKEN[name]}."
+            )
+        return version
+
+    def _authenticate(self) -> None:
+        mechanism_name = str(self._settings.get("sasl_mechanism"))
+        handshake = self.call(SaslHandshakeRequest(mechanism=mechanism_name))
+        if handshake.error_code:
+            raise AccessDenied(
+                f"{self.address} does not offer the SASL mechanism {mechanism_name}.",
+                advice=f"It offers: {', '.join(handshake.mechanisms)}.",
+            )
+        mechanism = get_sasl_mechanism(mechanism_name)(host=self._host, **self._settings)
+        while not mechanism.is_done():
+            answer = self.call(SaslAuthenticateRequest(auth_bytes=mechanism.auth_bytes()))
+            if answer.error_code:
+                raise AccessDenied(f"{self.address} refused the login: {answer.error_message}.")
+            mechanism.receive(answer.auth_bytes)
+        if not mechanism.is_authenticated():
+            raise AccessDenied(
+                f"{self.address} did not prove that it knows the password ({mechanism_name})."
+            )
+
+    def _read(self, size: int) -> memoryview:
+        buffer = memoryview(bytearray(size))
+        at = 0
+        while at < size:
+            read = self._socket.recv_into(buffer[at:])
+            if not read:
+                raise ConnectionResetError("closed by the broker")
+            at += read
+        return buffer
+
+    @contextlib.contextmanager
+    def _as_unreachable(self) -> Iterator[None]:
+        try:
+            yield
+        except ssl.SSLCertVerificationError as error:
+            self.closed = True
+            raise AccessDenied(
+                f"{self.address}: its certificate is not trusted: {error.verify_message}.",
+                advice="Check ssl.truststore.location and the host name.",
+            ) from error
+        except TimeoutError as error:
+            # The answer may still come, and would be taken for that of the next request.
+            self.closed = True
+            raise ClusterUnreachable(
+                f"{self.address} did not answer within {self._timeout:g} s."
+            ) from error
+        except (OSError, kafka_errors.KafkaError) as error:
+            self.closed = True
+            raise ClusterUnreachable(
+                f"{self.address}: {error}.",
+                advice="Is the broker running, and is its address right?",
+            ) from error
+
+
+def _tls_context(settings: Mapping[str, Any]) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=settings.get("ssl_cafile"))
+    context.check_hostname = bool(settings.get("ssl_check_hostname", True))
+    if settings.get("ssl_certfile"):
+        context.load_cert_chain(
+            settings["ssl_certfile"], settings.get("ssl_keyfile"), settings.get("ssl_password")
+        )
+    return context

@@ -1,0 +1,60 @@
+"""Broker error codes as errors of ours: which are final, which go away, which mean that another run took over."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka import errors as kafka_errors
+
+from kafka_ferry.errors import AccessDenied, BrokerError, Fenced, FerryError
+
+NONE: Final = 0
+OFFSET_OUT_OF_RANGE: Final = 1
+OPERATION_NOT_ATTEMPTED: Final = 55
+THROTTLED: Final = 89  # THROTTLING_QUOTA_EXCEEDED
+
+_FENCED: Final = frozenset({47, 90})  # INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
+_DENIED: Final = frozenset({29, 30, 31, 53, 58})  # topic, group, cluster, transactional id, SASL
+
+# Normal for a while, though not all of them are called retriable: a coordinator that loads or
+# moves (14, 15, 16), markers still being written (51), a leader that moves (3, 5, 6, 74, 75), a
+# request that was too slow for the broker (7), too few in-sync replicas before the write (19) or
+# after it (20), a full disk (56), offsets of an open transaction (88), an id not yet known (100).
+_TRANSIENT: Final = frozenset(
+    {3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 19, 20, 51, 56, 72, 74, 75, 78, 79, 88, 89, 100}
+)
+
+
+def error_name(code: int) -> str:
+    """The name of ``code`` in ``org.apache.kafka.common.protocol.Errors``."""
+    known = kafka_errors.for_code(code)
+    return str(getattr(known, "message", None) or f"error {code}")
+
+
+def is_transient(code: int) -> bool:
+    """Whether the same request may succeed after a back-off and with new metadata."""
+    return code in _TRANSIENT
+
+
+def fault(code: int, doing: str, *, advice: str = "") -> FerryError:
+    """The error that stands for a broker's ``code``.
+
+    Args:
+        code: Kafka's error code, not 0.
+        doing: what was asked of the broker, with topic and partition where there is one.
+        advice: what to do about it.
+    """
+    name = error_name(code)
+    if code in _FENCED:
+        return Fenced(f"{doing}: another run took over ({name}).")
+    if code in _DENIED:
+        return AccessDenied(
+            f"{doing}: {name}.", advice=advice or "Grant the right, or check the login."
+        )
+    return BrokerError(
+        f"{doing}: {name} ({code}).",
+        code=code,
+        name=name,
+        transient=is_transient(code),
+        advice=advice,
+    )

@@ -1,0 +1,112 @@
+"""Reading raw record batches: one fetch request after another, many partitions in each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kafka.protocol.consumer import FetchRequest
+
+from kafka_ferry.batches import AbortedTransaction
+from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.wire.cluster import WireCluster
+
+_READ_COMMITTED: Final = 1
+_Topic = FetchRequest.FetchTopic
+_Partition = FetchRequest.FetchTopic.FetchPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What one fetch request brought for one partition.
+
+    Attributes:
+        partition: the partition.
+        offset: the offset that was asked for; the first batch may begin before it.
+        records: raw batches, the last one possibly cut off; empty where there is nothing (yet).
+        aborted: the transactions among them that were aborted.
+        stable_end: the last stable offset: the end of what a ``read_committed`` consumer may see.
+        log_start: the first offset that the log still holds.
+        error: Kafka's error code, 0 where all is well.
+        alone: whether the request asked for this partition only, so that empty means empty.
+    """
+
+    partition: TopicPartition
+    offset: int
+    records: bytes
+    aborted: tuple[AbortedTransaction, ...]
+    stable_end: int
+    log_start: int
+    error: int
+    alone: bool
+
+
+def fetch(
+    cluster: WireCluster,
+    node: int,
+    offsets: Mapping[TopicPartition, int],
+    *,
+    max_bytes: int,
+    partition_max_bytes: int,
+    max_wait_ms: int = 250,
+) -> Iterator[Fetched]:
+    """Fetch committed batches from one broker (Fetch v12, ``read_committed``, KIP-98).
+
+    Args:
+        cluster: the cluster to read from.
+        node: the broker that leads the partitions.
+        offsets: the next offset to read, by partition; the broker fills the response in this
+            order, so a caller rotates them to be fair.
+        max_bytes: soft bound of the response; at least one batch always comes.
+        partition_max_bytes: the same for each partition.
+        max_wait_ms: how long the broker may wait for the first byte.
+
+    Raises:
+        ClusterUnreachable: if the broker does not answer.
+    """
+    topics: dict[str, list[object]] = defaultdict(list)
+    for tp, offset in offsets.items():
+        topics[tp.topic].append(
+            _Partition(
+                partition=tp.partition,
+                current_leader_epoch=-1,
+                fetch_offset=offset,
+                last_fetched_epoch=-1,
+                log_start_offset=-1,
+                partition_max_bytes=partition_max_bytes,
+            )
+        )
+    response = cluster.connection(node).call(
+        FetchRequest(
+            replica_id=-1,
+            max_wait_ms=max_wait_ms,
+            min_bytes=1,
+            max_bytes=max_bytes,
+            isolation_level=_READ_COMMITTED,
+            session_id=0,
+            session_epoch=-1,
+            topics=[
+                _Topic(topic=topic, partitions=partitions) for topic, partitions in topics.items()
+            ],
+            forgotten_topics_data=[],
+            rack_id="",
+        )
+    )
+    for topic in response.responses:
+        for data in topic.partitions:
+            tp = TopicPartition(topic.topic, data.partition_index)
+            yield Fetched(
+                partition=tp,
+                offset=offsets[tp],
+                records=data.records or b"",
+                aborted=tuple(
+                    AbortedTransaction(entry.producer_id, entry.first_offset)
+                    for entry in data.aborted_transactions or ()
+                ),
+                stable_end=data.last_stable_offset,
+                log_start=data.log_start_offset,
+                error=data.error_code or response.error_code,
+                alone=len(offsets) == 1,
+            )

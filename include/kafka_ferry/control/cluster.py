@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from confluent_kafka import (
-    ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -30,7 +29,6 @@ from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, Fe
 from kafka_ferry.patience import patient
 from kafka_ferry.plan.facts import LogBounds, Topic
 from kafka_ferry.plan.plan import Creation, Growth
-from kafka_ferry.plan.positions import Position, position_of
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.faults import is_transient
 
@@ -117,32 +115,24 @@ class ClusterControl:
         return found
 
     @patient
-    def log_bounds(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogBounds]:
-        """What a ``read_committed`` consumer can read of each partition; one without a leader is absent."""
+    def log_bounds(self, topics: Iterable[Topic]) -> dict[TopicPartition, LogBounds]:
+        """What a ``read_committed`` consumer can read of the partitions of ``topics``.
+
+        A partition without a leader is absent.
+        """
+        partitions = [
+            TopicPartition(topic.name, number)
+            for topic in topics
+            for number in range(topic.partitions)
+        ]
         bounds = {}
-        for some in _chunks(list(partitions), _PARTITIONS_AT_ONCE):
+        for some in _chunks(partitions, _PARTITIONS_AT_ONCE):
             starts = self._offsets(some, OffsetSpec.earliest())
             ends = self._offsets(some, OffsetSpec.latest())
             bounds.update(
                 {tp: LogBounds(starts[tp], ends[tp]) for tp in starts.keys() & ends.keys()}
             )
         return bounds
-
-    @patient
-    def positions(self, group: str) -> dict[TopicPartition, Position]:
-        """All offsets that a flow's group has committed, none of them pending."""
-        with self._errors(f"reading the offsets of the group {group}"):
-            request = ConsumerGroupTopicPartitions(group)
-            (future,) = self._admin.list_consumer_group_offsets(
-                [request], require_stable=True, request_timeout=_TIMEOUT_S
-            ).values()
-            return {
-                TopicPartition(entry.topic, entry.partition): position_of(
-                    entry.offset, entry.metadata or ""
-                )
-                for entry in future.result().topic_partitions
-                if entry.offset >= 0
-            }
 
     def create_topics(self, creations: Iterable[Creation]) -> dict[str, FerryError]:
         """Create topics, each with its final configs at once; one that is there already is left as it is.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kafka_ferry.config import Flow
-from kafka_ferry.control import ClusterControl
+from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import SameCluster
 from kafka_ferry.ledger import LedgerTable, ledger_topic
-from kafka_ferry.plan import Found, TopicPartition, policy_of, position_group, select_topics
+from kafka_ferry.plan import Found, policy_of, select_topics
 
 
 def discover(flow: Flow, ledger: LedgerTable) -> Found:
@@ -30,7 +30,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
     policy = policy_of(flow)
     ledger_name = ledger_topic(flow.source.alias)
     target_topics = target.topics([ledger_name, *(policy.remote_topic(name) for name in selected)])
-    positions = target.positions(position_group(flow.name))
+    positions = read_positions(flow.target, flow.name)
     if ledger_name in target_topics:
         ledger.project(flow.target, ledger_name)
         positions = ledger.positions() | positions
@@ -40,10 +40,6 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
         source_names=frozenset(names),
         source_topics=source_topics,
         target_topics=target_topics,
-        bounds=source.log_bounds(
-            TopicPartition(topic.name, number)
-            for topic in source_topics.values()
-            for number in range(topic.partitions)
-        ),
+        bounds=source.log_bounds(source_topics.values()),
         positions=positions,
     )

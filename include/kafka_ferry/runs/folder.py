@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import regex
 from pydantic import TypeAdapter
@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from kafka_ferry.errors import FerryError, StepFailed
 from kafka_ferry.plan import Plan
 from kafka_ferry.state import StateFolder
+from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
 
 if TYPE_CHECKING:
     from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 PLAN: Final = "plan.json"
 REPORT: Final = "report.html"
+_RECONCILIATION: Final = "reconciliation.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +119,13 @@ class RunFolder:
             )
         return Plan.from_json(stored)
 
-    def save(self, name: str, kind: Any, value: Any) -> None:
-        """Store ``value`` of the type ``kind`` as JSON."""
-        self.files.write(name, TypeAdapter(kind).dump_json(value))
+    def save_reconciliation(self, found: Reconciliation) -> None:
+        """Store what the verification found."""
+        self.files.write(_RECONCILIATION, TypeAdapter(Reconciliation).dump_json(found))
+
+    def reconciliation(self) -> Reconciliation | None:
+        """What the verification found, None if there was none."""
+        return self._load(_RECONCILIATION, Reconciliation)
 
     def _load(self, name: str, kind: type[_T]) -> _T | None:
         stored = self.files.read(name)

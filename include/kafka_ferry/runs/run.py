@@ -6,8 +6,202 @@ may be repeated at any time: what is on the target decides what is left to do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import Fenced, FerryError, RangesFailed
+from kafka_ferry.ledger import (
+    LedgerTable,
+    RunEntry,
+    append_entry,
+    ledger_creation,
+    ledger_topic,
+)
+from kafka_ferry.plan import Plan, Refusal, make_plan
+from kafka_ferry.runs.discovery import discover
+from kafka_ferry.runs.folder import RunFolder
+from kafka_ferry.state import StateFolder
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
-    pass
+    from pyspark.sql import SparkSession
+
+    from kafka_ferry.copy import Outcome
+    from kafka_ferry.report import RunReport
+    from kafka_ferry.verify import Verdict
+
+log = logging.getLogger(__name__)
+
+STEPS: Final = ("plan", "sync_topics", "mirror", "verify", "publish")
+
+
+class Run:
+    """A run of ``flow``, known by ``run_id`` in the ledger, the positions and the state folder.
+
+    Args:
+        flow: the flow.
+        run_id: any text; the same text is the same run, whose steps may be repeated.
+    """
+
+    def __init__(self, flow: Flow, run_id: str) -> None:
+        self.flow = flow
+        self.run_id = run_id
+        self._state = StateFolder(flow.state_path).folder(flow.slug)
+        self._folder = RunFolder(self._state.folder("runs"), run_id)
+        self._ledger = LedgerTable(self._state.folder("ledger"), flow.name)
+        self._ledger_topic = ledger_topic(flow.source.alias)
+
+    @property
+    def report_path(self) -> Path | None:
+        """The report page on this machine, None if the run was not published or is elsewhere."""
+        return self._folder.report_path
+
+    @property
+    def data_docs_path(self) -> Path | None:
+        """The first page of the flow's Data Docs on this machine."""
+        local = self._state.local_path
+        return local / "data_docs" / "index.html" if local else None
+
+    def failure(self, step: str) -> FerryError | None:
+        """What a step raised the last time, in this process or another one; None if it succeeded."""
+        return self._folder.failure(step)
+
+    def plan(self, *, save: bool = True) -> Plan:
+        """Find out what is to be done; changes nothing on either cluster.
+
+        Args:
+            save: whether the later steps shall do what this plan says.
+
+        Raises:
+            SameCluster, ClusterUnreachable, AccessDenied: as ``discover``.
+        """
+        found = discover(self.flow, self._ledger)
+        plan = make_plan(self.flow, found, run=self.run_id, at=_now_ms())
+        if save:
+            with self._folder.step("plan"):
+                self._folder.save_plan(plan)
+        return plan
+
+    def sync_topics(self) -> Plan:
+        """Create what the plan creates, and the ledger; topics that fail become refusals of the plan.
+
+        Returns:
+            The plan as it is now.
+
+        Raises:
+            FerryError: if the ledger cannot be created.
+        """
+        with self._folder.step("sync_topics"):
+            plan = self._folder.plan()
+            target = ClusterControl(self.flow.target)
+            ledger = ledger_creation(self._ledger_topic, self.flow.replication_factor)
+            for error in target.create_topics([ledger]).values():
+                raise error
+            errors = target.create_topics(plan.creations) | target.grow_topics(plan.growths)
+            if errors:
+                plan = _refuse(plan, errors)
+                self._folder.save_plan(plan)
+        return plan
+
+    def mirror(self, spark: SparkSession) -> Sequence[Outcome]:
+        """Copy what the plan says, from wherever the positions on the target are by now.
+
+        Raises:
+            RangesFailed: if some partitions were not copied to their planned end; the others were.
+            Fenced: if another run took over.
+        """
+        with self._folder.step("mirror"):
+            plan = self._folder.plan()
+            outcomes: Sequence[Outcome] = self._copy(spark) if plan.ranges else ()
+            self._raise_failures(plan, outcomes)
+        return outcomes
+
+    def verify(self, spark: SparkSession) -> Verdict:
+        """Read the target back and judge everything that was copied since the last verification.
+
+        Raises:
+            VerificationFailed: naming topic, partition and range of what is not proved.
+        """
+        from kafka_ferry.runs.verification import verify_run
+
+        with self._folder.step("verify"):
+            return verify_run(spark, self.flow, self._folder, self._ledger, self._state, self.run_id)
+
+    def publish(self) -> RunReport:
+        """Write the report, for people (HTML) and programs (JSON).
+
+        Raises:
+            FerryError: what kept the run from being complete and verified; the report is written.
+        """
+        from kafka_ferry.runs.publication import publish_run
+
+        with self._folder.step("publish"):
+            before = STEPS[:-1]
+            report = publish_run(self.flow, self._folder, self._ledger, self.run_id, before)
+            for step in before:
+                failure = self._folder.failure(step)
+                if failure:
+                    raise failure
+                if self._folder.step_record(step) is None:
+                    raise FerryError(f"The step {step} of the run {self.run_id} has not ended.")
+        return report
+
+    def _copy(self, spark: SparkSession) -> Sequence[Outcome]:
+        from kafka_ferry.copy import copy_with_spark, fence_writers
+
+        flow = self.flow
+        settings = kafka_python_config(flow.target.client_properties("producer"))
+        last = self._ledger.last_run()
+        if last and last["writers"] != flow.writers:
+            log.info("%d writers instead of %d: fencing the old ones", flow.writers, last["writers"])
+            writers = max(last["writers"], flow.writers)
+            fence_writers(flow.target.alias, settings, flow.name, writers)
+        entry = RunEntry(flow=flow.name, run=self.run_id, at=_now_ms(), writers=flow.writers)
+        append_entry(flow.target.alias, settings, flow.source.alias, entry)
+        outcomes = copy_with_spark(
+            spark,
+            flow,
+            run=self.run_id,
+            run_folder=self._folder.files,
+            checkpoint=self._state.folder("checkpoint"),
+        )
+        self._ledger.project(flow.target, self._ledger_topic)
+        return outcomes
+
+    def _raise_failures(self, plan: Plan, outcomes: Sequence[Outcome]) -> None:
+        failures = [outcome.failure for outcome in outcomes if outcome.failure]
+        if any(failure.fenced for failure in failures):
+            last = self._ledger.last_run()
+            newer = f"the run {last['run']}" if last and last["run"] != self.run_id else "another run"
+            raise Fenced(
+                f"{newer} of {self.flow.name} took over.",
+                advice="What this run had sealed stays; the newer run copies the rest.",
+            )
+        sentences = [*map(str, plan.refused), *map(str, failures)]
+        if sentences:
+            transient = not plan.refused and all(failure.transient for failure in failures)
+            raise RangesFailed(sentences, transient=transient)
+
+
+def _refuse(plan: Plan, errors: Mapping[str, FerryError]) -> Plan:
+    """The plan without the remote topics in ``errors``, which become refusals."""
+    topics = {range_.remote_topic: range_.topic for range_ in plan.ranges}
+    refused = tuple(
+        Refusal(topics.get(remote, remote), None, f"{remote}: {error.message}", error.advice)
+        for remote, error in errors.items()
+    )
+    return replace(
+        plan,
+        ranges=tuple(range_ for range_ in plan.ranges if range_.remote_topic not in errors),
+        refused=plan.refused + refused,
+    )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -223,6 +223,9 @@ class Connection:
 
 
 def _tls_context(settings: Mapping[str, Any]) -> ssl.SSLContext:
+    if settings.get("ssl_context"):
+        made: ssl.SSLContext = settings["ssl_context"]
+        return made
     context = ssl.create_default_context(cafile=settings.get("ssl_cafile"))
     context.check_hostname = bool(settings.get("ssl_check_hostname", True))
     if settings.get("ssl_certfile"):

@@ -237,9 +237,14 @@ _OF_ONE_PARTITION: Final = frozenset({3, 17, 29})
 
 
 def committed_offsets(
-    cluster: WireCluster, group: str, partitions: Iterable[TopicPartition]
+    cluster: WireCluster, group: str, partitions: Iterable[TopicPartition] | None = None
 ) -> dict[TopicPartition, CommittedOffset]:
     """The offsets that ``group`` has committed, none of them pending (KIP-447, ``require_stable``).
+
+    Args:
+        cluster: the cluster that the group is on.
+        group: the group.
+        partitions: the partitions to ask for, None for all that the group has offsets of.
 
     Returns:
         An entry for each partition that has an offset; the others are absent.
@@ -248,28 +253,27 @@ def committed_offsets(
         AccessDenied: without READ on the group.
         BrokerError: if transactions stay pending for a minute.
     """
-    topics = [
-        _FetchTopic(name=name, partition_indexes=numbers)
-        for name, numbers in _by_topic(partitions).items()
-    ]
+    topics = None
+    if partitions is not None:
+        topics = [
+            _FetchTopic(name=name, partition_indexes=numbers)
+            for name, numbers in _by_topic(partitions).items()
+        ]
 
     def ask() -> dict[TopicPartition, CommittedOffset]:
         answer = cluster.coordinator(group, GROUP).call(
             OffsetFetchRequest(group_id=group, topics=topics, require_stable=True)
         )
+        doing = f"Reading the offsets of the group {group} on {cluster.alias}"
         if answer.error_code:
-            raise fault(
-                answer.error_code, f"Reading the offsets of the group {group} on {cluster.alias}"
-            )
+            raise fault(answer.error_code, doing)
         offsets = {}
         for topic in answer.topics:
             for entry in topic.partitions:
-                tp = TopicPartition(topic.name, entry.partition_index)
                 if entry.error_code:
-                    raise fault(
-                        entry.error_code, f"Reading the offset of {tp} in the group {group}"
-                    )
+                    raise fault(entry.error_code, f"{doing} ({topic.name}-{entry.partition_index})")
                 if entry.committed_offset >= 0:
+                    tp = TopicPartition(topic.name, entry.partition_index)
                     offsets[tp] = CommittedOffset(entry.committed_offset, entry.metadata or "")
         return offsets
 

@@ -1,0 +1,18 @@
+"""A flow's configuration: files in YAML or MirrorMaker 2's properties, as checked objects."""
+
+from kafka_ferry.config.clients import confluent_config, kafka_python_config
+from kafka_ferry.config.cluster import Cluster
+from kafka_ferry.config.flow import Flow
+from kafka_ferry.config.load import flow_files, load_flow, load_flows
+from kafka_ferry.config.patterns import TopicFilter
+
+__all__ = [
+    "Cluster",
+    "Flow",
+    "TopicFilter",
+    "confluent_config",
+    "flow_files",
+    "kafka_python_config",
+    "load_flow",
+    "load_flows",
+]

@@ -1,0 +1,127 @@
+"""One side of a flow: a Kafka cluster and the properties of its clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final
+
+import regex
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from kafka_ferry.config.problems import Problem, cluster_error, did_you_mean
+from kafka_ferry.config.vocabulary import CONNECTION_NAMES, ROLE_PREFIXES, ROLES, Role
+
+MASK: Final = "******"
+_SECRET: Final = regex.compile(
+    r".*(password|passphrase|secret|token|credential).*|(.*\.)?sasl\.jaas\.config|.*\.key"
+)
+_BROKER: Final = regex.compile(r"(?:\w+://)?(?:\[[\da-fA-F:%]+\]|[\w.-]+):(?P<port>\d{1,5})")
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+def is_secret(key: str) -> bool:
+    """Whether the value of a Java client property must never be shown."""
+    return _SECRET.fullmatch(key.lower()) is not None
+
+
+class ClientProperties(Mapping[str, str]):
+    """Java client properties that cannot change and never show a secret when printed."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
+    def __repr__(self) -> str:
+        return repr(self.masked())
+
+    def masked(self) -> dict[str, str]:
+        """The properties with the values of secret ones replaced."""
+        return {key: MASK if is_secret(key) else value for key, value in self._values.items()}
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            cls,
+            handler.generate_schema(dict[str, str]),
+            serialization=core_schema.plain_serializer_function_ser_schema(cls.masked),
+        )
+
+
+def _check(properties: ClientProperties) -> ClientProperties:
+    problems = [*_unknown_names(properties), *_wrong_values(properties)]
+    if problems:
+        raise cluster_error(problems)
+    return properties
+
+
+def _unknown_names(properties: Mapping[str, str]) -> Iterator[Problem]:
+    for name in properties:
+        if name not in CONNECTION_NAMES and not name.startswith(ROLE_PREFIXES):
+            near = did_you_mean(name, [*CONNECTION_NAMES, *ROLES])
+            roles = "Properties of a single client stand under consumer, producer or admin."
+            yield Problem(name, "is no property that a cluster's clients share", near or roles)
+
+
+def _wrong_values(properties: Mapping[str, str]) -> Iterator[Problem]:
+    servers = [server.strip() for server in properties.get("bootstrap.servers", "").split(",")]
+    if servers == [""]:
+        yield Problem("bootstrap.servers", "is required")
+    elif not all(map(_is_broker, servers)):
+        yield Problem("bootstrap.servers", "must list brokers as host:port, host:port")
+    for role in ("", *ROLE_PREFIXES):
+        protocol = properties.get(f"{role}security.protocol", "PLAINTEXT")
+        if protocol.upper() not in _PROTOCOLS:
+            yield Problem(f"{role}security.protocol", f"must be one of {', '.join(_PROTOCOLS)}")
+
+
+def _is_broker(server: str) -> bool:
+    found = _BROKER.fullmatch(server)
+    return found is not None and 0 < int(found["port"]) < 65536
+
+
+class Cluster(BaseModel):
+    """A cluster as a flow sees it.
+
+    ``properties`` holds what all clients share under its own name (``security.protocol``) and
+    what one kind of client has for itself under that kind (``consumer.fetch.max.wait.ms``).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    alias: str = Field(
+        pattern=r"^[A-Za-z0-9._-]+$",
+        description="The cluster's name; it becomes part of topic names on the target.",
+    )
+    properties: Annotated[ClientProperties, AfterValidator(_check)] = Field(
+        description="Java client properties: bootstrap.servers, security.protocol, ssl.*, sasl.*, "
+        "and any property under consumer., producer. or admin.",
+    )
+
+    def client_properties(self, role: Role) -> ClientProperties:
+        """What a client of this kind is configured with, by its Java names.
+
+        As in MirrorMaker 2 (``MirrorConnectorConfig``), of the names without a kind only those
+        for connecting and logging in count, and the kind's own win.
+        """
+        own = f"{role}."
+        shared = {key: value for key, value in self.properties.items() if key in CONNECTION_NAMES}
+        special = {
+            key.removeprefix(own): value
+            for key, value in self.properties.items()
+            if key.startswith(own)
+        }
+        return ClientProperties(shared | special)

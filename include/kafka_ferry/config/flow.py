@@ -1,0 +1,228 @@
+"""A flow: everything that says what is copied from where to where, and when.
+
+Each option stands here once, with its name in files (the alias), its type, default and
+description. Where MirrorMaker 2 has an option of that meaning, the name is MirrorMaker 2's.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import regex
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
+
+from kafka_ferry.config.cluster import Cluster, is_secret
+from kafka_ferry.config.patterns import TopicFilter, compile_patterns, split_list
+
+__all__ = ["OPTIONS", "Cluster", "Flow", "PolicyName", "is_secret"]
+
+PolicyName = Literal["DefaultReplicationPolicy", "IdentityReplicationPolicy"]
+_POLICIES: Final = ("DefaultReplicationPolicy", "IdentityReplicationPolicy")
+_POLICY_PACKAGE: Final = "org.apache.kafka.connect.mirror."
+
+_MIB: Final = 1024 * 1024
+_UNITS: Final = {"": 1, "B": 1, "KIB": 1024, "MIB": _MIB, "GIB": 1024 * _MIB}
+_PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
+_FIFTEEN_MINUTES_MS: Final = 15 * 60 * 1000  # the brokers' transaction.max.timeout.ms
+_INT32_MAX: Final = 2**31 - 1
+
+
+def _as_list(value: Any) -> Any:
+    return split_list(value) if isinstance(value, str) else value
+
+
+def _as_number(value: Any) -> Any:
+    if isinstance(value, bool):  # YAML's yes and no
+        raise ValueError("must be a number")
+    return value
+
+
+def _as_bytes(value: Any) -> Any:
+    if not isinstance(value, str):
+        return _as_number(value)
+    size = regex.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", value)
+    if size is None or size[2].upper() not in _UNITS:
+        raise ValueError("must be a number of bytes, or a size such as 64KiB, 64MiB or 1GiB")
+    return int(size[1]) * _UNITS[size[2].upper()]
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+Number = Annotated[int, BeforeValidator(_as_number)]
+Bytes = Annotated[int, BeforeValidator(_as_bytes)]
+
+
+class Flow(BaseModel):
+    """One source cluster, one target cluster, and how topics travel between them."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True, hide_input_in_errors=True
+    )
+
+    source: Cluster = Field(description="The cluster to copy from.")
+    target: Cluster = Field(description="The cluster to copy to.")
+    enabled: bool = Field(default=True, description="Whether the flow runs at all.")
+    topics: Names = Field(
+        default=(".*",),
+        description="Names or Java regular expressions of the topics to copy.",
+    )
+    topics_exclude: Names = Field(
+        default=(r"mm2.*\.internal", r".*\.replica", "__.*", r"ferry-ledger\..*\.internal"),
+        alias="topics.exclude",
+        description="Names or Java regular expressions of topics to leave out; wins over topics.",
+    )
+    replication_policy_class: PolicyName = Field(
+        default="DefaultReplicationPolicy",
+        alias="replication.policy.class",
+        description="How topics are named on the target: DefaultReplicationPolicy puts the "
+        "source's alias before the name, IdentityReplicationPolicy keeps the name. "
+        "MirrorMaker 2's full class names are accepted too.",
+    )
+    replication_policy_separator: str = Field(
+        default=".",
+        pattern=r"^[A-Za-z0-9._-]+$",
+        alias="replication.policy.separator",
+        description="What stands between the source's alias and the topic's name.",
+    )
+    replication_factor: Number = Field(
+        default=2,
+        ge=-1,
+        le=32767,
+        alias="replication.factor",
+        description="Replicas of each topic created on the target; -1 takes the brokers' default.",
+    )
+    writers: Number = Field(
+        default=32,
+        ge=1,
+        le=1000,
+        description="Transactional producers that share the target's partitions among them, and "
+        "so the most tasks that copy at a time.",
+    )
+    transaction_max_bytes: Bytes = Field(
+        default=64 * _MIB,
+        gt=0,
+        alias="transaction.max.bytes",
+        description="A writer ends its transaction after this many bytes.",
+    )
+    transaction_max_ms: Number = Field(
+        default=10_000,
+        gt=0,
+        lt=_FIFTEEN_MINUTES_MS,
+        alias="transaction.max.ms",
+        description="A writer ends its transaction after this many milliseconds; read_committed "
+        "readers of the target wait that long at most.",
+    )
+    fetch_max_bytes: Bytes = Field(
+        default=16 * _MIB,
+        gt=0,
+        le=_INT32_MAX,
+        alias="fetch.max.bytes",
+        description="The most that one fetch request to the source asks for, in bytes.",
+    )
+    isolation_level: Literal["read_committed"] = Field(
+        default="read_committed",
+        alias="isolation.level",
+        description="Which of the source's records are copied: those of committed transactions.",
+    )
+    schedule: str | None = Field(
+        default="@hourly",
+        description="When the flow runs: a cron expression or preset; empty for never by itself.",
+    )
+    start_date: date = Field(
+        default=date(2026, 1, 1),
+        alias="start.date",
+        description="The first day of the timetable, in UTC.",
+    )
+    catchup: bool = Field(
+        default=False,
+        description="Whether runs that the timetable missed since start.date are made up for.",
+    )
+    retries: Number = Field(
+        default=2, ge=0, description="How often a failed task is tried again within a run."
+    )
+    state_dir: str = Field(
+        default=".ferry",
+        min_length=1,
+        alias="state.dir",
+        description="Folder or object store for what can be rebuilt from the target: Spark's "
+        "checkpoint and the ledger's table. Relative to FERRY_HOME, else to where Ferry runs.",
+    )
+    file: str = Field(default="", description="The file that the flow was read from.")
+    ignored: tuple[str, ...] = Field(
+        default=(), description="Keys of MirrorMaker 2 in that file that have no effect here."
+    )
+
+    @field_validator("topics", "topics_exclude")
+    @classmethod
+    def _patterns_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        compile_patterns(patterns)
+        return patterns
+
+    @field_validator("replication_policy_class", mode="before")
+    @classmethod
+    def _short_class_name(cls, value: Any) -> Any:
+        name = value.removeprefix(_POLICY_PACKAGE) if isinstance(value, str) else value
+        if name not in _POLICIES:
+            full = (f"{_POLICY_PACKAGE}{policy}" for policy in _POLICIES)
+            raise ValueError(f"must be one of {', '.join((*_POLICIES, *full))}")
+        return name
+
+    @field_validator("replication_factor")
+    @classmethod
+    def _replicas_or_default(cls, factor: int) -> int:
+        if factor == 0:
+            raise ValueError("must be at least 1, or -1 for the brokers' default")
+        return factor
+
+    @field_validator("schedule")
+    @classmethod
+    def _cron_or_preset(cls, schedule: str | None) -> str | None:
+        if not schedule:
+            return None
+        # The finer points of the five fields are left to Airflow.
+        if schedule not in _PRESETS and not regex.fullmatch(
+            r"[\w*/,?#-]+( +[\w*/,?#-]+){4}", schedule
+        ):
+            raise ValueError(f"must be a cron expression or one of {', '.join(_PRESETS)}")
+        return schedule
+
+    @field_validator("target")
+    @classmethod
+    def _another_cluster(cls, target: Cluster, info: ValidationInfo) -> Cluster:
+        source = info.data.get("source")
+        if source is not None and source.alias == target.alias:
+            raise ValueError("must have another alias than the source")
+        return target
+
+    @property
+    def name(self) -> str:
+        """``source->target``, as MirrorMaker 2 writes it."""
+        return f"{self.source.alias}->{self.target.alias}"
+
+    @property
+    def slug(self) -> str:
+        """``source_to_target``: the name where ``->`` cannot stand (DAGs, folders)."""
+        return f"{self.source.alias}_to_{self.target.alias}"
+
+    @property
+    def topic_filter(self) -> TopicFilter:
+        """The topics that the flow copies."""
+        return TopicFilter(self.topics, self.topics_exclude, file=self.file)
+
+    @property
+    def state_path(self) -> str:
+        """The state folder: an absolute path, or a URL such as ``s3://bucket/ferry`` as it is."""
+        if "://" in self.state_dir:
+            return self.state_dir
+        home = Path(os.environ.get("FERRY_HOME") or Path.cwd())
+        return str((home / Path(self.state_dir).expanduser()).absolute())
+
+
+OPTIONS: Final[tuple[str, ...]] = tuple(
+    field.alias or name
+    for name, field in Flow.model_fields.items()
+    if name not in {"source", "target", "file", "ignored"}
+)
+"""The names of all options of a flow, as they stand in files."""

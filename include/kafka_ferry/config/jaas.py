@@ -1,0 +1,159 @@
+"""``sasl.jaas.config``: the login that a Java client is given, read as Kafka reads it.
+
+Rules: ``org.apache.kafka.common.security.JaasConfig``, which sets up Java's ``StreamTokenizer``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import regex
+
+from kafka_ferry.errors import ConfigError
+
+_TOKEN: Final = regex.compile(
+    r"[\x00-\x20]+|/\*.*?\*/|//?[^\n\r]*"  # white space; comments, which one slash begins too
+    r'|"(?P<double>(?:[^"\\\n\r]|\\.)*)"'
+    r"|'(?P<single>(?:[^'\\\n\r]|\\.)*)'"
+    r"|(?P<sign>[;=])"
+    r"|(?P<word>[^\x00-\x20\"'/;=]+)",
+    regex.DOTALL,
+)
+_ESCAPE: Final = regex.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", regex.DOTALL)
+_ESCAPED: Final = {
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+}
+_FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
+
+LOGIN_MODULES: Final = {
+    "PLAIN": "PlainLoginModule",
+    "SCRAM-SHA-256": "ScramLoginModule",
+    "SCRAM-SHA-512": "ScramLoginModule",
+}
+"""The supported mechanisms, each with the Java class whose options it takes."""
+
+
+class JaasError(ValueError):
+    """The text is no login; the message repeats nothing of it, since it holds a password."""
+
+
+class Login(NamedTuple):
+    """A login module and its options."""
+
+    module: str
+    options: dict[str, str]
+
+    def __repr__(self) -> str:
+        return f"Login(module={self.module!r}, options={sorted(self.options)})"
+
+
+class _Token(NamedTuple):
+    text: str
+    is_sign: bool
+
+
+class Credentials(NamedTuple):
+    """What a client logs in with."""
+
+    mechanism: str
+    username: str
+    password: str
+
+    def __repr__(self) -> str:
+        return f"Credentials({self.mechanism})"
+
+
+def credentials(properties: Mapping[str, str], protocol: str, file: str) -> Credentials | None:
+    """User name and password in Java client properties; nothing where there is no SASL.
+
+    Raises:
+        ConfigError: mechanism or login are missing, wrong or not supported.
+    """
+    if not protocol.startswith("SASL_"):
+        return None
+    mechanism = properties.get("sasl.mechanism", "GSSAPI")  # Java's default
+    if mechanism not in LOGIN_MODULES:
+        reason = f"{mechanism} is not supported; it must be one of {', '.join(LOGIN_MODULES)}"
+        raise ConfigError(file, "sasl.mechanism", reason)
+    if "sasl.jaas.config" not in properties:
+        raise ConfigError(file, "sasl.jaas.config", f"is required with {protocol}")
+    try:
+        login = parse_login(properties["sasl.jaas.config"])
+        return Credentials(mechanism, *_name_and_password(login, mechanism))
+    except JaasError as error:
+        advice = 'Its form is: <login module> required username="..." password="...";'
+        raise ConfigError(file, "sasl.jaas.config", f"{error}.", advice=advice) from None
+
+
+def _name_and_password(login: Login, mechanism: str) -> tuple[str, str]:
+    wanted = LOGIN_MODULES[mechanism]
+    if login.module.rpartition(".")[2] != wanted:
+        raise JaasError(f"{mechanism} needs the login module {wanted}")
+    if login.options.get("tokenauth", "").lower() == "true":
+        raise JaasError("delegation tokens (tokenauth) are not supported")
+    if not {"username", "password"} <= login.options.keys():
+        raise JaasError("username and password are required")
+    return login.options["username"], login.options["password"]
+
+
+def parse_login(text: str) -> Login:
+    """The one login module of a ``sasl.jaas.config``.
+
+    Raises:
+        JaasError: it is not of the form ``Module required name="value" ...;``.
+    """
+    tokens = _tokens(text)
+    module = _word(tokens, "a login module")
+    if _word(tokens, "'required' after the login module").lower() not in _FLAGS:
+        raise JaasError("'required' must follow the login module")
+    options: dict[str, str] = {}
+    while not (token := _next(tokens, "a semicolon at its end")).is_sign:
+        if _next(tokens, "'=' after an option's name") != _Token("=", True):
+            raise JaasError('each option needs the form name="value"')
+        options[token.text] = _word(tokens, "a value after each '='")
+    if token.text != ";":
+        raise JaasError("an option's name is missing before '='")
+    if next(tokens, None) is not None:
+        raise JaasError("it must hold one login module only")
+    return Login(module, options)
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    position = 0
+    while position < len(text):
+        found = _TOKEN.match(text, position)
+        if found is None:
+            raise JaasError("a quote is not closed")
+        position = found.end()
+        if found.lastgroup in ("double", "single"):
+            yield _Token(_ESCAPE.sub(_unescape, found[found.lastgroup]), is_sign=False)
+        elif found.lastgroup is not None:
+            yield _Token(found[0], is_sign=found.lastgroup == "sign")
+
+
+def _unescape(escape: Any) -> str:
+    code = str(escape[1])
+    if code.isdigit() and code[0] in "01234567":
+        return chr(int(code, 8))
+    return _ESCAPED.get(code, code)
+
+
+def _next(tokens: Iterator[_Token], expected: str) -> _Token:
+    token = next(tokens, None)
+    if token is None:
+        raise JaasError(f"it lacks {expected}")
+    return token
+
+
+def _word(tokens: Iterator[_Token], expected: str) -> str:
+    token = _next(tokens, expected)
+    if token.is_sign:
+        raise JaasError(f"it lacks {expected}")
+    return token.text

@@ -1,0 +1,72 @@
+"""The one way in: a file, or a folder of files, becomes flows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from kafka_ferry.config import properties, yaml_file
+from kafka_ferry.config.flow import Flow
+from kafka_ferry.config.problems import WHOLE_FILE, Problem, config_error, did_you_mean
+
+SUFFIXES: Final = (".properties", ".yaml", ".yml")
+
+
+def load_flows(path: str | Path) -> tuple[Flow, ...]:
+    """The flows of a file: a YAML file's one flow, or a properties file's enabled ones.
+
+    Raises:
+        ConfigError: the file cannot be read, or something in it is wrong. Several problems are
+            listed in one error.
+    """
+    file = str(path)
+    suffix = Path(path).suffix
+    if suffix not in SUFFIXES:
+        raise config_error(file, Problem(WHOLE_FILE, f"must end in {', '.join(SUFFIXES)}"))
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        problem = Problem(WHOLE_FILE, f"cannot be read: {error.strerror}")
+        raise config_error(file, problem) from None
+    if suffix == ".properties":
+        return properties.parse_flows(content, file)
+    return (yaml_file.parse_flow(content, file),)
+
+
+def load_flow(path: str | Path, name: str | None = None) -> Flow:
+    """One flow of a file, by its name (``primary->backup``) or slug where there are several.
+
+    Raises:
+        ConfigError: as ``load_flows``; or the file has no such flow, none, or several.
+    """
+    flows = load_flows(path)
+    if not flows:
+        advice = "Set source->target.enabled = true."
+        raise config_error(str(path), Problem(WHOLE_FILE, "enables no flow", advice))
+    names = [flow.name for flow in flows]
+    if name is None:
+        if len(flows) > 1:
+            reason = f"holds several flows: {', '.join(names)}"
+            raise config_error(str(path), Problem(WHOLE_FILE, reason, "Name one of them."))
+        return flows[0]
+    for flow in flows:
+        if name in (flow.name, flow.slug):
+            return flow
+    advice = did_you_mean(name, names) or f"It holds {', '.join(names)}."
+    raise config_error(str(path), Problem(name, "is no enabled flow of this file", advice))
+
+
+def flow_files(directory: str | Path) -> list[Path]:
+    """The files of a folder that hold flows, sorted by name; hidden files do not count.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
+    folder = Path(directory)
+    if not folder.is_dir():
+        raise config_error(str(directory), Problem(WHOLE_FILE, "is no folder"))
+    return sorted(
+        file
+        for file in folder.iterdir()
+        if file.suffix in SUFFIXES and not file.name.startswith(".") and file.is_file()
+    )

@@ -1,0 +1,138 @@
+"""Which topics a flow copies: MirrorMaker 2's topic filter (``DefaultTopicFilter``).
+
+The patterns of a list are joined with ``|``, compiled as one Java regular expression and matched
+against the *whole* name. An empty list matches nothing, and the exclude list wins. A topic's own
+name is a pattern too; its dots then match any character, as they do in MirrorMaker 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass, field
+from typing import Any, Final
+
+import regex
+
+from kafka_ferry.errors import ConfigError
+
+# What Java writes differently, and braces that Java calls an "illegal repetition" while `regex`
+# takes them for literals or for its own fuzzy matching.
+_JAVA: Final = regex.compile(
+    r"\\Q(?P<quoted>.*?)(?:\\E|\Z)"
+    r"|\\k<(?P<group>\w+)>"
+    r"|\\[pPxN]\{[^}]*\}|\\."
+    r"|\[\^?+\]?+(?:\\.|[^\]\\])*+\]"
+    r"|(?P<brace>\{(?!\d++(?:,\d*+)?\}))",
+    regex.DOTALL,
+)
+
+
+class PatternError(ValueError):
+    """A list of patterns that Java would not compile; the message says which one and why."""
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """The items of a comma-separated list, trimmed; empty items are dropped."""
+    return tuple(item for item in map(str.strip, text.split(",")) if item)
+
+
+def compile_patterns(patterns: Sequence[str]) -> Any:
+    """One compiled expression for the whole list.
+
+    Joining comes before compiling, as in MirrorMaker 2: ``(a, b)`` in a comma-separated list is
+    ``(a|b)``, and an inline flag such as ``(?i)`` holds for the patterns after it.
+
+    Raises:
+        PatternError: the joined expression is not valid.
+    """
+    try:
+        # Version 1 has Java's nested sets, intersections and position-dependent inline flags.
+        return regex.compile("|".join(map(_from_java, patterns)), regex.VERSION1)
+    except regex.error as error:
+        culprit = _first_invalid(patterns)
+        hint = " ('*' repeats what is before it; any text is '.*')" if culprit[:1] == "*" else ""
+        raise PatternError(f"{culprit!r} is no valid regular expression: {error}{hint}") from None
+
+
+def _from_java(pattern: str) -> str:
+    def rewrite(token: Any) -> str:
+        if token["quoted"] is not None:
+            return str(regex.escape(token["quoted"]))
+        if token["group"] is not None:
+            return f"(?P={token['group']})"
+        if token["brace"] is not None:
+            raise regex.error("illegal repetition", pattern, token.start())
+        return str(token[0])
+
+    return str(_JAVA.sub(rewrite, pattern))
+
+
+def _first_invalid(patterns: Sequence[str]) -> str:
+    for pattern in patterns:
+        try:
+            regex.compile(_from_java(pattern), regex.VERSION1)
+        except regex.error:
+            return pattern
+    return "|".join(patterns)
+
+
+@dataclass(frozen=True)
+class TopicFilter:
+    """Says of each topic whether it is copied, and if not, why.
+
+    Args:
+        include: patterns of the topics to copy; none at all copies nothing.
+        exclude: patterns of the topics to leave out, whatever ``include`` says.
+        file: where the patterns were read from, for error messages.
+        include_key: the option that holds ``include``.
+        exclude_key: the option that holds ``exclude``.
+
+    Raises:
+        ConfigError: a pattern is not valid; it names file, key and reason.
+    """
+
+    include: Sequence[str]
+    exclude: Sequence[str]
+    file: InitVar[str] = "topic filter"
+    include_key: InitVar[str] = "topics"
+    exclude_key: InitVar[str] = "topics.exclude"
+    _included: Any = field(init=False, repr=False, compare=False)
+    _excluded: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self, file: str, include_key: str, exclude_key: str) -> None:
+        for name, patterns, compiled, key in (
+            ("include", self.include, "_included", include_key),
+            ("exclude", self.exclude, "_excluded", exclude_key),
+        ):
+            listed = split_list(patterns) if isinstance(patterns, str) else tuple(patterns)
+            object.__setattr__(self, name, listed)
+            try:
+                object.__setattr__(self, compiled, compile_patterns(listed) if listed else None)
+            except PatternError as error:
+                raise ConfigError(file, key, str(error)) from None
+
+    def matches(self, topic: str) -> bool:
+        """Whether the topic is to be copied."""
+        return _matches(self._included, topic) and not _matches(self._excluded, topic)
+
+    def why_not(self, topic: str) -> str | None:
+        """The reason why the topic is not copied; nothing where it is."""
+        if _matches(self._excluded, topic):
+            return f"excluded by {self._excluding(topic)!r}"
+        if not _matches(self._included, topic):
+            listed = ", ".join(map(repr, self.include)) or "an empty list"
+            return f"matched by no pattern of {listed}"
+        return None
+
+    def _excluding(self, topic: str) -> str:
+        for pattern in self.exclude:
+            try:
+                if _matches(compile_patterns([pattern]), topic):
+                    return pattern
+            except PatternError:
+                continue  # valid only together with its neighbours
+        return "|".join(self.exclude)
+
+
+def _matches(compiled: Any, topic: str) -> bool:
+    return compiled is not None and compiled.fullmatch(topic) is not None

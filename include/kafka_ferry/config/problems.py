@@ -1,0 +1,91 @@
+"""What is wrong with a flow's file: collected first, then reported in one error."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from kafka_ferry.errors import ConfigError
+
+CLIENT_PROPERTIES: Final = "client_properties"
+"""The type of a pydantic error that carries several problems of one cluster."""
+
+WHOLE_FILE: Final = "file"
+"""Stands where an error has no key because it concerns the file as such."""
+
+
+class Problem(NamedTuple):
+    """One thing to mend: the key as it stands in the file, the reason, and what to do."""
+
+    key: str
+    reason: str
+    advice: str = ""
+
+
+def config_error(file: str, *problems: Problem) -> ConfigError:
+    """One error that lists all the problems; its ``key`` is the first one's."""
+    first, *others = dict.fromkeys(problems)
+    if not others:
+        return ConfigError(file, first.key, _clause(first), advice=first.advice)
+    lines = [_sentence(first), *(f"{file}: {other.key}: {_sentence(other)}" for other in others)]
+    return ConfigError(file, first.key, "\n".join(lines))
+
+
+def _clause(problem: Problem) -> str:
+    return f"{problem.reason}." if problem.advice else problem.reason
+
+
+def _sentence(problem: Problem) -> str:
+    return f"{_clause(problem)} {problem.advice}".rstrip()
+
+
+def did_you_mean(name: str, valid: Iterable[str]) -> str:
+    """A suggestion for a misspelt name, or nothing where none is near."""
+    near = difflib.get_close_matches(name, list(valid), n=1, cutoff=0.7)
+    return f"Did you mean {near[0]!r}?" if near else ""
+
+
+def cluster_error(problems: Sequence[Problem]) -> PydanticCustomError:
+    """The error that a validator of a cluster's properties raises; keys are property names."""
+    message = "; ".join(f"{key}: {reason}" for key, reason, _ in problems)
+    return PydanticCustomError(
+        CLIENT_PROPERTIES, "{message}", {"message": message, "problems": problems}
+    )
+
+
+def problems_of(error: ValidationError, key_of: Callable[[Sequence[str]], str]) -> list[Problem]:
+    """Pydantic's errors as problems, never with the value that was refused.
+
+    Args:
+        error: what validating a flow raised.
+        key_of: the key in the file for a path such as ``("source", "bootstrap.servers")``.
+    """
+    found: list[Problem] = []
+    for detail in error.errors(include_url=False, include_input=False):
+        path = [str(step) for step in detail["loc"]]
+        if detail["type"] == CLIENT_PROPERTIES:
+            for name, reason, advice in detail["ctx"]["problems"]:
+                found.append(Problem(key_of([*path[:-1], name]), reason, advice))
+        else:
+            found.append(Problem(key_of(path), _reason(detail)))
+    return found
+
+
+def _reason(detail: ErrorDetails) -> str:
+    match detail["type"]:
+        case "missing":
+            return "is required"
+        case "value_error":
+            return str(detail["ctx"]["error"])
+        case "string_type":
+            return "must be text (in YAML: put it in quotes)"
+        case "model_type":
+            return "must be a mapping"
+        case "tuple_type":
+            return "must be a list, or text with commas"
+        case _:
+            return detail["msg"][:1].lower() + detail["msg"][1:]

@@ -1,0 +1,27 @@
+"""Reading a flow's positions outside of a writer: to plan, to show the lag, to verify."""
+
+from __future__ import annotations
+
+from kafka_ferry.config import Cluster, kafka_python_config
+from kafka_ferry.plan.positions import Position, position_group, position_of
+from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.transactions import committed_offsets
+
+
+def read_positions(target: Cluster, flow: str) -> dict[TopicPartition, Position]:
+    """The position of each *target* partition that ``flow`` has committed one for.
+
+    Through the data plane's protocol: confluent-kafka 2.16 reads the metadata beside an offset
+    past its end, and fails on what it finds there.
+
+    Raises:
+        AccessDenied: without READ on the flow's group.
+        ClusterUnreachable: if the target does not answer for a minute.
+    """
+    settings = kafka_python_config(target.client_properties("consumer"))
+    with WireCluster(target.alias, settings) as cluster:
+        return {
+            tp: position_of(committed.offset, committed.metadata)
+            for tp, committed in committed_offsets(cluster, position_group(flow)).items()
+        }

@@ -1,0 +1,66 @@
+"""A step that needs Spark, as an application for ``spark-submit``."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from kafka_ferry.config import load_flow
+from kafka_ferry.errors import FerryError
+from kafka_ferry.runs.run import Run
+
+# Two attempts of one task would fence each other; a query of one micro-batch needs no shuffles.
+SPARK_CONFIG: Final = {
+    "spark.speculation": "false",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+
+
+def spark_session(name: str, **config: str) -> SparkSession:
+    """The running session, or a new one with what every job of ours needs.
+
+    Args:
+        name: the application's name.
+        config: further Spark properties, dots written as ``__``.
+    """
+    # Spark starts `python3` for its workers, whichever that is, unless told otherwise.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    for key, value in (SPARK_CONFIG | {k.replace("__", "."): v for k, v in config.items()}).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def main(step: Callable[[Run, SparkSession], Any], arguments: Sequence[str] | None = None) -> int:
+    """Run one step with the flow, run and configuration that the arguments name.
+
+    Returns:
+        The exit status: 0, or the error's own.
+    """
+    parser = argparse.ArgumentParser(description="A step of a Kafka Ferry run, for spark-submit.")
+    parser.add_argument("--config", required=True, help="the flow's file")
+    parser.add_argument("--flow", required=True, help="the flow's name, source->target")
+    parser.add_argument("--run-id", required=True, help="the run's id")
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    try:
+        run = Run(load_flow(options.config, options.flow), options.run_id)
+        session = spark_session(f"ferry {run.flow.name}")
+        try:
+            step(run, session)
+        finally:
+            session.stop()
+    except FerryError as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0

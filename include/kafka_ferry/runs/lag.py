@@ -1,0 +1,60 @@
+"""How far the target is behind the source, in the manner of Kafka's consumer group tool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.plan import TopicPartition, policy_of, select_topics
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """One source partition's state.
+
+    Attributes:
+        topic: the source's topic.
+        partition: the partition.
+        position: the next source offset to copy, None where none was ever committed.
+        log_start: the first offset that the source still holds.
+        log_end: the source's last stable offset.
+    """
+
+    topic: str
+    partition: int
+    position: int | None
+    log_start: int
+    log_end: int
+
+    @property
+    def lag(self) -> int:
+        """Offsets that are on the source and not yet accounted for on the target."""
+        return self.log_end - (self.log_start if self.position is None else self.position)
+
+
+def lag(flow: Flow) -> list[Lag]:
+    """The lag of each partition that ``flow`` mirrors, by topic and partition.
+
+    Raises:
+        ClusterUnreachable: if a cluster does not answer.
+        AccessDenied: without the right to look.
+    """
+    source = ClusterControl(flow.source)
+    selected, _ = select_topics(flow, source.topic_names())
+    policy = policy_of(flow)
+    bounds = source.log_bounds(source.topics(selected).values())
+    positions = read_positions(flow.target, flow.name)
+    rows = []
+    for tp, log in sorted(bounds.items()):
+        position = positions.get(TopicPartition(policy.remote_topic(tp.topic), tp.partition))
+        rows.append(
+            Lag(
+                tp.topic,
+                tp.partition,
+                position.offset if position else None,
+                log.start,
+                log.stable_end,
+            )
+        )
+    return rows

@@ -1,0 +1,60 @@
+"""Publishing a run: its report, for people and for programs."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from kafka_ferry.report import RunReport, render
+from kafka_ferry.runs.folder import REPORT, Reconciliation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.runs.folder import RunFolder
+
+
+def publish_run(
+    flow: Flow, folder: RunFolder, ledger: LedgerTable, run: str, steps: Sequence[str]
+) -> RunReport:
+    """Write ``report.html`` and ``report.json`` of a run from what its steps left behind."""
+    plan = folder.plan()
+    found = folder.reconciliation() or Reconciliation()
+    records = {step: folder.step_record(step) for step in steps}
+    copied = ledger.read(
+        (pc.field("type") == "transaction") & (pc.field("run") == run),
+        ["records", "bytes", "batches", "reasons", "rebuilt"],
+    )
+    reasons: Counter[str] = Counter()
+    rebuilt: Counter[str] = Counter()
+    for row in copied.select(["reasons", "rebuilt"]).to_pylist():
+        reasons.update(dict(row["reasons"]))
+        rebuilt.update(dict(row["rebuilt"]))
+    report = RunReport(
+        flow=flow.name,
+        run=run,
+        source=flow.source.alias,
+        target=flow.target.alias,
+        planned_at=plan.at,
+        finished_at=time.time_ns() // 1_000_000,
+        seconds={step: record.seconds for step, record in records.items() if record},
+        records=pc.sum(copied["records"]).as_py() or 0,
+        bytes=pc.sum(copied["bytes"]).as_py() or 0,
+        batches=pc.sum(copied["batches"]).as_py() or 0,
+        reasons=dict(reasons),
+        rebuilt=dict(rebuilt),
+        failures=tuple(record.error for record in records.values() if record and record.error),
+        refused=tuple(map(str, plan.refused)),
+        skipped=tuple((skipped.topic, skipped.reason) for skipped in plan.skipped),
+        ranges=found.ranges,
+        partitions=found.partitions,
+        verdict=found.verdict,
+    )
+    folder.files.write("report.json", report.to_json())
+    folder.files.write(REPORT, render(report))
+    return report

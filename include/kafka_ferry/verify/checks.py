@@ -1,0 +1,153 @@
+"""Everything that has to agree in the reconciliation table, as a table. No Great Expectations here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from kafka_ferry.verify.reconciliation import UNKNOWN, PartitionRow, RangeRow
+from kafka_ferry.verify.verdict import Severity, Table
+
+Row = TypeVar("Row", RangeRow, PartitionRow)
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Generic[Row]):
+    """One expectation.
+
+    Attributes:
+        name: the sentence that should be true.
+        left: the attribute of a row that is looked at.
+        explain: what is wrong with a row, after its name.
+        advice: what to look at.
+        right: the attribute that must be equal to ``left``; "" where ``left`` must be 0.
+        only_where: the attribute without which a row is not looked at; "" for every row.
+    """
+
+    name: str
+    left: str
+    explain: Callable[[Row], str]
+    advice: str
+    right: str = ""
+    only_where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite(Generic[Row]):
+    """The checks of one table that are of one severity."""
+
+    name: str
+    table: Table
+    severity: Severity
+    checks: tuple[Check[Row], ...]
+
+
+RANGES: Final = Suite[RangeRow](
+    "ranges",
+    "ranges",
+    "critical",
+    (
+        Check(
+            "every source offset is a record on the target or has a reason",
+            "source_offsets",
+            lambda row: f"{row.source_offsets:,} offsets, {row.accounted:,} accounted for",
+            "The ledger contradicts itself, which is a fault of the copier. Leave the ledger and "
+            "both topics as they are and report it.",
+            right="accounted",
+        ),
+        Check(
+            "the target holds as many records as were copied",
+            "copied",
+            lambda row: (
+                f"{row.copied:,} records copied, {row.target_records:,} on the target, "
+                f"{row.expired:,} expired, {row.target_compacted:,} compacted away"
+            ),
+            "Look for an unclean leader election on the target, for deleted records and for a "
+            "changed cleanup.policy of the remote topic.",
+            right="found",
+        ),
+        Check(
+            "the target's bytes are those that were sent",
+            "digest_sent",
+            lambda row: f"digest {row.digest_sent} sent, {row.digest_read} read back",
+            "Compare the remote topic's compression.type and message.timestamp.type with the "
+            "source's: a broker that compresses or stamps anew changes the bytes. Otherwise "
+            "records were changed or damaged.",
+            right="digest_read",
+            only_where="digest_comparable",
+        ),
+        Check(
+            "nobody else wrote between our records",
+            "foreign",
+            lambda row: f"{row.foreign:,} records of somebody else in {row.target}",
+            "Find the other producer and take its right to write to the remote topic away.",
+        ),
+    ),
+)
+
+PARTITIONS: Final = Suite[PartitionRow](
+    "partitions",
+    "partitions",
+    "critical",
+    (
+        Check(
+            "the ranges of a partition join without a gap",
+            "gap_offsets",
+            lambda row: f"{row.gap_offsets:,} offsets in between are in no range",
+            "If the run names this partition as failed, the next run goes on there. Otherwise "
+            "positions were moved by hand, or ledger records are missing.",
+        ),
+        Check(
+            "no offset was copied twice",
+            "overlap_offsets",
+            lambda row: f"{row.overlap_offsets:,} offsets are in more than one range",
+            "Look for a position of the flow's group that was reset by hand.",
+        ),
+        Check(
+            "the ledger ends where the position is",
+            "beyond_position",
+            lambda row: (
+                f"the ledger ends at {row.covered_end}, "
+                + ("no position" if row.position == UNKNOWN else f"the position is {row.position}")
+            ),
+            "Look for a position of the flow's group that was reset, deleted or forgotten.",
+        ),
+        Check(
+            "nothing lies beyond what the ledger knows",
+            "target_beyond",
+            lambda row: f"{row.target_beyond:,} records on the target after the ledger's last one",
+            "Find the other producer and take its right to write to the remote topic away.",
+        ),
+        Check(
+            "every planned offset is covered",
+            "uncovered",
+            lambda row: (
+                f"planned [{row.planned_start}, {row.planned_end}), "
+                f"covered [{row.covered_start}, {row.covered_end})"
+            ),
+            "The run did not reach the end of its plan here: see its failures. The next run goes "
+            "on from the position.",
+        ),
+    ),
+)
+
+WARNINGS: Final = Suite[RangeRow](
+    "warnings",
+    "ranges",
+    "warning",
+    (
+        Check(
+            "no copied record has expired on the target since",
+            "expired",
+            lambda row: f"{row.expired:,} of {row.copied:,} records are below the log start",
+            "The remote topic's retention is shorter than the time until it was verified.",
+        ),
+        Check(
+            "the target's cleaner has removed no copied record since",
+            "target_compacted",
+            lambda row: f"{row.target_compacted:,} of {row.copied:,} records were compacted away",
+            "Normal for a compacted topic; what was removed cannot be counted any more.",
+        ),
+    ),
+)

@@ -1,0 +1,86 @@
+"""The verdict over a copy: which expectations hold, and what does not agree. As JSON too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from kafka_ferry.errors import FerryError
+
+Severity = Literal["critical", "warning"]
+Table = Literal["ranges", "partitions"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectationResult:
+    """One expectation and what it found.
+
+    Attributes:
+        name: the expectation, as a sentence that should be true.
+        table: the table that it looks at.
+        success: whether it is true of every row; False where it could not be evaluated.
+        severity: a warning does not decide the verdict.
+        unexpected: the rows of which it is not true, as sentences; only the first ones, and how
+            many more there are.
+        raised: why it could not be evaluated, None where it was.
+        advice: what to look at where it is not true.
+    """
+
+    name: str
+    table: Table
+    success: bool
+    severity: Severity
+    unexpected: tuple[str, ...] = ()
+    raised: str | None = None
+    advice: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the verdict fails for it: a false warning does not, an unevaluated one does."""
+        return self.raised is not None or (not self.success and self.severity == "critical")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What all expectations come to.
+
+    Attributes:
+        success: the copy is proved complete.
+        expectations: every expectation, the kept ones too.
+        failures: sentences that name topic, partition and range.
+        warnings: the same for what is worth knowing and does not make the copy incomplete.
+        ranges: ranges looked at.
+        records: records that were found on the target in these ranges.
+        docs: the index page of the Data Docs, None where none were written.
+    """
+
+    success: bool
+    expectations: tuple[ExpectationResult, ...] = ()
+    failures: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    ranges: int = 0
+    records: int = 0
+    docs: Path | None = None
+
+    def to_json(self) -> str:
+        """The verdict as JSON text."""
+        return _VERDICT.dump_json(self, indent=1).decode()
+
+    @classmethod
+    def from_json(cls, text: bytes | str) -> Verdict:
+        """What ``to_json`` wrote.
+
+        Raises:
+            FerryError: if it is something else.
+        """
+        try:
+            return _VERDICT.validate_json(text)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise FerryError(f"Not a verdict: {first['msg']}.") from error
+
+
+_VERDICT: Final = TypeAdapter(Verdict)

@@ -1,0 +1,149 @@
+import pickle
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from kafka_ferry.config import Flow
+from kafka_ferry.config.flow import OPTIONS
+
+from .builders import a_cluster, a_flow
+
+MIB = 1024 * 1024
+
+
+def test_a_flow_that_sets_nothing_has_mirrormaker_2s_defaults_and_ours() -> None:
+    flow = a_flow()
+    assert flow.topics == (".*",)
+    assert flow.topics_exclude[:3] == (r"mm2.*\.internal", r".*\.replica", "__.*")
+    assert flow.replication_policy_class == "DefaultReplicationPolicy"
+    assert flow.replication_policy_separator == "."
+    assert (flow.replication_factor, flow.writers, flow.retries) == (2, 32, 2)
+    assert (flow.transaction_max_bytes, flow.transaction_max_ms) == (64 * MIB, 10_000)
+    assert flow.fetch_max_bytes == 16 * MIB
+    assert (flow.schedule, flow.start_date, flow.catchup) == ("@hourly", date(2026, 1, 1), False)
+    assert (flow.enabled, flow.file, flow.ignored) == (True, "", ())
+
+
+def test_our_own_ledgers_are_not_copied_by_default() -> None:
+    topics = a_flow().topic_filter
+    assert not topics.matches("ferry-ledger.primary.internal")
+    assert topics.matches("orders.internal")
+
+
+def test_a_flow_is_named_after_its_clusters() -> None:
+    flow = a_flow(source=a_cluster("eu.west"), target=a_cluster("us"))
+    assert (flow.name, flow.slug) == ("eu.west->us", "eu.west_to_us")
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["IdentityReplicationPolicy", "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"],
+)
+def test_a_policy_has_a_short_and_a_java_name(given: str) -> None:
+    assert a_flow(replication_policy_class=given).replication_policy_class == (
+        "IdentityReplicationPolicy"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "size"),
+    [(1, 1), ("1", 1), ("12B", 12), ("64KiB", 65536), ("64MiB", 64 * MIB), (" 1 gib ", 1024 * MIB)],
+)
+def test_sizes_are_numbers_or_have_a_unit(given: object, size: int) -> None:
+    assert a_flow(transaction_max_bytes=given).transaction_max_bytes == size
+
+
+@pytest.mark.parametrize(
+    ("given", "topics"),
+    [(["a", "b{1,2}"], ("a", "b{1,2}")), ("a, b", ("a", "b")), ([], ()), ("", ())],
+)
+def test_lists_are_lists_or_text_with_commas(given: object, topics: tuple[str, ...]) -> None:
+    assert a_flow(topics=given).topics == topics
+
+
+@pytest.mark.parametrize(
+    "given", ["@daily", "@yearly", "0 * * * *", "*/15 8-18 * * MON-FRI", "0 0 L * *"]
+)
+def test_a_schedule_is_a_cron_expression_or_a_preset(given: str) -> None:
+    assert a_flow(schedule=given).schedule == given
+
+
+@pytest.mark.parametrize("given", [None, ""])
+def test_a_flow_may_have_no_schedule(given: str | None) -> None:
+    assert a_flow(schedule=given).schedule is None
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "reason"),
+    [
+        ("topics", ["["], "no valid regular expression"),
+        ("topics_exclude", ["*"], "no valid regular expression"),
+        ("topics", 5, "tuple"),
+        ("replication_policy_class", "Custom", "DefaultReplicationPolicy, IdentityRepl"),
+        ("replication_policy_separator", "", "pattern"),
+        ("replication_policy_separator", "/", "pattern"),
+        ("replication_factor", -2, "greater"),
+        ("replication_factor", 0, "at least 1, or -1"),
+        ("replication_factor", True, "number"),
+        ("writers", 0, "greater"),
+        ("writers", 1001, "less"),
+        ("transaction_max_bytes", "64MB", "64MiB"),
+        ("transaction_max_bytes", 0, "greater"),
+        ("transaction_max_bytes", True, "number"),
+        ("transaction_max_ms", 0, "greater"),
+        ("transaction_max_ms", 900_000, "less"),
+        ("fetch_max_bytes", "2GiB", "less"),
+        ("isolation_level", "read_uncommitted", "read_committed"),
+        ("schedule", "hourly", "cron"),
+        ("schedule", "* * *", "cron"),
+        ("start_date", "soon", "date"),
+        ("retries", -1, "greater"),
+        ("state_dir", "", "1 character"),
+        ("target", a_cluster("primary"), "another alias"),
+        ("nonsense", 1, "not permitted"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_reason(option: str, value: Any, reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        a_flow(**{option: value})
+
+
+def test_the_state_folder_is_below_ferry_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FERRY_HOME", "/srv/ferry")
+    assert a_flow().state_path == "/srv/ferry/.ferry"
+    assert a_flow(state_dir="state/x").state_path == "/srv/ferry/state/x"
+    assert a_flow(state_dir="/var/ferry").state_path == "/var/ferry"
+
+
+def test_without_ferry_home_the_state_folder_is_below_the_current_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("FERRY_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert a_flow().state_path == str(tmp_path / ".ferry")
+
+
+def test_a_state_folder_in_an_object_store_is_left_as_it_is() -> None:
+    assert a_flow(state_dir="s3://bucket/ferry").state_path == "s3://bucket/ferry"
+
+
+def test_flows_never_show_secrets() -> None:
+    flow = a_flow(source=a_cluster("primary", ssl__key__password="hunter2"))
+    assert "hunter2" not in f"{flow!r}{flow}{flow.model_dump()}{flow.model_dump_json()}"
+
+
+def test_flows_are_values_that_travel_between_processes() -> None:
+    flow = a_flow(topics=["a"])
+    assert pickle.loads(pickle.dumps(flow)) == flow
+    assert hash(flow) == hash(a_flow(topics=["a"]))
+    with pytest.raises(ValidationError, match="frozen"):
+        flow.writers = 1  # type: ignore[misc]
+
+
+def test_every_option_is_described_and_written_with_dots() -> None:
+    assert all(field.description for field in Flow.model_fields.values())
+    assert not [option for option in OPTIONS if "_" in option]
+    assert {"topics", "topics.exclude", "state.dir", "enabled"} < set(OPTIONS)

@@ -1,8 +1,19 @@
-"""Copying ranges: reader, judge, writer, and the Spark query that spreads them over tasks."""
+"""Copying ranges: reader, judge, writer."""
 
 from kafka_ferry.copy.copier import Limits, Outcome, copy_ranges
-from kafka_ferry.copy.query import copy_with_spark
+from kafka_ferry.copy.for_flow import copy_for_flow
+from kafka_ferry.copy.outcomes import OutcomeFiles, outcomes_from_json, outcomes_to_json
 from kafka_ferry.copy.takeover import fence_writers
 from kafka_ferry.copy.writer import Failure
 
-__all__ = ["Failure", "Limits", "Outcome", "copy_ranges", "copy_with_spark", "fence_writers"]
+__all__ = [
+    "Failure",
+    "Limits",
+    "Outcome",
+    "OutcomeFiles",
+    "copy_for_flow",
+    "copy_ranges",
+    "fence_writers",
+    "outcomes_from_json",
+    "outcomes_to_json",
+]

@@ -116,7 +116,7 @@ class _Copy:
     def outcomes(self) -> list[Outcome]:
         outcomes = []
         for range_ in self.ranges:
-            position = self.sealed.get(range_.source, int(range_.start))
+            position = self.sealed.get(range_.source, range_.start)
             failure = self._failure(range_)
             if failure is None and position < range_.end:
                 failure = Failure(
@@ -133,7 +133,7 @@ class _Copy:
 
     def _fail_all(self, message: str, *, transient: bool, fenced: bool = False) -> None:
         for range_ in self._pending():
-            at = self.sealed.get(range_.source, int(range_.start))
+            at = self.sealed.get(range_.source, range_.start)
             if at < range_.end or range_.source not in self.sealed:
                 self.failures[range_.source] = Failure(range_, at, message, transient, fenced)
 
@@ -149,7 +149,7 @@ class _Copy:
                     range_, position.offset, message, transient=False
                 )
                 continue
-            at = position.offset if position else int(range_.start)
+            at = position.offset if position else range_.start
             self.sealed[range_.source] = at
             if at < range_.end:
                 starts[range_] = at
@@ -171,8 +171,9 @@ class _Copy:
                         self.failures[read.range.source] = read.failure
                     else:
                         self.writer.write(read.range, read.passages)
-                    if read.range.source in self.writer.failures:
-                        reader.drop(read.range)
+                self.writer.send()
+                for failure in self.writer.failures.values():
+                    reader.drop(failure.range)
                 if unsealed_since and self._must_seal(unsealed_since):
                     self._seal()
                     unsealed_since = None

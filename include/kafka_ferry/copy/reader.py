@@ -26,6 +26,7 @@ _AHEAD: Final = 2
 # Leaders move and brokers restart within seconds; after this many tries in a row the range fails.
 _MAX_STUMBLES: Final = 12
 _LONGEST_BACK_OFF_S: Final = 3.0
+_LEAST_SHARE: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,8 @@ class RangeReader:
                 node,
                 {cursor.range.source: cursor.at for cursor in asked},
                 max_bytes=self._max_bytes,
-                partition_max_bytes=max(self._max_bytes // 4, 1),
+                # Each gets its share, so that the writer can fill its requests with many of them.
+                partition_max_bytes=max(self._max_bytes // len(asked), _LEAST_SHARE),
             ):
                 reads.append(self._judge(self._cursors[fetched.partition], fetched))
         except ClusterUnreachable as error:

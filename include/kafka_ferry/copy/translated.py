@@ -186,7 +186,7 @@ class TranslatedWriter:
             raise fault(leaders[self._ledger].error, f"Looking for the ledger {self._ledger.topic}")
         for tp, range_ in by_target.items():
             if tp not in self._lanes:
-                self._stumble(range_, int(range_.start), leaders[tp].error)
+                self._stumble(range_, range_.start, leaders[tp].error)
         positions = {}
         for tp, found in committed_offsets(self._coordination, self._group, by_target).items():
             range_, position = by_target[tp], position_of(found.offset, found.metadata)
@@ -213,6 +213,9 @@ class TranslatedWriter:
                 break
             lane.waiting.append(passage)
             self._unsealed_bytes += passage.batch.header.size if passage.batch else 0
+
+    def send(self) -> None:
+        """See ``Writer.send``."""
         with _void_unless_known():
             self._pump()
 

@@ -77,7 +77,10 @@ class Writer(Protocol):
         """
 
     def write(self, range_: Range, passages: Sequence[Passage]) -> None:
-        """Write passages that join the range's position or its last passage.
+        """Take passages that join the range's position or its last passage."""
+
+    def send(self) -> None:
+        """Send what was taken since the last call, many partitions at once.
 
         Raises:
             StartOver: if the outcome of something is unknown.

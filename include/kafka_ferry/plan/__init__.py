@@ -10,6 +10,8 @@ from kafka_ferry.plan.plan import (
     Skipped,
     make_plan,
     policy_of,
+    read_plan,
+    save_plan,
     select_topics,
 )
 from kafka_ferry.plan.positions import Position, position_group
@@ -30,6 +32,8 @@ __all__ = [
     "make_plan",
     "policy_of",
     "position_group",
+    "read_plan",
+    "save_plan",
     "select_topics",
     "writer_of",
 ]

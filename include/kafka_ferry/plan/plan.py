@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -16,7 +16,10 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.plan.facts import LogBounds, Topic
 from kafka_ferry.plan.naming import POLICIES, ReplicationPolicy
 from kafka_ferry.plan.positions import Position
-from kafka_ferry.plan.ranges import Range, SourceOffset, TopicPartition, writer_of
+from kafka_ferry.plan.ranges import Range, TopicPartition, writer_of
+
+if TYPE_CHECKING:
+    from kafka_ferry.state import StateFolder
 
 # Brokers forget the offsets of a group without members after seven days by default.
 _REFRESH_AFTER_MS: Final = 24 * 60 * 60 * 1000
@@ -95,6 +98,7 @@ class Plan:
         at: when it was planned, in milliseconds since 1970.
         source_cluster_id: the source's cluster id.
         target_cluster_id: the target's.
+        ledger_end: the ledger's end when it was planned: what this run copies comes behind it.
         ranges: what to copy; empty ranges refresh a position.
         creations: remote topics to create before.
         growths: remote topics to give more partitions before.
@@ -107,6 +111,7 @@ class Plan:
     at: int
     source_cluster_id: str
     target_cluster_id: str
+    ledger_end: int = 0
     ranges: tuple[Range, ...] = ()
     creations: tuple[Creation, ...] = ()
     growths: tuple[Growth, ...] = ()
@@ -136,6 +141,24 @@ class Plan:
 
 
 _PLAN: Final = TypeAdapter(Plan)
+_FILE: Final = "plan.json"
+
+
+def save_plan(folder: StateFolder, plan: Plan) -> None:
+    """Store the plan of a run in its folder."""
+    folder.write(_FILE, plan.to_json())
+
+
+def read_plan(folder: StateFolder) -> Plan:
+    """The plan in a run's folder.
+
+    Raises:
+        FerryError: if the run was not planned.
+    """
+    stored = folder.read(_FILE)
+    if stored is None:
+        raise FerryError(f"There is no {_FILE} in {folder.location}.", advice="Plan the run first.")
+    return Plan.from_json(stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +173,7 @@ class Found:
         target_topics: the topics of the target, by name.
         bounds: what each partition of the source holds.
         positions: the flow's positions by *target* partition: the group's, or else the ledger's.
+        ledger_end: the ledger offset up to which its table is complete.
     """
 
     source_cluster_id: str
@@ -159,6 +183,7 @@ class Found:
     target_topics: Mapping[str, Topic]
     bounds: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
     positions: Mapping[TopicPartition, Position] = field(default_factory=dict)
+    ledger_end: int = 0
 
 
 def policy_of(flow: Flow) -> ReplicationPolicy:
@@ -235,6 +260,7 @@ def make_plan(flow: Flow, found: Found, *, run: str, at: int) -> Plan:
         at=at,
         source_cluster_id=found.source_cluster_id,
         target_cluster_id=found.target_cluster_id,
+        ledger_end=found.ledger_end,
         ranges=tuple(ranges),
         creations=tuple(creations),
         growths=tuple(growths),
@@ -299,8 +325,8 @@ def _partitions(
         yield Range(
             topic=topic.name,
             partition=number,
-            start=SourceOffset(start),
-            end=SourceOffset(bounds.stable_end),
+            start=start,
+            end=bounds.stable_end,
             topic_id=topic.topic_id,
             remote_topic=remote_name,
             writer=writer_of(target, writers),

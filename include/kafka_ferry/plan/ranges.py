@@ -6,12 +6,8 @@ An offset is always the next one to read: a range holds ``start`` and does not h
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NewType
 
 import xxhash
-
-SourceOffset = NewType("SourceOffset", int)
-TargetOffset = NewType("TargetOffset", int)
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -44,8 +40,8 @@ class Range:
 
     topic: str
     partition: int
-    start: SourceOffset
-    end: SourceOffset
+    start: int
+    end: int
     topic_id: str
     remote_topic: str
     writer: int

@@ -31,8 +31,9 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
     ledger_name = ledger_topic(flow.source.alias)
     target_topics = target.topics([ledger_name, *(policy.remote_topic(name) for name in selected)])
     positions = read_positions(flow.target, flow.name)
+    ledger_end = 0
     if ledger_name in target_topics:
-        ledger.project(flow.target, ledger_name)
+        ledger_end = ledger.project(flow.target, ledger_name)
         positions = ledger.positions() | positions
     return Found(
         source_cluster_id=source_id,
@@ -42,4 +43,5 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
         target_topics=target_topics,
         bounds=source.log_bounds(source_topics.values()),
         positions=positions,
+        ledger_end=ledger_end,
     )

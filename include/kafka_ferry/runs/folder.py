@@ -12,16 +12,12 @@ from typing import Final, TypeVar
 import regex
 from pydantic import TypeAdapter
 
-from kafka_ferry.errors import FerryError, StepFailed
-from kafka_ferry.plan import Plan
+from kafka_ferry.errors import FerryError, RangesFailed, StepFailed
+from kafka_ferry.plan import Plan, read_plan, save_plan
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
 
-if TYPE_CHECKING:
-    from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
-
 _T = TypeVar("_T")
-PLAN: Final = "plan.json"
 REPORT: Final = "report.html"
 _RECONCILIATION: Final = "reconciliation.json"
 
@@ -33,12 +29,14 @@ class StepRecord:
     Attributes:
         seconds: how long it took.
         error: what it raised, None if it succeeded.
+        failures: the same, a sentence for each partition where it concerns partitions.
         transient: whether the same step may succeed later without a change.
         exit_code: the command line's exit status for the error, 0 without one.
     """
 
     seconds: float
     error: str | None = None
+    failures: tuple[str, ...] = ()
     transient: bool = False
     exit_code: int = 0
 
@@ -73,23 +71,16 @@ class RunFolder:
     def step(self, name: str) -> Iterator[None]:
         """Record how the step ``name`` ended, whatever happens."""
         began = monotonic()
-        record = StepRecord(0.0)
+        raised: BaseException | None = None
         try:
             yield
-        except FerryError as error:
-            record = StepRecord(0.0, str(error), error.transient, error.exit_code)
-            raise
         except BaseException as error:
-            record = StepRecord(
-                0.0, f"{type(error).__name__}: {error}", transient=True, exit_code=1
-            )
+            raised = error
             raise
         finally:
-            seconds = round(monotonic() - began, 3)
-            record = StepRecord(seconds, record.error, record.transient, record.exit_code)
-            self.files.write(
-                f"step-{name}.json", TypeAdapter(StepRecord).dump_json(record, indent=1)
-            )
+            record = _record(round(monotonic() - began, 3), raised)
+            stored = TypeAdapter(StepRecord).dump_json(record, indent=1)
+            self.files.write(f"step-{name}.json", stored)
 
     def step_record(self, name: str) -> StepRecord | None:
         """How the step ended the last time, None if it never did."""
@@ -104,7 +95,7 @@ class RunFolder:
 
     def save_plan(self, plan: Plan) -> None:
         """Store the plan for the later steps."""
-        self.files.write(PLAN, plan.to_json())
+        save_plan(self.files, plan)
 
     def plan(self) -> Plan:
         """The run's plan.
@@ -112,12 +103,7 @@ class RunFolder:
         Raises:
             FerryError: if the run was not planned.
         """
-        stored = self.files.read(PLAN)
-        if stored is None:
-            raise FerryError(
-                f"There is no {PLAN} in {self.files.location}.", advice="Plan the run first."
-            )
-        return Plan.from_json(stored)
+        return read_plan(self.files)
 
     def save_reconciliation(self, found: Reconciliation) -> None:
         """Store what the verification found."""
@@ -130,3 +116,14 @@ class RunFolder:
     def _load(self, name: str, kind: type[_T]) -> _T | None:
         stored = self.files.read(name)
         return None if stored is None else TypeAdapter(kind).validate_json(stored)
+
+
+def _record(seconds: float, raised: BaseException | None) -> StepRecord:
+    if raised is None:
+        return StepRecord(seconds)
+    if isinstance(raised, FerryError):
+        text = str(raised)
+        failures = raised.failures if isinstance(raised, RangesFailed) else (text,)
+        return StepRecord(seconds, text, failures, raised.transient, raised.exit_code)
+    text = f"{type(raised).__name__}: {raised}"
+    return StepRecord(seconds, text, (text,), transient=True, exit_code=1)

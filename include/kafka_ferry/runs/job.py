@@ -4,40 +4,16 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from kafka_ferry.config import load_flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.runs.run import Run
-
-# Two attempts of one task would fence each other; a query of one micro-batch needs no shuffles.
-SPARK_CONFIG: Final = {
-    "spark.speculation": "false",
-    "spark.sql.shuffle.partitions": "8",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-}
-
-
-def spark_session(name: str, **config: str) -> SparkSession:
-    """The running session, or a new one with what every job of ours needs.
-
-    Args:
-        name: the application's name.
-        config: further Spark properties, dots written as ``__``.
-    """
-    # Spark starts `python3` for its workers, whichever that is, unless told otherwise.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(name)
-    for key, value in (SPARK_CONFIG | {k.replace("__", "."): v for k, v in config.items()}).items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+from kafka_ferry.spark.session import spark_session
 
 
 def main(step: Callable[[Run, SparkSession], Any], arguments: Sequence[str] | None = None) -> int:

@@ -25,7 +25,8 @@ def publish_run(
     """Write ``report.html`` and ``report.json`` of a run from what its steps left behind."""
     plan = folder.plan()
     found = folder.reconciliation() or Reconciliation()
-    records = {step: folder.step_record(step) for step in steps}
+    refused = tuple(map(str, plan.refused))
+    ended = {step: record for step in steps if (record := folder.step_record(step))}
     copied = ledger.read(
         (pc.field("type") == "transaction") & (pc.field("run") == run),
         ["records", "bytes", "batches", "reasons", "rebuilt"],
@@ -42,14 +43,19 @@ def publish_run(
         target=flow.target.alias,
         planned_at=plan.at,
         finished_at=time.time_ns() // 1_000_000,
-        seconds={step: record.seconds for step, record in records.items() if record},
+        seconds={step: record.seconds for step, record in ended.items()},
         records=pc.sum(copied["records"]).as_py() or 0,
         bytes=pc.sum(copied["bytes"]).as_py() or 0,
         batches=pc.sum(copied["batches"]).as_py() or 0,
         reasons=dict(reasons),
         rebuilt=dict(rebuilt),
-        failures=tuple(record.error for record in records.values() if record and record.error),
-        refused=tuple(map(str, plan.refused)),
+        failures=tuple(
+            failure
+            for record in ended.values()
+            for failure in record.failures
+            if failure not in refused
+        ),
+        refused=refused,
         skipped=tuple((skipped.topic, skipped.reason) for skipped in plan.skipped),
         ranges=found.ranges,
         partitions=found.partitions,

@@ -62,6 +62,13 @@ class Run:
         """The report page on this machine, None if the run was not published or is elsewhere."""
         return self._folder.report_path
 
+    def report(self) -> RunReport | None:
+        """The report that ``publish`` wrote, None if the run was not published."""
+        from kafka_ferry.report import RunReport
+
+        stored = self._folder.files.read("report.json")
+        return None if stored is None else RunReport.from_json(stored)
+
     @property
     def data_docs_path(self) -> Path | None:
         """The first page of the flow's Data Docs on this machine."""
@@ -131,7 +138,9 @@ class Run:
         from kafka_ferry.runs.verification import verify_run
 
         with self._folder.step("verify"):
-            return verify_run(spark, self.flow, self._folder, self._ledger, self._state, self.run_id)
+            return verify_run(
+                spark, self.flow, self._folder, self._ledger, self._state, self.run_id
+            )
 
     def publish(self) -> RunReport:
         """Write the report, for people (HTML) and programs (JSON).
@@ -153,13 +162,16 @@ class Run:
         return report
 
     def _copy(self, spark: SparkSession) -> Sequence[Outcome]:
-        from kafka_ferry.copy import copy_with_spark, fence_writers
+        from kafka_ferry.copy import fence_writers
+        from kafka_ferry.spark.query import copy_with_spark
 
         flow = self.flow
         settings = kafka_python_config(flow.target.client_properties("producer"))
         last = self._ledger.last_run()
         if last and last["writers"] != flow.writers:
-            log.info("%d writers instead of %d: fencing the old ones", flow.writers, last["writers"])
+            log.info(
+                "%d writers instead of %d: fencing the old ones", flow.writers, last["writers"]
+            )
             writers = max(last["writers"], flow.writers)
             fence_writers(flow.target.alias, settings, flow.name, writers)
         entry = RunEntry(flow=flow.name, run=self.run_id, at=_now_ms(), writers=flow.writers)
@@ -178,7 +190,9 @@ class Run:
         failures = [outcome.failure for outcome in outcomes if outcome.failure]
         if any(failure.fenced for failure in failures):
             last = self._ledger.last_run()
-            newer = f"the run {last['run']}" if last and last["run"] != self.run_id else "another run"
+            newer = (
+                f"the run {last['run']}" if last and last["run"] != self.run_id else "another run"
+            )
             raise Fenced(
                 f"{newer} of {self.flow.name} took over.",
                 advice="What this run had sealed stays; the newer run copies the rest.",

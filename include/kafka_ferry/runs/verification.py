@@ -16,8 +16,8 @@ from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import CopiedRange, VerificationEntry, append_entry, ledger_topic
 from kafka_ferry.plan import Plan, TopicPartition
 from kafka_ferry.runs.folder import Reconciliation
+from kafka_ferry.spark.recount import recount_all
 from kafka_ferry.verify import RangeRow, judge, partition_rows, range_row
-from kafka_ferry.verify.spark import recount_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -65,7 +65,7 @@ def verify_run(
     plan = folder.plan()
     topic = ledger_topic(flow.source.alias)
     through = ledger.project(flow.target, topic)
-    ranges = list(_to_verify(ledger, run))
+    ranges = list(_to_verify(ledger, plan, run))
     by_target: dict[TopicPartition, list[LedgerRange]] = defaultdict(list)
     for entry in ranges:
         by_target[entry.target].append(entry)
@@ -83,7 +83,7 @@ def verify_run(
         shown = "\n  ".join(verdict.failures[:_MAX_FAILURES_SHOWN])
         raise VerificationFailed(f"{flow.name}, run {run}, is not proved complete:\n  {shown}")
     if ranges:
-        entry = VerificationEntry(
+        verified = VerificationEntry(
             flow=flow.name,
             run=run,
             at=time.time_ns() // 1_000_000,
@@ -92,14 +92,15 @@ def verify_run(
             records=sum(row.target_records for row in rows),
         )
         settings = kafka_python_config(flow.target.client_properties("producer"))
-        append_entry(flow.target.alias, settings, flow.source.alias, entry)
+        append_entry(flow.target.alias, settings, flow.source.alias, verified)
     return verdict
 
 
-def _to_verify(ledger: LedgerTable, run: str) -> Iterable[LedgerRange]:
-    unverified = pc.field("ledger_offset") >= ledger.verified_through()
-    mine = pc.field("run") == run
-    for row in ledger.read((pc.field("type") == "transaction") & (unverified | mine)).to_pylist():
+def _to_verify(ledger: LedgerTable, plan: Plan, run: str) -> Iterable[LedgerRange]:
+    """The run's ranges, those of others since it was planned, and those that nobody verified."""
+    since = min(ledger.verified_through(), plan.ledger_end)
+    wanted = (pc.field("ledger_offset") >= since) | (pc.field("run") == run)
+    for row in ledger.read((pc.field("type") == "transaction") & wanted).to_pylist():
         yield LedgerRange(row["ledger_offset"], row["run"], _copied(row))
 
 
@@ -139,7 +140,7 @@ def _partition_rows(
     positions = read_positions(flow.target, flow.name)
     return partition_rows(
         rows,
-        {range_.source: (int(range_.start), int(range_.end)) for range_ in plan.ranges},
+        {range_.source: (range_.start, range_.end) for range_ in plan.ranges},
         {tp: position.offset for tp, position in positions.items()},
         {tp: found.beyond for tp, found in recounts.items()},
     )

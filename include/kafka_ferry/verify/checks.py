@@ -1,4 +1,4 @@
-"""Everything that has to agree in the reconciliation table, as a table. No Great Expectations here."""
+"""Everything that has to agree in the reconciliation table, as a table. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from kafka_ferry.verify.reconciliation import UNKNOWN, PartitionRow, RangeRow
+from kafka_ferry.verify.rows import UNKNOWN, PartitionRow, RangeRow
 from kafka_ferry.verify.verdict import Severity, Table
 
 Row = TypeVar("Row", RangeRow, PartitionRow)
 
 
-@dataclass(frozen=True, slots=True)
+# No slots here: generic classes with slots cannot be made on Python 3.11.
+@dataclass(frozen=True)
 class Check(Generic[Row]):
     """One expectation.
 
@@ -32,8 +33,15 @@ class Check(Generic[Row]):
     right: str = ""
     only_where: str = ""
 
+    def holds(self, row: Row) -> bool:
+        """Whether it is true of ``row``."""
+        if self.only_where and not getattr(row, self.only_where):
+            return True
+        wanted: object = getattr(row, self.right) if self.right else 0
+        return bool(getattr(row, self.left) == wanted)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Suite(Generic[Row]):
     """The checks of one table that are of one severity."""
 
@@ -138,13 +146,13 @@ WARNINGS: Final = Suite[RangeRow](
     "warning",
     (
         Check(
-            "no copied record has expired on the target since",
+            "no copied record has expired on the target",
             "expired",
             lambda row: f"{row.expired:,} of {row.copied:,} records are below the log start",
             "The remote topic's retention is shorter than the time until it was verified.",
         ),
         Check(
-            "the target's cleaner has removed no copied record since",
+            "the target's cleaner has removed no copied record",
             "target_compacted",
             lambda row: f"{row.target_compacted:,} of {row.copied:,} records were compacted away",
             "Normal for a compacted topic; what was removed cannot be counted any more.",

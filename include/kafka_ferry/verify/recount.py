@@ -10,7 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from kafka_ferry.batches import AbortFilter, Batch, MalformedBatch, RangeDigest, Segment, split_batches
+from kafka_ferry.batches import (
+    AbortFilter,
+    Batch,
+    MalformedBatch,
+    RangeDigest,
+    Segment,
+    split_batches,
+)
 from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.ranges import TopicPartition
@@ -48,7 +55,9 @@ class _Stretch(NamedTuple):
     range: int
 
 
-def recount(cluster: WireCluster, partition: TopicPartition, ranges: Sequence[Sequence[Segment]]) -> PartitionRecount:
+def recount(
+    cluster: WireCluster, partition: TopicPartition, ranges: Sequence[Sequence[Segment]]
+) -> PartitionRecount:
     """Count and digest what a target partition holds of ranges that were copied into it.
 
     Args:
@@ -67,7 +76,9 @@ def recount(cluster: WireCluster, partition: TopicPartition, ranges: Sequence[Se
     )
     counted = [_Counted() for _ in ranges]
     beyond, log_start, at = 0, 0, 0
-    for log_start, batch in _data_batches(cluster, partition, stretches[0].start) if stretches else ():
+    for log_start, batch in (
+        _data_batches(cluster, partition, stretches[0].start) if stretches else ()
+    ):
         while at < len(stretches) and stretches[at].end <= batch.header.base_offset:
             at += 1
         if at == len(stretches):
@@ -92,7 +103,9 @@ def recount(cluster: WireCluster, partition: TopicPartition, ranges: Sequence[Se
     )
 
 
-def _data_batches(cluster: WireCluster, partition: TopicPartition, start: int) -> Iterator[tuple[int, Batch]]:
+def _data_batches(
+    cluster: WireCluster, partition: TopicPartition, start: int
+) -> Iterator[tuple[int, Batch]]:
     """The committed data batches from ``start`` to the last stable offset, each with the log's start."""
     at = start
     while True:
@@ -105,7 +118,9 @@ def _data_batches(cluster: WireCluster, partition: TopicPartition, start: int) -
         try:
             for batch in split_batches(fetched.records):
                 if not batch.crc_matches:
-                    raise MalformedBatch(f"a batch at offset {batch.header.base_offset} with a wrong CRC")
+                    raise MalformedBatch(
+                        f"a batch at offset {batch.header.base_offset} with a wrong CRC"
+                    )
                 is_aborted = aborted.is_aborted(batch)
                 if batch.header.next_offset > at:
                     at = batch.header.next_offset
@@ -121,7 +136,13 @@ def _fetch(cluster: WireCluster, partition: TopicPartition, at: int) -> Fetched:
     leader = cluster.leaders([partition])[partition]
     if leader.node < 0:
         raise fault(leader.error, f"Looking for the leader of {partition} on {cluster.alias}")
-    answers = fetch(cluster, leader.node, {partition: at}, max_bytes=_FETCH_BYTES, partition_max_bytes=_FETCH_BYTES)
+    answers = fetch(
+        cluster,
+        leader.node,
+        {partition: at},
+        max_bytes=_FETCH_BYTES,
+        partition_max_bytes=_FETCH_BYTES,
+    )
     fetched = next(answers, None)
     if fetched is None:
         # A broker that throttles us answers with nothing at all.

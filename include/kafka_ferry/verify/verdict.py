@@ -42,6 +42,15 @@ class ExpectationResult:
         """Whether the verdict fails for it: a false warning does not, an unevaluated one does."""
         return self.raised is not None or (not self.success and self.severity == "critical")
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What is not as expected, a sentence each; none where it is true."""
+        if self.raised is not None:
+            return (f'The check "{self.name}" could not be evaluated: {self.raised}',)
+        if not self.success and not self.unexpected:
+            return (f"Not true, with no row named: {self.name}",)
+        return tuple(f"{row} (expected: {self.name})" for row in self.unexpected)
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

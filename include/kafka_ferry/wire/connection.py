@@ -8,7 +8,6 @@ response three times. Requests may be pipelined: brokers answer them in order.
 from __future__ import annotations
 
 import contextlib
-import io
 import socket
 import ssl
 import time
@@ -41,8 +40,7 @@ _SPOKEN: Final[dict[str, int]] = {
     "SaslAuthenticate": 2,
     "ApiVersions": 3,
 }
-# Enough of a response for its header: a correlation id and, in newer formats, a few tagged fields.
-_HEAD: Final = 256
+_CORRELATION_ID: Final = 4
 _MAX_RESPONSE: Final = 256 * 1024 * 1024
 _SECURED: Final = frozenset({"SSL", "SASL_SSL"})
 _AUTHENTICATED: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
@@ -69,7 +67,7 @@ class Connection:
         self._timeout = float(settings.get("request_timeout_ms", 30_000)) / 1000
         self._client_id = str(settings.get("client_id", "kafka-ferry"))
         self._correlation_id = 0
-        self._in_flight: deque[tuple[int, Any]] = deque()
+        self._in_flight: deque[tuple[int, Any, int]] = deque()
         self._versions: dict[int, tuple[int, int]] = {}
         self.closed = False
         self._quiet_until = 0.0
@@ -101,24 +99,31 @@ class Connection:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         request.with_header(correlation_id=self._correlation_id, client_id=self._client_id)
         frame = request.encode(header=True, framed=True)
-        self._in_flight.append((self._correlation_id, request.header.get_response_class()))
+        response_class = request.header.get_response_class()
+        # Flexible versions (KIP-482) have tagged fields behind the correlation id, ApiVersions never.
+        flexible = (
+            request.flexible_version_q(request.API_VERSION) and request.name != "ApiVersionsRequest"
+        )
+        body_at = _CORRELATION_ID + flexible
+        self._in_flight.append((self._correlation_id, response_class, body_at))
         with self._as_unreachable():
             self._socket.sendall(frame)
 
     def receive(self) -> Any:
         """Wait for the response to the oldest request in flight, and decode it."""
-        expected, response_class = self._in_flight.popleft()
+        expected, response_class, body_at = self._in_flight.popleft()
         with self._as_unreachable():
             size = int.from_bytes(self._read(4), "big", signed=True)
             if not 4 <= size <= _MAX_RESPONSE:
                 raise kafka_errors.InvalidReceiveError(f"a response of {size} bytes")
             frame = self._read(size)
         try:
-            head = io.BytesIO(frame[:_HEAD])
-            got = response_class.parse_header(head).correlation_id
+            got = int.from_bytes(frame[:4], "big", signed=True)
             if got != expected:
                 raise ValueError(f"an answer to request {got} instead of {expected}")
-            response = response_class.decode(frame[head.tell() :])
+            if body_at > _CORRELATION_ID and frame[_CORRELATION_ID]:
+                raise ValueError("tagged fields in the header, of which Kafka has defined none")
+            response = response_class.decode(frame[body_at:])
         except Exception as error:  # the decoder raises struct's, index and plain value errors
             self.close()
             raise ClusterUnreachable(

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from kafka_ferry.batches import Segment
-from kafka_ferry.config import kafka_python_config, load_flow
+from kafka_ferry.config import kafka_python_config
 from kafka_ferry.plan.ranges import TopicPartition
-from kafka_ferry.verify.reconciliation import Recount
+from kafka_ferry.spark.files import shipped_flow
+from kafka_ferry.verify import Recount
 from kafka_ferry.verify.recount import PartitionRecount, recount
 from kafka_ferry.wire import WireCluster
 
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
 
 _SEGMENTS: Final = pa.list_(pa.list_(pa.list_(pa.int64())))
-_ASKED: Final = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("ranges", _SEGMENTS)])
+_ASKED: Final = pa.schema(
+    [("topic", pa.string()), ("partition", pa.int32()), ("ranges", _SEGMENTS)]
+)
 _ANSWER: Final = "topic string, partition int, beyond bigint, ranges array<struct<records bigint, digest string, foreign bigint, expired bigint>>"
 _ANSWER_ARROW: Final = pa.schema(
     [
@@ -32,7 +35,12 @@ _ANSWER_ARROW: Final = pa.schema(
             "ranges",
             pa.list_(
                 pa.struct(
-                    [("records", pa.int64()), ("digest", pa.string()), ("foreign", pa.int64()), ("expired", pa.int64())]
+                    [
+                        ("records", pa.int64()),
+                        ("digest", pa.string()),
+                        ("foreign", pa.int64()),
+                        ("expired", pa.int64()),
+                    ]
                 )
             ),
         ),
@@ -41,7 +49,9 @@ _ANSWER_ARROW: Final = pa.schema(
 
 
 def recount_all(
-    spark: SparkSession, flow: Flow, partitions: Mapping[TopicPartition, Sequence[Sequence[Segment]]]
+    spark: SparkSession,
+    flow: Flow,
+    partitions: Mapping[TopicPartition, Sequence[Sequence[Segment]]],
 ) -> dict[TopicPartition, PartitionRecount]:
     """Recount ranges of many target partitions at once.
 
@@ -57,7 +67,11 @@ def recount_all(
         return {}
     asked = pa.Table.from_pylist(
         [
-            {"topic": tp.topic, "partition": tp.partition, "ranges": [[list(s) for s in segments] for segments in ranges]}
+            {
+                "topic": tp.topic,
+                "partition": tp.partition,
+                "ranges": [[list(s) for s in segments] for segments in ranges],
+            }
             for tp, ranges in partitions.items()
         ],
         _ASKED,
@@ -77,8 +91,10 @@ def recount_all(
     }
 
 
-def _recount_rows(batches: Iterator[pa.RecordBatch], *, config: str, flow: str) -> Iterator[pa.RecordBatch]:
-    target = load_flow(config, flow).target
+def _recount_rows(
+    batches: Iterator[pa.RecordBatch], *, config: str, flow: str
+) -> Iterator[pa.RecordBatch]:
+    target = shipped_flow(config, flow).target
     settings = kafka_python_config(target.client_properties("consumer"))
     with WireCluster(target.alias, settings) as cluster:
         for batch in batches:
@@ -90,7 +106,12 @@ def _recount_rows(batches: Iterator[pa.RecordBatch], *, config: str, flow: str) 
                     "partition": row["partition"],
                     "beyond": found.beyond,
                     "ranges": [
-                        {"records": r.records, "digest": r.digest, "foreign": r.foreign, "expired": r.expired}
+                        {
+                            "records": r.records,
+                            "digest": r.digest,
+                            "foreign": r.foreign,
+                            "expired": r.expired,
+                        }
                         for r in found.ranges
                     ],
                 }

@@ -5,14 +5,16 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from kafka_ferry.copy.spark import SINK, SOURCE, CopySink, RangeSource, read_outcomes
+from kafka_ferry.copy import OutcomeFiles
+from kafka_ferry.spark.ranges import SOURCE, RangeSource
+from kafka_ferry.spark.sink import SINK, CopySink
 from kafka_ferry.state import StateFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_ferry.config import Flow
-    from kafka_ferry.copy.copier import Outcome
+    from kafka_ferry.copy import Outcome
 
 
 def copy_with_spark(
@@ -55,4 +57,4 @@ def copy_with_spark(
         .start()
     )
     query.awaitTermination()
-    return read_outcomes(run_folder, attempt)
+    return OutcomeFiles(run_folder, attempt).read()

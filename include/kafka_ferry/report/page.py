@@ -1,0 +1,106 @@
+"""A run's report as one HTML file that loads nothing: for whoever is on call, on any screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from kafka_ferry.report.run_report import RunReport
+from kafka_ferry.verify import Verdict
+from kafka_ferry.verify.checks import PARTITIONS, RANGES, Row, Suite
+
+_BYTE_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB")
+
+
+def render(report: RunReport) -> str:
+    """The page for ``report``. Everything in it is escaped."""
+    verdict = report.verdict or Verdict(success=False)
+    told = {sentence for check in verdict.expectations for sentence in check.sentences}
+    off_partitions = _off(PARTITIONS, report.partitions)
+    off_ranges = _off(RANGES, report.ranges)
+    return _template().render(
+        report=report,
+        headline=headline(report),
+        checks=sorted(verdict.expectations, key=lambda check: (not check.failed, check.success)),
+        failures=[failure for failure in verdict.failures if failure not in told],
+        warnings=[warning for warning in verdict.warnings if warning not in told],
+        offsets={"copied": report.records} | dict(report.reasons),
+        partitions=sorted(report.partitions, key=lambda row: row not in off_partitions),
+        ranges=sorted(report.ranges, key=lambda row: row not in off_ranges),
+        off_partitions=off_partitions,
+        off_ranges=off_ranges,
+    )
+
+
+def headline(report: RunReport) -> str:
+    """The run's state in one sentence."""
+    if report.failures:
+        return f"{_count(len(report.failures), 'partition')} failed; {_rest(report)}"
+    if report.refused:
+        what = _count(len(report.refused), "topic or partition", "topics or partitions")
+        return f"{what} cannot be mirrored; {_rest(report)}"
+    if report.verdict is None:
+        return "Copied, not verified"
+    return "Verified: the copy is complete" if report.verdict.success else "The copy is incomplete"
+
+
+def _rest(report: RunReport) -> str:
+    if report.verdict is None:
+        return "nothing is verified"
+    return "the rest is verified" if report.verdict.success else "the copy is incomplete"
+
+
+def _off(suite: Suite[Row], rows: Iterable[Row]) -> frozenset[Row]:
+    """The rows of which a check is not true: they are listed first."""
+    return frozenset(row for row in rows if not all(check.holds(row) for check in suite.checks))
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(number=_number, when=_when, duration=_duration, size=_size)
+    return environment.get_template("page.html.j2")
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _number(value: int) -> str:
+    return f"{value:,}"
+
+
+def _when(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _duration(seconds: float) -> str:
+    """Two units at most: 0.4 s, 12 s, 2 min 13 s, 3 h 5 min."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _size(size: float) -> str:
+    """Decimal units, three digits: 987 bytes, 1.23 GB."""
+    for unit in _BYTE_UNITS:
+        if size < 999.5 or unit == _BYTE_UNITS[-1]:
+            return f"{size:.0f} {unit}" if unit == "bytes" or size >= 99.5 else f"{size:.3g} {unit}"
+        size /= 1000
+    raise AssertionError("the last unit takes every size")

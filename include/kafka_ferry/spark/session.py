@@ -1,0 +1,41 @@
+"""Spark sessions with what our jobs need."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib.resources import as_file, files
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+# Two attempts of one task at once would fence each other.
+_EVERY_JOB: Final = {"spark.speculation": "false"}
+
+
+def spark_session(name: str) -> SparkSession:
+    """The running session, or a new one with what every job of ours needs."""
+    return _session(name, _EVERY_JOB)
+
+
+def terminal_session(name: str) -> SparkSession:
+    """A session for the command line: quiet, without the JVM's log lines, bars and web page."""
+    with as_file(files("kafka_ferry.spark") / "log4j2.properties") as log_config:
+        quiet = {
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_config}",
+        }
+        return _session(name, _EVERY_JOB | quiet)
+
+
+def _session(name: str, config: Mapping[str, str]) -> SparkSession:
+    # Spark starts `python3` for its workers, whichever that is, unless told otherwise.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    for key, value in config.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session

@@ -1,0 +1,155 @@
+"""The rows of the reconciliation table: ranges and partitions.
+
+All offsets are "the next one to read": a range holds ``start`` and does not hold ``end``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from kafka_ferry.plan.ranges import TopicPartition
+
+UNKNOWN: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Recount:
+    """What an independent read of the target found for one range of the ledger.
+
+    Attributes:
+        records: records of ours, counted from the headers of their batches.
+        digest: of these batches (``RangeDigest``).
+        foreign: data records between ours that are not ours.
+        expired: records of ours that are below the target's log start by now.
+    """
+
+    records: int
+    digest: str
+    foreign: int = 0
+    expired: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RangeRow:
+    """One range of the ledger beside its recount. All numbers count offsets or records.
+
+    Attributes:
+        topic: the source's topic.
+        partition: the partition, on both clusters.
+        remote_topic: the topic on the target.
+        run: the run that copied it.
+        ledger_offset: where in the ledger it is written.
+        start: first source offset.
+        end: source offset after the last one.
+        source_offsets: ``end - start``.
+        copied: records written to the target, by the ledger.
+        aborted: offsets of records whose transaction was aborted.
+        control: offsets of transaction markers.
+        compacted: offsets that the source's log had no record for any more.
+        other_reasons: offsets without a record for any other reason that the ledger names.
+        accounted: ``copied`` and all reasons together.
+        target_records: records that the target holds.
+        expired: records that the target's retention has removed since.
+        target_compacted: records that the target's cleaner has removed since; 0 unless the
+            target's topic is compacted.
+        foreign: data records of somebody else between ours.
+        digest_sent: of the batches as they were sent.
+        digest_read: of the batches as they were read back.
+        digest_comparable: False where the target does not hold all of what was sent any more.
+        topic_id: the source topic's id; a topic that is made anew starts its offsets anew.
+        remote_topic_id: the target topic's id.
+    """
+
+    topic: str
+    partition: int
+    remote_topic: str
+    run: str
+    ledger_offset: int
+    start: int
+    end: int
+    source_offsets: int
+    copied: int
+    aborted: int
+    control: int
+    compacted: int
+    other_reasons: int
+    accounted: int
+    target_records: int
+    expired: int
+    target_compacted: int
+    foreign: int
+    digest_sent: str
+    digest_read: str
+    digest_comparable: bool
+    topic_id: str = ""
+    remote_topic_id: str = ""
+
+    @property
+    def found(self) -> int:
+        """Copied records that are on the target or whose absence is explained."""
+        return self.target_records + self.expired + self.target_compacted
+
+    @property
+    def source(self) -> TopicPartition:
+        """The partition on the source."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def target(self) -> TopicPartition:
+        """The partition on the target."""
+        return TopicPartition(self.remote_topic, self.partition)
+
+    def __str__(self) -> str:
+        return f"{self.source} [{self.start}, {self.end})"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """One partition: how its ranges join, and where position and target end.
+
+    Attributes:
+        topic: the source's topic; "" where only the target's is known.
+        partition: the partition, on both clusters.
+        remote_topic: the topic on the target; "" where it is not known.
+        planned_start: first source offset that the run planned, -1 where it planned nothing.
+        planned_end: source offset after the last planned one, -1 where it planned nothing.
+        covered_start: first source offset of the ranges.
+        covered_end: source offset after the last one of the ranges; equals ``covered_start``
+            where nothing is covered.
+        gap_offsets: offsets between consecutive ranges that no range covers; all that was
+            planned, where there is no range at all.
+        overlap_offsets: offsets that a range covers again.
+        position: the flow's committed position, -1 where there is none.
+        beyond_position: how far the position and the end of the ledger's ranges are apart.
+        target_beyond: data records on the target after the last one that the ledger knows.
+    """
+
+    topic: str
+    partition: int
+    remote_topic: str
+    planned_start: int
+    planned_end: int
+    covered_start: int
+    covered_end: int
+    gap_offsets: int
+    overlap_offsets: int
+    position: int
+    beyond_position: int
+    target_beyond: int
+
+    @property
+    def uncovered(self) -> int:
+        """Planned offsets before the first and after the last range."""
+        inside = min(self.planned_end, self.covered_end) - max(
+            self.planned_start, self.covered_start
+        )
+        return self.planned_end - self.planned_start - max(0, inside)
+
+    def __str__(self) -> str:
+        if not self.topic:
+            return f"{TopicPartition(self.remote_topic, self.partition)} on the target"
+        ends = (self.covered_start, self.covered_end)
+        if ends[0] == ends[1] and self.planned_start != UNKNOWN:
+            ends = (self.planned_start, self.planned_end)
+        return f"{TopicPartition(self.topic, self.partition)} [{ends[0]}, {ends[1]})"

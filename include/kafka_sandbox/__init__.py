@@ -1,1 +1,4 @@
-"""Real Kafka clusters, a real Airflow and real-looking data on this machine, for the demo, the tests and the benchmarks."""
+"""Real Kafka clusters, a real Airflow and real-looking data on this machine.
+
+For the demo, the tests and the benchmarks.
+"""

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kafka_ferry.copy.reader import RangeReader
+from kafka_ferry.copy.reader import RangeReader, Read
 from kafka_ferry.copy.writer import Failure, StartOver, Writer
 from kafka_ferry.errors import Fenced, FerryError
 from kafka_ferry.plan.positions import Position
@@ -91,6 +91,7 @@ class _Copy:
     sealed: dict[TopicPartition, int] = field(default_factory=dict)
     failures: dict[TopicPartition, Failure] = field(default_factory=dict)
     voids: int = 0
+    unsealed_since: float | None = None
 
     def run(self) -> None:
         done = False
@@ -139,6 +140,7 @@ class _Copy:
 
     def _starts(self, pending: Sequence[Range]) -> dict[Range, int]:
         """Where each range goes on, once the writer has taken over."""
+        self.unsealed_since = None
         positions = self.writer.take_over(pending)
         starts = {}
         for range_ in pending:
@@ -159,40 +161,36 @@ class _Copy:
 
     def _copy(self, starts: Mapping[Range, int]) -> None:
         reader = self.source(starts)
-        unsealed_since: float | None = None
         try:
-            while True:
-                reads = reader.next(self._time_left(unsealed_since))
-                if reads is None:
-                    break
+            while (reads := reader.next(self._time_left())) is not None:
                 for read in reads:
-                    unsealed_since = unsealed_since or time.monotonic()
-                    if read.failure:
-                        self.failures[read.range.source] = read.failure
-                    else:
-                        self.writer.write(read.range, read.passages)
+                    self._take(read)
                 self.writer.send()
                 for failure in self.writer.failures.values():
                     reader.drop(failure.range)
-                if unsealed_since and self._must_seal(unsealed_since):
+                if self._time_left() <= 0:
                     self._seal()
-                    unsealed_since = None
             self._seal()
         finally:
             reader.close()
 
-    def _time_left(self, unsealed_since: float | None) -> float:
-        if unsealed_since is None:
-            return 1.0
-        return unsealed_since + self.limits.transaction_ms / 1000 - time.monotonic()
+    def _take(self, read: Read) -> None:
+        if read.failure:
+            self.failures[read.range.source] = read.failure
+        for passage in read.passages:
+            self.unsealed_since = self.unsealed_since or time.monotonic()
+            self.writer.write(read.range, passage)
+            full = self.writer.unsealed_bytes >= self.limits.transaction_bytes
+            if full or self.writer.must_seal:
+                self._seal()
 
-    def _must_seal(self, unsealed_since: float) -> bool:
-        return (
-            self.writer.unsealed_bytes >= self.limits.transaction_bytes
-            or self.writer.must_seal
-            or self._time_left(unsealed_since) <= 0
-        )
+    def _time_left(self) -> float:
+        """Seconds until the writer must be sealed; some time while nothing is unsealed."""
+        if self.unsealed_since is None:
+            return 1.0
+        return self.unsealed_since + self.limits.transaction_ms / 1000 - time.monotonic()
 
     def _seal(self) -> None:
         self.sealed.update(self.writer.seal())
+        self.unsealed_since = None
         self.voids = 0

@@ -149,7 +149,7 @@ class TranslatedWriter:
         self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
         self._refused: dict[TopicPartition, Failure] = {}
         self._stumbles: Counter[TopicPartition] = Counter()
-        self._unsealed_bytes = 0
+        self._unsealed_bytes = self._unsealed_runs = 0
 
     @property
     def unsealed_bytes(self) -> int:
@@ -158,11 +158,8 @@ class TranslatedWriter:
 
     @property
     def must_seal(self) -> bool:
-        """Whether the ledger record of the transaction gets too long."""
-        return (
-            sum(len(lane.tally.segments) for lane in self._lanes.values() if lane.tally)
-            > _MAX_SEGMENTS
-        )
+        """Whether the ledger record of the transaction gets long."""
+        return self._unsealed_runs > _MAX_SEGMENTS
 
     def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
         """See ``Writer.take_over``."""
@@ -201,18 +198,18 @@ class TranslatedWriter:
                 )
         return positions
 
-    def write(self, range_: Range, passages: Sequence[Passage]) -> None:
+    def write(self, range_: Range, passage: Passage) -> None:
         """See ``Writer.write``."""
         lane = self._lanes.get(range_.target)
         if lane is None or range_.source in self.failures:
             return
-        for passage in passages:
-            refused = self._refused.get(range_.source)
-            if refused and passage.end > refused.offset:
-                self.failures[range_.source] = refused
-                break
-            lane.waiting.append(passage)
-            self._unsealed_bytes += passage.batch.header.size if passage.batch else 0
+        refused = self._refused.get(range_.source)
+        if refused and passage.end > refused.offset:
+            self.failures[range_.source] = refused
+            return
+        lane.waiting.append(passage)
+        self._unsealed_bytes += passage.batch.header.size if passage.batch else 0
+        self._unsealed_runs += len(passage.runs)
 
     def send(self) -> None:
         """See ``Writer.send``."""
@@ -251,7 +248,7 @@ class TranslatedWriter:
     def _forget_transaction(self) -> None:
         self._in_flight.clear()
         self._refreshed.clear()
-        self._unsealed_bytes = 0
+        self._unsealed_bytes = self._unsealed_runs = 0
         for lane in self._lanes.values():
             lane.in_transaction, lane.tally = False, None
             lane.waiting.clear()

@@ -76,8 +76,8 @@ class Writer(Protocol):
             Fenced: if this writer itself was fenced since it last took over.
         """
 
-    def write(self, range_: Range, passages: Sequence[Passage]) -> None:
-        """Take passages that join the range's position or its last passage."""
+    def write(self, range_: Range, passage: Passage) -> None:
+        """Take a passage that joins the range's position or its last passage."""
 
     def send(self) -> None:
         """Send what was taken since the last call, many partitions at once.

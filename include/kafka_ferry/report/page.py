@@ -69,7 +69,8 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=_number, when=_when, duration=_duration, size=_size)
+    environment.filters.update(number=_number, count_of=_count)
+    environment.filters.update(when=_when, duration=_duration, size=_size)
     return environment.get_template("page.html.j2")
 
 

@@ -95,8 +95,9 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             WriterRanges(tuple(group)) for _, group in groupby(ranges, key=attrgetter("writer"))
         ]
 
-    def read(self, partition: WriterRanges) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The ranges of one writer as rows."""
+        assert isinstance(partition, WriterRanges)
         import pyarrow as pa
         from pyspark.sql.pandas.types import to_arrow_schema
 

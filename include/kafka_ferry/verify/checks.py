@@ -51,6 +51,10 @@ class Suite(Generic[Row]):
     checks: tuple[Check[Row], ...]
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 RANGES: Final = Suite[RangeRow](
     "ranges",
     "ranges",
@@ -59,7 +63,7 @@ RANGES: Final = Suite[RangeRow](
         Check(
             "every source offset is a record on the target or has a reason",
             "source_offsets",
-            lambda row: f"{row.source_offsets:,} offsets, {row.accounted:,} accounted for",
+            lambda row: f"{_count(row.source_offsets, 'offset')}, {row.accounted:,} accounted for",
             "The ledger contradicts itself, which is a fault of the copier. Leave the ledger and "
             "both topics as they are and report it.",
             right="accounted",
@@ -68,7 +72,7 @@ RANGES: Final = Suite[RangeRow](
             "the target holds as many records as were copied",
             "copied",
             lambda row: (
-                f"{row.copied:,} records copied, {row.target_records:,} on the target, "
+                f"{_count(row.copied, 'record')} copied, {row.target_records:,} on the target, "
                 f"{row.expired:,} expired, {row.target_compacted:,} compacted away"
             ),
             "Look for an unclean leader election on the target, for deleted records and for a "
@@ -88,7 +92,7 @@ RANGES: Final = Suite[RangeRow](
         Check(
             "nobody else wrote between our records",
             "foreign",
-            lambda row: f"{row.foreign:,} records of somebody else in {row.target}",
+            lambda row: f"{_count(row.foreign, 'record')} of somebody else in {row.target}",
             "Find the other producer and take its right to write to the remote topic away.",
         ),
     ),
@@ -102,14 +106,14 @@ PARTITIONS: Final = Suite[PartitionRow](
         Check(
             "the ranges of a partition join without a gap",
             "gap_offsets",
-            lambda row: f"{row.gap_offsets:,} offsets in between are in no range",
+            lambda row: f"{_count(row.gap_offsets, 'offset')} in between in no range",
             "If the run names this partition as failed, the next run goes on there. Otherwise "
             "positions were moved by hand, or ledger records are missing.",
         ),
         Check(
             "no offset was copied twice",
             "overlap_offsets",
-            lambda row: f"{row.overlap_offsets:,} offsets are in more than one range",
+            lambda row: f"{_count(row.overlap_offsets, 'offset')} in more than one range",
             "Look for a position of the flow's group that was reset by hand.",
         ),
         Check(
@@ -124,7 +128,9 @@ PARTITIONS: Final = Suite[PartitionRow](
         Check(
             "nothing lies beyond what the ledger knows",
             "target_beyond",
-            lambda row: f"{row.target_beyond:,} records on the target after the ledger's last one",
+            lambda row: (
+                f"{_count(row.target_beyond, 'record')} on the target after the ledger's last one"
+            ),
             "Find the other producer and take its right to write to the remote topic away.",
         ),
         Check(
@@ -148,13 +154,15 @@ WARNINGS: Final = Suite[RangeRow](
         Check(
             "no copied record has expired on the target",
             "expired",
-            lambda row: f"{row.expired:,} of {row.copied:,} records are below the log start",
+            lambda row: f"{row.expired:,} of {_count(row.copied, 'record')} below the log start",
             "The remote topic's retention is shorter than the time until it was verified.",
         ),
         Check(
             "the target's cleaner has removed no copied record",
             "target_compacted",
-            lambda row: f"{row.target_compacted:,} of {row.copied:,} records were compacted away",
+            lambda row: (
+                f"{row.target_compacted:,} of {_count(row.copied, 'record')} compacted away"
+            ),
             "Normal for a compacted topic; what was removed cannot be counted any more.",
         ),
     ),

@@ -21,14 +21,23 @@ _DENIED: Final = frozenset({29, 30, 31, 53, 58})  # topic, group, cluster, trans
 # request that was too slow for the broker (7), too few in-sync replicas before the write (19) or
 # after it (20), a full disk (56), offsets of an open transaction (88), an id not yet known (100).
 _TRANSIENT: Final = frozenset(
-    {3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 19, 20, 51, 56, 72, 74, 75, 78, 79, 88, 89, 100}
+    {3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 19, 20, 51, 56, 72, 74, 75, 78, 88, 89, 100}
 )
+
+
+# Where kafka-python's names are older than Kafka's.
+_NAMES: Final = {
+    -1: "UNKNOWN_SERVER_ERROR",
+    6: "NOT_LEADER_OR_FOLLOWER",
+    10: "MESSAGE_TOO_LARGE",
+    17: "INVALID_TOPIC_EXCEPTION",
+}
 
 
 def error_name(code: int) -> str:
     """The name of ``code`` in ``org.apache.kafka.common.protocol.Errors``."""
-    known = kafka_errors.for_code(code)
-    return str(getattr(known, "message", None) or f"error {code}")
+    known = getattr(kafka_errors.for_code(code), "message", None)
+    return _NAMES.get(code) or str(known or f"error {code}")
 
 
 def is_transient(code: int) -> bool:

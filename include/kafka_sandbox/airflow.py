@@ -1,0 +1,278 @@
+"""A real Airflow of this project: ``python -m kafka_sandbox.airflow up | down | status | env``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import psutil
+import typer
+
+from kafka_sandbox.airflow_api import AirflowApi
+from kafka_sandbox.broker import HOST
+from kafka_sandbox.errors import SandboxError
+
+PROJECT = Path(__file__).resolve().parents[2]
+HOME = PROJECT / ".airflow"
+SETTINGS = PROJECT / "airflow_settings.yaml"
+PORT = 8080
+USER = "admin"
+
+app = typer.Typer(help="A real Airflow of this project.", no_args_is_help=True)
+
+
+class Airflow:
+    """``airflow standalone`` on SQLite, with everything it owns in one directory.
+
+    The directory holds the database, the logs of all tasks, ``standalone.log`` and, while it runs,
+    ``standalone.json`` with its process and port. A second ``Airflow`` on the same directory, in
+    any process, is the same one. All its processes are one process group, which ends as a whole:
+    SIGTERM to the first process would leave the others behind.
+
+    Attributes:
+        home: where all of it is (``AIRFLOW_HOME``); made if absent.
+        port: of the web server; that of the running one, if one runs.
+        extra: environment variables beside and above the sandbox's own.
+        daemon: whether it outlives this process; otherwise it is killed with it, however this
+            process ends.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        *,
+        port: int = PORT,
+        extra: Mapping[str, str] | None = None,
+        daemon: bool = False,
+    ) -> None:
+        self.home = home.resolve()
+        self.extra = dict(extra or {})
+        self.daemon = daemon
+        self._child: subprocess.Popen[bytes] | None = None
+        self._leash: subprocess.Popen[bytes] | None = None
+        running = self._running()
+        self.port = running["port"] if running else port
+
+    @property
+    def url(self) -> str:
+        """Where the web pages are."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        """The first process's id, which is the group's too; None while it does not run."""
+        running = self._running()
+        return running["pid"] if running else None
+
+    @property
+    def log_file(self) -> Path:
+        """What the components wrote since the last start."""
+        return self.home / "standalone.log"
+
+    @property
+    def password(self) -> str:
+        """The password of ``admin``, made here so that Airflow does not write it to its log."""
+        if not self._password_file.exists():
+            self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._password_file.touch(mode=0o600)
+            self._password_file.write_text(json.dumps({USER: secrets.token_urlsafe(12)}) + "\n")
+        return str(json.loads(self._password_file.read_text())[USER])
+
+    @property
+    def api(self) -> AirflowApi:
+        """Its REST API, logged in as ``admin``."""
+        return AirflowApi(self.url, USER, self.password)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that make ``airflow`` commands mean this Airflow and this project."""
+        binaries = str(Path(sys.executable).parent)
+        return {
+            "AIRFLOW_HOME": str(self.home),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__PARALLELISM": "4",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._password_file),
+            "AIRFLOW__API__HOST": HOST,
+            "AIRFLOW__API__PORT": str(self.port),
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__API__WORKERS": "1",
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+            # A changed or new flow file shows within this many seconds.
+            "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "30",
+            # Where the API server would fetch logs that it cannot read itself.
+            "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(self.port + 1),
+            "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(self.port + 2),
+            "PATH": f"{binaries}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "PYTHONPATH": str(PROJECT / "include"),
+            "FERRY_HOME": str(PROJECT),
+            "FERRY_POOL": "kafka_ferry",
+            **self.extra,
+        }
+
+    def start(self) -> Airflow:
+        """Starts it and does not wait; does nothing if it runs.
+
+        Raises:
+            SandboxError: the port is taken.
+        """
+        if self.pid:
+            return self
+        if _answers(self.port):
+            raise SandboxError(
+                f"Port {self.port} of {HOST} is in use by another process; take another one "
+                "with --port or FERRY_AIRFLOW_PORT."
+            )
+        # Makes the directory and the password.
+        environment = {**os.environ, **self.environment, "NO_COLOR": "1"}
+        assert self.password
+        with self.log_file.open("wb") as log:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "airflow", "standalone"],
+                cwd=PROJECT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        pid = self._child.pid
+        self._process_file.write_text(json.dumps({"pid": pid, "port": self.port}) + "\n")
+        if not self.daemon:
+            # The pipe's other end closes with this process, whatever ends it.
+            self._leash = subprocess.Popen(
+                ["sh", "-c", 'read -r _; kill -KILL -- "-$0"', str(pid)],
+                stdin=subprocess.PIPE,
+                start_new_session=True,
+            )
+        return self
+
+    def wait_healthy(self, timeout: float = 180) -> Airflow:
+        """Waits until scheduler, DAG processor, triggerer and database are all right.
+
+        Args:
+            timeout: seconds.
+
+        Raises:
+            SandboxError: it ended, or time ran out; with the end of its log.
+        """
+        api = AirflowApi(self.url, USER, self.password)
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            if not self.pid:
+                raise SandboxError(f"Airflow ended at its start.\n{self._log_end()}")
+            if api.is_healthy():
+                return self
+            time.sleep(0.5)
+        raise SandboxError(f"Airflow is not healthy after {timeout:g} s.\n{self._log_end()}")
+
+    def stop(self, timeout: float = 30) -> None:
+        """Ends the whole process group; kills what is left of it after ``timeout`` seconds."""
+        if pid := self.pid:
+            self._signal_group(pid, signal.SIGTERM)
+            deadline = time.monotonic() + timeout
+            while self._signal_group(pid, 0) and time.monotonic() < deadline:
+                time.sleep(0.1)
+            self._signal_group(pid, signal.SIGKILL)
+        for helper in filter(None, (self._leash, self._child)):
+            helper.kill()
+            helper.wait()
+        if self._leash and self._leash.stdin:
+            self._leash.stdin.close()
+        self._leash = self._child = None
+        self._process_file.unlink(missing_ok=True)
+
+    @property
+    def _password_file(self) -> Path:
+        return self.home / "simple_auth_manager_passwords.json.generated"
+
+    @property
+    def _process_file(self) -> Path:
+        return self.home / "standalone.json"
+
+    def _running(self) -> dict[str, int] | None:
+        # A process id may have been given to something else since.
+        try:
+            running: dict[str, int] = json.loads(self._process_file.read_text())
+            process = psutil.Process(running["pid"])
+            mine = process.environ().get("AIRFLOW_HOME") == str(self.home)
+            return running if mine and process.status() != psutil.STATUS_ZOMBIE else None
+        except (FileNotFoundError, ValueError, psutil.Error):
+            return None
+
+    def _signal_group(self, group: int, number: int) -> bool:
+        """Sends the signal; tells whether there was anybody to get it."""
+        if self._child:
+            self._child.poll()
+        try:
+            os.killpg(group, number)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def _log_end(self, lines: int = 20) -> str:
+        with contextlib.suppress(FileNotFoundError):
+            end = self.log_file.read_text(errors="replace").splitlines()[-lines:]
+            return "\n".join([f"The last lines of {self.log_file}:", *end])
+        return f"It left no {self.log_file}."
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((HOST, port)) == 0
+
+
+Port = Annotated[int, typer.Option(envvar="FERRY_AIRFLOW_PORT", help="Of the web pages.")]
+
+
+@app.command()
+def up(port: Port = PORT) -> None:
+    """Starts Airflow unless it runs, and loads airflow_settings.yaml into it."""
+    airflow = Airflow(HOME, port=port, daemon=True)
+    if not airflow.pid:
+        typer.echo("Starting Airflow ...")
+    try:
+        airflow.start().wait_healthy().api.load_settings(SETTINGS)
+    except SandboxError as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"Airflow  {airflow.url}  log in as {USER}, password {airflow.password}")
+
+
+@app.command()
+def down() -> None:
+    """Stops Airflow; its database and logs stay."""
+    Airflow(HOME).stop()
+    typer.echo("Airflow does not run.")
+
+
+@app.command()
+def status() -> None:
+    """Says whether it runs, and where."""
+    airflow = Airflow(HOME)
+    state = f"runs, process {airflow.pid}, {airflow.url}" if airflow.pid else "does not run"
+    typer.echo(f"Airflow {state}; files in {airflow.home}")
+
+
+@app.command()
+def env() -> None:
+    """Prints what makes ``airflow`` commands mean this Airflow, for a shell to ``eval``."""
+    for name, value in Airflow(HOME).environment.items():
+        typer.echo(f"export {name}={shlex.quote(value)}")
+
+
+if __name__ == "__main__":
+    app()

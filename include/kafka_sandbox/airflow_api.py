@@ -1,0 +1,223 @@
+"""The few calls of Airflow's REST API that the demo and the tests make."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import yaml
+
+from kafka_sandbox.errors import SandboxError
+
+_COMPONENTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
+_DONE = ("success", "failed")
+_LOG_LINES = 25
+
+
+@dataclass(frozen=True)
+class DagRunResult:
+    """How a DAG run ended.
+
+    Attributes:
+        run_id: the run.
+        state: ``success`` or ``failed``.
+        tasks: each task's state, in the order in which they ended.
+        seconds: from its start to its end.
+        log: the end of the first failed task's log; empty after a success.
+    """
+
+    run_id: str
+    state: str
+    tasks: Mapping[str, str]
+    seconds: float
+    log: str = field(default="", repr=False)
+
+
+class AirflowApi:
+    """Airflow at ``url``, logged in with a password.
+
+    Its calls try again while SQLite is busy, and raise ``SandboxError`` with Airflow's answer.
+    """
+
+    def __init__(self, url: str, user: str, password: str) -> None:
+        self._client = httpx.Client(base_url=url, timeout=30)
+        self._login = {"username": user, "password": password}
+
+    def is_healthy(self) -> bool:
+        """Whether each component says so of itself."""
+        try:
+            health = self._client.get("/api/v2/monitor/health").json()
+        except (httpx.HTTPError, ValueError):
+            return False
+        return all(health.get(name, {}).get("status") == "healthy" for name in _COMPONENTS)
+
+    def load_settings(self, file: Path) -> None:
+        """Creates or overwrites the connections, pools and variables of a settings file."""
+        settings = yaml.safe_load(file.read_text())["airflow"]
+        for connection in settings.get("connections") or ():
+            self._put("connections", "connection_id", _connection(connection))
+        for pool in settings.get("pools") or ():
+            body = {
+                "name": pool["pool_name"],
+                "slots": pool["pool_slot"],
+                "description": pool.get("pool_description") or "",
+                "include_deferred": False,
+            }
+            self._put("pools", "name", body)
+        for variable in settings.get("variables") or ():
+            body = {"key": variable["variable_name"], "value": variable["variable_value"]}
+            self._put("variables", "key", body)
+
+    def wait_for_dag(self, dag_id: str, timeout: float = 120) -> None:
+        """Waits until the DAG processor has found the DAG.
+
+        Raises:
+            SandboxError: it has not; with the import errors that there are.
+        """
+        deadline = time.monotonic() + timeout
+        while self._send("GET", f"/dags/{quote(dag_id)}").status_code == httpx.codes.NOT_FOUND:
+            if time.monotonic() > deadline:
+                errors = self._call("GET", "/importErrors")["import_errors"]
+                said = "\n".join(error["stack_trace"] for error in errors)
+                raise SandboxError(f"There is no DAG {dag_id} after {timeout:g} s.\n{said}")
+            time.sleep(0.5)
+
+    def unpause_and_find_run(self, dag_id: str, timeout: float = 60) -> str | None:
+        """Lets the scheduler run the DAG; the id of the run that goes on or is due, if any.
+
+        Raises:
+            SandboxError: a run is due and the scheduler has not started it in ``timeout`` seconds.
+        """
+        path = f"/dags/{quote(dag_id)}"
+        due = self._call("PATCH", path, {"is_paused": False})["next_dagrun_run_after"]
+        is_due = due is not None and datetime.fromisoformat(due) <= datetime.now(UTC)
+        deadline = time.monotonic() + timeout
+        while True:
+            runs = self._call("GET", f"{path}/dagRuns?state=queued&state=running&limit=1")
+            if runs["dag_runs"]:
+                return str(runs["dag_runs"][0]["dag_run_id"])
+            if not is_due:
+                return None
+            if time.monotonic() > deadline:
+                raise SandboxError(f"The scheduler does not start the run of {dag_id} that is due.")
+            time.sleep(0.2)
+
+    def trigger(self, dag_id: str) -> str:
+        """Starts a run of the DAG by hand and gives its id."""
+        body = {"logical_date": datetime.now(UTC).isoformat()}
+        return str(self._call("POST", f"/dags/{quote(dag_id)}/dagRuns", body)["dag_run_id"])
+
+    def clear(self, dag_id: str, run_id: str, task_id: str) -> None:
+        """Makes the scheduler run the task, and all that come after it, once more."""
+        body = {
+            "dry_run": False,
+            "dag_run_id": run_id,
+            "task_ids": [task_id],
+            "include_downstream": True,
+            "only_failed": False,
+            "reset_dag_runs": True,
+        }
+        self._call("POST", f"/dags/{quote(dag_id)}/clearTaskInstances", body)
+
+    def wait(self, dag_id: str, run_id: str, timeout: float = 600) -> DagRunResult:
+        """Waits for the end of a run.
+
+        Raises:
+            SandboxError: it has not ended; with the state of its tasks.
+        """
+        path = f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
+        deadline = time.monotonic() + timeout
+        while (run := self._call("GET", path))["state"] not in _DONE:
+            if time.monotonic() > deadline:
+                states = {task["task_id"]: task["state"] for task in self._tasks(path)}
+                raise SandboxError(f"{dag_id} has not ended after {timeout:g} s: {states}")
+            time.sleep(0.5)
+        tasks = self._tasks(path)
+        failed = next((task for task in tasks if task["state"] == "failed"), None)
+        return DagRunResult(
+            run_id=run_id,
+            state=run["state"],
+            tasks={task["task_id"]: task["state"] for task in tasks},
+            seconds=run["duration"] or 0.0,
+            log=self._log_end(path, failed) if failed else "",
+        )
+
+    def trigger_and_wait(self, dag_id: str, timeout: float = 600) -> DagRunResult:
+        """Runs the DAG to its end through the scheduler.
+
+        Raises:
+            SandboxError: it has not ended after ``timeout`` seconds.
+        """
+        return self.wait(dag_id, self.trigger(dag_id), timeout)
+
+    def log(self, dag_id: str, run_id: str, task_id: str) -> str:
+        """What the task's last try wrote to its log."""
+        path = f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
+        task = self._call("GET", f"{path}/taskInstances/{quote(task_id)}")
+        return "\n".join(self._log_lines(path, task))
+
+    def _tasks(self, path: str) -> Sequence[dict[str, Any]]:
+        tasks = self._call("GET", f"{path}/taskInstances")["task_instances"]
+        return sorted(tasks, key=lambda task: task["end_date"] or "9999")
+
+    def _log_end(self, path: str, task: Mapping[str, Any]) -> str:
+        lines = list(self._log_lines(path, task))[-_LOG_LINES:]
+        return "\n".join([f"The log of {task['task_id']} ends:", *lines])
+
+    def _log_lines(self, path: str, task: Mapping[str, Any]) -> Iterator[str]:
+        tries = f"{path}/taskInstances/{quote(task['task_id'])}/logs/{task['try_number']}"
+        for entry in self._call("GET", f"{tries}?full_content=true")["content"]:
+            if isinstance(entry, str):
+                yield entry
+                continue
+            yield entry["event"]
+            for error in entry.get("error_detail") or ():
+                yield f"{error['exc_type']}: {error['exc_value']}"
+
+    def _put(self, kind: str, key: str, body: dict[str, Any]) -> None:
+        answer = self._send("POST", f"/{kind}", body)
+        if answer.status_code == httpx.codes.CONFLICT:
+            answer = self._send("PATCH", f"/{kind}/{quote(body[key])}", body)
+        _check(answer)
+
+    def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        return _check(self._send(method, path, body)).json()
+
+    def _send(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> httpx.Response:
+        if "Authorization" not in self._client.headers:
+            token = _check(self._client.post("/auth/token", json=self._login)).json()
+            self._client.headers["Authorization"] = f"Bearer {token['access_token']}"
+        for pause in (0.2, 0.5, 1, 2, 4):
+            answer = self._client.request(method, f"/api/v2{path}", json=body)
+            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                break
+            time.sleep(pause)
+        return answer
+
+
+def _connection(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A connection of ``airflow_settings.yaml`` as the API wants it."""
+    names = ("host", "schema", "login", "password", "port")
+    extra = settings.get("conn_extra")
+    return {
+        "connection_id": settings["conn_id"],
+        "conn_type": settings["conn_type"],
+        **{name: settings.get(f"conn_{name}") for name in names},
+        "extra": json.dumps(extra) if extra else None,
+    }
+
+
+def _check(answer: httpx.Response) -> httpx.Response:
+    if answer.is_error:
+        asked = f"{answer.request.method} {answer.request.url.path}"
+        raise SandboxError(f"Airflow answers {answer.status_code} to {asked}: {answer.text[:500]}")
+    return answer

@@ -1,0 +1,314 @@
+"""One real Kafka broker as a child process: started, stopped, killed and started again."""
+
+from __future__ import annotations
+
+import base64
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from kafka_sandbox import jvm
+from kafka_sandbox.errors import SandboxError
+
+HOST = "127.0.0.1"
+
+QUICK_CLEANER = {"log.cleaner.backoff.ms": "100"}
+"""Compacts within a second what a topic's own settings (``segment.ms``,
+``min.cleanable.dirty.ratio``) already allow to be compacted."""
+
+# Below the ports that systems give to outgoing connections: a client that tries to reach a stopped
+# broker would sooner or later be given the broker's own port, and connect to itself.
+_candidates = iter(random.SystemRandom().sample(range(10_000, 19_000), 9_000))
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on; never the same twice in one process."""
+    return next(port for port in _candidates if _is_free(port))
+
+
+def start_all(brokers: Iterable[Broker]) -> None:
+    """Starts brokers side by side and returns when all of them answer.
+
+    Raises:
+        SandboxError: one of them does not start; the others are left running.
+    """
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda broker: broker.start().wait_ready(), brokers))
+
+
+class Broker:
+    """A KRaft broker and controller in one process, with everything it owns in one directory.
+
+    The directory holds ``server.properties`` (written anew at each start), ``data/``,
+    ``broker.log`` and, while it runs, ``broker.pid``. A second ``Broker`` on the same directory,
+    in any process, is the same broker. Clients that do not log in are super users
+    (``User:ANONYMOUS``), and an authorizer is on, so that ACLs can be written and read.
+
+    Attributes:
+        directory: where all of it is; made if absent.
+        port: of the plaintext listener, free unless given.
+        controller_port: of the controller's listener, free unless given.
+        config: broker properties beside and above the sandbox's own. A further listener is added
+            with ``listeners``, which must then name ``PLAINTEXT`` and ``CONTROLLER`` too.
+        daemon: whether the broker outlives this process; otherwise it is killed with it, however
+            this process ends.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        port: int | None = None,
+        controller_port: int | None = None,
+        config: Mapping[str, str] | None = None,
+        daemon: bool = False,
+    ) -> None:
+        self.directory = directory.resolve()
+        self.port = port or free_port()
+        self.controller_port = controller_port or free_port()
+        self.config = dict(config or {})
+        self.daemon = daemon
+        self._child: subprocess.Popen[bytes] | None = None
+        self._leash: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Broker:
+        return self.start().wait_ready()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def bootstrap(self) -> str:
+        """Host and port of the plaintext listener, as clients want them."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def log_file(self) -> Path:
+        """What the broker wrote to its log, in all its runs."""
+        return self.directory / "broker.log"
+
+    @property
+    def pid(self) -> int | None:
+        """The broker's process id; None while it does not run."""
+        process = self._process()
+        return process.pid if process else None
+
+    def start(self) -> Broker:
+        """Starts the process, with its storage formatted the first time, and does not wait.
+
+        Does nothing if the broker already runs.
+
+        Raises:
+            SandboxError: a port is taken, or the storage cannot be formatted.
+        """
+        if self._process():
+            return self
+        for port in (self.port, self.controller_port):
+            if not _is_free(port):
+                raise SandboxError(f"Port {port} of {HOST} is in use by another process.")
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._properties_file.write_text(_as_properties(self._properties()))
+        if not (self._data / "meta.properties").exists():
+            self._format()
+        self._launch()
+        return self
+
+    def wait_ready(self, timeout: float = 60) -> Broker:
+        """Waits until the plaintext listener answers.
+
+        Args:
+            timeout: seconds.
+
+        Raises:
+            SandboxError: the process ended, or time ran out; with the end of the log.
+        """
+        quiet = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 50}
+        client = AdminClient({"bootstrap.servers": self.bootstrap, **quiet})
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            if not self._process():
+                raise SandboxError(f"The broker ended at its start.\n{self._log_end()}")
+            try:
+                client.list_topics(timeout=0.5)
+            except KafkaException:
+                continue
+            return self
+        raise SandboxError(f"The broker gave no answer in {timeout:g} s.\n{self._log_end()}")
+
+    def stop(self, timeout: float = 30) -> None:
+        """Shuts the broker down in order; kills it after ``timeout`` seconds."""
+        process = self._process()
+        if process and _end(process, signal.SIGTERM, timeout):
+            jvm.adopt_archive(self._class_archive)
+        self.kill()
+
+    def kill(self) -> None:
+        """Ends the process at once, as a power cut would, and returns when it is gone."""
+        if process := self._process():
+            _end(process, signal.SIGKILL, timeout=30)
+        for helper in filter(None, (self._leash, self._child)):
+            helper.kill()
+            helper.wait()
+        if self._leash and self._leash.stdin:
+            self._leash.stdin.close()
+        self._leash = self._child = None
+        self._pid_file.unlink(missing_ok=True)
+
+    def restart(self, timeout: float = 60) -> None:
+        """Stops the broker if it runs, starts it on the same ports and data, waits until ready.
+
+        Raises:
+            SandboxError: as ``start`` and ``wait_ready`` do.
+        """
+        self.stop()
+        self.start().wait_ready(timeout)
+
+    def wipe(self) -> None:
+        """Stops the broker and deletes its directory."""
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    @property
+    def _data(self) -> Path:
+        return self.directory / "data"
+
+    @property
+    def _properties_file(self) -> Path:
+        return self.directory / "server.properties"
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.directory / "broker.pid"
+
+    @property
+    def _class_archive(self) -> Path:
+        return self.directory / "broker.jsa"
+
+    def _properties(self) -> dict[str, str]:
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@{HOST}:{self.controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{HOST}:{self.controller_port}",
+            # Kafka's own default lacks CONTROLLER as soon as a listener with TLS or SASL is added.
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
+            "SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "log.dirs": str(self._data),
+            # A killed broker may come back only when its old session is over: 9 s by default.
+            "broker.session.timeout.ms": "2000",
+            "broker.heartbeat.interval.ms": "300",
+            "auto.create.topics.enable": "false",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "allow.everyone.if.no.acl.found": "true",
+            "super.users": "User:ANONYMOUS",
+            "group.initial.rebalance.delay.ms": "0",
+            "offsets.topic.num.partitions": "4",
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.num.partitions": "4",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.num.partitions": "4",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            **self.config,
+        }
+
+    def _format(self) -> None:
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # With "=", or an id that begins with a hyphen would be read as an option.
+        arguments = ["format", f"--cluster-id={cluster}", f"--config={self._properties_file}"]
+        done = subprocess.run(
+            jvm.command("kafka.tools.StorageTool", *arguments),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise SandboxError(f"The broker's storage cannot be formatted.\n{done.stdout.strip()}")
+
+    def _launch(self) -> None:
+        # One that a killed broker left may be half written.
+        self._class_archive.unlink(missing_ok=True)
+        properties = str(self._properties_file)
+        with self.log_file.open("ab") as log:
+            self._child = subprocess.Popen(
+                jvm.command("kafka.Kafka", properties, archive_to=self._class_archive),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                # Out of reach of the terminal's Ctrl-C.
+                start_new_session=True,
+            )
+        pid = str(self._child.pid)
+        self._pid_file.write_text(pid)
+        if not self.daemon:
+            # The pipe's other end closes with this process, whatever ends it.
+            self._leash = subprocess.Popen(
+                ["sh", "-c", 'read -r _; kill -KILL "$1" 2>/dev/null', "leash", pid],
+                stdin=subprocess.PIPE,
+                start_new_session=True,
+            )
+
+    def _process(self) -> psutil.Process | None:
+        try:
+            if self._child:
+                return psutil.Process(self._child.pid) if self._child.poll() is None else None
+            process = psutil.Process(int(self._pid_file.read_text()))
+            # The process id may have been given to something else since.
+            return process if str(self._properties_file) in process.cmdline() else None
+        except (FileNotFoundError, ValueError, psutil.Error):
+            return None
+
+    def _log_end(self, lines: int = 20) -> str:
+        if not self.log_file.exists():
+            return f"It left no {self.log_file}."
+        end = self.log_file.read_text(errors="replace").splitlines()[-lines:]
+        return "\n".join([f"The last lines of {self.log_file}:", *end])
+
+
+def _end(process: psutil.Process, number: signal.Signals, timeout: float) -> bool:
+    """Sends the signal; tells whether the process is gone within ``timeout`` seconds."""
+    try:
+        process.send_signal(number)
+        process.wait(timeout)
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.TimeoutExpired:
+        return False
+    return True
+
+
+def _as_properties(properties: Mapping[str, str]) -> str:
+    escapes = str.maketrans({"\\": "\\\\", "\n": "\\n"})
+    return "".join(f"{key}={value.translate(escapes)}\n" for key, value in properties.items())
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As Kafka binds: connections of an earlier broker that are still closing do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True

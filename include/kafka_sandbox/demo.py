@@ -1,0 +1,168 @@
+"""The whole way, on this machine: ``python -m kafka_sandbox.demo``.
+
+Two clusters, data that looks real, Airflow; the flow's DAG runs to its end through the scheduler,
+more is written, and it runs again. May be repeated: each time adds data and copies what is new.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kafka_sandbox import airflow as sandbox
+from kafka_sandbox import clusters, demo_data
+from kafka_sandbox.airflow import Airflow
+from kafka_sandbox.airflow_api import AirflowApi, DagRunResult
+from kafka_sandbox.broker import start_all
+from kafka_sandbox.errors import SandboxError
+
+FLOW_FILE = sandbox.PROJECT / "include" / "configs" / "primary_to_backup.yaml"
+DAG_ID = "mirror_primary_to_backup"
+MORE = 5
+"""The second round has a fifth of the first one's records."""
+
+console = Console(highlight=False)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round: what was written, and the DAG run that copied it.
+
+    Attributes:
+        written: committed records.
+        run: the DAG run.
+        report: its ``report.json``.
+        pages: the report page and the Data Docs, each None if it is not there.
+    """
+
+    written: int
+    run: DagRunResult
+    report: dict[str, Any]
+    pages: tuple[Path | None, Path | None]
+
+    @property
+    def expectations(self) -> list[dict[str, Any]]:
+        """What the verification checked."""
+        return list((self.report["verdict"] or {"expectations": ()})["expectations"])
+
+    @property
+    def verified(self) -> bool:
+        """Whether the run is proved complete."""
+        return self.run.state == "success" and bool(self.report["verdict"]["success"])
+
+
+def main(
+    records: Annotated[int, typer.Option(help="To write first, aborted ones too.")] = 200_000,
+    port: sandbox.Port = sandbox.PORT,
+) -> None:
+    """Mirrors data that looks real from one cluster to another, twice, through Airflow."""
+    began = time.monotonic()
+    try:
+        airflow, rounds = _play(records, port)
+    except SandboxError as error:
+        console.print(str(error), style="red", markup=False)
+        raise typer.Exit(1) from None
+    console.print(f"\nDone in {time.monotonic() - began:.0f} s.")
+    _print_result(rounds)
+    _print_places(airflow, rounds[-1])
+
+
+def _play(records: int, port: int) -> tuple[Airflow, list[Round]]:
+    os.environ["FERRY_HOME"] = str(sandbox.PROJECT)
+    brokers = clusters.brokers()
+    with _stage("Starting the clusters primary and backup"):
+        start_all(broker for broker in brokers.values() if broker.pid is None)
+    # Before Airflow, whose scheduler may have a run that is due.
+    source = brokers["primary"].bootstrap
+    number = int(time.time())
+    written = [_write(source, records, number)]
+    airflow = Airflow(sandbox.HOME, port=port, daemon=True)
+    with _stage("Starting Airflow"):
+        airflow.start().wait_healthy()
+    api = airflow.api
+    with _stage(f"Waiting for the DAG {DAG_ID}"):
+        api.load_settings(sandbox.SETTINGS)
+        api.wait_for_dag(DAG_ID)
+    rounds = [_mirror(api, written[0], "Mirroring all of it")]
+    more = _write(source, records // MORE, number + 1)
+    return airflow, [*rounds, _mirror(api, more, "Mirroring what is new")]
+
+
+def _write(bootstrap: str, records: int, number: int) -> int:
+    with _stage(f"Writing {records:,} records to primary: orders, customers, payments"):
+        summary = demo_data.fill(bootstrap, records=records, round_=number)
+    return sum(topic.committed for topic in summary.topics.values())
+
+
+def _mirror(api: AirflowApi, written: int, what: str) -> Round:
+    with _stage(f"{what}: plan, sync_topics, mirror, verify, publish"):
+        # The timetable itself may start a run, of the hour that has just ended.
+        run_id = api.unpause_and_find_run(DAG_ID) or api.trigger(DAG_ID)
+        run = api.wait(DAG_ID, run_id)
+    if run.state != "success":
+        states = ", ".join(f"{task} {state}" for task, state in run.tasks.items())
+        raise SandboxError(f"The run {run_id} failed: {states}.\n{run.log}")
+    from kafka_ferry.config import load_flow  # noqa: PLC0415
+    from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
+
+    ferry_run = Run(load_flow(FLOW_FILE), run_id)
+    page = ferry_run.report_path
+    if page is None:
+        raise SandboxError(f"The run {run_id} left no report.")
+    report = json.loads(page.with_name("report.json").read_text())
+    return Round(written, run, report, (page, ferry_run.data_docs_path))
+
+
+@contextmanager
+def _stage(what: str) -> Iterator[None]:
+    began = time.monotonic()
+    with console.status(f"{what} ..."):
+        yield
+    console.print(f"{time.monotonic() - began:6.1f} s  {what}")
+
+
+def _print_result(rounds: list[Round]) -> None:
+    table = Table("round", title="primary -> backup", title_justify="left")
+    for heading in ("records written", "copied", "MB", "copying", "whole run"):
+        table.add_column(heading, justify="right")
+    table.add_column("verification")
+    for number, round_ in enumerate(rounds, 1):
+        held = sum(bool(expectation["success"]) for expectation in round_.expectations)
+        checks = f"{held} of {len(round_.expectations)} expectations"
+        table.add_row(
+            str(number),
+            f"{round_.written:,}",
+            f"{round_.report['records']:,}",
+            f"{round_.report['bytes'] / 1e6:.1f}",
+            f"{round_.report['seconds'].get('mirror', 0):.1f} s",
+            f"{round_.run.seconds:.0f} s",
+            f"[green]complete[/], {checks}" if round_.verified else f"[red]not proved[/], {checks}",
+        )
+    console.print(table)
+    console.print("MB are those of the record batches, compressed as they are.")
+
+
+def _print_places(airflow: Airflow, last: Round) -> None:
+    page, docs = last.pages
+    for what, where in {
+        "Report": page,
+        "Data Docs": docs,
+        "Airflow": f"{airflow.url}/dags/{DAG_ID}",
+        "": f"log in as {sandbox.USER}, password {airflow.password}",
+        "Stop all": "make demo-down",
+    }.items():
+        console.print(f"{what:10} {where}", soft_wrap=True, markup=False)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,40 @@
+"""Two real brokers for the whole session, started when the first test asks for one."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kafka_sandbox.broker import QUICK_CLEANER, Broker, start_all
+
+
+@pytest.fixture(scope="session")
+def _clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Broker]]:
+    home = tmp_path_factory.mktemp("clusters")
+    brokers = {name: Broker(home / name, config=QUICK_CLEANER) for name in ("primary", "backup")}
+    try:
+        start_all(brokers.values())
+        yield brokers
+    finally:
+        for broker in brokers.values():
+            broker.wipe()
+
+
+@pytest.fixture(scope="session")
+def primary(_clusters: dict[str, Broker]) -> Broker:
+    """The cluster that is copied."""
+    return _clusters["primary"]
+
+
+@pytest.fixture(scope="session")
+def backup(_clusters: dict[str, Broker]) -> Broker:
+    """The cluster that is copied to."""
+    return _clusters["backup"]
+
+
+@pytest.fixture
+def unique() -> Callable[[str], str]:
+    """Makes a name of a topic, a group or a flow that no other test has."""
+    return lambda prefix: f"{prefix}-{uuid.uuid4().hex[:8]}"

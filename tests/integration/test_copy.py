@@ -1,0 +1,322 @@
+"""What the source shows to a committed consumer is on the target, once and unchanged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin import ResourceType
+
+from kafka_ferry.control import read_positions
+from kafka_sandbox.broker import Broker
+from tests.support.builders import Record, create_topic, produce, read_all
+from tests.support.flows import (
+    assert_same,
+    copy_now,
+    failures,
+    ledger_rows,
+    make_flow,
+    remote,
+)
+
+Unique = Callable[[str], str]
+
+ODD_RECORDS = [
+    Record(key=b"k", value=b"v", headers=(("h", b"1"), ("h", b"2"), ("empty", None)), timestamp=1),
+    Record(key=None, value=b"no key", timestamp=1_700_000_000_000),
+    Record(key=b"tombstone", value=None, timestamp=1_600_000_000_000),
+    Record(key=None, value=None, timestamp=1_650_000_000_000),
+    Record(key=b"", value=b"", headers=(("", b""),), timestamp=2),
+    Record(key=b"later than the next", value=b"x" * 5000, timestamp=1_750_000_000_000),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, unique: Unique) -> Path:
+    """A folder whose name no other test has."""
+    folder = tmp_path / unique("src")
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_every_codec_and_odd_record_passes_unopened(
+    compression: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("odd")
+    create_topic(primary.bootstrap, topic, partitions=2)
+    for _ in range(3):
+        produce(primary.bootstrap, topic, ODD_RECORDS * 20, compression=compression)
+    flow = make_flow(folder, primary, backup, [topic])
+
+    assert failures(copy_now(flow)) == []
+
+    assert_same(primary, topic, backup, remote(flow, topic))
+    assert all(not row["rebuilt"] for row in ledger_rows(flow))
+
+
+def test_aborted_transactions_are_left_out_and_counted(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("payments")
+    create_topic(primary.bootstrap, topic)
+    for number in range(6):
+        records = [Record(key=b"%d" % i, value=b"%d" % number) for i in range(10)]
+        produce(primary.bootstrap, topic, records, transactional_id=topic, abort=number % 3 == 1)
+    produce(primary.bootstrap, topic, [Record(value=b"plain")])
+    flow = make_flow(folder, primary, backup, [topic])
+
+    assert failures(copy_now(flow)) == []
+
+    assert_same(primary, topic, backup, remote(flow, topic))
+    (row,) = ledger_rows(flow)
+    assert row["reasons"] == {"aborted": 20, "control": 6}
+    assert row["records"] == 41
+    assert row["end"] - row["start"] == 67
+
+
+def test_a_compacted_log_keeps_its_records_and_counts_what_is_gone(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("customers")
+    create_topic(
+        primary.bootstrap,
+        topic,
+        cleanup_policy="compact",
+        segment_ms="100",
+        min_cleanable_dirty_ratio="0.01",
+    )
+    for number in range(4):
+        records = [Record(key=b"%d" % (i % (7 + number)), value=b"%d" % i) for i in range(50)]
+        produce(primary.bootstrap, topic, records, compression="lz4")
+        time.sleep(0.2)
+    wait_for_compaction(primary, topic, fewer_than=200)
+    flow = make_flow(folder, primary, backup, [topic])
+
+    assert failures(copy_now(flow)) == []
+
+    shown = read_all(primary.bootstrap, topic)[0]
+    assert_same(primary, topic, backup, remote(flow, topic))
+    rows = ledger_rows(flow)
+    assert sum(row["records"] for row in rows) == len(shown)
+    assert sum(row["reasons"].get("compacted", 0) for row in rows) == 200 - len(shown) > 0
+    assert sum(row["rebuilt"].get("offset gaps", 0) for row in rows) > 0
+
+
+def wait_for_compaction(broker: Broker, topic: str, *, fewer_than: int) -> None:
+    deadline = time.monotonic() + 30
+    count, still = -1, 0
+    while still < 5:
+        assert time.monotonic() < deadline
+        found = len(read_all(broker.bootstrap, topic)[0])
+        still = still + 1 if found == count and found < fewer_than else 0
+        count = found
+        time.sleep(0.2)
+
+
+def test_the_time_of_the_sources_broker_is_kept_as_consumers_saw_it(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("append-time")
+    create_topic(primary.bootstrap, topic, message_timestamp_type="LogAppendTime")
+    produce(primary.bootstrap, topic, [Record(value=b"%d" % i, timestamp=5) for i in range(9)])
+    flow = make_flow(folder, primary, backup, [topic])
+
+    assert failures(copy_now(flow)) == []
+
+    assert_same(primary, topic, backup, remote(flow, topic))
+    copied = read_all(backup.bootstrap, remote(flow, topic))[0]
+    assert {record.timestamp_type for record in copied} == {"CreateTime"}
+    assert copied[0].timestamp > 1_600_000_000_000
+
+
+def test_a_second_run_copies_nothing_and_a_third_only_what_is_new(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("twice")
+    create_topic(primary.bootstrap, topic, partitions=3)
+    produce(primary.bootstrap, topic, [Record(key=b"%d" % i, value=b"a") for i in range(300)])
+    flow = make_flow(folder, primary, backup, [topic])
+
+    first, second = copy_now(flow, "run-1"), copy_now(flow, "run-2")
+    produce(primary.bootstrap, topic, [Record(key=b"%d" % i, value=b"b") for i in range(30)])
+    third = copy_now(flow, "run-3")
+
+    assert sum(len(outcome.range) for outcome in first) == 300
+    assert second == []
+    assert sum(len(outcome.range) for outcome in third) == 30
+    assert_same(primary, topic, backup, remote(flow, topic))
+
+
+def test_a_plan_that_is_carried_out_twice_writes_nothing_twice(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    from kafka_ferry.copy import copy_for_flow
+
+    topic = unique("again")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, [Record(value=b"%d" % i) for i in range(100)])
+    flow = make_flow(folder, primary, backup, [topic])
+    (outcome,) = copy_now(flow)
+
+    (again,) = copy_for_flow(flow, "run-1", outcome.range.writer, [outcome.range])
+
+    assert again.failure is None
+    assert again.position == 100
+    assert_same(primary, topic, backup, remote(flow, topic))
+
+
+def test_the_ledgers_segments_say_where_each_record_went(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("mapped")
+    create_topic(primary.bootstrap, topic)
+    for number in range(8):
+        records = [Record(value=b"%d-%d" % (number, i)) for i in range(25)]
+        transactional_id = topic if number % 2 else None
+        abort = number == 3
+        produce(primary.bootstrap, topic, records, transactional_id=transactional_id, abort=abort)
+    flow = make_flow(
+        folder, primary, backup, [topic], transaction_max_bytes=2000, fetch_max_bytes=1000
+    )
+
+    assert failures(copy_now(flow)) == []
+
+    rows = ledger_rows(flow)
+    segments = [segment for row in rows for segment in row["segments"]]
+    mapped = {
+        segment["source"] + i: segment["target"] + i
+        for segment in segments
+        for i in range(segment["count"])
+    }
+    source = read_all(primary.bootstrap, topic)[0]
+    target = {
+        record.offset: record for record in read_all(backup.bootstrap, remote(flow, topic))[0]
+    }
+    assert len(rows) > 1, "the bound in bytes should have ended several transactions"
+    assert mapped.keys() == {record.offset for record in source}
+    assert all(target[mapped[record.offset]].value == record.value for record in source)
+    assert [row["start"] for row in rows[1:]] == [row["end"] for row in rows[:-1]]
+
+
+def test_a_batch_that_the_target_refuses_stops_its_partition_and_no_other(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("large")
+    create_topic(primary.bootstrap, topic, partitions=2, max_message_bytes="2000000")
+    flow = make_flow(folder, primary, backup, [topic], writers=1)
+    create_topic(backup.bootstrap, remote(flow, topic), partitions=2, max_message_bytes="10000")
+    for number in range(5):
+        produce(primary.bootstrap, topic, [Record(value=b"s%d" % number, partition=0)])
+        produce(primary.bootstrap, topic, [Record(value=b"s%d" % number, partition=1)])
+    produce(primary.bootstrap, topic, [Record(value=b"L" * 20_000, partition=0)])
+    for number in range(20):
+        produce(primary.bootstrap, topic, [Record(value=b"t%d" % number, partition=0)])
+
+    (problem,) = failures(copy_now(flow))
+
+    assert f"{topic}-0 -> {remote(flow, topic)}-0 stopped at offset 5" in problem
+    assert "MESSAGE_TOO_LARGE" in problem
+    have = read_all(backup.bootstrap, remote(flow, topic))
+    assert [record.value for record in have[0]] == [b"s%d" % number for number in range(5)]
+    assert len(have[1]) == 5
+    positions = read_positions(flow.target, flow.name)
+    assert {tp.partition: position.offset for tp, position in positions.items()} == {0: 5, 1: 5}
+
+    set_config(backup, remote(flow, topic), "max.message.bytes", "2000000")
+    assert failures(copy_now(flow, "run-2")) == []
+    assert_same(primary, topic, backup, remote(flow, topic))
+
+
+def set_config(broker: Broker, topic: str, name: str, value: str) -> None:
+    change = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    client.incremental_alter_configs([resource])[resource].result()
+
+
+def test_positions_that_the_broker_forgot_are_recovered_from_the_ledger(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("forgotten")
+    create_topic(primary.bootstrap, topic, partitions=2)
+    produce(primary.bootstrap, topic, [Record(key=b"%d" % i, value=b"a") for i in range(40)])
+    flow = make_flow(folder, primary, backup, [topic])
+    copy_now(flow)
+    group = f"ferry.{flow.name}"
+    client = AdminClient({"bootstrap.servers": backup.bootstrap})
+    client.delete_consumer_groups([group])[group].result()
+    assert read_positions(flow.target, flow.name) == {}
+
+    copy_now(flow, "run-2")
+    produce(primary.bootstrap, topic, [Record(key=b"%d" % i, value=b"b") for i in range(40)])
+    copy_now(flow, "run-3")
+
+    assert len(read_positions(flow.target, flow.name)) == 2
+    assert_same(primary, topic, backup, remote(flow, topic))
+
+
+def test_records_deleted_before_the_position_are_no_loss_and_behind_it_are_named(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    from kafka_ferry.runs import Run
+
+    topic = unique("truncated")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, [Record(value=b"%d" % i) for i in range(30)])
+    flow = make_flow(folder, primary, backup, [topic])
+    copy_now(flow)
+    produce(primary.bootstrap, topic, [Record(value=b"%d" % i) for i in range(30)])
+    delete_before(primary, topic, 20)
+    assert Run(flow, "run-2").plan(save=False).refused == ()
+
+    delete_before(primary, topic, 45)
+
+    (refusal,) = Run(flow, "run-2").plan(save=False).refused
+    assert (refusal.topic, refusal.partition) == (topic, 0)
+    assert "offsets [30, 45) were deleted on the source before they were copied" in refusal.reason
+
+
+def delete_before(broker: Broker, topic: str, offset: int) -> None:
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for future in client.delete_records([TopicPartition(topic, 0, offset)]).values():
+        future.result()
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_topic_that_was_made_anew_is_refused_by_name(
+    side: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    from kafka_ferry.runs import Run
+
+    topic = unique("anew")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, [Record(value=b"%d" % i) for i in range(30)])
+    flow = make_flow(folder, primary, backup, [topic])
+    copy_now(flow)
+    broker, name = (primary, topic) if side == "source" else (backup, remote(flow, topic))
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    client.delete_topics([name])[name].result()
+    recreate(broker, name)
+    produce(broker.bootstrap, name, [Record(value=b"other %d" % i) for i in range(50)])
+
+    plan = Run(flow, "run-2").plan(save=False)
+
+    assert plan.ranges == ()
+    (refusal,) = plan.refused
+    assert refusal.topic == topic
+    assert f"the {side}'s topic was deleted" in refusal.reason
+
+
+def recreate(broker: Broker, topic: str) -> None:
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            return create_topic(broker.bootstrap, topic)
+        except Exception:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)

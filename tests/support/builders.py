@@ -1,0 +1,200 @@
+"""Topics and records for a test, and an independent reader of what became of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+_TIMESTAMP_TYPES = {
+    TIMESTAMP_CREATE_TIME: "CreateTime",
+    TIMESTAMP_LOG_APPEND_TIME: "LogAppendTime",
+}
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record to write.
+
+    Attributes:
+        timestamp: milliseconds since 1970; None for the time of writing.
+        partition: None for the one that the key's hash says, as Java's producer would.
+    """
+
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: Headers = ()
+    timestamp: int | None = None
+    partition: int | None = None
+
+
+@dataclass(frozen=True)
+class ConsumedRecord:
+    """A record as a consumer sees it.
+
+    Attributes:
+        timestamp: milliseconds since 1970.
+        timestamp_type: ``CreateTime`` or ``LogAppendTime``, as the topic's config has it.
+    """
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp: int
+    timestamp_type: str
+
+
+def create_topic(bootstrap: str, name: str, partitions: int = 1, **configs: str) -> None:
+    """Creates a topic; the dots of a config's name are underscores here (``segment_ms="1"``)."""
+    config = {key.replace("_", "."): value for key, value in configs.items()}
+    client = AdminClient({"bootstrap.servers": bootstrap})
+    client.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result()
+    # The controller has it; the broker hears of it a moment later.
+    while client.list_topics(name, timeout=10).topics[name].error:
+        time.sleep(0.01)
+
+
+def produce(
+    bootstrap: str,
+    topic: str,
+    records: Iterable[Record],
+    *,
+    compression: str = "none",
+    transactional_id: str | None = None,
+    abort: bool = False,
+) -> None:
+    """Writes the records, in one transaction where there is a ``transactional_id``.
+
+    Returns when all of them are in the log and, after a transaction, its markers too.
+
+    Args:
+        abort: aborts the transaction, with all records in the log before it.
+    """
+    config = {
+        "bootstrap.servers": bootstrap,
+        "compression.type": compression,
+        "partitioner": "murmur2_random",
+        "enable.idempotence": transactional_id is not None,
+        "on_delivery": _raise,
+        # By default a transaction's steps wait for each other for a second.
+        "retry.backoff.ms": 10,
+        "reconnect.backoff.ms": 10,
+        "log_level": 3,
+    }
+    if transactional_id is None:
+        _write(Producer(config), topic, records)
+        return
+    config["transactional.id"] = transactional_id
+    producer = Producer(config)
+    producer.init_transactions()
+    producer.begin_transaction()
+    _write(producer, topic, records)
+    if abort:
+        producer.abort_transaction()
+    else:
+        producer.commit_transaction()
+    # The broker answers before it has written the markers; the next login waits for them.
+    Producer(config).init_transactions()
+
+
+def read_all(
+    bootstrap: str, topic: str, *, isolation: str = "read_committed", timeout: float = 30
+) -> dict[int, list[ConsumedRecord]]:
+    """Reads every partition from its start to its end, or to its first open transaction.
+
+    Args:
+        isolation: ``read_committed`` or ``read_uncommitted``.
+        timeout: seconds.
+
+    Returns:
+        By partition, empty ones too, the records in the order of their offsets.
+    """
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "read-all",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": isolation,
+            "check.crcs": True,
+            # The end of a partition is only known from a fetch that waited in vain.
+            "fetch.wait.max.ms": 10,
+            "log_level": 3,
+        }
+    )
+    try:
+        described = consumer.list_topics(topic, timeout=timeout).topics[topic]
+        _raise(described.error)
+        partitions = sorted(described.partitions)
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
+        return _consume(consumer, partitions, time.monotonic() + timeout)
+    finally:
+        consumer.close()
+
+
+def _write(producer: Producer, topic: str, records: Iterable[Record]) -> None:
+    for record in records:
+        partition = {} if record.partition is None else {"partition": record.partition}
+        timestamp = {} if record.timestamp is None else {"timestamp": record.timestamp}
+        producer.produce(
+            topic,
+            record.value,
+            record.key,
+            headers=list(record.headers),
+            **partition,
+            **timestamp,
+        )
+        producer.poll(0)
+    producer.flush()
+
+
+def _raise(error: KafkaError | None, _: Message | None = None) -> None:
+    if error:
+        raise KafkaException(error)
+
+
+def _consume(
+    consumer: Consumer, partitions: list[int], deadline: float
+) -> dict[int, list[ConsumedRecord]]:
+    read: dict[int, list[ConsumedRecord]] = {number: [] for number in partitions}
+    unread = set(partitions)
+    while unread:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"No end in sight in partitions {sorted(unread)}.")
+        for message in consumer.consume(10_000, timeout=0.05):
+            error = message.error()
+            if error is None:
+                read[message.partition()].append(_consumed(message))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                unread.discard(message.partition())
+            else:
+                raise KafkaException(error)
+    return read
+
+
+def _consumed(message: Message) -> ConsumedRecord:
+    timestamp_type, timestamp = message.timestamp()
+    return ConsumedRecord(
+        offset=message.offset(),
+        key=message.key(),
+        value=message.value(),
+        headers=tuple(message.headers() or ()),
+        timestamp=timestamp,
+        timestamp_type=_TIMESTAMP_TYPES[timestamp_type],
+    )

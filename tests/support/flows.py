@@ -1,0 +1,108 @@
+"""Flows between the session's two brokers, copied without Spark, and compared by a consumer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+
+from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.copy import Outcome, copy_for_flow
+from kafka_ferry.ledger import CopiedRange, LedgerTable, ledger_topic
+from kafka_ferry.runs import Run
+from kafka_ferry.state import StateFolder
+from kafka_sandbox.broker import Broker
+from tests.support.builders import ConsumedRecord, read_all
+
+
+def write_flow(
+    folder: Path, source: Broker, target: Broker, topics: Iterable[str], **options: object
+) -> Path:
+    """Write a flow's file; the dots of an option's name are underscores here.
+
+    The source's alias is the folder's name, so that no two tests share a group or a ledger.
+    """
+    content = {
+        "source": {"alias": folder.name, "bootstrap.servers": source.bootstrap},
+        "target": {"alias": "backup", "bootstrap.servers": target.bootstrap},
+        "topics": list(topics),
+        "replication.factor": 1,
+        "writers": 4,
+        "state.dir": str(folder / "state"),
+    }
+    content |= {name.replace("_", "."): value for name, value in options.items()}
+    file = folder / "flow.yaml"
+    # JSON is YAML.
+    file.write_text(json.dumps(content, indent=1))
+    return file
+
+
+def make_flow(
+    folder: Path, source: Broker, target: Broker, topics: Iterable[str], **options: object
+) -> Flow:
+    """A flow read from a file that ``write_flow`` wrote."""
+    return load_flow(write_flow(folder, source, target, topics, **options))
+
+
+def remote(flow: Flow, topic: str) -> str:
+    """The topic's name on the target, by the default policy."""
+    return f"{flow.source.alias}.{topic}"
+
+
+def copy_now(flow: Flow, run: str = "run-1") -> list[Outcome]:
+    """Plan, create topics and copy in this process, one writer after the other."""
+    this = Run(flow, run)
+    this.plan()
+    plan = this.sync_topics()
+    assert not plan.refused, plan.refused
+    outcomes: list[Outcome] = []
+    ranges = sorted(plan.ranges, key=attrgetter("writer"))
+    for number, group in groupby(ranges, key=attrgetter("writer")):
+        outcomes += copy_for_flow(flow, run, number, list(group))
+    return outcomes
+
+
+def failures(outcomes: Sequence[Outcome]) -> list[str]:
+    """What stopped ranges, as sentences."""
+    return [str(outcome.failure) for outcome in outcomes if outcome.failure]
+
+
+def ledger_of(flow: Flow) -> LedgerTable:
+    """The flow's ledger table, projected to the ledger's end."""
+    table = LedgerTable(StateFolder(flow.state_path).folder(f"{flow.slug}/ledger"), flow.name)
+    table.project(flow.target, ledger_topic(flow.source.alias))
+    return table
+
+
+def ledger_rows(flow: Flow) -> list[dict[str, object]]:
+    """Every copied range in the ledger, reasons and segments as plain objects."""
+    rows = [row for row in ledger_of(flow).read().to_pylist() if row["type"] == "transaction"]
+    assert all(name in row for row in rows for name in CopiedRange.model_fields)
+    return [
+        row | {"reasons": dict(row["reasons"]), "rebuilt": dict(row["rebuilt"])} for row in rows
+    ]
+
+
+def content(
+    partitions: Mapping[int, Sequence[ConsumedRecord]],
+) -> dict[int, list[tuple[object, ...]]]:
+    """All that must be the same on both sides: everything but offset and type of the timestamp."""
+    return {
+        number: [(r.key, r.value, r.headers, r.timestamp) for r in records]
+        for number, records in partitions.items()
+    }
+
+
+def assert_same(source: Broker, topic: str, target: Broker, remote_topic: str) -> None:
+    """The target shows a ``read_committed`` consumer exactly what the source shows it, in order."""
+    want = content(read_all(source.bootstrap, topic))
+    have = content(read_all(target.bootstrap, remote_topic))
+    assert want.keys() == have.keys()
+    for number, expected in want.items():
+        for at, (left, right) in enumerate(zip(expected, have[number], strict=False)):
+            assert left == right, f"{topic}-{number}: record {at} differs:\n{left}\n{right}"
+        assert len(expected) == len(have[number]), (
+            f"{topic}-{number}: {len(expected)} records on the source, {len(have[number])} on the target"
+        )

@@ -63,8 +63,8 @@ def run(
 ) -> None:
     """Plan, create topics, copy, verify and publish; exits with 0 only if all of it is proved."""
     from kafka_ferry.runs import Run
-    from kafka_ferry.spark.session import terminal_session
     from kafka_ferry.runs.progress import copying
+    from kafka_ferry.spark.session import terminal_session
 
     loaded = _load(config, flow)
     this = Run(loaded, run_id or f"cli__{datetime.now(UTC).isoformat(timespec='seconds')}")

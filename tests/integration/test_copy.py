@@ -7,13 +7,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
-from confluent_kafka.admin import ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+)
 
 from kafka_ferry.control import read_positions
+from kafka_ferry.copy import copy_for_flow
+from kafka_ferry.runs import Run
 from kafka_sandbox.broker import Broker
-from tests.support.builders import Record, create_topic, produce, read_all
+from tests.support.builders import (
+    Record,
+    create_topic,
+    delete_before,
+    produce,
+    read_all,
+    set_config,
+)
 from tests.support.flows import (
     assert_same,
     copy_now,
@@ -155,7 +164,6 @@ def test_a_second_run_copies_nothing_and_a_third_only_what_is_new(
 def test_a_plan_that_is_carried_out_twice_writes_nothing_twice(
     folder: Path, primary: Broker, backup: Broker, unique: Unique
 ) -> None:
-    from kafka_ferry.copy import copy_for_flow
 
     topic = unique("again")
     create_topic(primary.bootstrap, topic)
@@ -232,13 +240,6 @@ def test_a_batch_that_the_target_refuses_stops_its_partition_and_no_other(
     assert_same(primary, topic, backup, remote(flow, topic))
 
 
-def set_config(broker: Broker, topic: str, name: str, value: str) -> None:
-    change = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
-    client = AdminClient({"bootstrap.servers": broker.bootstrap})
-    client.incremental_alter_configs([resource])[resource].result()
-
-
 def test_positions_that_the_broker_forgot_are_recovered_from_the_ledger(
     folder: Path, primary: Broker, backup: Broker, unique: Unique
 ) -> None:
@@ -263,7 +264,6 @@ def test_positions_that_the_broker_forgot_are_recovered_from_the_ledger(
 def test_records_deleted_before_the_position_are_no_loss_and_behind_it_are_named(
     folder: Path, primary: Broker, backup: Broker, unique: Unique
 ) -> None:
-    from kafka_ferry.runs import Run
 
     topic = unique("truncated")
     create_topic(primary.bootstrap, topic)
@@ -281,17 +281,10 @@ def test_records_deleted_before_the_position_are_no_loss_and_behind_it_are_named
     assert "offsets [30, 45) were deleted on the source before they were copied" in refusal.reason
 
 
-def delete_before(broker: Broker, topic: str, offset: int) -> None:
-    client = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for future in client.delete_records([TopicPartition(topic, 0, offset)]).values():
-        future.result()
-
-
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_topic_that_was_made_anew_is_refused_by_name(
     side: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
 ) -> None:
-    from kafka_ferry.runs import Run
 
     topic = unique("anew")
     create_topic(primary.bootstrap, topic)

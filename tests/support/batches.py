@@ -106,7 +106,9 @@ def a_batch(
         header = {"max_timestamp": append_time, **header}
     payload = _COMPRESS[codec](encoded[_HEADER.size :])
     return with_payload(
-        encoded, payload, **{"base_offset": at, "leader_epoch": 3, "attributes": attributes, **header}
+        encoded,
+        payload,
+        **{"base_offset": at, "leader_epoch": 3, "attributes": attributes, **header},
     )
 
 
@@ -119,7 +121,11 @@ def a_marker(*, at: int, producer_id: int, commit: bool) -> bytes:
     """The control batch that ends a transaction."""
     record = Record(NOW, struct.pack(">hh", 0, int(commit)), struct.pack(">hi", 0, 0))
     return a_batch(
-        [record], at=at, producer_id=producer_id, attributes=TRANSACTIONAL | CONTROL, producer_epoch=0
+        [record],
+        at=at,
+        producer_id=producer_id,
+        attributes=TRANSACTIONAL | CONTROL,
+        producer_epoch=0,
     )
 
 

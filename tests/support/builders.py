@@ -17,7 +17,16 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from kafka_sandbox.broker import Broker
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -68,6 +77,21 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1, **configs: str)
     # The controller has it; the broker hears of it a moment later.
     while client.list_topics(name, timeout=10).topics[name].error:
         time.sleep(0.01)
+
+
+def set_config(broker: Broker, topic: str, name: str, value: str) -> None:
+    """Sets one config of a topic."""
+    change = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    client.incremental_alter_configs([resource])[resource].result()
+
+
+def delete_before(broker: Broker, topic: str, offset: int) -> None:
+    """Deletes the records of partition 0 before an offset."""
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for future in client.delete_records([TopicPartition(topic, 0, offset)]).values():
+        future.result()
 
 
 def produce(

@@ -73,6 +73,11 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & _TRANSACTIONAL)
 
     @property
+    def has_delete_horizon(self) -> bool:
+        """Whether the log cleaner wrote it anew, with the time until which it keeps tombstones."""
+        return bool(self.attributes & _DELETE_HORIZON)
+
+    @property
     def is_control(self) -> bool:
         """Whether the batch is a marker that no consumer sees."""
         return bool(self.attributes & _CONTROL)

@@ -19,7 +19,7 @@ from kafka_ferry.batches import AbortFilter, MalformedBatch, Passage, gap, passa
 from kafka_ferry.copy.writer import Failure
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.plan.ranges import Range, TopicPartition
-from kafka_ferry.wire import Fetched, WireCluster, fetch
+from kafka_ferry.wire import Fetched, WireCluster, fetch, log_start
 from kafka_ferry.wire.faults import NONE, OFFSET_OUT_OF_RANGE, error_name, fault, is_transient
 
 _AHEAD: Final = 2
@@ -178,14 +178,14 @@ class RangeReader:
                 # Each gets its share, so that the writer can fill its requests with many of them.
                 partition_max_bytes=max(self._max_bytes // len(asked), _LEAST_SHARE),
             ):
-                reads.append(self._judge(self._cursors[fetched.partition], fetched))
+                reads.append(self._judge(self._cursors[fetched.partition], fetched, node))
         except ClusterUnreachable as error:
             self._stumble(asked, error.message)
         return [read for read in reads if read.passages]
 
-    def _judge(self, cursor: _Cursor, fetched: Fetched) -> Read:
+    def _judge(self, cursor: _Cursor, fetched: Fetched, node: int) -> Read:
         if fetched.error != NONE:
-            self._judge_error(cursor, fetched.error, fetched)
+            self._judge_error(cursor, fetched.error, node)
             return Read(cursor.range)
         found: list[Passage] = []
         malformed = None
@@ -214,19 +214,19 @@ class RangeReader:
             self._cursors.pop(cursor.range.source)
         return Read(cursor.range, tuple(found))
 
-    def _judge_error(self, cursor: _Cursor, code: int, fetched: Fetched | None = None) -> None:
-        self._leaders.pop(cursor.range.source, None)
-        if code == OFFSET_OUT_OF_RANGE and fetched:
-            self._fail(
-                cursor,
-                f"the source's log holds [{fetched.log_start}, {fetched.stable_end}) and no longer offset {cursor.at}: "
-                "its retention, or somebody, deleted records before they were copied.",
-                transient=False,
-            )
-        elif is_transient(code):
+    def _judge_error(self, cursor: _Cursor, code: int, node: int | None = None) -> None:
+        """Try again or give up, as ``code`` says; ``node`` is the leader, where one answered."""
+        source = cursor.range.source
+        self._leaders.pop(source, None)
+        if is_transient(code):
             self._stumble([cursor], f"the source kept answering {error_name(code)}")
+        elif code == OFFSET_OUT_OF_RANGE and node is not None:
+            first = log_start(self._cluster, node, source)
+            lost = f"offsets [{cursor.at}, {first}) were deleted on the source before they were copied."
+            shorter = f"the source's log ends before offset {cursor.at}, up to which it was copied."
+            self._fail(cursor, lost if cursor.at < first else shorter, transient=False)
         else:
-            self._fail(cursor, str(fault(code, f"Reading {cursor.range.source}")), transient=False)
+            self._fail(cursor, str(fault(code, f"Reading {source}")), transient=False)
 
     def _stumble(self, cursors: Sequence[_Cursor], why: str) -> None:
         for cursor in cursors:

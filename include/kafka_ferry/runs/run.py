@@ -24,7 +24,7 @@ from kafka_ferry.ledger import (
 )
 from kafka_ferry.plan import Plan, Refusal, make_plan
 from kafka_ferry.runs.discovery import discover
-from kafka_ferry.runs.folder import RunFolder
+from kafka_ferry.runs.folder import Reconciliation, RunFolder
 from kafka_ferry.state import StateFolder
 
 if TYPE_CHECKING:
@@ -78,6 +78,10 @@ class Run:
     def failure(self, step: str) -> FerryError | None:
         """What a step raised the last time, in this process or another one; None if it succeeded."""
         return self._folder.failure(step)
+
+    def reconciliation(self) -> Reconciliation | None:
+        """What ``verify`` found the last time, None if it never got so far."""
+        return self._folder.reconciliation()
 
     def plan(self, *, save: bool = True) -> Plan:
         """Find out what is to be done; changes nothing on either cluster.

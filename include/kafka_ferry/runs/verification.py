@@ -143,4 +143,5 @@ def _partition_rows(
         {range_.source: (range_.start, range_.end) for range_ in plan.ranges},
         {tp: position.offset for tp, position in positions.items()},
         {tp: found.beyond for tp, found in recounts.items()},
+        remote_topics={range_.topic: range_.remote_topic for range_ in plan.ranges},
     )

@@ -7,12 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+from pydantic import TypeAdapter
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.spark.files import shipped_flow
-from kafka_ferry.verify import Recount
 from kafka_ferry.verify.recount import PartitionRecount, recount
 from kafka_ferry.wire import WireCluster
 
@@ -25,27 +25,13 @@ _SEGMENTS: Final = pa.list_(pa.list_(pa.list_(pa.int64())))
 _ASKED: Final = pa.schema(
     [("topic", pa.string()), ("partition", pa.int32()), ("ranges", _SEGMENTS)]
 )
-_ANSWER: Final = "topic string, partition int, beyond bigint, ranges array<struct<records bigint, digest string, foreign bigint, expired bigint>>"
+_ANSWER: Final = "topic string, partition int, found string"
 _ANSWER_ARROW: Final = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("beyond", pa.int64()),
-        (
-            "ranges",
-            pa.list_(
-                pa.struct(
-                    [
-                        ("records", pa.int64()),
-                        ("digest", pa.string()),
-                        ("foreign", pa.int64()),
-                        ("expired", pa.int64()),
-                    ]
-                )
-            ),
-        ),
-    ]
+    [("topic", pa.string()), ("partition", pa.int32()), ("found", pa.string())]
 )
+_FOUND: Final = TypeAdapter(PartitionRecount)
+# So that a large partition does not hold up the small ones that follow it in its task.
+_TASKS_PER_CORE: Final = 4
 
 
 def recount_all(
@@ -70,13 +56,13 @@ def recount_all(
             {
                 "topic": tp.topic,
                 "partition": tp.partition,
-                "ranges": [[list(s) for s in segments] for segments in ranges],
+                "ranges": [[list(segment) for segment in segments] for segments in ranges],
             }
             for tp, ranges in partitions.items()
         ],
         _ASKED,
     )
-    tasks = min(len(partitions), max(1, spark.sparkContext.defaultParallelism) * 4)
+    tasks = min(len(partitions), spark.sparkContext.defaultParallelism * _TASKS_PER_CORE)
     found = (
         spark.createDataFrame(asked)
         .repartition(tasks)
@@ -84,10 +70,7 @@ def recount_all(
         .collect()
     )
     return {
-        TopicPartition(row.topic, row.partition): PartitionRecount(
-            tuple(Recount(**entry.asDict()) for entry in row.ranges), row.beyond
-        )
-        for row in found
+        TopicPartition(row.topic, row.partition): _FOUND.validate_json(row.found) for row in found
     }
 
 
@@ -99,20 +82,8 @@ def _recount_rows(
     with WireCluster(target.alias, settings) as cluster:
         for batch in batches:
             for row in batch.to_pylist():
+                tp = TopicPartition(row["topic"], row["partition"])
                 ranges = [[Segment(*segment) for segment in segments] for segments in row["ranges"]]
-                found = recount(cluster, TopicPartition(row["topic"], row["partition"]), ranges)
-                answer = {
-                    "topic": row["topic"],
-                    "partition": row["partition"],
-                    "beyond": found.beyond,
-                    "ranges": [
-                        {
-                            "records": r.records,
-                            "digest": r.digest,
-                            "foreign": r.foreign,
-                            "expired": r.expired,
-                        }
-                        for r in found.ranges
-                    ],
-                }
+                found = _FOUND.dump_json(recount(cluster, tp, ranges)).decode()
+                answer = {"topic": tp.topic, "partition": tp.partition, "found": found}
                 yield pa.RecordBatch.from_pylist([answer], schema=_ANSWER_ARROW)

@@ -85,8 +85,6 @@ def _context(pages: Path) -> Any:
 
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
-    for preset in list(context.list_data_docs_sites()):
-        context.delete_data_docs_site(preset)
     store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(pages)}
     site = {"class_name": "SiteBuilder", "show_how_to_buttons": False, "store_backend": store}
     context.add_data_docs_site(_SITE, site)

@@ -60,7 +60,7 @@ def range_row(
         foreign=recount.foreign,
         digest_sent=copied.digest,
         digest_read=recount.digest,
-        digest_comparable=recount.expired == 0 and cleaned == 0,
+        digest_comparable=recount.expired == cleaned == recount.rewritten == 0,
         topic_id=copied.topic_id,
         remote_topic_id=copied.remote_topic_id,
     )

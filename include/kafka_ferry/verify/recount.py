@@ -18,11 +18,11 @@ from kafka_ferry.batches import (
     Segment,
     split_batches,
 )
-from kafka_ferry.errors import CorruptBatch
+from kafka_ferry.errors import ClusterUnreachable, CorruptBatch
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.verify.reconciliation import Recount
-from kafka_ferry.wire import Fetched, WireCluster, fetch
+from kafka_ferry.wire import Fetched, WireCluster, fetch, log_start
 from kafka_ferry.wire.faults import NONE, OFFSET_OUT_OF_RANGE, THROTTLED, fault
 
 _FETCH_BYTES: Final = 16 * 1024 * 1024
@@ -44,7 +44,12 @@ class PartitionRecount(NamedTuple):
 class _Counted:
     records: int = 0
     foreign: int = 0
+    rewritten: int = 0
     digest: RangeDigest = field(default_factory=RangeDigest)
+
+    def result(self, expired: int) -> Recount:
+        digest = self.digest.hexdigest()
+        return Recount(self.records, digest, self.foreign, expired, self.rewritten)
 
 
 class _Stretch(NamedTuple):
@@ -74,79 +79,84 @@ def recount(
         for number, segments in enumerate(ranges)
         for segment in segments
     )
+    if not stretches:
+        return PartitionRecount(tuple(_Counted().result(0) for _ in ranges), 0)
+    # Retention may move the log's start while it is read: then it is read again.
+    return patiently(lambda: _recount(cluster, partition, ranges, stretches))
+
+
+def _recount(
+    cluster: WireCluster,
+    partition: TopicPartition,
+    ranges: Sequence[Sequence[Segment]],
+    stretches: Sequence[_Stretch],
+) -> PartitionRecount:
+    first = log_start(cluster, _leader(cluster, partition), partition)
     counted = [_Counted() for _ in ranges]
-    beyond, log_start, at = 0, 0, 0
-    for log_start, batch in (
-        _data_batches(cluster, partition, stretches[0].start) if stretches else ()
-    ):
-        while at < len(stretches) and stretches[at].end <= batch.header.base_offset:
+    beyond = at = 0
+    for batch in _data_batches(cluster, partition, max(stretches[0].start, first)):
+        base, count = batch.header.base_offset, batch.header.count
+        while at < len(stretches) and stretches[at].end <= base:
             at += 1
         if at == len(stretches):
-            beyond += batch.header.count
-        elif batch.header.base_offset < stretches[at].start:
-            counted[stretches[at].range].foreign += batch.header.count
+            beyond += count
+        elif base < stretches[at].start:
+            counted[stretches[at].range].foreign += count
         else:
+            # Brokers give batches whole, also the one in which the log starts.
             mine = counted[stretches[at].range]
-            mine.records += batch.header.count
+            mine.records += count - min(max(first - base, 0), count)
+            mine.rewritten += batch.header.has_delete_horizon
             mine.digest.add(batch)
+    expired = [sum(min(max(first - s.target, 0), s.count) for s in segments) for segments in ranges]
     return PartitionRecount(
-        tuple(
-            Recount(
-                records=found.records,
-                digest=found.digest.hexdigest(),
-                foreign=found.foreign,
-                expired=sum(min(max(log_start - s.target, 0), s.count) for s in segments),
-            )
-            for found, segments in zip(counted, ranges, strict=True)
-        ),
-        beyond,
+        tuple(found.result(gone) for found, gone in zip(counted, expired, strict=True)), beyond
     )
 
 
-def _data_batches(
-    cluster: WireCluster, partition: TopicPartition, start: int
-) -> Iterator[tuple[int, Batch]]:
-    """The committed data batches from ``start`` to the last stable offset, each with the log's start."""
-    at = start
-    while True:
-        fetched = patiently(lambda: _fetch(cluster, partition, at))  # noqa: B023 - called at once
-        if fetched.error == OFFSET_OUT_OF_RANGE and at < fetched.log_start:
-            at = fetched.log_start
-            continue
-        aborted = AbortFilter(fetched.aborted)
+def _data_batches(cluster: WireCluster, partition: TopicPartition, start: int) -> Iterator[Batch]:
+    """The committed data batches from ``start`` to the last stable offset."""
+    at, before = start, -1
+    while at > before:
         before = at
+        fetched = _fetch(cluster, partition, at)
+        aborted = AbortFilter(fetched.aborted)
         try:
             for batch in split_batches(fetched.records):
+                header = batch.header
                 if not batch.crc_matches:
-                    raise MalformedBatch(
-                        f"a batch at offset {batch.header.base_offset} with a wrong CRC"
-                    )
-                is_aborted = aborted.is_aborted(batch)
-                if batch.header.next_offset > at:
-                    at = batch.header.next_offset
-                    if not (is_aborted or batch.header.is_control or batch.header.count == 0):
-                        yield fetched.log_start, batch
+                    raise MalformedBatch(f"a batch at offset {header.base_offset} with a wrong CRC")
+                is_data = not (aborted.is_aborted(batch) or header.is_control)
+                if header.next_offset > at:
+                    at = header.next_offset
+                    if is_data:
+                        yield batch
         except MalformedBatch as error:
             raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
-        if at >= fetched.stable_end or at == before:
-            return
 
 
 def _fetch(cluster: WireCluster, partition: TopicPartition, at: int) -> Fetched:
-    leader = cluster.leaders([partition])[partition]
-    if leader.node < 0:
-        raise fault(leader.error, f"Looking for the leader of {partition} on {cluster.alias}")
     answers = fetch(
         cluster,
-        leader.node,
+        _leader(cluster, partition),
         {partition: at},
         max_bytes=_FETCH_BYTES,
         partition_max_bytes=_FETCH_BYTES,
+        max_wait_ms=0,
     )
     fetched = next(answers, None)
-    if fetched is None:
-        # A broker that throttles us answers with nothing at all.
-        raise fault(THROTTLED, f"Reading {partition} on {cluster.alias} back")
-    if fetched.error not in (NONE, OFFSET_OUT_OF_RANGE):
-        raise fault(fetched.error, f"Reading {partition} on {cluster.alias} back")
+    # A broker that throttles us answers with nothing at all.
+    error = THROTTLED if fetched is None else fetched.error
+    if fetched is None or error != NONE:
+        doing = f"Reading {partition} on {cluster.alias} back from offset {at}"
+        if error == OFFSET_OUT_OF_RANGE:
+            raise ClusterUnreachable(f"{doing}: the log's start has moved on.")
+        raise fault(error, doing)
     return fetched
+
+
+def _leader(cluster: WireCluster, partition: TopicPartition) -> int:
+    leader = cluster.leaders([partition])[partition]
+    if leader.node < 0:
+        raise fault(leader.error, f"Looking for the leader of {partition} on {cluster.alias}")
+    return leader.node

@@ -22,12 +22,15 @@ class Recount:
         digest: of these batches (``RangeDigest``).
         foreign: data records between ours that are not ours.
         expired: records of ours that are below the target's log start by now.
+        rewritten: batches of ours that the target's cleaner has written anew, with all their
+            records, to note until when it keeps their tombstones (KIP-534).
     """
 
     records: int
     digest: str
     foreign: int = 0
     expired: int = 0
+    rewritten: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,8 @@ class RangeRow:
         foreign: data records of somebody else between ours.
         digest_sent: of the batches as they were sent.
         digest_read: of the batches as they were read back.
-        digest_comparable: False where the target does not hold all of what was sent any more.
+        digest_comparable: False where the target does not hold all of what was sent any more, or
+            has written it anew.
         topic_id: the source topic's id; a topic that is made anew starts its offsets anew.
         remote_topic_id: the target topic's id.
     """

@@ -2,7 +2,7 @@
 
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION, PartitionLeader, WireCluster
 from kafka_ferry.wire.connection import Connection
-from kafka_ferry.wire.fetch import Fetched, fetch
+from kafka_ferry.wire.fetch import Fetched, fetch, log_start
 
 __all__ = [
     "GROUP",
@@ -12,4 +12,5 @@ __all__ = [
     "PartitionLeader",
     "WireCluster",
     "fetch",
+    "log_start",
 ]

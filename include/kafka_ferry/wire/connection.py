@@ -28,6 +28,7 @@ from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
 _SPOKEN: Final[dict[str, int]] = {
     "Produce": 9,
     "Fetch": 12,
+    "ListOffsets": 5,
     "Metadata": 12,
     "OffsetFetch": 7,
     "FindCoordinator": 3,

@@ -7,13 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kafka.protocol.consumer import FetchRequest
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 
 from kafka_ferry.batches import AbortedTransaction
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.faults import fault
 
 _READ_COMMITTED: Final = 1
+_EARLIEST: Final = -2
+_ListTopic = ListOffsetsRequest.ListOffsetsTopic
+_ListPartition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
 _Topic = FetchRequest.FetchTopic
 _Partition = FetchRequest.FetchTopic.FetchPartition
 
@@ -28,7 +32,6 @@ class Fetched:
         records: raw batches, the last one possibly cut off; empty where there is nothing (yet).
         aborted: the transactions among them that were aborted.
         stable_end: the last stable offset: the end of what a ``read_committed`` consumer may see.
-        log_start: the first offset that the log still holds.
         error: Kafka's error code, 0 where all is well.
         alone: whether the request asked for this partition only, so that empty means empty.
     """
@@ -38,7 +41,6 @@ class Fetched:
     records: bytes
     aborted: tuple[AbortedTransaction, ...]
     stable_end: int
-    log_start: int
     error: int
     alone: bool
 
@@ -106,7 +108,33 @@ def fetch(
                     for entry in data.aborted_transactions or ()
                 ),
                 stable_end=data.last_stable_offset,
-                log_start=data.log_start_offset,
                 error=data.error_code or response.error_code,
                 alone=len(offsets) == 1,
             )
+
+
+def log_start(cluster: WireCluster, node: int, partition: TopicPartition) -> int:
+    """The first offset that the log of ``partition`` still holds (ListOffsets).
+
+    Args:
+        cluster: the cluster to ask.
+        node: the broker that leads the partition.
+        partition: the partition.
+
+    Raises:
+        BrokerError: if the broker does not say.
+    """
+    asked = _ListPartition(
+        partition_index=partition.partition, current_leader_epoch=-1, timestamp=_EARLIEST
+    )
+    response = cluster.connection(node).call(
+        ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=_READ_COMMITTED,
+            topics=[_ListTopic(name=partition.topic, partitions=[asked])],
+        )
+    )
+    answer = response.topics[0].partitions[0]
+    if answer.error_code:
+        raise fault(answer.error_code, f"Reading the start of {partition} on {cluster.alias}")
+    return int(answer.offset)

@@ -1,0 +1,251 @@
+"""A whole run, as `ferry run` and Airflow's tasks do it: Spark copies and recounts, GX judges."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.control import read_positions
+from kafka_ferry.errors import RangesFailed, VerificationFailed
+from kafka_ferry.runs import Run
+from kafka_ferry.spark.session import terminal_session
+from kafka_sandbox.broker import Broker
+from tests.support.builders import (
+    Record,
+    create_topic,
+    delete_before,
+    produce,
+    set_config,
+)
+from tests.support.flows import assert_same, ledger_rows, make_flow, remote, write_flow
+
+Unique = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    session = terminal_session("tests")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, unique: Unique) -> Path:
+    """A folder whose name no other test has."""
+    folder = tmp_path / unique("src")
+    folder.mkdir()
+    return folder
+
+
+def run_all(flow: Flow, run: str, spark: SparkSession) -> Run:
+    this = Run(flow, run)
+    this.plan()
+    this.sync_topics()
+    this.mirror(spark)
+    this.verify(spark)
+    this.publish()
+    return this
+
+
+def fill(broker: Broker, topic: str, mark: bytes) -> None:
+    produce(broker.bootstrap, topic, [Record(key=b"%d" % i, value=mark) for i in range(200)])
+    produce(
+        broker.bootstrap,
+        topic,
+        [Record(key=b"%d" % i, value=mark + b" aborted") for i in range(50)],
+        transactional_id=topic,
+        abort=True,
+    )
+
+
+def test_runs_copy_what_is_new_and_prove_it_even_when_the_checkpoint_is_gone(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSession
+) -> None:
+    topic = unique("orders")
+    create_topic(primary.bootstrap, topic, partitions=3)
+    flow = make_flow(folder, primary, backup, [topic])
+    state = Path(flow.state_path) / flow.slug
+
+    fill(primary, topic, b"first")
+    first = run_all(flow, "run-1", spark).report()
+    fill(primary, topic, b"second")
+    shutil.rmtree(state / "checkpoint")
+    second = run_all(flow, "run-2", spark).report()
+    shutil.rmtree(state)
+    fill(primary, topic, b"third")
+    third = run_all(flow, "run-3", spark).report()
+    idle = run_all(flow, "run-4", spark).report()
+
+    assert first and second and third and idle
+    assert [report.records for report in (first, second, third, idle)] == [200, 200, 200, 0]
+    assert {report.state for report in (first, second, third, idle)} == {"verified"}
+    assert second.reasons["aborted"] == 50
+    assert_same(primary, topic, backup, remote(flow, topic))
+    # The verification of the first two runs is in the ledger, and need not be done again.
+    assert {row.run for row in third.ranges} == {"run-3"}
+
+
+def test_a_finished_run_may_be_repeated_step_by_step(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSession
+) -> None:
+    topic = unique("repeated")
+    create_topic(primary.bootstrap, topic, partitions=2)
+    fill(primary, topic, b"a")
+    flow = make_flow(folder, primary, backup, [topic])
+    run = run_all(flow, "run-1", spark)
+    fill(primary, topic, b"b")
+
+    run.mirror(spark)
+    verdict = run.verify(spark)
+
+    assert verdict.success
+    assert verdict.records == 200, "a repeated step copies what its plan says, and not what is new"
+    assert sum(row["records"] for row in ledger_rows(flow)) == 200
+
+
+def test_a_retry_finishes_what_the_first_attempt_left(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSession
+) -> None:
+    topic = unique("retried")
+    create_topic(primary.bootstrap, topic, partitions=2)
+    flow = make_flow(folder, primary, backup, [topic])
+    create_topic(backup.bootstrap, remote(flow, topic), partitions=2, max_message_bytes="10000")
+    produce(primary.bootstrap, topic, [Record(value=b"small", partition=p) for p in (0, 1)])
+    produce(primary.bootstrap, topic, [Record(value=b"L" * 20_000, partition=1)])
+    run = Run(flow, "run-1")
+    run.plan()
+    run.sync_topics()
+
+    with pytest.raises(RangesFailed, match=f"{topic}-1 .*stopped at offset 1.*MESSAGE_TOO_LARGE"):
+        run.mirror(spark)
+    with pytest.raises(VerificationFailed, match=f"{topic}-1"):
+        run.verify(spark)
+    failure = run.failure("mirror")
+    assert failure is not None and not failure.transient
+    with pytest.raises(Exception, match=f"{topic}-1"):
+        run.publish()
+
+    set_config(backup, remote(flow, topic), "max.message.bytes", "1000000")
+    run.mirror(spark)
+    run.verify(spark)
+    report = run.publish()
+
+    assert run.failure("mirror") is None
+    assert (report.state, report.records) == ("verified", 3)
+    assert_same(primary, topic, backup, remote(flow, topic))
+
+
+@pytest.fixture
+def mirrored(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSession
+) -> Run:
+    """A run that has copied one partition of 200 records and has not verified them."""
+    topic = unique("harmed")
+    create_topic(primary.bootstrap, topic)
+    fill(primary, topic, b"a")
+    run = Run(make_flow(folder, primary, backup, [topic]), "run-1")
+    run.plan()
+    run.sync_topics()
+    run.mirror(spark)
+    return run
+
+
+def failed_expectations(run: Run) -> list[str]:
+    found = run.reconciliation()
+    assert found is not None and found.verdict is not None
+    return [result.name for result in found.verdict.expectations if not result.success]
+
+
+def test_a_record_that_the_ledger_does_not_know_fails_the_verification(
+    mirrored: Run, backup: Broker, spark: SparkSession
+) -> None:
+    (topic,) = mirrored.flow.topics
+    produce(backup.bootstrap, remote(mirrored.flow, topic), [Record(value=b"somebody else's")])
+
+    with pytest.raises(VerificationFailed, match=f"{topic}-0"):
+        mirrored.verify(spark)
+
+    assert failed_expectations(mirrored) == ["nothing lies beyond what the ledger knows"]
+
+
+def test_other_bytes_than_those_that_were_sent_fail_the_verification(
+    mirrored: Run, spark: SparkSession
+) -> None:
+    (topic,) = mirrored.flow.topics
+    (file,) = (Path(mirrored.flow.state_path) / mirrored.flow.slug / "ledger").iterdir()
+    rows = pq.read_table(file)
+    digests = pa.array([digest and digest[::-1] for digest in rows["digest"].to_pylist()])
+    at = rows.schema.get_field_index("digest")
+    pq.write_table(rows.set_column(at, rows.schema.field(at), digests), file)
+
+    with pytest.raises(VerificationFailed, match=rf"{topic}-0 \[0, 251\)"):
+        mirrored.verify(spark)
+
+    assert failed_expectations(mirrored) == ["the target's bytes are those that were sent"]
+
+
+def test_records_that_expired_on_the_target_are_a_warning(
+    mirrored: Run, backup: Broker, spark: SparkSession
+) -> None:
+    (topic,) = mirrored.flow.topics
+    delete_before(backup, remote(mirrored.flow, topic), 30)
+
+    verdict = mirrored.verify(spark)
+
+    assert verdict.success
+    assert any(f"{topic}-0" in warning for warning in verdict.warnings)
+
+
+def test_a_run_killed_in_mid_copy_is_finished_by_the_next_one(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("killed")
+    create_topic(primary.bootstrap, topic, partitions=4)
+    for number in range(40):
+        records = [Record(key=b"%d" % i, value=b"%d" % number) for i in range(100)]
+        aborted = number % 4 == 3
+        transactional_id = topic if number % 2 else None
+        produce(primary.bootstrap, topic, records, transactional_id=transactional_id, abort=aborted)
+    file = write_flow(
+        folder,
+        primary,
+        backup,
+        [topic],
+        writers=2,
+        transaction_max_bytes=3000,
+        fetch_max_bytes=1000,
+    )
+    flow = load_flow(file)
+    command = [sys.executable, "-m", "kafka_ferry", "run", "--config", str(file)]
+    first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until_it_copies(flow, first)
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+
+    second = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+
+    assert second.returncode == 0, second.stderr
+    report = json.loads(second.stdout)
+    assert report["verdict"]["success"]
+    assert 0 < report["records"] < 3000, "both runs should have copied a part"
+    assert_same(primary, topic, backup, remote(flow, topic))
+
+
+def wait_until_it_copies(flow: Flow, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 120
+    while not any(position.offset for position in read_positions(flow.target, flow.name).values()):
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

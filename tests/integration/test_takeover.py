@@ -1,0 +1,175 @@
+"""Whoever is killed, fenced or started twice: nothing is lost, and nothing is there twice."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.batches import AbortFilter, passages
+from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.copy import fence_writers
+from kafka_ferry.copy.translated import TranslatedWriter
+from kafka_ferry.errors import Fenced
+from kafka_ferry.plan import Range
+from kafka_ferry.runs import Run
+from kafka_ferry.wire import WireCluster, fetch
+from kafka_sandbox.broker import Broker
+from tests.support.builders import Record, create_topic, produce
+from tests.support.flows import assert_same, copy_now, failures, ledger_rows, make_flow, remote
+
+Unique = Callable[[str], str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, unique: Unique) -> Path:
+    """A folder whose name no other test has."""
+    folder = tmp_path / unique("src")
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def planned(folder: Path, primary: Broker, backup: Broker, unique: Unique) -> tuple[Flow, Range]:
+    """A flow of one partition with 60 records in three batches, planned and its topics made."""
+    topic = unique("planned")
+    create_topic(primary.bootstrap, topic)
+    for number in range(3):
+        produce(primary.bootstrap, topic, [Record(value=b"%d-%d" % (number, i)) for i in range(20)])
+    flow = make_flow(folder, primary, backup, [topic])
+    run = Run(flow, "run-1")
+    run.plan()
+    (range_,) = run.sync_topics().ranges
+    return flow, range_
+
+
+def writer_of(flow: Flow, range_: Range, run: str) -> TranslatedWriter:
+    return TranslatedWriter(
+        flow.target.alias,
+        kafka_python_config(flow.target.client_properties("producer")),
+        flow=flow.name,
+        source_alias=flow.source.alias,
+        run=run,
+        number=range_.writer,
+        timeout_ms=60_000,
+    )
+
+
+def write_all(writer: TranslatedWriter, flow: Flow, range_: Range) -> None:
+    """Read the range from the source and hand it to the writer, unsealed."""
+    settings = kafka_python_config(flow.source.client_properties("consumer"))
+    with WireCluster("source", settings) as cluster:
+        node = cluster.leaders([range_.source])[range_.source].node
+        (got,) = fetch(
+            cluster, node, {range_.source: 0}, max_bytes=1 << 20, partition_max_bytes=1 << 20
+        )
+    for passage in passages(got.records, AbortFilter(got.aborted), range_.start, range_.end):
+        writer.write(range_, passage)
+    writer.send()
+
+
+def test_a_writer_that_was_taken_over_cannot_seal(
+    planned: tuple[Flow, Range], primary: Broker, backup: Broker
+) -> None:
+    flow, range_ = planned
+    old, new = writer_of(flow, range_, "run-1"), writer_of(flow, range_, "run-2")
+    assert old.take_over([range_]) == {}
+    write_all(old, flow, range_)
+
+    assert new.take_over([range_]) == {}
+    with pytest.raises(Fenced):
+        old.seal()
+    with pytest.raises(Fenced):
+        old.take_over([range_])
+    write_all(new, flow, range_)
+    assert new.seal() == {range_.source: 60}
+
+    assert_same(primary, range_.topic, backup, range_.remote_topic)
+    assert [row["run"] for row in ledger_rows(flow)] == ["run-2"]
+    old.close()
+    new.close()
+
+
+def test_what_was_sealed_before_the_takeover_is_where_the_next_one_goes_on(
+    planned: tuple[Flow, Range], primary: Broker, backup: Broker
+) -> None:
+    flow, range_ = planned
+    old, new = writer_of(flow, range_, "run-1"), writer_of(flow, range_, "run-2")
+    old.take_over([range_])
+    write_all(old, flow, range_)
+    old.seal()
+
+    position = new.take_over([range_])[range_.source]
+
+    assert (position.offset, position.topic_id) == (60, range_.topic_id)
+    assert_same(primary, range_.topic, backup, range_.remote_topic)
+    old.close()
+    new.close()
+
+
+def test_fencing_all_writers_stops_each_of_them(planned: tuple[Flow, Range]) -> None:
+    flow, range_ = planned
+    writer = writer_of(flow, range_, "run-1")
+    writer.take_over([range_])
+    write_all(writer, flow, range_)
+
+    settings = kafka_python_config(flow.target.client_properties("producer"))
+    fence_writers(flow.target.alias, settings, flow.name, flow.writers)
+
+    with pytest.raises(Fenced):
+        writer.seal()
+    writer.close()
+
+
+def test_killed_again_and_again_while_the_source_grows_the_copy_is_exact(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    seed = random.SystemRandom().randrange(1 << 32)
+    chance = random.Random(seed)
+    topic = unique("killed")
+    create_topic(primary.bootstrap, topic, partitions=3)
+    flow = make_flow(
+        folder, primary, backup, [topic], transaction_max_bytes=4000, fetch_max_bytes=2000
+    )
+    killed = 0
+    for number in range(8):
+        for part in range(6):
+            records = [Record(key=b"%d" % i, value=b"%d-%d" % (number, part)) for i in range(40)]
+            transactional_id = topic if part % 2 else None
+            abort = chance.random() < 0.3
+            produce(
+                primary.bootstrap, topic, records, transactional_id=transactional_id, abort=abort
+            )
+        killed += run_and_kill(flow, f"run-{number}", chance.uniform(0.0, 0.6))
+
+    assert failures(copy_now(flow, "last")) == []
+
+    print(f"seed {seed}, killed in mid-copy {killed} of 8 times")
+    assert_same(primary, topic, backup, remote(flow, topic))
+    covered = sorted((row["partition"], row["start"], row["end"]) for row in ledger_rows(flow))
+    for before, after in zip(covered, covered[1:], strict=False):
+        assert before[0] != after[0] or before[2] == after[1], f"seed {seed}: {before} {after}"
+
+
+def run_and_kill(flow: Flow, run: str, seconds: float) -> bool:
+    """Copy in another process and kill it so long after it began to copy; whether it was killed."""
+    program = (
+        "import sys; from kafka_ferry.config import load_flow; "
+        "from tests.support.flows import copy_now; flow = load_flow(sys.argv[1]); "
+        "print('begins', flush=True); copy_now(flow, sys.argv[2])"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, flow.file, run], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begins\n"
+    time.sleep(seconds)
+    process.send_signal(signal.SIGKILL)
+    process.stdout.close()
+    return process.wait() == -signal.SIGKILL

@@ -1,0 +1,311 @@
+import re
+import time
+from dataclasses import fields, replace
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.report import RunReport, render
+from kafka_ferry.report.page import _duration, _size, headline
+from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict
+
+RANGE = RangeRow(
+    *("orders", 3, "eu.orders", "r", 7, 100, 200, 100, 90, 8, 2, 0, 0, 100, 90, 0, 0, 0),
+    *("d1", "d1", True),
+)
+PARTITION = PartitionRow("orders", 3, "eu.orders", 100, 200, 100, 200, 0, 0, 200, 0, 0)
+KEPT = ExpectationResult("no offset was copied twice", "partitions", True, "critical")
+BROKEN = ExpectationResult(
+    "nobody else wrote between our records",
+    "ranges",
+    False,
+    "critical",
+    ("orders-3 [100, 200): 4 records of somebody else",),
+    advice="Find the other producer.",
+)
+WARNED = ExpectationResult(
+    "no copied record has expired on the target",
+    "ranges",
+    False,
+    "warning",
+    ("orders-3 [100, 200): 30 of 90 records",),
+)
+REPORT = RunReport(
+    flow="eu->us",
+    run="scheduled__2026-11-21",
+    source="eu",
+    target="us",
+    planned_at=1_795_224_552_000,
+    finished_at=1_795_224_685_400,
+    seconds={"plan": 2.1, "copy": 96.2},
+    records=90,
+    bytes=1_234_567,
+    batches=12,
+    reasons={"aborted": 8, "control": 2},
+    ranges=(RANGE,),
+    partitions=(PARTITION,),
+    verdict=Verdict(True, (KEPT,), ranges=1, records=90),
+)
+VOID = {"meta", "input", "br", "link", "img", "hr"}
+
+
+class Page(HTMLParser):
+    """The page's text, and whether every element is closed where it should be."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, self.getpos()
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ("style", "script"):
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def text(report: RunReport) -> str:
+    return Page(render(report)).text
+
+
+class TestTheHeadline:
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            ({}, "Verified: the copy is complete"),
+            ({"verdict": None}, "Copied, not verified"),
+            ({"verdict": Verdict(False)}, "The copy is incomplete"),
+            ({"failures": ("a",)}, "1 partition failed; the rest is verified"),
+            ({"failures": ("a", "b"), "verdict": None}, "2 partitions failed; nothing is verified"),
+            (
+                {"failures": ("a",), "verdict": Verdict(False)},
+                "1 partition failed; the copy is incomplete",
+            ),
+            (
+                {"refused": ("a",)},
+                "1 topic or partition cannot be mirrored; the rest is verified",
+            ),
+        ],
+    )
+    def test_says_the_state(self, changes, said) -> None:
+        report = replace(REPORT, **changes)
+        assert headline(report) == said
+        assert said in text(report)
+
+    def test_of_a_failed_run_never_claims_that_the_copy_is_complete(self) -> None:
+        assert "complete" not in headline(replace(REPORT, failures=("a",)))
+
+
+class TestThePage:
+    def test_says_which_flow_which_run_when_how_long_and_how_much(self) -> None:
+        said = text(REPORT)
+        for words in (
+            "Flow eu->us , from eu to us",
+            "Run scheduled__2026-11-21",
+            "Planned 2026-11-21 01:29:12 UTC",
+            "Finished 2026-11-21 01:31:25 UTC",
+            "Took 2 min 13 s",
+            "Records copied 90",
+            "Source offsets 100",
+            "1.23 MB",
+            "Verified 90 records in 1 range",
+        ):
+            assert words in said
+
+    def test_says_what_became_of_every_offset(self) -> None:
+        assert "copied 90 90% aborted 8 8% control 2 2%" in text(REPORT)
+
+    def test_names_failures_before_everything_else(self) -> None:
+        report = replace(
+            REPORT,
+            failures=("orders-3 stopped at offset 120: too large. Raise max.message.bytes.",),
+            refused=("old: fewer partitions. Add 3.",),
+            verdict=Verdict(False, (KEPT, BROKEN), failures=BROKEN.sentences),
+        )
+        said = text(report)
+        places = [
+            said.index(words)
+            for words in (
+                "orders-3 stopped at offset 120: too large. Raise max.message.bytes.",
+                "old: fewer partitions. Add 3.",
+                "Not true: nobody else wrote between our records",
+                "Find the other producer.",
+                "orders-3 [100, 200): 4 records of somebody else",
+                "What was checked",
+                "What became of the offsets",
+            )
+        ]
+        assert places == sorted(places)
+
+    def test_names_each_finding_once(self) -> None:
+        verdict = Verdict(False, (BROKEN,), failures=BROKEN.sentences)
+        assert text(replace(REPORT, verdict=verdict)).count("4 records of somebody else") == 1
+
+    def test_keeps_warnings_apart_from_failures(self) -> None:
+        verdict = Verdict(
+            True, (KEPT, WARNED), warnings=(*WARNED.sentences, "The Data Docs could not be written")
+        )
+        said = text(replace(REPORT, verdict=verdict))
+        assert "What failed" not in said
+        assert "Worth knowing Not true: no copied record has expired" in said
+        assert "The Data Docs could not be written" in said
+
+    def test_names_an_expectation_that_could_not_be_evaluated(self) -> None:
+        raised = replace(BROKEN, unexpected=(), raised="KeyError: foreign")
+        said = text(replace(REPORT, verdict=Verdict(False, (raised,), failures=raised.sentences)))
+        assert "Could not be evaluated: nobody else wrote between our records" in said
+        assert "KeyError: foreign" in said
+
+    def test_lists_expectations_with_what_is_not_true_on_top(self) -> None:
+        said = text(replace(REPORT, verdict=Verdict(False, (KEPT, WARNED, BROKEN))))
+        listed = said[said.index("What was checked") :]
+        places = [listed.index(check.name) for check in (BROKEN, WARNED, KEPT)]
+        assert places == sorted(places)
+
+    def test_says_what_was_not_mirrored_and_why(self) -> None:
+        report = replace(REPORT, skipped=(("tmp.scratch", "matches topics.exclude"),))
+        assert "1 source topic not mirrored All topics tmp.scratch matches topics.exclude" in text(
+            report
+        )
+
+    def test_names_the_data_docs(self) -> None:
+        report = replace(REPORT, verdict=Verdict(True, (KEPT,), docs=Path("/docs/index.html")))
+        assert "Data Docs: /docs/index.html" in text(report)
+
+    def test_of_a_run_that_did_nothing_is_a_page(self) -> None:
+        assert "Copied, not verified" in text(RunReport("f", "r", "a", "b", 0, 0))
+
+
+class TestTheTables:
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"accounted": 99},
+            {"target_records": 89},
+            {"foreign": 1},
+            {"digest_read": "d2"},
+        ],
+    )
+    def test_put_ranges_that_do_not_agree_on_top(self, changes) -> None:
+        off = replace(RANGE, topic="zebra", **changes)
+        html = render(replace(REPORT, ranges=(RANGE, off)))
+        assert html.count('<tr class="off">') == 1
+        assert html.index("zebra-3 [100, 200)") < html.index("orders-3 [100, 200)")
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"gap_offsets": 1},
+            {"overlap_offsets": 1},
+            {"beyond_position": 1},
+            {"target_beyond": 1},
+            {"planned_end": 250},
+        ],
+    )
+    def test_put_partitions_that_do_not_agree_on_top(self, changes) -> None:
+        off = replace(PARTITION, topic="zebra", **changes)
+        html = render(replace(REPORT, partitions=(PARTITION, off)))
+        assert html.count('<tr class="off">') == 1
+        assert "1 not as they should be" in html
+        assert html.index("zebra-3") < html.index("orders-3")
+
+    def test_say_what_is_not_known(self) -> None:
+        stray = PartitionRow("", 0, "eu.other", -1, -1, 0, 0, 0, 0, -1, 0, 5)
+        assert "unknown eu.other nothing [0, 0) 0 0 0 none 0 5" in text(
+            replace(REPORT, partitions=(stray,))
+        )
+
+    def test_of_ten_thousand_rows_are_closed_and_made_within_seconds(self) -> None:
+        ranges = tuple(replace(RANGE, start=n) for n in range(10_000))
+        off = tuple(replace(RANGE, start=-n, foreign=1) for n in range(1, 4))
+        began = time.perf_counter()
+        html = render(replace(REPORT, ranges=ranges + off))
+        assert time.perf_counter() - began < 20
+        assert len(html) < 6_000_000
+        assert html.count('<tr class="off">') == 6
+        assert "<details>\n    <summary>All ranges" in html
+
+
+class TestSafety:
+    def test_everything_is_escaped(self) -> None:
+        evil = "<script>alert('x')</script>"
+
+        def poisoned(row):
+            texts = {f.name: evil for f in fields(row) if isinstance(getattr(row, f.name), str)}
+            return replace(row, **texts)
+
+        check = replace(BROKEN, name=evil, unexpected=(evil,), advice=evil)
+        report = replace(
+            poisoned(REPORT),
+            seconds={evil: 1.0},
+            reasons={evil: 1},
+            rebuilt={evil: 1},
+            failures=(evil,),
+            refused=(evil,),
+            skipped=((evil, evil),),
+            ranges=(poisoned(RANGE),),
+            partitions=(poisoned(PARTITION),),
+            verdict=Verdict(
+                False,
+                (check, replace(check, raised=evil), replace(check, severity="warning")),
+                (evil,),
+                (evil,),
+                docs=Path(evil),
+            ),
+        )
+        html = render(report)
+        assert evil not in html
+        assert html.count("<script") == 1
+        assert unescape(html).count(evil) > 20
+
+    def test_nothing_is_loaded_from_anywhere(self) -> None:
+        html = render(REPORT)
+        assert not re.search(r"https?:|//\w|\b(?:src|href)\s*=|url\(|@import", html)
+        assert "default-src 'none'" in html
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.0, "0.0 s"),
+        (0.44, "0.4 s"),
+        (9.96, "10 s"),
+        (59.6, "1 min 0 s"),
+        (133.4, "2 min 13 s"),
+        (3599.7, "1 h 0 min"),
+        (11_100, "3 h 5 min"),
+    ],
+)
+def test_a_duration_has_two_units_at_most(seconds: float, said: str) -> None:
+    assert _duration(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1000, "1 kB"),
+        (1_234_567, "1.23 MB"),
+        (99_960_000, "100 MB"),
+        (999_600_000, "1 GB"),
+        (12_340_000_000, "12.3 GB"),
+        (5 * 10**18, "5000 PB"),
+    ],
+)
+def test_a_size_has_three_digits(size: int, said: str) -> None:
+    assert _size(size) == said

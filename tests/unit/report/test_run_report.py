@@ -1,0 +1,57 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.errors import FerryError
+from kafka_ferry.report import RunReport
+from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict
+
+RANGE = RangeRow(
+    *("orders", 3, "eu.orders", "r", 7, 100, 200, 100, 90, 8, 2, 0, 0, 100, 90, 0, 0, 0),
+    *("d1", "d1", True),
+)
+PARTITION = PartitionRow("orders", 3, "eu.orders", 100, 200, 100, 200, 0, 0, 200, 0, 0)
+REPORT = RunReport("eu->us", "run", "eu", "us", 1_000, 9_000, records=90, reasons={"aborted": 10})
+
+
+def test_a_report_comes_back_from_json_as_it_was() -> None:
+    report = replace(
+        REPORT,
+        seconds={"copy": 1.5},
+        rebuilt={"offset gaps": 2},
+        failures=("orders-3 stopped at 120",),
+        skipped=(("tmp", "excluded"),),
+        ranges=(RANGE,),
+        partitions=(PARTITION,),
+        verdict=Verdict(
+            False,
+            (ExpectationResult("x", "ranges", False, "critical", ("a",), "boom", "look"),),
+            failures=("a",),
+            docs=Path("/docs/index.html"),
+        ),
+    )
+    assert RunReport.from_json(report.to_json()) == report
+
+
+def test_something_else_is_not_a_report() -> None:
+    with pytest.raises(FerryError, match="Not a run's report"):
+        RunReport.from_json('{"flow": 1}')
+
+
+def test_every_offset_is_a_record_or_has_a_reason() -> None:
+    assert REPORT.offsets == 100
+
+
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({"verdict": Verdict(True)}, "verified"),
+        ({"verdict": Verdict(False)}, "incomplete"),
+        ({}, "not verified"),
+        ({"verdict": Verdict(True), "failures": ("x",)}, "failed"),
+        ({"verdict": Verdict(True), "refused": ("x",)}, "failed"),
+    ],
+)
+def test_the_state_is_the_worst_that_is_true(changes, state) -> None:
+    assert replace(REPORT, **changes).state == state

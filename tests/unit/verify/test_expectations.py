@@ -1,0 +1,276 @@
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.errors import FerryError
+from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict, expectations
+from kafka_ferry.verify.checks import PARTITIONS, RANGES, WARNINGS
+from kafka_ferry.verify.expectations import MAX_LISTED
+
+ACCOUNTED = "every source offset is a record on the target or has a reason"
+AS_MANY = "the target holds as many records as were copied"
+SAME_BYTES = "the target's bytes are those that were sent"
+NOBODY_ELSE = "nobody else wrote between our records"
+NO_GAP = "the ranges of a partition join without a gap"
+NOT_TWICE = "no offset was copied twice"
+AT_POSITION = "the ledger ends where the position is"
+NOTHING_BEYOND = "nothing lies beyond what the ledger knows"
+COVERED = "every planned offset is covered"
+NOT_EXPIRED = "no copied record has expired on the target"
+NOT_CLEANED = "the target's cleaner has removed no copied record"
+
+RANGE = RangeRow(
+    topic="orders",
+    partition=3,
+    remote_topic="eu.orders",
+    run="r",
+    ledger_offset=7,
+    start=100,
+    end=200,
+    source_offsets=100,
+    copied=90,
+    aborted=8,
+    control=2,
+    compacted=0,
+    other_reasons=0,
+    accounted=100,
+    target_records=90,
+    expired=0,
+    target_compacted=0,
+    foreign=0,
+    digest_sent="d1",
+    digest_read="d1",
+    digest_comparable=True,
+)
+PARTITION = PartitionRow(
+    topic="orders",
+    partition=3,
+    remote_topic="eu.orders",
+    planned_start=100,
+    planned_end=200,
+    covered_start=100,
+    covered_end=200,
+    gap_offsets=0,
+    overlap_offsets=0,
+    position=200,
+    beyond_position=0,
+    target_beyond=0,
+)
+
+
+def judge(
+    ranges: list[RangeRow], partitions: list[PartitionRow], docs: Path | None = None
+) -> Verdict:
+    return expectations.judge(ranges, partitions, run="run 1", flow="eu->us", docs=docs)
+
+
+def not_true(verdict: Verdict) -> dict[str, ExpectationResult]:
+    return {result.name: result for result in verdict.expectations if not result.success}
+
+
+def test_a_complete_copy_is_a_success() -> None:
+    verdict = judge([RANGE, replace(RANGE, start=200, end=300)], [PARTITION])
+    assert verdict.success
+    assert not verdict.failures
+    assert not verdict.warnings
+    assert (verdict.ranges, verdict.records, verdict.docs) == (2, 180, None)
+
+
+def test_every_expectation_is_in_the_verdict_once() -> None:
+    checks = [check.name for suite in (RANGES, WARNINGS, PARTITIONS) for check in suite.checks]
+    assert [result.name for result in judge([RANGE], [PARTITION]).expectations] == checks
+
+
+def test_a_run_that_copied_nothing_is_a_success_with_no_ranges() -> None:
+    verdict = judge([], [])
+    assert verdict.success
+    assert (verdict.ranges, verdict.records) == (0, 0)
+    assert len(verdict.expectations) == 11
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "sentence"),
+    [
+        ({"accounted": 99}, ACCOUNTED, "100 offsets, 99 accounted for"),
+        ({"accounted": 101}, ACCOUNTED, "100 offsets, 101 accounted for"),
+        (
+            {"target_records": 89},
+            AS_MANY,
+            "90 records copied, 89 on the target, 0 expired, 0 compacted away",
+        ),
+        (
+            {"target_records": 91},
+            AS_MANY,
+            "90 records copied, 91 on the target, 0 expired, 0 compacted away",
+        ),
+        ({"digest_read": "d2"}, SAME_BYTES, "digest d1 sent, d2 read back"),
+        ({"foreign": 4}, NOBODY_ELSE, "4 records of somebody else in eu.orders-3"),
+    ],
+)
+def test_a_range_fails_just_the_expectation_that_it_violates(changes, name, sentence) -> None:
+    verdict = judge([RANGE, replace(RANGE, **changes)], [PARTITION])
+    assert not verdict.success
+    (result,) = not_true(verdict).values()
+    assert (result.name, result.table, result.severity) == (name, "ranges", "critical")
+    assert result.unexpected == (f"orders-3 [100, 200): {sentence}",)
+    assert verdict.failures == (f"orders-3 [100, 200): {sentence} (expected: {name})",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "sentence"),
+    [
+        ({"gap_offsets": 20}, NO_GAP, "20 offsets in between in no range"),
+        ({"overlap_offsets": 1}, NOT_TWICE, "1 offset in more than one range"),
+        (
+            {"position": 180, "beyond_position": 20},
+            AT_POSITION,
+            "the ledger ends at 200, the position is 180",
+        ),
+        (
+            {"position": -1, "beyond_position": 200},
+            AT_POSITION,
+            "the ledger ends at 200, no position",
+        ),
+        (
+            {"target_beyond": 5},
+            NOTHING_BEYOND,
+            "5 records on the target after the ledger's last one",
+        ),
+        ({"planned_end": 250}, COVERED, "planned [100, 250), covered [100, 200)"),
+    ],
+)
+def test_a_partition_fails_just_the_expectation_that_it_violates(changes, name, sentence) -> None:
+    verdict = judge([RANGE], [PARTITION, replace(PARTITION, **changes)])
+    assert not verdict.success
+    (result,) = not_true(verdict).values()
+    assert (result.name, result.table, result.severity) == (name, "partitions", "critical")
+    assert verdict.failures == (f"orders-3 [100, 200): {sentence} (expected: {name})",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"target_records": 60, "expired": 30}, NOT_EXPIRED),
+        ({"target_records": 60, "target_compacted": 30}, NOT_CLEANED),
+    ],
+)
+def test_what_the_target_has_removed_since_is_a_warning_and_no_failure(changes, name) -> None:
+    removed = replace(RANGE, **changes, digest_read="of the rest", digest_comparable=False)
+    verdict = judge([RANGE, removed], [PARTITION])
+    assert verdict.success
+    assert not verdict.failures
+    assert list(not_true(verdict)) == [name]
+    assert len(verdict.warnings) == 1
+    assert verdict.warnings[0].startswith("orders-3 [100, 200): 30 of 90 records")
+
+
+def test_a_digest_that_is_missing_is_not_taken_for_equal() -> None:
+    verdict = judge([replace(RANGE, digest_read="")], [PARTITION])
+    assert list(not_true(verdict)) == [SAME_BYTES]
+
+
+def test_large_offsets_are_compared_to_the_last_digit() -> None:
+    huge = replace(RANGE, source_offsets=2**62 + 1, accounted=2**62)
+    assert list(not_true(judge([huge], [PARTITION]))) == [ACCOUNTED]
+
+
+def test_great_expectations_and_the_checks_themselves_agree_on_every_row() -> None:
+    ranges = [
+        replace(RANGE, start=n, accounted=100 - (n % 3 == 0), foreign=n % 4 // 3) for n in range(12)
+    ]
+    found = not_true(judge(ranges, []))
+    for check in RANGES.checks:
+        wanted = tuple(f"{r}: {check.explain(r)}" for r in ranges if not check.holds(r))
+        assert (found[check.name].unexpected if check.name in found else ()) == wanted
+
+
+def test_only_the_first_rows_are_listed_with_a_count_of_the_rest() -> None:
+    bad = [replace(RANGE, start=n, foreign=1) for n in range(1_000 + MAX_LISTED)]
+    verdict = judge(bad, [])
+    (result,) = not_true(verdict).values()
+    assert len(result.unexpected) == MAX_LISTED + 1
+    assert result.unexpected[-1] == "and 1,000 more"
+    assert len(verdict.failures) == MAX_LISTED + 1
+
+
+@pytest.mark.parametrize(("column", "name"), [("foreign", NOBODY_ELSE), ("expired", NOT_EXPIRED)])
+def test_an_expectation_that_raises_is_a_failure_with_its_name(monkeypatch, column, name) -> None:
+    whole = expectations._frame
+    monkeypatch.setattr(
+        expectations, "_frame", lambda *args: whole(*args).drop(columns=column, errors="ignore")
+    )
+    verdict = judge([RANGE], [PARTITION])
+    assert not verdict.success
+    (result,) = not_true(verdict).values()
+    assert result.name == name
+    assert f'"{column}"' in (result.raised or "")
+    assert verdict.failures == (f'The check "{name}" could not be evaluated: {result.raised}',)
+
+
+def test_an_expectation_without_a_result_is_a_failure() -> None:
+    result = expectations._result(RANGES.checks[0], RANGES, [RANGE], None)
+    assert result.failed
+    assert result.sentences[0].startswith(f'The check "{ACCOUNTED}" could not be evaluated')
+
+
+def test_a_verdict_comes_back_from_json_as_it_was(tmp_path: Path) -> None:
+    verdict = judge([replace(RANGE, foreign=2)], [PARTITION], docs=tmp_path)
+    assert Verdict.from_json(verdict.to_json()) == verdict
+    with pytest.raises(FerryError, match="Not a verdict"):
+        Verdict.from_json("{}")
+
+
+def test_data_docs_that_cannot_be_written_are_a_warning(tmp_path: Path) -> None:
+    taken = tmp_path / "a-file"
+    taken.write_text("")
+    verdict = judge([RANGE], [PARTITION], docs=taken)
+    assert verdict.success
+    assert verdict.docs is None
+    assert verdict.warnings[0].startswith(f"The Data Docs could not be written to {taken}: ")
+
+
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
+    tried: list[object] = []
+
+    def refuse(*args: object, **_: object) -> None:
+        tried.append(args)
+        raise OSError("no network in this test")
+
+    for name in ("connect", "connect_ex", "sendto"):
+        monkeypatch.setattr(socket.socket, name, refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    return tried
+
+
+def test_nothing_is_sent_anywhere(connections: list[object], tmp_path: Path) -> None:
+    assert judge([RANGE], [PARTITION], docs=tmp_path).success
+    assert connections == []
+    assert os.environ["GX_ANALYTICS_ENABLED"] == "false"
+
+
+def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    judge([RANGE], [PARTITION], docs=tmp_path / "docs")
+    assert list(temporary.iterdir()) == []
+
+
+def test_no_progress_bar_and_nothing_else_is_printed(capfd) -> None:
+    judge([RANGE], [PARTITION])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    program = "import sys, kafka_ferry.verify, kafka_ferry.report; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"great_expectations", "pandas", "pyspark", "airflow"} & set(loaded)

@@ -1,0 +1,221 @@
+from dataclasses import replace
+from itertools import accumulate, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_ferry.ledger import CopiedRange
+from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.verify import PartitionRow, RangeRow, Recount, partition_rows, range_row
+
+SOURCE = TopicPartition("orders", 3)
+TARGET = TopicPartition("eu.orders", 3)
+COPIED = CopiedRange(
+    topic="orders",
+    topic_id="source-id",
+    partition=3,
+    remote_topic="eu.orders",
+    remote_topic_id="target-id",
+    start=100,
+    end=200,
+    records=90,
+    bytes=9000,
+    batches=4,
+    reasons={"aborted": 5, "control": 2, "compacted": 1, "lost to retention": 2},
+    digest="d1",
+)
+
+
+def row_of(recount: Recount, *, compacted: bool = False) -> RangeRow:
+    return range_row(COPIED, recount, run="r", ledger_offset=7, target_is_compacted=compacted)
+
+
+def tile(start: int, end: int, ledger_offset: int = 0, **changes: object) -> RangeRow:
+    copied = COPIED.model_copy(
+        update={"start": start, "end": end, "records": end - start, "reasons": {}}
+    )
+    recount = Recount(end - start, "d1")
+    row = range_row(
+        copied, recount, run="r", ledger_offset=ledger_offset, target_is_compacted=False
+    )
+    return replace(row, **changes)
+
+
+def only_row(*ranges: RangeRow, planned=None, positions=None, beyond=None) -> PartitionRow:
+    (row,) = partition_rows(ranges, planned or {}, positions or {}, beyond or {})
+    return row
+
+
+class TestARange:
+    def test_counts_every_reason_and_those_without_a_column_too(self) -> None:
+        row = row_of(Recount(90, "d1"))
+        assert (row.aborted, row.control, row.compacted, row.other_reasons) == (5, 2, 1, 2)
+        assert row.accounted == row.source_offsets == 100
+
+    def test_compares_digests_where_the_target_still_holds_everything(self) -> None:
+        row = row_of(Recount(90, "d2"))
+        assert row.digest_comparable
+        assert (row.digest_sent, row.digest_read) == ("d1", "d2")
+
+    def test_explains_expired_records_and_does_not_compare_the_rest(self) -> None:
+        row = row_of(Recount(60, "d2", expired=30))
+        assert row.found == row.copied
+        assert not row.digest_comparable
+
+    def test_explains_missing_records_by_the_cleaner_of_a_compacted_target(self) -> None:
+        row = row_of(Recount(50, "d2", expired=30), compacted=True)
+        assert row.target_compacted == 10
+        assert row.found == row.copied
+        assert not row.digest_comparable
+
+    def test_does_not_compare_what_the_cleaner_has_left(self) -> None:
+        assert not row_of(Recount(80, "d2"), compacted=True).digest_comparable
+        assert row_of(Recount(90, "d2"), compacted=True).digest_comparable
+
+    def test_does_not_explain_missing_records_of_another_target(self) -> None:
+        row = row_of(Recount(80, "d2"))
+        assert row.target_compacted == 0
+        assert row.found == row.copied - 10
+
+    def test_never_explains_more_records_than_were_copied(self) -> None:
+        row = row_of(Recount(91, "d2"), compacted=True)
+        assert row.target_compacted == 0
+        assert row.found == row.copied + 1
+
+    def test_is_called_by_its_source_offsets(self) -> None:
+        assert str(row_of(Recount(90, "d1"))) == "orders-3 [100, 200)"
+
+
+@st.composite
+def tiles(draw: st.DrawFn) -> list[RangeRow]:
+    """Ranges that join without gap and overlap, in any order."""
+    start = draw(st.integers(0, 2**62))
+    lengths = draw(st.lists(st.integers(1, 10_000), min_size=1, max_size=12))
+    edges = list(accumulate(lengths, initial=start))
+    joined = [tile(*edge, ledger_offset=n) for n, edge in enumerate(pairwise(edges))]
+    return draw(st.permutations(joined))
+
+
+def covered_one_by_one(spans: list[tuple[int, int]]) -> tuple[int, int]:
+    """Gap and overlap by counting each offset."""
+    counts = dict.fromkeys(range(min(s for s, _ in spans), max(e for _, e in spans)), 0)
+    for start, end in spans:
+        for offset in range(start, end):
+            counts[offset] += 1
+    values = list(counts.values())
+    return values.count(0), sum(n - 1 for n in values if n > 1)
+
+
+class TestRangesOfAPartition:
+    @given(tiles())
+    def test_that_join_have_neither_gap_nor_overlap(self, ranges: list[RangeRow]) -> None:
+        row = only_row(*ranges)
+        assert (row.gap_offsets, row.overlap_offsets) == (0, 0)
+        assert row.covered_end - row.covered_start == sum(r.source_offsets for r in ranges)
+
+    @given(tiles(), st.data())
+    def test_leave_exactly_the_missing_range_as_gap(
+        self, ranges: list[RangeRow], data: st.DataObject
+    ) -> None:
+        ordered = sorted(ranges, key=lambda r: r.start)
+        if len(ordered) < 3:
+            return
+        missing = data.draw(st.sampled_from(ordered[1:-1]))
+        row = only_row(*(r for r in ranges if r is not missing))
+        assert (row.gap_offsets, row.overlap_offsets) == (missing.source_offsets, 0)
+
+    @given(tiles(), st.data())
+    def test_that_are_there_twice_overlap_by_their_length(
+        self, ranges: list[RangeRow], data: st.DataObject
+    ) -> None:
+        again = data.draw(st.sampled_from(ranges))
+        row = only_row(*ranges, replace(again, ledger_offset=99))
+        assert (row.gap_offsets, row.overlap_offsets) == (0, again.source_offsets)
+
+    @given(
+        st.lists(
+            st.tuples(st.integers(0, 40), st.integers(1, 10)).map(lambda p: (p[0], p[0] + p[1])),
+            min_size=1,
+            max_size=8,
+        )
+    )
+    def test_give_the_same_gap_and_overlap_as_counting(self, spans: list[tuple[int, int]]) -> None:
+        row = only_row(*(tile(start, end) for start, end in spans))
+        assert (row.gap_offsets, row.overlap_offsets) == covered_one_by_one(spans)
+
+    def test_that_are_empty_cover_nothing(self) -> None:
+        row = only_row(tile(0, 10), tile(10, 20), tile(50, 50))
+        assert (row.covered_start, row.covered_end, row.gap_offsets) == (0, 20, 0)
+
+    def test_of_a_topic_made_anew_are_not_taken_for_copied_twice(self) -> None:
+        old = [tile(0, 100, 1), tile(100, 200, 2)]
+        new = [tile(0, 150, 3, topic_id="another")]
+        rows = partition_rows([*new, *old], {SOURCE: (0, 150)}, {TARGET: 150}, {TARGET: 4})
+        assert [(r.covered_end, r.overlap_offsets, r.beyond_position) for r in rows] == [
+            (200, 0, 0),
+            (150, 0, 0),
+        ]
+        assert [(r.planned_end, r.position, r.target_beyond) for r in rows] == [
+            (-1, -1, 0),
+            (150, 150, 4),
+        ]
+
+    def test_of_a_remote_topic_made_anew_are_not_taken_for_copied_twice(self) -> None:
+        rows = partition_rows([tile(0, 9, 1), tile(0, 9, 2, remote_topic_id="x")], {}, {}, {})
+        assert [row.overlap_offsets for row in rows] == [0, 0]
+
+
+class TestAPlannedPartition:
+    @pytest.mark.parametrize(
+        ("planned", "uncovered"),
+        [((100, 200), 0), ((100, 230), 30), ((90, 200), 10), ((0, 100), 100), ((120, 180), 0)],
+    )
+    def test_is_covered_where_its_ranges_reach(
+        self, planned: tuple[int, int], uncovered: int
+    ) -> None:
+        row = only_row(tile(100, 160), tile(160, 200), planned={SOURCE: planned})
+        assert row.uncovered == uncovered
+        assert row.gap_offsets == 0
+
+    def test_without_any_range_is_one_gap(self) -> None:
+        row = only_row(planned={SOURCE: (40, 100)})
+        assert (row.gap_offsets, row.uncovered) == (60, 60)
+        assert str(row) == "orders-3 [40, 100)"
+
+    def test_with_nothing_to_copy_is_fine_without_a_range(self) -> None:
+        row = only_row(planned={SOURCE: (40, 40)})
+        assert (row.gap_offsets, row.uncovered, row.beyond_position) == (0, 0, 0)
+
+    def test_finds_its_position_by_its_remote_topic(self) -> None:
+        (row,) = partition_rows(
+            [], {SOURCE: (40, 40)}, {TARGET: 45}, {}, remote_topics={"orders": "eu.orders"}
+        )
+        assert (row.remote_topic, row.position, row.beyond_position) == ("eu.orders", 45, 5)
+
+    def test_finds_its_remote_topic_from_other_partitions(self) -> None:
+        other = TopicPartition("orders", 4)
+        rows = partition_rows([tile(0, 9)], {other: (5, 5)}, {}, {})
+        assert [row.remote_topic for row in rows] == ["eu.orders", "eu.orders"]
+
+
+class TestThePosition:
+    @pytest.mark.parametrize(("position", "apart"), [(200, 0), (180, 20), (230, 30)])
+    def test_is_compared_with_the_end_of_the_ledger(self, position: int, apart: int) -> None:
+        assert only_row(tile(100, 200), positions={TARGET: position}).beyond_position == apart
+
+    def test_that_is_missing_after_a_copy_is_not_passed_over(self) -> None:
+        row = only_row(tile(100, 200))
+        assert (row.position, row.beyond_position) == (-1, 200)
+
+
+class TestRecordsBeyondTheLedger:
+    def test_are_counted_for_their_partition(self) -> None:
+        assert only_row(tile(0, 9), beyond={TARGET: 3}).target_beyond == 3
+
+    def test_of_a_partition_that_nobody_copied_are_a_row_of_their_own(self) -> None:
+        stray = TopicPartition("eu.other", 0)
+        first, second = partition_rows([tile(0, 9)], {}, {}, {stray: 2})
+        assert (first.topic, first.remote_topic, first.target_beyond) == ("", "eu.other", 2)
+        assert str(first) == "eu.other-0 on the target"
+        assert second.target_beyond == 0

@@ -12,9 +12,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.reader import RangeReader, Read
 from kafka_ferry.copy.writer import Failure, StartOver, Writer
 from kafka_ferry.errors import Fenced, FerryError
@@ -49,11 +50,15 @@ class Outcome:
         range: the range as it was planned.
         position: the next source offset by the end, sealed.
         failure: why it is not the range's end, None where it is.
+        began_at: when its task began to copy, in milliseconds since 1970.
+        ended_at: when its task had copied all of its ranges.
     """
 
     range: Range
     position: int
     failure: Failure | None = None
+    began_at: int = 0
+    ended_at: int = 0
 
 
 class Source(Protocol):
@@ -77,9 +82,11 @@ def copy_ranges(
     Returns:
         An outcome for each range, in the order given.
     """
+    began_at = now_ms()
     copy = _Copy(ranges, source, writer, limits)
     copy.run()
-    return copy.outcomes()
+    ended_at = now_ms()
+    return [replace(found, began_at=began_at, ended_at=ended_at) for found in copy.outcomes()]
 
 
 @dataclass(slots=True)

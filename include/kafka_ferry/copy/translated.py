@@ -15,7 +15,6 @@ Not promised: the target offsets. They are what the target gives, and the ledger
 
 from __future__ import annotations
 
-import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,6 +30,7 @@ from kafka_ferry.batches import (
     next_sequence,
     single_record,
 )
+from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.takeover import transactional_id
 from kafka_ferry.copy.writer import Failure, StartOver
 from kafka_ferry.errors import BrokerError, FerryError
@@ -377,7 +377,7 @@ class TranslatedWriter:
         entry = TransactionEntry(
             flow=self._flow,
             run=self._run,
-            at=_now_ms(),
+            at=now_ms(),
             writer=self._number,
             ranges=tuple(_copied(lane) for lane in moved.values()),
         )
@@ -401,7 +401,7 @@ class TranslatedWriter:
             tp: CommittedOffset(
                 offset,
                 PositionMetadata(
-                    range_.topic_id, self._lanes[tp].remote_topic_id, self._run, _now_ms()
+                    range_.topic_id, self._lanes[tp].remote_topic_id, self._run, now_ms()
                 ).encode(),
             )
             for tp, (range_, offset) in positions.items()
@@ -437,10 +437,6 @@ def _copied(lane: _Lane) -> CopiedRange:
 
 def _ledger_passage(record: Batch) -> Passage:
     return Passage(0, 1, record, ((0, 1),))
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 @contextmanager

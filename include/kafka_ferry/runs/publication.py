@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
+from kafka_ferry.clock import now_ms
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.runs.folder import REPORT, Reconciliation
 
@@ -42,7 +42,7 @@ def publish_run(
         source=flow.source.alias,
         target=flow.target.alias,
         planned_at=plan.at,
-        finished_at=time.time_ns() // 1_000_000,
+        finished_at=now_ms(),
         seconds={step: record.seconds for step, record in ended.items()},
         records=pc.sum(copied["records"]).as_py() or 0,
         bytes=pc.sum(copied["bytes"]).as_py() or 0,

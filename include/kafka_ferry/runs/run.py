@@ -7,11 +7,11 @@ may be repeated at any time: what is on the target decides what is left to do.
 from __future__ import annotations
 
 import logging
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import Fenced, FerryError, RangesFailed
@@ -93,7 +93,7 @@ class Run:
             SameCluster, ClusterUnreachable, AccessDenied: as ``discover``.
         """
         found = discover(self.flow, self._ledger)
-        plan = make_plan(self.flow, found, run=self.run_id, at=_now_ms())
+        plan = make_plan(self.flow, found, run=self.run_id, at=now_ms())
         if save:
             with self._folder.step("plan"):
                 self._folder.save_plan(plan)
@@ -178,7 +178,7 @@ class Run:
             )
             writers = max(last["writers"], flow.writers)
             fence_writers(flow.target.alias, settings, flow.name, writers)
-        entry = RunEntry(flow=flow.name, run=self.run_id, at=_now_ms(), writers=flow.writers)
+        entry = RunEntry(flow=flow.name, run=self.run_id, at=now_ms(), writers=flow.writers)
         append_entry(flow.target.alias, settings, flow.source.alias, entry)
         outcomes = copy_with_spark(
             spark,
@@ -219,7 +219,3 @@ def _refuse(plan: Plan, errors: Mapping[str, FerryError]) -> Plan:
         ranges=tuple(range_ for range_ in plan.ranges if range_.remote_topic not in errors),
         refused=plan.refused + refused,
     )
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

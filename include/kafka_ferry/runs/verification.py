@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.compute as pc
 
 from kafka_ferry.batches import Segment
+from kafka_ferry.clock import now_ms
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import VerificationFailed
@@ -86,7 +86,7 @@ def verify_run(
         verified = VerificationEntry(
             flow=flow.name,
             run=run,
-            at=time.time_ns() // 1_000_000,
+            at=now_ms(),
             through=through,
             ranges=len(rows),
             records=sum(row.target_records for row in rows),

@@ -1,0 +1,183 @@
+"""Copies topics of known content with ``ferry run`` and prints what it took.
+
+Two brokers of its own are started on this machine, so they share its processors with the copier:
+only ratios within one run mean something.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import psutil
+import typer
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from rich.console import Console
+from rich.table import Table
+
+from kafka_sandbox.broker import Broker, start_all
+
+PARTITIONS = 8
+console = Console()
+
+
+@dataclass
+class Load:
+    """What a process and its children used."""
+
+    cpu: dict[int, float] = field(default_factory=dict)
+    peak: dict[str, dict[int, int]] = field(default_factory=dict)
+
+    def watch(self, process: subprocess.Popen[str]) -> None:
+        """Sample until the process ends; a child's last fraction of a second may be missed."""
+        root = psutil.Process(process.pid)
+        while process.poll() is None:
+            try:
+                family = [root, *root.children(recursive=True)]
+            except psutil.NoSuchProcess:
+                return
+            for member in family:
+                self._sample(member, root)
+            time.sleep(0.05)
+
+    def _sample(self, member: psutil.Process, root: psutil.Process) -> None:
+        try:
+            with member.oneshot():
+                times, memory, name = member.cpu_times(), member.memory_info().rss, member.name()
+        except psutil.NoSuchProcess:
+            return
+        self.cpu[member.pid] = times.user + times.system
+        kind = "driver" if member == root else "JVM" if name == "java" else "worker"
+        peaks = self.peak.setdefault(kind, {})
+        peaks[member.pid] = max(peaks.get(member.pid, 0), memory)
+
+    def peak_mib(self, kind: str) -> int:
+        """The largest single process of a kind."""
+        return max(self.peak.get(kind, {}).values(), default=0) >> 20
+
+
+def fill(bootstrap: str, topic: str, records: int, size: int, batch: int) -> None:
+    """Write ``records`` values of ``size`` bytes that lz4 can shrink by about a half."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result()
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "compression.type": "lz4",
+            "batch.size": batch,
+            "linger.ms": 50,
+            "queue.buffering.max.messages": 200_000,
+        }
+    )
+    values = [os.urandom(size // 2).hex().encode()[:size] for _ in range(2_000)]
+    for number in range(records):
+        while True:
+            try:
+                producer.produce(
+                    topic, values[number % 2_000], b"%d" % number, partition=number % PARTITIONS
+                )
+                break
+            except BufferError:
+                producer.poll(0.05)
+        producer.poll(0)
+    producer.flush()
+
+
+def measure(folder: Path, source: Broker, target: Broker, topic: str) -> tuple[str, ...]:
+    """Copy ``topic`` with ``ferry run``; a row of figures."""
+    flow = folder / f"{topic}.yaml"
+    content = {
+        "source": {"alias": topic, "bootstrap.servers": source.bootstrap},
+        "target": {"alias": "target", "bootstrap.servers": target.bootstrap},
+        "topics": [topic],
+        "replication.factor": 1,
+        "state.dir": str(folder / "state"),
+    }
+    flow.write_text(json.dumps(content))
+    load = Load()
+    began = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kafka_ferry", "run", "--config", str(flow), "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    watcher = threading.Thread(target=load.watch, args=(process,))
+    watcher.start()
+    output, _ = process.communicate()
+    seconds = time.monotonic() - began
+    watcher.join()
+    if process.returncode:
+        raise SystemExit(process.returncode)
+    report = json.loads(output)
+    copying = copying_seconds(folder / "state")
+    return (
+        topic,
+        f"{report['records']:,}",
+        f"{report['batches']:,}",
+        f"{report['bytes'] / 1e6:,.0f}",
+        f"{copying:.1f}",
+        f"{report['bytes'] / 1e6 / copying:,.0f}",
+        f"{report['seconds']['mirror']:.1f}",
+        f"{report['seconds']['verify']:.1f}",
+        f"{seconds:.1f}",
+        f"{sum(load.cpu.values()):.1f}",
+        *(str(load.peak_mib(kind)) for kind in ("driver", "JVM", "worker")),
+    )
+
+
+def copying_seconds(state: Path) -> float:
+    """From the first task's beginning to the last one's end, in the newest run."""
+    files = max(
+        (list(run.glob("outcomes-*.json")) for run in state.glob("*/runs/*")),
+        key=lambda found: max((file.stat().st_mtime for file in found), default=0),
+    )
+    outcomes = [outcome for file in files for outcome in json.loads(file.read_text())]
+    began = min(outcome["began_at"] for outcome in outcomes)
+    return (max(outcome["ended_at"] for outcome in outcomes) - began) / 1000
+
+
+def main(
+    records: Annotated[int, typer.Option(help="Records in each topic.")] = 1_000_000,
+    size: Annotated[int, typer.Option(help="Bytes of a value.")] = 1_000,
+) -> None:
+    """Measure `ferry run` on topics whose producers batched differently."""
+    table = Table(title=f"{records:,} records of {size:,} bytes, lz4, {PARTITIONS} partitions")
+    for column in (
+        "topic",
+        "records",
+        "batches",
+        "MB",
+        "copying s",
+        "MB/s",
+        "mirror s",
+        "verify s",
+    ):
+        table.add_column(column, justify="right")
+    for column in ("run s", "CPU s", "driver MiB", "JVM MiB", "worker MiB"):
+        table.add_column(column, justify="right")
+    with tempfile.TemporaryDirectory(prefix="ferry-bench-") as name:
+        folder = Path(name)
+        brokers = {alias: Broker(folder / alias) for alias in ("source", "target")}
+        start_all(brokers.values())
+        try:
+            for topic, batch in (("large-batches", 1_000_000), ("default-batches", 16_384)):
+                console.print(f"Writing {topic} ...")
+                fill(brokers["source"].bootstrap, topic, records, size, batch)
+                console.print(f"Copying {topic} ...")
+                table.add_row(*measure(folder, brokers["source"], brokers["target"], topic))
+        finally:
+            for broker in brokers.values():
+                broker.stop()
+    console.print(table)
+
+
+typer.run(main)

@@ -92,8 +92,8 @@ def fill(bootstrap: str, topic: str, records: int, size: int, batch: int) -> Non
     producer.flush()
 
 
-def measure(folder: Path, source: Broker, target: Broker, topic: str) -> tuple[str, ...]:
-    """Copy ``topic`` with ``ferry run``; a row of figures."""
+def measure(folder: Path, source: Broker, target: Broker, topic: str) -> dict[str, str]:
+    """Copy ``topic`` with ``ferry run``; the figures by their names."""
     flow = folder / f"{topic}.yaml"
     content = {
         "source": {"alias": topic, "bootstrap.servers": source.bootstrap},
@@ -119,19 +119,20 @@ def measure(folder: Path, source: Broker, target: Broker, topic: str) -> tuple[s
         raise SystemExit(process.returncode)
     report = json.loads(output)
     copying = copying_seconds(folder / "state")
-    return (
-        topic,
-        f"{report['records']:,}",
-        f"{report['batches']:,}",
-        f"{report['bytes'] / 1e6:,.0f}",
-        f"{copying:.1f}",
-        f"{report['bytes'] / 1e6 / copying:,.0f}",
-        f"{report['seconds']['mirror']:.1f}",
-        f"{report['seconds']['verify']:.1f}",
-        f"{seconds:.1f}",
-        f"{sum(load.cpu.values()):.1f}",
-        *(str(load.peak_mib(kind)) for kind in ("driver", "JVM", "worker")),
-    )
+    return {
+        "records": f"{report['records']:,}",
+        "batches": f"{report['batches']:,}",
+        "MB": f"{report['bytes'] / 1e6:,.0f}",
+        "copying, s": f"{copying:.1f}",
+        "copying, MB/s": f"{report['bytes'] / 1e6 / copying:,.0f}",
+        "step mirror, s": f"{report['seconds']['mirror']:.1f}",
+        "step verify, s": f"{report['seconds']['verify']:.1f}",
+        "whole ferry run, s": f"{seconds:.1f}",
+        "processor time, s": f"{sum(load.cpu.values()):.1f}",
+        "peak of the driver, MiB": str(load.peak_mib("driver")),
+        "peak of the JVM, MiB": str(load.peak_mib("JVM")),
+        "peak of the largest worker, MiB": str(load.peak_mib("worker")),
+    }
 
 
 def copying_seconds(state: Path) -> float:
@@ -150,22 +151,9 @@ def main(
     size: Annotated[int, typer.Option(help="Bytes of a value.")] = 1_000,
 ) -> None:
     """Measure `ferry run` on topics whose producers batched differently."""
-    table = Table(title=f"{records:,} records of {size:,} bytes, lz4, {PARTITIONS} partitions")
-    for column in (
-        "topic",
-        "records",
-        "batches",
-        "MB",
-        "copying s",
-        "MB/s",
-        "mirror s",
-        "verify s",
-    ):
-        table.add_column(column, justify="right")
-    for column in ("run s", "CPU s", "driver MiB", "JVM MiB", "worker MiB"):
-        table.add_column(column, justify="right")
-    with tempfile.TemporaryDirectory(prefix="ferry-bench-") as name:
-        folder = Path(name)
+    figures: dict[str, dict[str, str]] = {}
+    with tempfile.TemporaryDirectory(prefix="ferry-bench-") as temporary:
+        folder = Path(temporary)
         brokers = {alias: Broker(folder / alias) for alias in ("source", "target")}
         start_all(brokers.values())
         try:
@@ -173,10 +161,15 @@ def main(
                 console.print(f"Writing {topic} ...")
                 fill(brokers["source"].bootstrap, topic, records, size, batch)
                 console.print(f"Copying {topic} ...")
-                table.add_row(*measure(folder, brokers["source"], brokers["target"], topic))
+                figures[topic] = measure(folder, brokers["source"], brokers["target"], topic)
         finally:
             for broker in brokers.values():
                 broker.stop()
+    table = Table("", title=f"{records:,} records of {size:,} bytes, lz4, {PARTITIONS} partitions")
+    for topic in figures:
+        table.add_column(topic, justify="right")
+    for name in next(iter(figures.values())):
+        table.add_row(name, *(found[name] for found in figures.values()))
     console.print(table)
 
 

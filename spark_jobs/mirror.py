@@ -1,4 +1,7 @@
-"""Copies what a run's plan says: ``spark-submit spark_jobs/mirror.py --config F --flow A->B --run-id R``."""
+"""Copies what a run's plan says.
+
+``spark-submit spark_jobs/mirror.py --config FILE --flow SOURCE->TARGET --run-id ID``
+"""
 
 import sys
 

@@ -1,4 +1,7 @@
-"""Proves a run's copy complete: ``spark-submit spark_jobs/verify.py --config F --flow A->B --run-id R``."""
+"""Proves a run's copy complete.
+
+``spark-submit spark_jobs/verify.py --config FILE --flow SOURCE->TARGET --run-id ID``
+"""
 
 import sys
 

@@ -37,8 +37,8 @@ class Airflow:
 
     The directory holds the database, the logs of all tasks, ``standalone.log`` and, while it runs,
     ``standalone.json`` with its process and port. A second ``Airflow`` on the same directory, in
-    any process, is the same one. All its processes are one process group, which ends as a whole:
-    SIGTERM to the first process would leave the others behind.
+    any process, is the same one. Its processes have a session to themselves, which ends as a
+    whole: SIGTERM to the first one alone would leave the others behind.
 
     Attributes:
         home: where all of it is (``AIRFLOW_HOME``); made if absent.
@@ -180,13 +180,16 @@ class Airflow:
         raise SandboxError(f"Airflow is not healthy after {timeout:g} s.\n{self._log_end()}")
 
     def stop(self, timeout: float = 30) -> None:
-        """Ends the whole process group; kills what is left of it after ``timeout`` seconds."""
+        """Ends all of its processes, Spark's too; kills what is left after ``timeout`` seconds."""
         if pid := self.pid:
-            self._signal_group(pid, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGTERM)
             deadline = time.monotonic() + timeout
-            while self._signal_group(pid, 0) and time.monotonic() < deadline:
+            while (left := self._session(pid)) and time.monotonic() < deadline:
                 time.sleep(0.1)
-            self._signal_group(pid, signal.SIGKILL)
+            for process in left:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
         for helper in filter(None, (self._leash, self._child)):
             helper.kill()
             helper.wait()
@@ -213,15 +216,16 @@ class Airflow:
         except (FileNotFoundError, ValueError, psutil.Error):
             return None
 
-    def _signal_group(self, group: int, number: int) -> bool:
-        """Sends the signal; tells whether there was anybody to get it."""
+    def _session(self, leader: int) -> list[psutil.Process]:
+        # Each running task is a process group of its own, in the first process's session.
         if self._child:
             self._child.poll()
-        try:
-            os.killpg(group, number)
-        except ProcessLookupError:
-            return False
-        return True
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(ProcessLookupError):
+                if os.getsid(process.pid) == leader:
+                    found.append(process)
+        return found
 
     def _log_end(self, lines: int = 20) -> str:
         with contextlib.suppress(FileNotFoundError):

@@ -75,6 +75,10 @@ class AirflowApi:
             body = {"key": variable["variable_name"], "value": variable["variable_value"]}
             self._put("variables", "key", body)
 
+    def delete_connection(self, conn_id: str) -> None:
+        """Deletes a connection."""
+        _check(self._send("DELETE", f"/connections/{quote(conn_id)}"))
+
     def wait_for_dag(self, dag_id: str, timeout: float = 120) -> None:
         """Waits until the DAG processor has found the DAG.
 

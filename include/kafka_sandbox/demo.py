@@ -7,6 +7,7 @@ more is written, and it runs again. May be repeated: each time adds data and cop
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.logging import RichHandler
 from rich.table import Table
 
 from kafka_sandbox import airflow as sandbox
@@ -66,6 +68,8 @@ def main(
     port: sandbox.Port = sandbox.PORT,
 ) -> None:
     """Mirrors data that looks real from one cluster to another, twice, through Airflow."""
+    logging.basicConfig(format="%(message)s", handlers=[_log_handler()])
+    logging.getLogger("kafka_sandbox").setLevel(logging.INFO)
     began = time.monotonic()
     try:
         airflow, rounds = _play(records, port)
@@ -123,6 +127,10 @@ def _mirror(api: AirflowApi, written: int, what: str) -> Round:
     return Round(written, run, report, (page, ferry_run.data_docs_path))
 
 
+def _log_handler() -> logging.Handler:
+    return RichHandler(console=console, show_time=False, show_level=False, show_path=False)
+
+
 @contextmanager
 def _stage(what: str) -> Iterator[None]:
     began = time.monotonic()
@@ -133,12 +141,12 @@ def _stage(what: str) -> Iterator[None]:
 
 def _print_result(rounds: list[Round]) -> None:
     table = Table("round", title="primary -> backup", title_justify="left")
-    for heading in ("records written", "copied", "MB", "copying", "whole run"):
+    for heading in ("written", "copied", "MB", "copying", "whole run"):
         table.add_column(heading, justify="right")
-    table.add_column("verification")
+    table.add_column("proof")
     for number, round_ in enumerate(rounds, 1):
         held = sum(bool(expectation["success"]) for expectation in round_.expectations)
-        checks = f"{held} of {len(round_.expectations)} expectations"
+        checks = f"{held}/{len(round_.expectations)} checks"
         table.add_row(
             str(number),
             f"{round_.written:,}",
@@ -149,7 +157,7 @@ def _print_result(rounds: list[Round]) -> None:
             f"[green]complete[/], {checks}" if round_.verified else f"[red]not proved[/], {checks}",
         )
     console.print(table)
-    console.print("MB are those of the record batches, compressed as they are.")
+    console.print("Written and copied are records; MB are their batches, compressed as they are.")
 
 
 def _print_places(airflow: Airflow, last: Round) -> None:

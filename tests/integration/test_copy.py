@@ -199,7 +199,7 @@ def test_the_ledgers_segments_say_where_each_record_went(
     mapped = {
         segment["source"] + i: segment["target"] + i
         for segment in segments
-        for i in range(segment["count"])
+        for i in range(segment["records"])
     }
     source = read_all(primary.bootstrap, topic)[0]
     target = {

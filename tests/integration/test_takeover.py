@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import signal
 import subprocess
@@ -153,7 +154,7 @@ def test_killed_again_and_again_while_the_source_grows_the_copy_is_exact(
     print(f"seed {seed}, killed in mid-copy {killed} of 8 times")
     assert_same(primary, topic, backup, remote(flow, topic))
     covered = sorted((row["partition"], row["start"], row["end"]) for row in ledger_rows(flow))
-    for before, after in zip(covered, covered[1:], strict=False):
+    for before, after in itertools.pairwise(covered):
         assert before[0] != after[0] or before[2] == after[1], f"seed {seed}: {before} {after}"
 
 

@@ -95,7 +95,7 @@ def a_batch(
     deltas = range(len(records)) if deltas is None else deltas
     builder = DefaultRecordBatchBuilder(2, 0, transactional, producer_id, -1, -1, 2**31 - 1)
     if base_timestamp is not None:
-        # What the log cleaner leaves behind: the first record is not the one the base was made from.
+        # As behind the log cleaner: the first record is not the one that the base was taken from.
         builder._first_timestamp = builder._max_timestamp = base_timestamp
     for delta, record in zip(deltas, records, strict=True):
         builder.append(delta, *record)

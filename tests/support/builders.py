@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -110,7 +111,7 @@ def produce(
     Args:
         abort: aborts the transaction, with all records in the log before it.
     """
-    config = {
+    config: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "compression.type": compression,
         "partitioner": "murmur2_random",
@@ -125,8 +126,7 @@ def produce(
         _write(Producer(config), topic, records)
         return
     config["transactional.id"] = transactional_id
-    producer = Producer(config)
-    producer.init_transactions()
+    producer = _logged_in(config)
     producer.begin_transaction()
     _write(producer, topic, records)
     if abort:
@@ -134,7 +134,7 @@ def produce(
     else:
         producer.commit_transaction()
     # The broker answers before it has written the markers; the next login waits for them.
-    Producer(config).init_transactions()
+    _logged_in(config)
 
 
 def read_all(
@@ -170,6 +170,14 @@ def read_all(
         return _consume(consumer, partitions, time.monotonic() + timeout)
     finally:
         consumer.close()
+
+
+def _logged_in(config: dict[str, Any]) -> Producer:
+    producer = Producer(config)
+    # Without a connection librdkafka waits half a second before it asks for the coordinator again.
+    producer.list_topics(timeout=10)
+    producer.init_transactions()
+    return producer
 
 
 def _write(producer: Producer, topic: str, records: Iterable[Record]) -> None:

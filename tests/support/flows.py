@@ -103,6 +103,5 @@ def assert_same(source: Broker, topic: str, target: Broker, remote_topic: str) -
     for number, expected in want.items():
         for at, (left, right) in enumerate(zip(expected, have[number], strict=False)):
             assert left == right, f"{topic}-{number}: record {at} differs:\n{left}\n{right}"
-        assert len(expected) == len(have[number]), (
-            f"{topic}-{number}: {len(expected)} records on the source, {len(have[number])} on the target"
-        )
+        counts = f"{len(expected)} records on the source, {len(have[number])} on the target"
+        assert len(expected) == len(have[number]), f"{topic}-{number}: {counts}"

@@ -27,7 +27,7 @@ class RangeDigest:
         """Append ``batch`` as it was sent, or as it was read back."""
         header = batch.header
         self._state.update(
-            _LEAD.pack(header.codec, header.count, header.base_timestamp, len(batch.payload))
+            _LEAD.pack(header.codec, header.records, header.base_timestamp, len(batch.payload))
         )
         self._state.update(batch.payload)
 

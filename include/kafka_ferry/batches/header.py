@@ -45,7 +45,7 @@ class BatchHeader(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int
+    records: int
 
     @property
     def size(self) -> int:
@@ -95,6 +95,10 @@ class Batch:
         """Whether the CRC in the header is that of the bytes."""
         return crc_of(self.header, self.payload) == self.header.crc
 
+    def with_crc(self) -> Batch:
+        """The same batch with the CRC that its bytes have."""
+        return Batch(self.header._replace(crc=crc_of(self.header, self.payload)), self.payload)
+
     def encode(self) -> bytes:
         """The whole batch, header as it is."""
         return HEADER.pack(*self.header) + self.payload
@@ -133,7 +137,7 @@ def split_batches(records: bytes) -> Iterator[Batch]:
         if size < HEADER.size:
             raise MalformedBatch(f"a batch of {size} bytes at byte {at}, shorter than its header")
         header = BatchHeader._make(HEADER.unpack_from(records, at))
-        if header.count < 0 or header.last_offset_delta < 0 or header.base_offset < 0:
+        if header.records < 0 or header.last_offset_delta < 0 or header.base_offset < 0:
             raise MalformedBatch(f"a negative count or offset at byte {at}")
         yield Batch(header, records[at + PAYLOAD_FROM : at + size])
         at += size
@@ -164,7 +168,7 @@ def for_producer(batch: Batch, *, producer_id: int, epoch: int, sequence: int) -
         producer_epoch=epoch,
         base_sequence=sequence,
     )
-    return HEADER.pack(*header._replace(crc=crc_of(header, batch.payload))) + batch.payload
+    return Batch(header, batch.payload).with_crc().encode()
 
 
 def next_sequence(sequence: int, count: int) -> int:

@@ -102,12 +102,12 @@ def _judge(batch: Batch, is_aborted: bool, at: int, end: int) -> Passage:
     begin, stop = max(at, header.base_offset), min(header.next_offset, end)
     reasons = Counter({Reason.COMPACTED: begin - at})
     dropped = Reason.CONTROL if header.is_control else Reason.ABORTED if is_aborted else None
-    if dropped or header.count == 0:
+    if dropped or header.records == 0:
         reasons[dropped or Reason.COMPACTED] += stop - begin
         return Passage(at, stop, reasons=+reasons)
     why = _why_rebuild(batch, begin, stop)
     if why is None:
-        return Passage(at, stop, batch, ((begin, header.count),), +reasons)
+        return Passage(at, stop, batch, ((begin, header.records),), +reasons)
     dense, runs = rebuild(batch, begin, stop)
     reasons[Reason.COMPACTED] += stop - begin - sum(count for _, count in runs)
     return Passage(at, stop, dense, runs, +reasons, why)
@@ -117,7 +117,7 @@ def _why_rebuild(batch: Batch, begin: int, stop: int) -> Rebuilt | None:
     header = batch.header
     if (begin, stop) != (header.base_offset, header.next_offset):
         return Rebuilt.RANGE_EDGE
-    if header.count != header.last_offset_delta + 1:
+    if header.records != header.last_offset_delta + 1:
         return Rebuilt.OFFSET_GAPS
     if header.is_log_append_time:
         # A CreateTime topic would fall back to the producer's time, which nobody saw.

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 
 class Segment(NamedTuple):
-    """``count`` records: source offset ``source + i`` is target offset ``target + i``."""
+    """``records`` records in a row: source offset ``source + i`` is target offset ``target + i``."""
 
     source: int
     target: int
-    count: int
+    records: int
 
 
 class SegmentList(list[Segment]):
@@ -35,10 +35,10 @@ class SegmentList(list[Segment]):
             last = self[-1] if self else None
             if (
                 last
-                and last.source + last.count == source
-                and last.target + last.count == base_offset
+                and last.source + last.records == source
+                and last.target + last.records == base_offset
             ):
-                self[-1] = last._replace(count=last.count + count)
+                self[-1] = last._replace(records=last.records + count)
             else:
                 self.append(Segment(source, base_offset, count))
             base_offset += count

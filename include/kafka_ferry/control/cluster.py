@@ -65,8 +65,9 @@ class ClusterControl:
     Args:
         cluster: the cluster from the flow's config.
 
-    Every method that only looks is patient for a minute. Every method raises ``ClusterUnreachable`` if no broker answers in time, ``AccessDenied``
-    without the right, and ``BrokerError`` for whatever else a broker says.
+    Every method that only looks is patient for a minute. Every method raises
+    ``ClusterUnreachable`` if no broker answers in time, ``AccessDenied`` without the right, and
+    ``BrokerError`` for whatever else a broker says.
     """
 
     def __init__(self, cluster: Cluster) -> None:

@@ -142,7 +142,7 @@ class _Copy:
     def _fail_all(self, message: str, *, transient: bool, fenced: bool = False) -> None:
         for range_ in self._pending():
             at = self.sealed.get(range_.source, range_.start)
-            if at < range_.end or range_.source not in self.sealed:
+            if at < range_.end or range_.source not in self.sealed or not len(range_):
                 self.failures[range_.source] = Failure(range_, at, message, transient, fenced)
 
     def _starts(self, pending: Sequence[Range]) -> dict[Range, int]:
@@ -162,7 +162,7 @@ class _Copy:
             self.sealed[range_.source] = at
             if at < range_.end:
                 starts[range_] = at
-            elif not len(range_):
+            elif not len(range_) and range_.source not in self.writer.failures:
                 self.writer.refresh(range_, position or Position(at))
         return starts
 

@@ -80,7 +80,7 @@ class _Tally:
         if passage.rebuilt:
             self.rebuilt[str(passage.rebuilt)] += 1
         if passage.batch and sent.base_offset is not None:
-            self.records += passage.batch.header.count
+            self.records += passage.batch.header.records
             self.bytes += passage.batch.header.size
             self.batches += 1
             self.segments.add(passage.runs, sent.base_offset)
@@ -305,7 +305,7 @@ class TranslatedWriter:
                 epoch=self._producer.epoch,
                 sequence=lane.sequence,
             )
-            lane.sequence = next_sequence(lane.sequence, batch.header.count)
+            lane.sequence = next_sequence(lane.sequence, batch.header.records)
         self._data.connection(node).send(self._producer.produce_request(encoded))
         self._in_flight[node].append(request)
         if len(self._in_flight[node]) >= _IN_FLIGHT:

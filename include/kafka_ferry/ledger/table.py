@@ -25,7 +25,9 @@ from kafka_ferry.state import StateFolder
 log = logging.getLogger(__name__)
 
 _COUNTS: Final = pa.map_(pa.string(), pa.int64())
-_SEGMENT: Final = pa.struct([("source", pa.int64()), ("target", pa.int64()), ("count", pa.int64())])
+_SEGMENT: Final = pa.struct(
+    [("source", pa.int64()), ("target", pa.int64()), ("records", pa.int64())]
+)
 SCHEMA: Final = pa.schema(
     [
         pa.field("ledger_offset", pa.int64(), nullable=False),
@@ -84,6 +86,10 @@ class LedgerTable:
         rows: list[dict[str, Any]] = []
         following = first
         for offset, entry in read_ledger(target, topic, first):
+            if offset < first:
+                log.warning("The ledger %s was made anew: so is its table.", topic)
+                self._folder.delete(self._folder.names())
+                first = 0
             following = offset + 1
             if entry.flow == self._flow:
                 rows.extend(_rows(offset, entry))

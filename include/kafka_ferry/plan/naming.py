@@ -65,8 +65,11 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
     def topic_source(self, topic: str) -> str | None:
         """The text before the first separator; ``x.`` is no remote topic, ``.x`` has the source ""."""
-        alias, separator, rest = topic.partition(self.separator)
-        return alias if separator and rest.strip(self.separator) else None
+        parts = topic.split(self.separator)
+        # Java's split drops empty parts at the end.
+        while parts and not parts[-1]:
+            parts.pop()
+        return parts[0] if len(parts) > 1 else None
 
     def upstream_topic(self, topic: str) -> str | None:
         """``primary.orders`` was ``orders`` one hop upstream."""

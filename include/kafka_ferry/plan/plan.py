@@ -41,6 +41,13 @@ _CONFIGS_NOT_COPIED: Final = frozenset(
 )
 
 
+_TARGET_GONE: Final = (
+    "the target's topic was deleted since it was last copied; its history there is gone.",
+    "To copy it again from its start, delete the ledger's topic too; the offset maps of all of the "
+    "flow's topics go with it.",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Creation:
     """A remote topic to create."""
@@ -212,9 +219,7 @@ def _why_skipped(
 ) -> str | None:
     if policy.is_internal_topic(name):
         return "an internal topic of Kafka or of a mirror"
-    if flow.replication_policy_class == "DefaultReplicationPolicy" and policy.is_cycle(
-        name, flow.target.alias
-    ):
+    if policy.is_cycle(name, flow.target.alias):
         return f"it came from {flow.target.alias} itself"
     return wanted.why_not(name)
 
@@ -241,7 +246,8 @@ def make_plan(flow: Flow, found: Found, *, run: str, at: int) -> Plan:
             continue
         remote_name = policy.remote_topic(name)
         remote = found.target_topics.get(remote_name)
-        problem = _problem_of(topic, remote_name, remote)
+        positions = _positions_of(topic, remote_name, remote, found)
+        problem = _problem_of(topic, remote_name, remote, positions)
         if problem:
             refused.append(problem)
             continue
@@ -249,7 +255,7 @@ def make_plan(flow: Flow, found: Found, *, run: str, at: int) -> Plan:
             creations.append(_creation(topic, remote_name, flow.replication_factor))
         elif remote.partitions < topic.partitions:
             growths.append(Growth(remote_name, topic.partitions))
-        for step in _partitions(topic, remote_name, remote, found, flow.writers, at):
+        for step in _partitions(topic, remote_name, remote, found, positions, flow.writers, at):
             if isinstance(step, Range):
                 ranges.append(step)
             else:
@@ -269,7 +275,30 @@ def make_plan(flow: Flow, found: Found, *, run: str, at: int) -> Plan:
     )
 
 
-def _problem_of(topic: Topic, remote_name: str, remote: Topic | None) -> Refusal | None:
+def _positions_of(
+    topic: Topic, remote_name: str, remote: Topic | None, found: Found
+) -> dict[int, Position]:
+    """The topic's positions by partition.
+
+    Those of an earlier topic that went into an earlier remote topic say nothing of this pair.
+    """
+    positions = {}
+    for number in range(topic.partitions):
+        position = found.positions.get(TopicPartition(remote_name, number))
+        if position is None:
+            continue
+        other_source = position.topic_id not in ("", topic.topic_id)
+        other_target = remote is None or position.remote_topic_id not in ("", remote.topic_id)
+        if not (other_source and other_target):
+            positions[number] = position
+    return positions
+
+
+def _problem_of(
+    topic: Topic, remote_name: str, remote: Topic | None, positions: Mapping[int, Position]
+) -> Refusal | None:
+    if remote is None and positions:
+        return Refusal(topic.name, None, *_TARGET_GONE)
     if len(remote_name) > _MAX_NAME:
         return Refusal(
             topic.name, None, f"{remote_name} is longer than {_MAX_NAME} characters.", "Rename it."
@@ -300,7 +329,13 @@ def _creation(topic: Topic, remote_name: str, replication_factor: int) -> Creati
 
 
 def _partitions(
-    topic: Topic, remote_name: str, remote: Topic | None, found: Found, writers: int, at: int
+    topic: Topic,
+    remote_name: str,
+    remote: Topic | None,
+    found: Found,
+    positions: Mapping[int, Position],
+    writers: int,
+    at: int,
 ) -> Iterator[Range | Refusal]:
     for number in range(topic.partitions):
         source, target = TopicPartition(topic.name, number), TopicPartition(remote_name, number)
@@ -313,7 +348,7 @@ def _partitions(
                 "Is one of the source's brokers down?",
             )
             continue
-        position = found.positions.get(target)
+        position = positions.get(number)
         reason = _misplaced(position, topic, remote, bounds) if position else None
         if reason:
             yield Refusal(topic.name, number, *reason)
@@ -346,14 +381,12 @@ def _misplaced(
             "the source's topic was deleted and made anew since it was last copied.",
             "Delete the remote topic to start again, or mirror the new one under another name.",
         )
-    if remote is None or position.remote_topic_id not in ("", remote.topic_id):
-        return (
-            "the target's topic was deleted since it was last copied; its history there is gone.",
-            f"Delete the group's offsets and the ledger's topic to copy everything again from offset {bounds.start}.",
-        )
+    if remote and position.remote_topic_id not in ("", remote.topic_id):
+        return _TARGET_GONE
     if position.offset < bounds.start:
         return (
-            f"offsets [{position.offset}, {bounds.start}) were deleted on the source before they were copied.",
+            f"offsets [{position.offset}, {bounds.start}) were deleted on the source before they "
+            "were copied.",
             "Mirror more often, or keep the source's records longer.",
         )
     if position.offset > bounds.stable_end:

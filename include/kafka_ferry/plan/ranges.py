@@ -6,8 +6,11 @@ An offset is always the next one to read: a range holds ``start`` and does not h
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import xxhash
+
+_NEIGHBOURS: Final = 4
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -66,6 +69,9 @@ class Range:
 def writer_of(target: TopicPartition, writers: int) -> int:
     """The one writer, 0 to ``writers - 1``, that ``target`` belongs to for as long as ``writers`` stays.
 
-    Partitions of one topic go to neighbouring writers, so that few large topics spread evenly.
+    Neighbouring partitions of a topic share a writer: a produce request holds one batch of each of
+    its partitions, so that several partitions fill it where batches are small. The next ones go to
+    the next writer, so that a large topic spreads evenly.
     """
-    return (xxhash.xxh3_64_intdigest(target.topic.encode()) + target.partition) % writers
+    topic = xxhash.xxh3_64_intdigest(target.topic.encode())
+    return (topic + target.partition // _NEIGHBOURS) % writers

@@ -75,7 +75,7 @@ def recount(
         FerryError: if the partition cannot be read for a minute.
     """
     stretches = sorted(
-        _Stretch(segment.target, segment.target + segment.count, number)
+        _Stretch(segment.target, segment.target + segment.records, number)
         for number, segments in enumerate(ranges)
         for segment in segments
     )
@@ -95,7 +95,7 @@ def _recount(
     counted = [_Counted() for _ in ranges]
     beyond = at = 0
     for batch in _data_batches(cluster, partition, max(stretches[0].start, first)):
-        base, count = batch.header.base_offset, batch.header.count
+        base, count = batch.header.base_offset, batch.header.records
         while at < len(stretches) and stretches[at].end <= base:
             at += 1
         if at == len(stretches):
@@ -108,7 +108,9 @@ def _recount(
             mine.records += count - min(max(first - base, 0), count)
             mine.rewritten += batch.header.has_delete_horizon
             mine.digest.add(batch)
-    expired = [sum(min(max(first - s.target, 0), s.count) for s in segments) for segments in ranges]
+    expired = [
+        sum(min(max(first - s.target, 0), s.records) for s in segments) for segments in ranges
+    ]
     return PartitionRecount(
         tuple(found.result(gone) for found, gone in zip(counted, expired, strict=True)), beyond
     )

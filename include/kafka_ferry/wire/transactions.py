@@ -82,12 +82,12 @@ class TransactionalProducer:
         Raises:
             Fenced: if another producer holds the transactional id by now.
         """
-        request = dict(
-            transactional_id=self.transactional_id,
-            transaction_timeout_ms=self._timeout_ms,
-            producer_id=self.producer_id,
-            producer_epoch=self.epoch,
-        )
+        request = {
+            "transactional_id": self.transactional_id,
+            "transaction_timeout_ms": self._timeout_ms,
+            "producer_id": self.producer_id,
+            "producer_epoch": self.epoch,
+        }
         answer = self._ask(lambda: InitProducerIdRequest(**request), "Starting the producer")
         self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
 
@@ -232,7 +232,8 @@ class TransactionalProducer:
         return patiently(ask)
 
 
-# UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED, INVALID_TOPIC: other partitions are not concerned.
+# UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED: other partitions
+# are not concerned.
 _OF_ONE_PARTITION: Final = frozenset({3, 17, 29})
 
 

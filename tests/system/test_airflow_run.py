@@ -1,0 +1,115 @@
+"""A real Airflow runs a flow's DAG through its scheduler, on two real brokers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka_sandbox.airflow import SETTINGS, Airflow
+from kafka_sandbox.airflow_api import AirflowApi
+from kafka_sandbox.broker import Broker, free_port
+from tests.support.builders import Record, create_topic, produce, read_all
+from tests.support.flows import assert_same, write_flow
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+STEPS = ("plan", "sync_topics", "mirror", "verify", "publish")
+Unique = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def configs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder where Airflow looks for flow files."""
+    return tmp_path_factory.mktemp("configs")
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory, configs: Path) -> Iterator[AirflowApi]:
+    """A running Airflow with the connections and pools of airflow_settings.yaml."""
+    home = tmp_path_factory.mktemp("airflow")
+    extra = {
+        "FERRY_CONFIGS": str(configs),
+        "FERRY_HOME": str(home),
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "2",
+    }
+    airflow = Airflow(home, port=free_port(), extra=extra)
+    try:
+        airflow.start().wait_healthy().api.load_settings(SETTINGS)
+        yield airflow.api
+    finally:
+        airflow.stop()
+
+
+def add_flow(
+    folder: Path, configs: Path, source: Broker, target: Broker, *topics: str, **options: object
+) -> str:
+    """Gives Airflow a flow file; the id of the DAG that it becomes."""
+    folder.mkdir()
+    written = write_flow(folder, source, target, topics, **options)
+    written.rename(configs / f"{folder.name}.yaml")
+    return f"mirror_{folder.name}_to_backup"
+
+
+def some_records(count: int) -> list[Record]:
+    return [Record(key=b"%d" % number, value=b"value %d" % number) for number in range(count)]
+
+
+def test_a_cleared_mirror_runs_again_and_copies_nothing_twice(
+    tmp_path: Path, configs: Path, api: AirflowApi, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    source, topic = unique("src"), unique("orders")
+    create_topic(primary.bootstrap, topic, partitions=4)
+    produce(primary.bootstrap, topic, some_records(2000), compression="lz4")
+    produce(primary.bootstrap, topic, some_records(50), transactional_id=topic, abort=True)
+    dag_id = add_flow(tmp_path / source, configs, primary, backup, topic)
+    api.wait_for_dag(dag_id)
+
+    # The timetable starts it, for the hour that has ended.
+    run_id = api.unpause_and_find_run(dag_id)
+    assert run_id is not None and run_id.startswith("scheduled__")
+    first = api.wait(dag_id, run_id)
+
+    assert (first.state, first.tasks) == ("success", dict.fromkeys(STEPS, "success")), first.log
+    assert_same(primary, topic, backup, f"{source}.{topic}")
+    assert f"{source}.{topic}" in api.log(dag_id, run_id, "plan")
+
+    api.clear(dag_id, run_id, "mirror")
+    again = api.wait(dag_id, run_id)
+
+    assert again.state == "success", again.log
+    assert_same(primary, topic, backup, f"{source}.{topic}")
+
+    runs = tmp_path / source / "state" / f"{source}_to_backup" / "runs"
+    (report,) = [json.loads(file.read_text()) for file in runs.glob("*/report.json")]
+    assert report["records"] == 2000
+
+
+def test_a_topic_that_cannot_be_copied_is_named_in_the_log_and_the_others_are_copied(
+    tmp_path: Path, configs: Path, api: AirflowApi, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    source, good, bad = unique("src"), unique("good"), unique("bad")
+    for topic in (good, bad):
+        create_topic(primary.bootstrap, topic)
+        produce(primary.bootstrap, topic, some_records(10))
+    create_topic(backup.bootstrap, f"{source}.{bad}", compression_type="zstd")
+    dag_id = add_flow(tmp_path / source, configs, primary, backup, good, bad, schedule="")
+    api.wait_for_dag(dag_id)
+    assert api.unpause_and_find_run(dag_id) is None
+    api.delete_connection("spark_default")
+
+    run = api.trigger_and_wait(dag_id)
+
+    assert run.state == "failed"
+    # At once: no retry could help.
+    assert run.tasks["mirror"] == run.tasks["publish"] == "failed"
+    assert run.tasks["verify"] == "success"
+    assert f"{bad}: {source}.{bad} on the target has compression.type=zstd" in run.log
+    assert f"REFUSES {bad}" in api.log(dag_id, run.run_id, "plan")
+    assert_same(primary, good, backup, f"{source}.{good}")
+    assert read_all(backup.bootstrap, f"{source}.{bad}") == {0: []}
+    # Without its connection, the operator that this one extends would look for YARN.
+    assert "There is no connection 'spark_default'" in run.log
+    assert "--master local[*]" in run.log

@@ -1,0 +1,164 @@
+"""Every flow file becomes one sound DAG, or one import error that says what to mend."""
+# Airflow reads its environment when it is imported.
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from airflow.dag_processing.dagbag import DagBag
+
+ROOT = Path(__file__).parents[2]
+DAG_ID = "mirror_primary_to_backup"
+STEPS = ["plan", "sync_topics", "mirror", "verify", "publish"]
+Load = Callable[[], "DagBag"]
+
+SECRET = "correct-horse-battery-staple"
+GOOD = f"""
+source:
+  alias: left
+  bootstrap.servers: left:9092
+  security.protocol: SASL_PLAINTEXT
+  sasl.mechanism: PLAIN
+  sasl.jaas.config: >-
+    org.apache.kafka.common.security.plain.PlainLoginModule required
+    username="u" password="{SECRET}";
+target: {{alias: right, bootstrap.servers: "right:9092"}}
+topics: [a, b|c]
+"""
+
+
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
+    """Reads the project's DAG files as Airflow's DAG processor does."""
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
+    monkeypatch.setenv("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+    monkeypatch.setenv("FERRY_HOME", str(tmp_path))
+    from airflow.dag_processing.dagbag import DagBag
+
+    return lambda: DagBag(ROOT / "dags", bundle_name="dags-folder")
+
+
+@pytest.fixture
+def configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of flow files that takes the place of the project's own."""
+    folder = tmp_path / "configs"
+    folder.mkdir()
+    monkeypatch.setenv("FERRY_CONFIGS", str(folder))
+    return folder
+
+
+@pytest.fixture
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("Reading DAG files reached for the network.")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.mark.usefixtures("_no_network")
+def test_the_projects_own_flow_is_a_dag_without_asking_a_broker(load: Load) -> None:
+    bag = load()
+
+    assert bag.import_errors == {}
+    assert list(bag.dags) == [DAG_ID]
+
+
+def test_a_dag_runs_the_steps_in_order(load: Load) -> None:
+    dag = load().dags[DAG_ID]
+
+    assert [task.task_id for task in dag.topological_sort()] == STEPS
+    assert dag.task_dict["verify"].upstream_task_ids == {"mirror", "sync_topics"}
+
+
+def test_a_dag_is_tagged_with_its_clusters(load: Load) -> None:
+    assert load().dags[DAG_ID].tags == {"kafka-ferry", "source:primary", "target:backup"}
+
+
+def test_every_task_is_tried_again_with_growing_pauses(load: Load) -> None:
+    for task in load().dags[DAG_ID].tasks:
+        assert task.retries >= 1
+        # 1 would mean the same pause each time.
+        assert task.retry_exponential_backoff > 1
+        assert task.max_retry_delay > task.retry_delay
+
+
+def test_each_run_owns_a_span_of_time(load: Load) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    dag = DagSerialization.from_dict(DagSerialization.to_dict(load().dags[DAG_ID]))
+    start = dag.start_date
+    runs = islice(dag.iter_dagrun_infos_between(start, start + timedelta(days=1)), 5)
+    intervals = [run.data_interval for run in runs]
+
+    assert all(interval.end - interval.start == timedelta(hours=1) for interval in intervals)
+    assert [later.start for later in intervals[1:]] == [earlier.end for earlier in intervals[:-1]]
+
+
+def test_one_mirror_of_a_flow_runs_at_a_time(load: Load) -> None:
+    dag = load().dags[DAG_ID]
+
+    assert dag.max_active_runs == 1
+    assert dag.task_dict["mirror"].max_active_tis_per_dag == 1
+
+
+def test_nothing_secret_is_in_a_dag(load: Load, configs: Path) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    (configs / "good.yaml").write_text(GOOD)
+    dag = load().dags["mirror_left_to_right"]
+
+    assert SECRET not in str(DagSerialization.to_dict(dag))
+    assert "left:9092" in dag.doc_md
+    assert r"`b\|c`" in dag.doc_md
+
+
+def test_a_flow_without_a_timetable_is_started_by_hand_only(load: Load, configs: Path) -> None:
+    (configs / "good.yaml").write_text(GOOD + "schedule: ''\n")
+
+    assert not load().dags["mirror_left_to_right"].timetable.can_be_scheduled
+
+
+def test_a_flow_that_is_switched_off_is_no_dag_and_no_error(load: Load, configs: Path) -> None:
+    (configs / "good.yaml").write_text(GOOD + "enabled: false\n")
+    bag = load()
+
+    assert (bag.dags, bag.import_errors) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("source: [", "bad.yaml: "),
+        (GOOD.replace("left", "l") + "timetable: '@daily'", "bad.yaml: timetable: "),
+        (GOOD.replace("left", "l") + "schedule: 99 * * * *", "bad.yaml: schedule: [99 * * * *]"),
+        (GOOD, "zbad.yaml: left->right: is in "),
+    ],
+    ids=["unreadable", "unknown key", "a time that does not exist", "a flow of another file"],
+)
+def test_a_bad_flow_file_is_named_and_takes_no_other_dag_away(
+    content: str, expected: str, load: Load, configs: Path
+) -> None:
+    (configs / "good.yaml").write_text(GOOD)
+    (configs / "zbad.yaml").write_text(content)
+    bag = load()
+
+    assert list(bag.dags) == ["mirror_left_to_right"]
+    (error,) = bag.import_errors.values()
+    assert expected in error
+    assert SECRET not in error
+
+
+def test_a_missing_folder_of_flows_is_named(load: Load, configs: Path) -> None:
+    configs.rmdir()
+
+    (error,) = load().import_errors.values()
+    assert f"{configs}: file: is no folder" in error

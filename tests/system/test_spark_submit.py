@@ -1,0 +1,113 @@
+"""The Spark operator says what went wrong by name, and sends the library where it is needed."""
+# Airflow reads its environment when it is imported.
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.config import load_flow
+from kafka_ferry.errors import StepFailed
+from kafka_ferry.runs import Run
+
+SAID = "1 partition(s) not copied to the end:\n  orders-3 at offset 7: too large"
+
+
+class Submissions:
+    """Stands for spark-submit: keeps the commands, and fails if it is told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
+        self.commands: list[str] = []
+        self.error: Exception | None = None
+
+        def submit(hook: SparkSubmitHook, application: str) -> None:
+            self.commands.append(" ".join(hook._build_spark_submit_command(application)))
+            if self.error:
+                raise self.error
+
+        monkeypatch.setattr(SparkSubmitHook, "submit", submit)
+
+
+@pytest.fixture
+def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Submissions:
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
+    monkeypatch.setenv("FERRY_HOME", str(tmp_path))
+    for name in ("PATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"):
+        # Put back after the test, whatever the operator makes of it.
+        monkeypatch.setenv(name, "/usr/bin")
+    connect(monkeypatch, "local[*]")
+    return Submissions(monkeypatch)
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, master: str) -> None:
+    connection = json.dumps({"conn_type": "spark", "host": master})
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", connection)
+
+
+def run_mirror(root: Path) -> None:
+    """Executes a mirror task whose project has a built wheel."""
+    from kafka_ferry_airflow import FerrySparkSubmitOperator, Project
+
+    (root / "dist").mkdir()
+    (root / "dist" / "kafka_ferry.zip").touch()
+    file = root / "flow.yaml"
+    file.write_text("""
+        source: {alias: left, bootstrap.servers: "left:9092"}
+        target: {alias: right, bootstrap.servers: "right:9092"}
+    """)
+    task = FerrySparkSubmitOperator(
+        task_id="mirror", step="mirror", project=Project(root), flow=load_flow(file)
+    )
+    task.execute({"run_id": "run-1"})
+
+
+@pytest.mark.parametrize(("transient", "kind"), [(True, "Airflow"), (False, "AirflowFail")])
+def test_a_failed_step_tells_its_reason_and_whether_to_try_again(
+    transient: bool,
+    kind: str,
+    tmp_path: Path,
+    spark: Submissions,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spark.error = RuntimeError("Error code is: 6.")
+    failure = StepFailed(SAID, transient=transient, exit_code=6)
+    monkeypatch.setattr(Run, "failure", lambda *_: failure)
+
+    with pytest.raises(Exception, match="orders-3 at offset 7: too large") as caught:
+        run_mirror(tmp_path)
+
+    assert type(caught.value).__name__ == f"{kind}Exception"
+
+
+def test_where_the_step_said_nothing_sparks_own_failure_is_told(
+    tmp_path: Path, spark: Submissions
+) -> None:
+    spark.error = RuntimeError("Error code is: 1. There is no Java.")
+
+    with pytest.raises(RuntimeError, match="There is no Java"):
+        run_mirror(tmp_path)
+
+
+def test_local_workers_use_the_installed_library(tmp_path: Path, spark: Submissions) -> None:
+    run_mirror(tmp_path)
+
+    (command,) = spark.commands
+    assert "--master local[*]" in command
+    assert "--py-files" not in command
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", "yarn"])
+def test_workers_elsewhere_are_sent_the_wheel(
+    master: str, tmp_path: Path, spark: Submissions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(monkeypatch, master)
+
+    run_mirror(tmp_path)
+
+    (command,) = spark.commands
+    assert f"--py-files {tmp_path}/dist/kafka_ferry.zip" in command

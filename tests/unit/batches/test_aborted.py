@@ -1,0 +1,100 @@
+import random
+
+import pytest
+
+from kafka_ferry.batches import AbortedTransaction, AbortFilter, MalformedBatch, split_batches
+from tests.support import batches as build
+from tests.support.batches import a_batch, a_marker, an_empty_batch
+
+
+def written_by(producer_id: int, at: int, *, transactional: bool = True) -> bytes:
+    return a_batch(2, at=at, producer_id=producer_id, transactional=transactional)
+
+
+def commit(producer_id: int, at: int) -> bytes:
+    return a_marker(at=at, producer_id=producer_id, commit=True)
+
+
+def abort(producer_id: int, at: int) -> bytes:
+    return a_marker(at=at, producer_id=producer_id, commit=False)
+
+
+def dropped(aborted: list[tuple[int, int]], *log: bytes) -> list[int]:
+    """The base offsets of the batches that the filter drops."""
+    judge = AbortFilter(AbortedTransaction(*entry) for entry in aborted)
+    batches = list(split_batches(b"".join(log)))
+    return [batch.header.base_offset for batch in batches if judge.is_aborted(batch)]
+
+
+@pytest.mark.parametrize(
+    ("aborted", "log", "expected"),
+    [
+        ([], [written_by(1, 0), abort(1, 2)], []),
+        ([(1, 0)], [written_by(1, 0), abort(1, 2)], [0]),
+        ([(1, 0)], [written_by(1, 0), written_by(1, 2), abort(1, 4)], [0, 2]),
+        ([(1, 0)], [written_by(1, 0), written_by(2, 2), abort(1, 4)], [0]),
+        ([(1, 0)], [written_by(1, 0), abort(1, 2), written_by(1, 3), commit(1, 5)], [0]),
+        ([(1, 3)], [written_by(1, 0), commit(1, 2), written_by(1, 3), abort(1, 5)], [3]),
+        (
+            [(1, 0), (1, 3)],
+            [written_by(1, 0), abort(1, 2), written_by(1, 3), abort(1, 5), written_by(1, 6)],
+            [0, 3],
+        ),
+        (
+            [(1, 0), (2, 2)],
+            [written_by(1, 0), written_by(2, 2), abort(2, 4), written_by(1, 5), abort(1, 7)],
+            [0, 2, 5],
+        ),
+        ([(1, 0)], [written_by(1, 0, transactional=False), abort(1, 2)], []),
+        ([(1, 0)], [written_by(1, 0), commit(2, 2), written_by(1, 3), abort(1, 5)], [0, 3]),
+        ([(1, 40)], [written_by(1, 50), abort(1, 52)], [50]),
+        ([(1, 1)], [written_by(1, 0), abort(1, 2)], [0]),
+        ([(1, 9)], [written_by(1, 0), commit(1, 2)], []),
+        ([(1, 0)], [abort(1, 2), written_by(1, 3)], []),
+    ],
+    ids=[
+        "nothing is listed",
+        "an aborted transaction",
+        "of several batches",
+        "beside another producer's",
+        "followed by one that is committed",
+        "behind one that is committed",
+        "followed by another aborted one",
+        "interleaved with another aborted one",
+        "a batch outside of transactions",
+        "another producer's marker ends nothing",
+        "it began before the response",
+        "it begins within the batch",
+        "it begins behind the response",
+        "only its marker is left",
+    ],
+)
+def test_a_batch_is_aborted_from_the_listed_offset_to_its_producers_abort_marker(
+    aborted: list[tuple[int, int]], log: list[bytes], expected: list[int]
+) -> None:
+    assert dropped(aborted, *log) == expected
+
+
+def test_the_order_of_the_brokers_list_does_not_matter() -> None:
+    listed = [(1, 0), (2, 2), (1, 6), (3, 9)]
+    log = [
+        *(written_by(1, 0), written_by(2, 2), abort(1, 4), abort(2, 5)),
+        *(written_by(1, 6), abort(1, 8), written_by(3, 9), abort(3, 11), written_by(1, 12)),
+    ]
+    shuffled = random.Random(1).sample(listed, len(listed))
+    assert shuffled != listed
+    assert dropped(shuffled, *log) == dropped(listed, *log) == [0, 2, 6, 9]
+
+
+def test_a_marker_without_records_ends_no_transaction() -> None:
+    """``CompletedFetch.containsAbortMarker``: the cleaner may have emptied the batch."""
+    empty = an_empty_batch(at=2, last_offset_delta=0, producer_id=1, attributes=0x30)
+    assert dropped([(1, 0)], written_by(1, 0), empty, written_by(1, 3)) == [0, 3]
+
+
+@pytest.mark.parametrize("payload", [b"", b"\xff" * 20, a_batch(1)[61:]])
+def test_a_marker_that_cannot_be_read_is_malformed_where_it_matters(payload: bytes) -> None:
+    marker = build.with_payload(abort(1, 2), payload)
+    with pytest.raises(MalformedBatch, match="control batch"):
+        dropped([(1, 0)], written_by(1, 0), marker)
+    assert dropped([(2, 0)], written_by(1, 0), marker) == []

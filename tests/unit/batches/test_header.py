@@ -1,0 +1,227 @@
+"""The named property: our rewriting of a batch's header against kafka-python's decoder."""
+
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kafka.record._crc32c import crc as crc32c_in_python
+from kafka.record.default_records import DefaultRecordBatch
+
+from kafka_ferry.batches import MalformedBatch, for_producer, next_sequence, split_batches
+from tests.support import batches as build
+from tests.support.batches import CODECS, a_batch, as_consumed, consumed, header_of
+
+INT16, INT32, INT64 = 2**15 - 1, 2**31 - 1, 2**63 - 1
+
+batch_strategies = {
+    "logged": st.lists(build.records, min_size=1, max_size=8),
+    "codec": build.codecs,
+    "base_offset": st.integers(0, 2**62),
+    "leader_epoch": st.integers(-1, INT32),
+    "base_timestamp": st.none() | st.integers(0, 2**45),
+    "flags": st.sampled_from([0, build.TRANSACTIONAL, build.DELETE_HORIZON, 0x50]),
+    "source_producer": st.tuples(
+        st.integers(-1, INT64), st.integers(-1, INT16), st.integers(-1, INT32)
+    ),
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    **batch_strategies,
+    producer_id=st.integers(0, INT64),
+    epoch=st.integers(0, INT16),
+    sequence=st.integers(0, INT32),
+)
+def test_a_batch_given_to_another_producer_holds_the_same_records_and_is_ours(
+    logged,
+    codec,
+    base_offset,
+    leader_epoch,
+    base_timestamp,
+    flags,
+    source_producer,
+    producer_id,
+    epoch,
+    sequence,
+):
+    source = a_batch(
+        logged,
+        at=base_offset,
+        codec=codec,
+        base_timestamp=base_timestamp,
+        leader_epoch=leader_epoch,
+        attributes=codec | flags,
+        producer_id=source_producer[0],
+        producer_epoch=source_producer[1],
+        base_sequence=source_producer[2],
+    )
+    [batch] = split_batches(source)
+    assert batch.crc_matches
+    assert batch.encode() == source
+
+    sent = for_producer(batch, producer_id=producer_id, epoch=epoch, sequence=sequence)
+
+    read = DefaultRecordBatch(sent)
+    assert read.validate_crc()
+    assert (read.producer_id, read.producer_epoch, read.base_sequence) == (
+        producer_id,
+        epoch,
+        sequence,
+    )
+    assert (read.base_offset, read.leader_epoch, read.magic) == (0, -1, 2)
+    assert read.attributes == codec | build.TRANSACTIONAL
+    before = header_of(source)
+    for kept in ("length", "last_offset_delta", "base_timestamp", "max_timestamp", "count"):
+        assert header_of(sent)[kept] == before[kept]
+    assert consumed(sent) == as_consumed(logged, range(len(logged)))
+
+
+@pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
+def test_the_crc_is_that_of_another_implementation(codec: int) -> None:
+    [batch] = split_batches(a_batch(3, codec=codec))
+    sent = for_producer(batch, producer_id=1, epoch=2, sequence=3)
+    assert header_of(sent)["crc"] == crc32c_in_python(sent[21:])
+
+
+def test_the_bytes_behind_the_header_are_not_touched() -> None:
+    source = a_batch(5, codec=CODECS["lz4"])
+    [batch] = split_batches(source)
+    assert for_producer(batch, producer_id=1, epoch=0, sequence=0)[61:] == source[61:]
+
+
+@settings(max_examples=60, deadline=None)
+@given(counts=st.lists(st.integers(1, 3), max_size=5), cut=st.integers(0, 200))
+def test_the_batches_of_a_response_come_in_order_without_the_one_that_is_cut_off(
+    counts: list[int], cut: int
+) -> None:
+    logged = [a_batch(count, at=10 * i) for i, count in enumerate(counts)]
+    whole, last = b"".join(logged), a_batch(3, at=900)
+    cut = min(cut, len(last) - 1)
+    found = [batch.encode() for batch in split_batches(whole + last[:cut])]
+    assert found == logged
+
+
+@pytest.mark.parametrize(
+    ("attributes", "codec", "log_append_time", "transactional", "control"),
+    [
+        (0x00, 0, False, False, False),
+        (0x03, 3, False, False, False),
+        (0x0C, 4, True, False, False),
+        (0x11, 1, False, True, False),
+        (0x30, 0, False, True, True),
+        (0x42, 2, False, False, False),
+    ],
+)
+def test_a_header_says_what_kind_of_batch_it_is(
+    attributes: int, codec: int, log_append_time: bool, transactional: bool, control: bool
+) -> None:
+    [batch] = split_batches(a_batch(1, attributes=attributes))
+    header = batch.header
+    assert header.codec == codec
+    assert header.is_log_append_time == log_append_time
+    assert header.is_transactional == transactional
+    assert header.is_control == control
+
+
+def test_a_batch_stands_for_its_compacted_offsets_too() -> None:
+    encoded = a_batch(1, at=100, last_offset_delta=9)
+    [batch] = split_batches(encoded)
+    assert (batch.header.next_offset, batch.header.records) == (110, 1)
+    assert batch.header.size == len(encoded)
+
+
+@pytest.mark.parametrize(
+    ("sequence", "count", "following"),
+    [
+        (0, 1, 1),
+        (0, 0, 0),
+        (41, 100, 141),
+        (INT32 - 1, 1, INT32),
+        (INT32, 1, 0),
+        (INT32 - 1, 5, 3),
+        (INT32, INT32, INT32 - 1),
+    ],
+)
+def test_the_sequence_begins_anew_behind_two_to_the_31st(
+    sequence: int, count: int, following: int
+) -> None:
+    assert next_sequence(sequence, count) == following
+
+
+@given(sequence=st.integers(0, INT32), count=st.integers(1, INT32))
+def test_the_next_sequence_is_the_one_behind_kafka_pythons_last(sequence: int, count: int) -> None:
+    batch = a_batch(1, last_offset_delta=count - 1, base_sequence=sequence)
+    last = DefaultRecordBatch(batch).last_sequence
+    assert next_sequence(sequence, count) == next_sequence(last, 1)
+    assert 0 <= next_sequence(sequence, count) <= INT32
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        ({"length": -1}, "a batch of 11 bytes"),
+        ({"length": -(2**31)}, "bytes at byte 0"),
+        ({"length": 0}, "a batch of 12 bytes"),
+        ({"length": 4}, "a batch of 16 bytes"),
+        ({"length": 40}, "shorter than its header"),
+        ({"length": 48}, "a batch of 60 bytes"),
+        ({"magic": 0}, "message format v0"),
+        ({"magic": 1}, "message format v1"),
+        ({"magic": 3}, "message format v3"),
+        ({"count": -1}, "negative"),
+        ({"last_offset_delta": -1}, "negative"),
+        ({"base_offset": -1}, "negative"),
+    ],
+)
+def test_what_no_broker_writes_is_malformed(header: dict[str, int], why: str) -> None:
+    with pytest.raises(MalformedBatch, match=why):
+        list(split_batches(build.with_header(a_batch(2), **header)))
+
+
+@pytest.mark.parametrize("size", [13, 16, 17, 60])
+def test_a_length_of_nothing_is_malformed_however_little_follows(size: int) -> None:
+    with pytest.raises(MalformedBatch, match="a batch of 12 bytes"):
+        list(split_batches(bytes(size)))
+
+
+def test_what_came_before_a_malformed_batch_is_given_out() -> None:
+    good = a_batch(2)
+    found = split_batches(good + build.with_header(a_batch(2, at=2), magic=1))
+    assert next(found).encode() == good
+    with pytest.raises(MalformedBatch, match=f"at byte {len(good)}"):
+        next(found)
+
+
+@pytest.mark.parametrize("field", ["length", "count", "last_offset_delta"])
+def test_an_absurd_number_in_a_header_takes_no_memory(field: str) -> None:
+    batch = build.with_header(a_batch(1), **{field: INT32})
+    tracemalloc.start()
+    try:
+        list(split_batches(batch))
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=200))
+def test_any_bytes_are_batches_or_malformed(some: bytes) -> None:
+    try:
+        found = list(split_batches(some))
+    except MalformedBatch:
+        return
+    assert b"".join(batch.encode() for batch in found) == some[: sum(b.header.size for b in found)]
+
+
+@pytest.mark.parametrize("byte", range(17, 61))
+def test_a_flipped_bit_behind_the_magic_byte_is_seen(byte: int) -> None:
+    for bit in range(8):
+        changed = bytearray(a_batch(2))
+        changed[byte] ^= 1 << bit
+        try:
+            [batch] = split_batches(bytes(changed))
+        except MalformedBatch:
+            continue
+        assert not batch.crc_matches

@@ -1,0 +1,207 @@
+"""What is outside of the copier: a source that counts offsets, a target in memory, a clock."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kafka_ferry.batches import Passage, Reason
+from kafka_ferry.copy.reader import Read
+from kafka_ferry.copy.writer import Failure
+from kafka_ferry.plan import Position, Range, TopicPartition
+
+STEP = 10
+
+
+class Clock:
+    """Stands for the module ``time``: it moves only when somebody waits."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.slept: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+@dataclass
+class FakeSource:
+    """Gives each range in passages of ten offsets, all ranges in turn.
+
+    Attributes:
+        clock: moved on by whoever waits in vain.
+        failures: ranges that fail, once their offset is reached.
+        breaks: raised by the reads with these numbers, counted over all readers from 0.
+        silent: reads with these numbers bring nothing before their time is over.
+        stops_short: readers that end before their ranges do.
+        at_once: how many passages come in one read.
+    """
+
+    clock: Clock = field(default_factory=Clock)
+    failures: Mapping[TopicPartition, Failure] = field(default_factory=dict)
+    breaks: Mapping[int, Exception] = field(default_factory=dict)
+    silent: Iterable[int] = ()
+    stops_short: bool = False
+    at_once: int = 1
+    readers: list[FakeReader] = field(default_factory=list)
+    reads: int = 0
+
+    def __call__(self, starts: Mapping[Range, int]) -> FakeReader:
+        reader = FakeReader(self, dict(starts))
+        self.readers.append(reader)
+        return reader
+
+    @property
+    def starts(self) -> list[dict[TopicPartition, int]]:
+        """Where each reader was told to begin."""
+        return [
+            {range_.source: at for range_, at in reader.starts.items()} for reader in self.readers
+        ]
+
+
+@dataclass
+class FakeReader:
+    source: FakeSource
+    starts: dict[Range, int]
+    closed: bool = False
+    dropped: set[TopicPartition] = field(default_factory=set)
+    timeouts: list[float] = field(default_factory=list)
+    _turns: deque[tuple[Range, int]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._turns = deque(self.starts.items())
+
+    def next(self, timeout_s: float) -> Sequence[Read] | None:
+        assert not self.closed
+        number, self.source.reads = self.source.reads, self.source.reads + 1
+        self.timeouts.append(timeout_s)
+        if number in self.source.breaks:
+            raise self.source.breaks[number]
+        if number in self.source.silent:
+            self.source.clock.now += max(timeout_s, 0)
+            return ()
+        while self._turns and self._turns[0][0].source in self.dropped:
+            self._turns.popleft()
+        if not self._turns or (self.source.stops_short and number):
+            return None
+        range_, at = self._turns.popleft()
+        failure = self.source.failures.get(range_.source)
+        if failure and at >= failure.offset:
+            return [Read(range_, failure=failure)]
+        passages = []
+        while at < range_.end and len(passages) < self.source.at_once:
+            end = min(at + STEP, range_.end)
+            passages.append(Passage(at, end, reasons={Reason.COMPACTED: end - at}))
+            at = end
+        if at < range_.end:
+            self._turns.append((range_, at))
+        return [Read(range_, tuple(passages))]
+
+    def drop(self, range_: Range) -> None:
+        self.dropped.add(range_.source)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@dataclass
+class FakeWriter:
+    """Keeps offsets in memory: an offset is a byte.
+
+    Attributes:
+        positions: what is on the target, by source partition.
+        refuses: from which offset on the target does not take a partition.
+        not_taken: failures that are known as soon as the writer takes over.
+        on_send: what the sends with these numbers, from 0, raise.
+        on_seal: the same for seals.
+        on_take_over: the same for take-overs.
+        seal_after: ``must_seal`` after so many passages, whatever the limits say.
+    """
+
+    positions: dict[TopicPartition, Position] = field(default_factory=dict)
+    refuses: Mapping[TopicPartition, int] = field(default_factory=dict)
+    not_taken: Mapping[TopicPartition, Failure] = field(default_factory=dict)
+    on_send: Callable[[int], Exception | None] = lambda _: None
+    on_seal: Callable[[int], Exception | None] = lambda _: None
+    on_take_over: Callable[[int], Exception | None] = lambda _: None
+    seal_after: int = 10**9
+    failures: dict[TopicPartition, Failure] = field(default_factory=dict)
+    committed: dict[TopicPartition, list[tuple[int, int]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    seals: list[dict[TopicPartition, int]] = field(default_factory=list)
+    refreshed: dict[TopicPartition, Position] = field(default_factory=dict)
+    taken_over: list[list[TopicPartition]] = field(default_factory=list)
+    _unsealed: list[tuple[Range, Passage]] = field(default_factory=list)
+    _refreshing: dict[TopicPartition, Position] = field(default_factory=dict)
+    _sends: int = 0
+    _tried_seals: int = 0
+
+    @property
+    def unsealed_bytes(self) -> int:
+        return sum(passage.end - passage.start for _, passage in self._unsealed)
+
+    @property
+    def must_seal(self) -> bool:
+        return len(self._unsealed) >= self.seal_after
+
+    def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
+        self.taken_over.append([range_.source for range_ in ranges])
+        _raise(self.on_take_over(len(self.taken_over) - 1))
+        self._unsealed.clear()
+        self._refreshing.clear()
+        self.failures |= self.not_taken
+        asked = {range_.source for range_ in ranges}
+        return {tp: position for tp, position in self.positions.items() if tp in asked}
+
+    def write(self, range_: Range, passage: Passage) -> None:
+        if range_.source in self.failures:
+            return
+        if passage.end > self.refuses.get(range_.source, 2**63):
+            self.failures[range_.source] = Failure(
+                range_, passage.start, "the target refused it.", transient=False
+            )
+            return
+        self._unsealed.append((range_, passage))
+
+    def send(self) -> None:
+        number, self._sends = self._sends, self._sends + 1
+        _raise(self.on_send(number))
+
+    def refresh(self, range_: Range, position: Position) -> None:
+        self._refreshing[range_.source] = position
+
+    def seal(self) -> Mapping[TopicPartition, int]:
+        number, self._tried_seals = self._tried_seals, self._tried_seals + 1
+        _raise(self.on_seal(number))
+        moved = {}
+        for range_, passage in self._unsealed:
+            self.committed[range_.source].append((passage.start, passage.end))
+            self.positions[range_.source] = Position(passage.end, range_.topic_id)
+            moved[range_.source] = passage.end
+        self.refreshed |= self._refreshing
+        self._unsealed.clear()
+        self._refreshing.clear()
+        if moved:
+            self.seals.append(moved)
+        return moved
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def copied(self, source: TopicPartition) -> tuple[int, int] | None:
+        """The interval that is on the target, each offset of it once and in order."""
+        intervals = self.committed[source]
+        ends = [end for _, end in intervals]
+        assert [start for start, _ in intervals[1:]] == ends[:-1]
+        return (intervals[0][0], ends[-1]) if intervals else None
+
+
+def _raise(error: Exception | None) -> None:
+    if error:
+        raise error

@@ -1,0 +1,436 @@
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from kafka_ferry.copy import Failure, Limits, Outcome, copy_ranges
+from kafka_ferry.copy.writer import StartOver
+from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, Fenced
+from kafka_ferry.plan import Position, Range
+
+from .fakes import Clock, FakeSource, FakeWriter
+
+ALL_AT_ONCE = Limits(transaction_bytes=10**9, transaction_ms=10**9)
+EACH_READ = Limits(transaction_bytes=1, transaction_ms=10**9)
+
+
+def a_range(topic: str = "orders", start: int = 0, end: int = 40, **more: Any) -> Range:
+    return Range(
+        **{
+            "topic": topic,
+            "partition": 0,
+            "start": start,
+            "end": end,
+            "topic_id": f"id of {topic}",
+            "remote_topic": f"primary.{topic}",
+            "writer": 3,
+        }
+        | more
+    )
+
+
+ORDERS, PAYMENTS, CLICKS = (a_range(topic) for topic in ("orders", "payments", "clicks"))
+ALL = [ORDERS, PAYMENTS, CLICKS]
+
+
+def position(offset: int, topic: str = "orders") -> Position:
+    return Position(offset, f"id of {topic}")
+
+
+def copied(
+    ranges: Sequence[Range], source: FakeSource, writer: FakeWriter, limits: Limits
+) -> list[Outcome]:
+    """The outcomes without their times."""
+    outcomes = copy_ranges(ranges, source, writer, limits)  # type: ignore[arg-type]
+    return [replace(outcome, began_at=0, ended_at=0) for outcome in outcomes]
+
+
+def done(*ranges: Range) -> list[Outcome]:
+    return [Outcome(range_, range_.end) for range_ in ranges]
+
+
+def once(error: Exception, number: int) -> Callable[[int], Exception | None]:
+    return lambda n: error if n == number else None
+
+
+def always(error: Exception) -> Callable[[int], Exception | None]:
+    return lambda _: error
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("kafka_ferry.copy.copier.time", clock)
+    return clock
+
+
+@pytest.fixture
+def source(clock: Clock) -> FakeSource:
+    return FakeSource(clock)
+
+
+# Where it begins
+
+
+def test_every_range_is_copied_to_its_end_once_and_in_order(source: FakeSource) -> None:
+    writer = FakeWriter()
+    assert copied(ALL, source, writer, ALL_AT_ONCE) == done(*ALL)
+    assert [writer.copied(range_.source) for range_ in ALL] == [(0, 40)] * 3
+    assert writer.seals == [{range_.source: 40 for range_ in ALL}]
+
+
+def test_an_outcome_says_when_its_task_worked(
+    source: FakeSource, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def a_second_passes(_: int) -> None:
+        clock.now += 1
+
+    monkeypatch.setattr("kafka_ferry.copy.copier.now_ms", lambda: int(clock.now * 1000))
+    writer: Any = FakeWriter(on_send=a_second_passes)
+    for outcome in copy_ranges(ALL, source, writer, ALL_AT_ONCE):
+        assert (outcome.began_at, outcome.ended_at) == (1_000_000, 1_012_000)
+
+
+def test_outcomes_come_in_the_order_of_the_ranges(source: FakeSource) -> None:
+    ranges = [a_range("a", end=40), a_range("b", end=5), a_range("c", end=20)]
+    outcomes = copied(ranges, source, FakeWriter(), EACH_READ)
+    assert [outcome.range for outcome in outcomes] == ranges
+
+
+@pytest.mark.parametrize("at", [0, 5, 20, 39])
+def test_a_range_goes_on_at_the_targets_position_wherever_the_plan_begins(
+    source: FakeSource, at: int
+) -> None:
+    planned = a_range(start=20)
+    writer = FakeWriter(positions={planned.source: position(at)})
+    assert copied([planned], source, writer, ALL_AT_ONCE) == done(planned)
+    assert source.starts == [{planned.source: at}]
+    assert writer.copied(planned.source) == (at, 40)
+
+
+@pytest.mark.parametrize("at", [40, 41, 500])
+def test_a_position_ahead_of_the_plan_is_the_outcome_and_nothing_is_read(
+    source: FakeSource, at: int
+) -> None:
+    writer = FakeWriter(positions={ORDERS.source: position(at)})
+    assert copied([ORDERS], source, writer, ALL_AT_ONCE) == [Outcome(ORDERS, at)]
+    assert source.starts == [{}]
+    assert (writer.seals, writer.refreshed) == ([], {})
+
+
+def test_the_writer_takes_over_before_anything_is_read(source: FakeSource) -> None:
+    writer = FakeWriter(on_take_over=always(Fenced("Another run took over.")))
+    copied(ALL, source, writer, ALL_AT_ONCE)
+    assert writer.taken_over == [[range_.source for range_ in ALL]]
+    assert source.readers == []
+
+
+def test_a_topic_that_was_made_anew_fails_and_the_others_are_copied(source: FakeSource) -> None:
+    writer = FakeWriter(positions={ORDERS.source: Position(7, "another id")})
+    failed, *others = copied(ALL, source, writer, ALL_AT_ONCE)
+    assert others == done(PAYMENTS, CLICKS)
+    assert failed.failure
+    assert (failed.failure.offset, failed.failure.transient) == (7, False)
+    assert "deleted and made anew" in failed.failure.message
+    assert writer.copied(ORDERS.source) is None
+
+
+def test_a_position_without_a_topic_id_is_taken_as_it_is(source: FakeSource) -> None:
+    writer = FakeWriter(positions={ORDERS.source: Position(7)})
+    assert copied([ORDERS], source, writer, ALL_AT_ONCE) == done(ORDERS)
+    assert writer.copied(ORDERS.source) == (7, 40)
+
+
+# Refreshing
+
+
+EMPTY = a_range(start=40, end=40)
+
+
+@pytest.mark.parametrize(
+    ("known", "refreshed"),
+    [(position(40), position(40)), (None, Position(40)), (position(50), position(50))],
+    ids=["as the target has it", "as the plan has it where the group forgot it", "never back"],
+)
+def test_an_empty_range_refreshes_its_position(
+    source: FakeSource, known: Position | None, refreshed: Position
+) -> None:
+    writer = FakeWriter(positions={EMPTY.source: known} if known else {})
+    [outcome] = copied([EMPTY], source, writer, ALL_AT_ONCE)
+    assert outcome == Outcome(EMPTY, refreshed.offset)
+    assert writer.refreshed == {EMPTY.source: refreshed}
+
+
+def test_an_empty_range_whose_position_is_behind_is_copied(source: FakeSource) -> None:
+    writer = FakeWriter(positions={EMPTY.source: position(15)})
+    assert copied([EMPTY], source, writer, ALL_AT_ONCE) == done(EMPTY)
+    assert writer.copied(EMPTY.source) == (15, 40)
+
+
+def test_a_partition_that_the_writer_does_not_take_is_not_refreshed(source: FakeSource) -> None:
+    """Its position would be committed under the id of the topic that has replaced the target's."""
+    failure = Failure(EMPTY, 40, "the target's topic was made anew.", transient=False)
+    writer = FakeWriter(positions={EMPTY.source: position(40)}, not_taken={EMPTY.source: failure})
+    assert copied([EMPTY], source, writer, ALL_AT_ONCE) == [Outcome(EMPTY, 40, failure)]
+    assert writer.refreshed == {}
+
+
+def test_a_run_that_only_refreshes_says_that_it_was_fenced(source: FakeSource) -> None:
+    writer = FakeWriter(
+        positions={EMPTY.source: position(40)}, on_seal=always(Fenced("Another run took over."))
+    )
+    [outcome] = copied([EMPTY], source, writer, ALL_AT_ONCE)
+    assert outcome.failure
+    assert outcome.failure.fenced
+
+
+# Starting over
+
+
+@pytest.mark.parametrize("number", [0, 1, 5, 11])
+@pytest.mark.parametrize("limits", [EACH_READ, Limits(25, 10**9), ALL_AT_ONCE])
+@pytest.mark.parametrize("step", ["send", "seal"])
+def test_what_is_void_is_written_again_from_what_was_sealed(
+    source: FakeSource, limits: Limits, step: str, number: int
+) -> None:
+    writer = FakeWriter(**{f"on_{step}": once(StartOver("An answer was lost."), number)})
+    assert copied(ALL, source, writer, limits) == done(*ALL)
+    assert [writer.copied(range_.source) for range_ in ALL] == [(0, 40)] * 3
+    assert all(reader.closed for reader in source.readers)
+
+
+def test_it_goes_on_where_the_target_says_it_is(source: FakeSource) -> None:
+    """A seal whose answer was lost may have succeeded."""
+    writer = FakeWriter()
+
+    def succeeds_unseen(_: int) -> Exception | None:
+        writer.on_seal = lambda _: None
+        writer.seal()
+        return StartOver("The answer was lost.")
+
+    writer.on_seal = succeeds_unseen
+    assert copied([ORDERS], source, writer, Limits(20, 10**9)) == done(ORDERS)
+    assert source.starts == [{ORDERS.source: 0}, {ORDERS.source: 20}]
+    assert writer.copied(ORDERS.source) == (0, 40)
+
+
+def test_a_range_that_is_done_is_not_read_again(source: FakeSource) -> None:
+    short = a_range("short", end=10)
+    writer = FakeWriter(on_seal=once(StartOver("An answer was lost."), 4))
+    assert copied([short, ORDERS], source, writer, EACH_READ) == done(short, ORDERS)
+    assert source.starts == [{short.source: 0, ORDERS.source: 0}, {ORDERS.source: 30}]
+
+
+def test_it_waits_longer_each_time_and_gives_up_at_last(source: FakeSource, clock: Clock) -> None:
+    writer = FakeWriter(on_seal=always(StartOver("The coordinator is away.")))
+    outcomes = copied(ALL, source, writer, ALL_AT_ONCE)
+    assert len(writer.taken_over) == 10
+    assert clock.slept == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5, 5])
+    for outcome in outcomes:
+        assert outcome.position == 0
+        assert outcome.failure
+        assert (outcome.failure.offset, outcome.failure.transient) == (0, True)
+        assert not outcome.failure.fenced
+        assert "gave up after 10 tries: The coordinator is away." in outcome.failure.message
+
+
+def test_a_transaction_begun_anew_has_its_whole_time(source: FakeSource) -> None:
+    source.silent = [1]
+    writer = FakeWriter(on_seal=once(StartOver("An answer was lost."), 0))
+    assert copied([ORDERS], source, writer, Limits(10**9, 3_000)) == done(ORDERS)
+    first, second = source.readers
+    assert first.timeouts == [1.0, 3.0]
+    assert second.timeouts[:2] == [1.0, 3.0]
+
+
+def test_patience_begins_anew_whenever_something_was_sealed(
+    source: FakeSource, clock: Clock
+) -> None:
+    """Nine failures before each of four seals."""
+    writer = FakeWriter(on_seal=lambda n: StartOver("Lost.") if n % 10 != 9 else None)
+    assert copied([ORDERS], source, writer, EACH_READ) == done(ORDERS)
+    assert len(clock.slept) > 30
+    assert writer.copied(ORDERS.source) == (0, 40)
+
+
+# Ending early
+
+
+@pytest.mark.parametrize(
+    ("error", "transient", "fenced"),
+    [
+        (Fenced("Another run took over."), False, True),
+        (AccessDenied("No right.", advice="Grant it."), False, False),
+        (BrokerError("No.", code=87, name="INVALID_RECORD", transient=False), False, False),
+        (ClusterUnreachable("The target is away."), True, False),
+    ],
+)
+@pytest.mark.parametrize("step", ["take_over", "send", "seal"])
+def test_an_error_of_the_target_as_a_whole_fails_what_is_unfinished(
+    source: FakeSource, step: str, error: Exception, transient: bool, fenced: bool
+) -> None:
+    writer = FakeWriter(**{f"on_{step}": always(error)})
+    for outcome in copied(ALL, source, writer, ALL_AT_ONCE):
+        assert outcome == Outcome(
+            outcome.range, 0, Failure(outcome.range, 0, str(error), transient, fenced)
+        )
+    assert len(writer.taken_over) == 1
+    assert all(reader.closed for reader in source.readers)
+
+
+def test_what_was_sealed_before_a_fence_stays_and_is_no_failure(source: FakeSource) -> None:
+    short = a_range("short", end=10)
+    writer = FakeWriter(on_seal=once(Fenced("Another run took over."), 3))
+    first, second = copied([short, ORDERS], source, writer, EACH_READ)
+    assert first == Outcome(short, 10)
+    assert second.position == 20
+    assert second.failure
+    assert (second.failure.offset, second.failure.fenced) == (20, True)
+
+
+def test_a_source_that_cannot_be_read_fails_what_is_unfinished(source: FakeSource) -> None:
+    source.breaks = {5: ClusterUnreachable("No broker of primary answers.")}
+    writer = FakeWriter()
+    outcomes = copied(ALL, source, writer, Limits(30, 10**9))
+    assert [outcome.position for outcome in outcomes] == [10, 10, 10]
+    for outcome in outcomes:
+        assert outcome.failure == Failure(
+            outcome.range, 10, "No broker of primary answers.", transient=True
+        )
+        assert writer.copied(outcome.range.source) == (0, 10)
+    assert source.readers[0].closed
+
+
+def test_a_reader_is_closed_whatever_happens(source: FakeSource) -> None:
+    source.breaks = {2: ZeroDivisionError()}
+    with pytest.raises(ZeroDivisionError):
+        copied(ALL, source, FakeWriter(), ALL_AT_ONCE)
+    assert source.readers[0].closed
+
+
+def test_a_range_that_ends_early_without_a_reason_is_no_success(source: FakeSource) -> None:
+    source.stops_short = True
+    [outcome] = copied([ORDERS], source, FakeWriter(), ALL_AT_ONCE)
+    assert outcome.position == 10
+    assert outcome.failure
+    assert outcome.failure.transient
+    assert "report" in outcome.failure.message
+
+
+# One range fails, the others go on
+
+
+@pytest.mark.parametrize("limits", [EACH_READ, ALL_AT_ONCE])
+def test_a_range_that_the_target_refuses_keeps_what_was_taken(
+    source: FakeSource, limits: Limits
+) -> None:
+    writer = FakeWriter(refuses={PAYMENTS.source: 20})
+    orders, payments, clicks = copied(ALL, source, writer, limits)
+    assert [orders, clicks] == done(ORDERS, CLICKS)
+    assert payments.position == 20
+    assert payments.failure == writer.failures[PAYMENTS.source]
+    assert writer.copied(PAYMENTS.source) == (0, 20)
+    assert source.readers[0].dropped == {PAYMENTS.source}
+
+
+@pytest.mark.parametrize("limits", [EACH_READ, ALL_AT_ONCE])
+def test_a_range_that_cannot_be_read_on_keeps_what_was_read(
+    source: FakeSource, limits: Limits
+) -> None:
+    failure = Failure(PAYMENTS, 20, "its records were deleted.", transient=False)
+    source.failures = {PAYMENTS.source: failure}
+    writer = FakeWriter()
+    orders, payments, clicks = copied(ALL, source, writer, limits)
+    assert [orders, clicks] == done(ORDERS, CLICKS)
+    assert payments == Outcome(PAYMENTS, 20, failure)
+    assert writer.copied(PAYMENTS.source) == (0, 20)
+
+
+def test_a_range_that_failed_is_left_alone_when_the_others_start_over(source: FakeSource) -> None:
+    failure = Failure(PAYMENTS, 10, "its records were deleted.", transient=False)
+    source.failures = {PAYMENTS.source: failure}
+    writer = FakeWriter(on_seal=once(StartOver("An answer was lost."), 0))
+    orders, payments, clicks = copied(ALL, source, writer, ALL_AT_ONCE)
+    assert [orders, clicks] == done(ORDERS, CLICKS)
+    # What had been read of it was void too, and its position says so.
+    assert payments == Outcome(PAYMENTS, 0, failure)
+    assert writer.copied(PAYMENTS.source) is None
+    assert writer.taken_over[1] == [ORDERS.source, CLICKS.source]
+
+
+def test_all_ranges_may_fail(source: FakeSource) -> None:
+    source.failures = {
+        range_.source: Failure(range_, 0, "gone.", transient=False) for range_ in ALL
+    }
+    outcomes = copied(ALL, source, FakeWriter(), ALL_AT_ONCE)
+    assert [outcome.failure for outcome in outcomes] == list(source.failures.values())
+
+
+def test_no_ranges_are_no_work(source: FakeSource) -> None:
+    assert copied([], source, FakeWriter(), ALL_AT_ONCE) == []
+
+
+# Sealing
+
+
+def sealed_sizes(writer: FakeWriter) -> list[int]:
+    """Offsets in each transaction, for one range from 0."""
+    ends = [0, *(moved[ORDERS.source] for moved in writer.seals)]
+    return [end - start for start, end in pairwise(ends)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "sizes"),
+    [(1, [10] * 10), (10, [10] * 10), (11, [20] * 5), (35, [40, 40, 20]), (1_000, [100])],
+)
+def test_a_transaction_ends_as_soon_as_it_has_its_bytes(
+    source: FakeSource, limit: int, sizes: list[int]
+) -> None:
+    writer = FakeWriter()
+    copied([a_range(end=100)], source, writer, Limits(limit, 10**9))
+    assert sealed_sizes(writer) == sizes
+
+
+def test_a_transaction_ends_within_what_was_read_at_once(source: FakeSource) -> None:
+    source.at_once = 7
+    writer = FakeWriter()
+    copied([a_range(end=100)], source, writer, Limits(20, 10**9))
+    assert sealed_sizes(writer) == [20] * 5
+
+
+def test_a_transaction_ends_when_the_writer_asks_for_it(source: FakeSource) -> None:
+    writer = FakeWriter(seal_after=3)
+    copied([a_range(end=100)], source, writer, ALL_AT_ONCE)
+    assert sealed_sizes(writer) == [30, 30, 30, 10]
+
+
+def test_a_transaction_ends_in_time_though_the_source_is_silent(source: FakeSource) -> None:
+    source.silent = [2, 4]
+    writer = FakeWriter()
+    copied([a_range(end=50)], source, writer, Limits(10**9, 3_000))
+    assert sealed_sizes(writer) == [20, 10, 20]
+    # Nobody waits for the source longer than until the transaction must end.
+    assert source.readers[0].timeouts[1:3] == [3.0, 3.0]
+
+
+def test_a_transaction_ends_in_time_though_the_source_never_is_silent(
+    source: FakeSource, clock: Clock
+) -> None:
+    def a_second_passes(_: int) -> None:
+        clock.now += 1
+
+    writer = FakeWriter(on_send=a_second_passes)
+    copied([a_range(end=100)], source, writer, Limits(10**9, 3_000))
+    assert sealed_sizes(writer) == [30, 30, 30, 10]
+
+
+def test_a_source_that_is_silent_from_the_start_opens_no_transaction(
+    source: FakeSource, clock: Clock
+) -> None:
+    source.silent = range(20)
+    writer = FakeWriter()
+    assert copied([ORDERS], source, writer, Limits(10**9, 3_000)) == done(ORDERS)
+    assert sealed_sizes(writer) == [40]
+    assert clock.now > 1_000 + 10

@@ -1,0 +1,165 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_ferry.ledger import CopiedRange, decode, encode, ledger_topic
+from kafka_ferry.ledger.record import Entry, LedgerError
+
+from .entries import FLOW, NOW, a_copied_range, a_run, a_transaction, a_verification
+
+WHERE = "ferry-ledger.primary.internal offset 12"
+FULL = a_copied_range(
+    10,
+    50,
+    reasons={"aborted": 3, "control": 1},
+    rebuilt={"offset gaps": 2},
+    segments=((10, 110, 5), (20, 115, 2**40)),
+)
+
+ENTRIES = [
+    a_run(),
+    a_transaction(),
+    a_transaction(FULL, a_copied_range(topic="täglich", partition=7), writer=31),
+    a_verification(2**40),
+]
+
+
+def test_a_ledger_is_named_after_the_source() -> None:
+    assert ledger_topic("eu.west") == "ferry-ledger.eu.west.internal"
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=["run", "empty", "transaction", "verification"])
+def test_an_entry_is_read_as_it_was_written(entry: Entry) -> None:
+    key, value = encode(entry)
+    assert key == FLOW.encode()
+    assert decode(value, at=WHERE) == entry
+    assert type(decode(value, at=WHERE)) is type(entry)
+
+
+def test_a_transaction_of_this_release_looks_like_this() -> None:
+    """Fixed: ledgers hold the records of earlier releases."""
+    _, value = encode(a_transaction(FULL))
+    assert json.loads(value) == {
+        "version": 1,
+        "type": "transaction",
+        "flow": FLOW,
+        "run": "run-1",
+        "at": NOW,
+        "writer": 2,
+        "ranges": [
+            {
+                "topic": "orders",
+                "topic_id": "id of orders",
+                "partition": 0,
+                "remote_topic": "primary.orders",
+                "remote_topic_id": "id of primary.orders",
+                "start": 10,
+                "end": 50,
+                "records": 40,
+                "bytes": 4000,
+                "batches": 1,
+                "reasons": {"aborted": 3, "control": 1},
+                "rebuilt": {"offset gaps": 2},
+                "segments": [[10, 110, 5], [20, 115, 2**40]],
+                "digest": "10-50",
+            }
+        ],
+    }
+
+
+def test_runs_and_verifications_of_this_release_look_like_this() -> None:
+    common = {"version": 1, "flow": FLOW, "run": "run-1", "at": NOW}
+    assert json.loads(encode(a_run())[1]) == {**common, "type": "run", "writers": 4}
+    assert json.loads(encode(a_verification(9))[1]) == {
+        **common,
+        "type": "verification",
+        "through": 9,
+        "ranges": 3,
+        "records": 30,
+    }
+
+
+def stored(entry: Entry, **changes: Any) -> bytes:
+    return json.dumps(json.loads(encode(entry)[1]) | changes).encode()
+
+
+def without(entry: Entry, key: str) -> bytes:
+    fields = json.loads(encode(entry)[1])
+    del fields[key]
+    return json.dumps(fields).encode()
+
+
+def of_range(**changes: Any) -> bytes:
+    fields = json.loads(encode(a_transaction(FULL))[1])
+    fields["ranges"][0] |= changes
+    return json.dumps(fields).encode()
+
+
+@pytest.mark.parametrize(
+    ("value", "names"),
+    [
+        (stored(a_run(), version=2), "run.version"),
+        (stored(a_transaction(FULL), version=2), "transaction.version"),
+        (stored(a_run(), version=0), "run.version"),
+        (stored(a_run(), type="pruning"), "pruning"),
+        (without(a_run(), "type"), "type"),
+        (without(a_run(), "writers"), "run.writers"),
+        (without(a_run(), "flow"), "run.flow"),
+        (stored(a_run(), writers=0), "run.writers"),
+        (stored(a_run(), at="yesterday"), "run.at"),
+        (stored(a_verification(1), through=-1), "verification.through"),
+        (stored(a_transaction(), ranges=None), "transaction.ranges"),
+        (of_range(partition=-1), "transaction.ranges.0.partition"),
+        (of_range(start=-1), "transaction.ranges.0.start"),
+        (of_range(records="many"), "transaction.ranges.0.records"),
+        (of_range(reasons={"aborted": None}), "transaction.ranges.0.reasons.aborted"),
+        (of_range(segments=[[1, 2]]), "transaction.ranges.0.segments.0"),
+        (b"", "EOF"),
+        (b"null", "object"),
+        (b"[]", "object"),
+        (b"{}", "type"),
+        (b"not json", "JSON"),
+        (b"\xff\xfe", "JSON"),
+        (b"[" * 100_000, "recursion"),
+        (encode(a_run())[1][:-1], "EOF"),
+    ],
+)
+def test_what_is_no_entry_says_where_it_is_and_what_is_wrong(value: bytes, names: str) -> None:
+    with pytest.raises(LedgerError) as caught:
+        decode(value, at=WHERE)
+    assert caught.value.message.startswith(f"{WHERE}: no ledger record of version 1: ")
+    assert names in caught.value.message
+    assert "newer release" in caught.value.advice
+    assert not caught.value.transient
+
+
+def test_a_record_without_a_value_is_no_entry() -> None:
+    """Somebody's tombstone: ``message.value()`` is None then."""
+    with pytest.raises(LedgerError, match="offset 12"):
+        decode(None, at=WHERE)  # type: ignore[arg-type]
+
+
+@given(st.binary() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(repr))
+def test_no_value_is_another_error(value: bytes | str) -> None:
+    with pytest.raises(LedgerError):
+        decode(value if isinstance(value, bytes) else value.encode(), at=WHERE)
+
+
+def test_a_newer_release_may_say_more_in_the_same_version() -> None:
+    assert decode(stored(a_run(), host="a"), at=WHERE) == a_run()
+
+
+def test_what_an_entry_says_does_not_change() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        FULL.start = 0  # type: ignore[misc]
+
+
+def test_a_range_without_gaps_may_leave_out_what_is_empty() -> None:
+    fields = json.loads(FULL.model_dump_json())
+    for key in ("reasons", "rebuilt", "segments"):
+        del fields[key]
+    bare = CopiedRange.model_validate(fields)
+    assert (bare.reasons, bare.rebuilt, bare.segments) == ({}, {}, ())

@@ -1,0 +1,320 @@
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from kafka_ferry.config import Cluster
+from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.ledger.record import Entry
+from kafka_ferry.ledger.table import SCHEMA
+from kafka_ferry.plan import Position, TopicPartition
+from kafka_ferry.state import StateFolder
+
+from .entries import FLOW, NOW, a_copied_range, a_run, a_transaction, a_verification
+
+TARGET = Cluster(alias="backup", properties={"bootstrap.servers": "target:9092"})
+OTHER = "primary->elsewhere"
+TOPIC = "ferry-ledger.primary.internal"
+
+TRANSACTION = a_transaction(
+    a_copied_range(0, 10, reasons={"aborted": 2}, rebuilt={"offset gaps": 1}),
+    a_copied_range(5, 8, topic="payments", partition=3),
+)
+LEDGER: list[tuple[int, Entry]] = [
+    (0, a_run()),
+    (2, TRANSACTION),
+    (4, a_transaction(a_copied_range(10, 20), flow=OTHER)),
+    (6, a_transaction(a_copied_range(10, 20), at=NOW + 5)),
+    (8, a_verification(7)),
+    (10, a_verification(40, flow=OTHER)),
+    (12, a_run("run-2", writers=8)),
+    (14, a_run("run-9", flow=OTHER, writers=99)),
+    (16, a_transaction(a_copied_range(20, 25), run="run-2", writer=0, at=NOW + 9)),
+]
+
+
+@dataclass
+class Topic:
+    """The ledger's topic on the target; as ``read_ledger`` it gives what was committed by now."""
+
+    entries: list[tuple[int, Entry]] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+
+    def read_ledger(self, cluster: Cluster, topic: str, start: int) -> Iterator[tuple[int, Entry]]:
+        assert (cluster, topic) == (TARGET, TOPIC)
+        self.starts.append(start)
+        end = max((offset + 2 for offset, _ in self.entries), default=0)
+        # The consumer's auto.offset.reset is earliest.
+        first = start if start <= end else 0
+        return iter([entry for entry in self.entries if entry[0] >= first])
+
+
+@pytest.fixture
+def ledger(monkeypatch: pytest.MonkeyPatch) -> Topic:
+    topic = Topic()
+    monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", topic.read_ledger)
+    return topic
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> LedgerTable:
+    return LedgerTable(StateFolder(str(tmp_path)), FLOW)
+
+
+def project(table: LedgerTable, ledger: Topic, entries: list[tuple[int, Entry]]) -> int:
+    ledger.entries = entries
+    return table.project(TARGET, TOPIC)
+
+
+def in_steps(table: LedgerTable, ledger: Topic, size: int) -> int:
+    following = 0
+    for count in range(size, len(LEDGER) + size, size):
+        following = project(table, ledger, LEDGER[:count])
+    return following
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
+def test_an_entry_or_a_copied_range_is_a_row(table: LedgerTable, ledger: Topic) -> None:
+    assert project(table, ledger, [*LEDGER[:2], (8, a_verification(7))]) == 9
+    run, orders, payments, verification = table.read().to_pylist()
+    nothing = dict.fromkeys(SCHEMA.names)
+    common = nothing | {"flow": FLOW, "run": "run-1", "at": NOW}
+    assert run == common | {"ledger_offset": 0, "type": "run", "writers": 4}
+    assert orders == common | {
+        "ledger_offset": 2,
+        "type": "transaction",
+        "writer": 2,
+        "topic": "orders",
+        "topic_id": "id of orders",
+        "partition": 0,
+        "remote_topic": "primary.orders",
+        "remote_topic_id": "id of primary.orders",
+        "start": 0,
+        "end": 10,
+        "records": 10,
+        "bytes": 1000,
+        "batches": 1,
+        "reasons": [("aborted", 2)],
+        "rebuilt": [("offset gaps", 1)],
+        "segments": [{"source": 0, "target": 1000, "records": 10}],
+        "digest": "0-10",
+    }
+    assert (payments["ledger_offset"], payments["topic"], payments["partition"]) == (
+        2,
+        "payments",
+        3,
+    )
+    assert verification == common | {
+        "ledger_offset": 8,
+        "type": "verification",
+        "through": 7,
+        "records": 30,
+    }
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+@pytest.mark.parametrize("rows_at_once", [1, 2, 20_000])
+@pytest.mark.parametrize("merge_at", [2, 3, 64])
+def test_a_table_made_in_steps_is_the_one_made_at_once(
+    table: LedgerTable,
+    ledger: Topic,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    size: int,
+    rows_at_once: int,
+    merge_at: int,
+) -> None:
+    whole = LedgerTable(StateFolder(str(tmp_path / "whole")), FLOW)
+    assert project(whole, ledger, LEDGER) == 17
+    monkeypatch.setattr("kafka_ferry.ledger.table._ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr("kafka_ferry.ledger.table._MERGE_AT", merge_at)
+    assert in_steps(table, ledger, size) == 17
+    assert table.read() == whole.read()
+    assert table.read().schema == SCHEMA
+
+
+def test_each_step_reads_only_what_is_new(table: LedgerTable, ledger: Topic) -> None:
+    in_steps(table, ledger, 3)
+    assert ledger.starts == [0, 5, 11]
+    assert table.next_offset == 17
+
+
+def test_where_nothing_is_new_nothing_is_written(
+    table: LedgerTable, ledger: Topic, tmp_path: Path
+) -> None:
+    project(table, ledger, LEDGER)
+    before = files(tmp_path)
+    assert project(table, ledger, LEDGER) == 17
+    assert files(tmp_path) == before
+
+
+def test_a_files_name_says_which_ledger_offsets_it_holds(
+    table: LedgerTable, ledger: Topic, tmp_path: Path
+) -> None:
+    in_steps(table, ledger, 5)
+    assert files(tmp_path) == [
+        "00000000000000000000-00000000000000000009.parquet",
+        "00000000000000000009-00000000000000000017.parquet",
+    ]
+
+
+def test_files_are_merged_when_there_are_many(
+    table: LedgerTable, ledger: Topic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_ferry.ledger.table._MERGE_AT", 4)
+    for count, expected in [(1, 1), (2, 2), (3, 3), (4, 1), (5, 2), (6, 3), (7, 1)]:
+        project(table, ledger, LEDGER[:count])
+        assert len(files(tmp_path)) == expected
+
+
+def test_a_table_that_was_deleted_is_made_anew(
+    table: LedgerTable, ledger: Topic, tmp_path: Path
+) -> None:
+    in_steps(table, ledger, 2)
+    before = table.read()
+    for name in files(tmp_path):
+        (tmp_path / name).unlink()
+    assert (table.next_offset, table.read().num_rows) == (0, 0)
+    assert project(table, ledger, LEDGER) == 17
+    assert table.read() == before
+
+
+class Killed(Exception):
+    """The process ends here."""
+
+
+def dies_before_the_last_delete(keep: int) -> Callable[[StateFolder, list[str]], None]:
+    delete = StateFolder.delete
+
+    def deletes_some(self: StateFolder, names: list[str]) -> None:
+        delete(self, names[:keep])
+        raise Killed
+
+    return deletes_some
+
+
+@pytest.mark.parametrize("deleted", [0, 1, 3])
+def test_an_interrupted_merge_leaves_nothing_out_and_nothing_twice(
+    table: LedgerTable,
+    ledger: Topic,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    deleted: int,
+) -> None:
+    monkeypatch.setattr("kafka_ferry.ledger.table._MERGE_AT", 4)
+    with monkeypatch.context() as patch:
+        patch.setattr(StateFolder, "delete", dies_before_the_last_delete(deleted))
+        with pytest.raises(Killed):
+            in_steps(table, ledger, 1)
+    # The merged file stands beside those that it replaces.
+    assert len(files(tmp_path)) == 1 + 4 - deleted
+    assert table.next_offset == 7
+    merged = table.read()["ledger_offset"].to_pylist()
+    assert merged == [0, 2, 2, 6]
+    for count in range(5, 10):
+        project(table, ledger, LEDGER[:count])
+    assert table.read()["ledger_offset"].to_pylist() == [*merged, 8, 12, 16]
+
+
+def test_a_merge_that_never_wrote_its_file_changes_nothing(
+    table: LedgerTable, ledger: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(*_: object) -> None:
+        raise Killed
+
+    in_steps(table, ledger, 3)
+    before = table.read()
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_ferry.ledger.table._MERGE_AT", 2)
+        patch.setattr(StateFolder, "write", dies)
+        with pytest.raises(Killed):
+            table.project(TARGET, TOPIC)
+    assert table.read() == before
+
+
+def test_other_flows_entries_are_left_out_and_passed_over(
+    table: LedgerTable, ledger: Topic
+) -> None:
+    others = [entry for entry in LEDGER if entry[1].flow == OTHER]
+    assert project(table, ledger, others) == 15
+    assert (table.next_offset, table.read().num_rows) == (15, 0)
+    assert (table.positions(), table.last_run(), table.verified_through()) == ({}, None, 0)
+
+
+def test_a_ledger_that_is_made_anew_is_read_from_its_start(
+    table: LedgerTable, ledger: Topic
+) -> None:
+    """The plan itself advises to delete the ledger's topic, to copy everything again."""
+    project(table, ledger, LEDGER)
+    anew = [(0, a_run("run-3")), (2, a_transaction(a_copied_range(0, 4), run="run-3"))]
+    assert project(table, ledger, anew) == 3
+    assert [row["run"] for row in table.read().to_pylist()] == ["run-3", "run-3"]
+
+
+# What is read from it
+
+
+def test_the_last_position_of_a_partition_wins(table: LedgerTable, ledger: Topic) -> None:
+    in_steps(table, ledger, 2)
+    assert table.positions() == {
+        TopicPartition("primary.orders", 0): Position(
+            25, "id of orders", "id of primary.orders", NOW + 9, origin="ledger"
+        ),
+        TopicPartition("primary.payments", 3): Position(
+            8, "id of payments", "id of primary.payments", NOW, origin="ledger"
+        ),
+    }
+
+
+def test_the_last_position_wins_though_it_is_a_lower_one(table: LedgerTable, ledger: Topic) -> None:
+    """A topic that was made anew begins at 0 again."""
+    anew = a_copied_range(0, 4, topic_id="another id")
+    project(table, ledger, [*LEDGER, (18, a_transaction(anew))])
+    position = table.positions()[TopicPartition("primary.orders", 0)]
+    assert (position.offset, position.topic_id) == (4, "another id")
+
+
+def test_the_last_run_is_the_newest_one_of_the_flow(table: LedgerTable, ledger: Topic) -> None:
+    project(table, ledger, LEDGER[:1])
+    assert table.last_run() == {"ledger_offset": 0, "run": "run-1", "writers": 4, "at": NOW}
+    in_steps(table, ledger, 4)
+    assert table.last_run() == {"ledger_offset": 12, "run": "run-2", "writers": 8, "at": NOW}
+
+
+@pytest.mark.parametrize(("verified", "through"), [([], 0), ([7], 7), ([7, 30], 30), ([30, 7], 30)])
+def test_what_was_verified_stays_verified(
+    table: LedgerTable, ledger: Topic, verified: list[int], through: int
+) -> None:
+    project(table, ledger, [(2 * i, a_verification(at)) for i, at in enumerate(verified)])
+    assert table.verified_through() == through
+
+
+@pytest.mark.parametrize("columns", [None, ["topic", "end"]])
+def test_an_empty_table_has_its_columns(table: LedgerTable, columns: list[str] | None) -> None:
+    assert table.read(columns=columns).schema.names == (columns or SCHEMA.names)
+    assert table.read(columns=columns).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("filter_", "offsets"),
+    [
+        (pc.field("type") == "run", [0, 12]),
+        (pc.field("ledger_offset") >= 6, [6, 8, 12, 16]),
+        (pc.field("topic") == "payments", [2]),
+        (pc.field("topic") == "none", []),
+    ],
+)
+def test_rows_are_read_by_filter_and_column(
+    table: LedgerTable, ledger: Topic, filter_: Any, offsets: list[int]
+) -> None:
+    in_steps(table, ledger, 2)
+    rows: pa.Table = table.read(filter_, ["ledger_offset", "run"])
+    assert rows.schema.names == ["ledger_offset", "run"]
+    assert rows["ledger_offset"].to_pylist() == offsets

@@ -1,0 +1,170 @@
+"""The tables are MirrorMaker 2 4.3's: ``ReplicationPolicy`` and its two classes, ``isCycle``."""
+
+import pytest
+
+from kafka_ferry.plan.naming import (
+    POLICIES,
+    DefaultReplicationPolicy,
+    IdentityReplicationPolicy,
+    ReplicationPolicy,
+)
+
+DEFAULT = DefaultReplicationPolicy(source_alias="primary")
+IDENTITY = IdentityReplicationPolicy(source_alias="primary")
+
+
+def separated_by(separator: str) -> ReplicationPolicy:
+    return DefaultReplicationPolicy(source_alias="primary", separator=separator)
+
+
+def test_a_policy_has_the_short_name_of_mirrormaker_2s_class() -> None:
+    assert {name: policy.__name__ for name, policy in POLICIES.items()} == {
+        "DefaultReplicationPolicy": "DefaultReplicationPolicy",
+        "IdentityReplicationPolicy": "IdentityReplicationPolicy",
+    }
+
+
+@pytest.mark.parametrize(
+    ("policy", "topic", "remote"),
+    [
+        (DEFAULT, "orders", "primary.orders"),
+        (DEFAULT, "eu.orders", "primary.eu.orders"),
+        (DEFAULT, "heartbeats", "primary.heartbeats"),
+        (separated_by("_"), "orders", "primary_orders"),
+        (separated_by("--"), "orders", "primary--orders"),
+        (IDENTITY, "orders", "orders"),
+        (IDENTITY, "eu.orders", "eu.orders"),
+        (IDENTITY, "heartbeats", "primary.heartbeats"),
+        (IDENTITY, "device-heartbeats", "primary.device-heartbeats"),
+        (IDENTITY, "heartbeats-old", "heartbeats-old"),
+    ],
+)
+def test_a_topic_has_a_name_on_the_target(
+    policy: ReplicationPolicy, topic: str, remote: str
+) -> None:
+    assert policy.remote_topic(topic) == remote
+
+
+@pytest.mark.parametrize(
+    ("policy", "topic", "source", "upstream", "original"),
+    [
+        (DEFAULT, "orders", None, None, "orders"),
+        (DEFAULT, "primary.orders", "primary", "orders", "orders"),
+        (DEFAULT, "a.b.orders", "a", "b.orders", "orders"),
+        (DEFAULT, "orders.", None, None, "orders."),
+        (DEFAULT, "orders..", None, None, "orders.."),
+        (DEFAULT, ".orders", "", "orders", "orders"),
+        (DEFAULT, "a..orders", "a", ".orders", "orders"),
+        (DEFAULT, "a.b.", "a", "b.", "b."),
+        (DEFAULT, "..", None, None, ".."),
+        (separated_by("_"), "primary.orders", None, None, "primary.orders"),
+        (separated_by("_"), "primary_orders", "primary", "orders", "orders"),
+        (separated_by("--"), "a--b--c", "a", "b--c", "c"),
+        (separated_by("--"), "a-b", None, None, "a-b"),
+        (separated_by("--"), "a--", None, None, "a--"),
+        (separated_by("--"), "a----", None, None, "a----"),
+        (IDENTITY, "orders", "primary", "orders", "orders"),
+        (IDENTITY, "backup.orders", "primary", "backup.orders", "backup.orders"),
+        (IDENTITY, "heartbeats", None, None, "heartbeats"),
+        (IDENTITY, "a.heartbeats", "a", "heartbeats", "heartbeats"),
+        (IDENTITY, "a.b.heartbeats", "a", "b.heartbeats", "heartbeats"),
+    ],
+)
+def test_a_name_tells_where_a_topic_came_from(
+    policy: ReplicationPolicy, topic: str, source: str | None, upstream: str | None, original: str
+) -> None:
+    assert policy.topic_source(topic) == source
+    assert policy.upstream_topic(topic) == upstream
+    assert policy.original_topic(topic) == original
+
+
+@pytest.mark.parametrize(
+    ("separator", "topic", "source"),
+    [("--", "a---", "a"), ("_-", "a_-_", "a"), ("_-", "a_--", "a"), ("--", "a-----", "a")],
+)
+def test_a_part_of_a_separator_is_a_name(separator: str, topic: str, source: str) -> None:
+    """Java's ``split`` leaves ``-`` of ``a---``, and so two parts."""
+    assert separated_by(separator).topic_source(topic) == source
+
+
+@pytest.mark.parametrize("policy", [DEFAULT, IDENTITY])
+@pytest.mark.parametrize(
+    ("topic", "is_heartbeats"),
+    [
+        ("heartbeats", True),
+        ("primary.heartbeats", True),
+        ("b.a.heartbeats", True),
+        ("device-heartbeats", False),
+        ("a.device-heartbeats", False),
+        ("heartbeats.a", False),
+        ("orders", False),
+    ],
+)
+def test_heartbeats_are_known_after_any_number_of_hops(
+    policy: ReplicationPolicy, topic: str, is_heartbeats: bool
+) -> None:
+    assert policy.is_heartbeats_topic(topic) == is_heartbeats
+
+
+@pytest.mark.parametrize("policy", [DEFAULT, IDENTITY])
+@pytest.mark.parametrize(
+    ("topic", "is_internal"),
+    [
+        ("mm2-configs.backup.internal", True),
+        ("mm2-offset-syncs.backup.internal", True),
+        ("mm2.internal", True),
+        ("primary.checkpoints.internal", True),
+        ("__consumer_offsets", True),
+        ("__", True),
+        (".hidden", True),
+        ("orders.internal", False),  # since KIP-1074
+        ("orders-internal", False),
+        ("mm2-orders", False),
+        ("my-mm2.internal", False),
+        ("checkpoints.internal", False),
+        ("_schemas", False),
+        ("heartbeats", False),
+    ],
+)
+def test_topics_of_kafka_and_of_mirrors_are_internal(
+    policy: ReplicationPolicy, topic: str, is_internal: bool
+) -> None:
+    assert policy.is_internal_topic(topic) == is_internal
+
+
+@pytest.mark.parametrize(
+    ("topic", "is_internal"),
+    [
+        ("mm2-offset-syncs.backup_internal", True),
+        ("primary.checkpoints_internal", True),
+        ("mm2-offset-syncs.backup.internal", False),
+        ("primary.checkpoints.internal", False),
+    ],
+)
+def test_the_separator_stands_before_the_word_internal(topic: str, is_internal: bool) -> None:
+    assert separated_by("_").is_internal_topic(topic) == is_internal
+
+
+@pytest.mark.parametrize(
+    ("policy", "topic", "is_cycle"),
+    [
+        (DEFAULT, "orders", False),
+        (DEFAULT, "backup.orders", True),
+        (DEFAULT, "other.backup.orders", True),
+        (DEFAULT, "other.orders", False),
+        (DEFAULT, "primary.orders", False),
+        (DEFAULT, "primary.backup.orders", True),
+        (DEFAULT, "backup", False),
+        (DEFAULT, "backup.", False),
+        (DEFAULT, "orders.backup", False),
+        (IDENTITY, "orders", False),
+        (IDENTITY, "backup.orders", False),
+        (IDENTITY, "backup.heartbeats", True),
+        (IDENTITY, "other.backup.heartbeats", True),
+        (IDENTITY, "other.heartbeats", False),
+    ],
+)
+def test_a_topic_that_came_from_the_target_does_not_go_back(
+    policy: ReplicationPolicy, topic: str, is_cycle: bool
+) -> None:
+    assert policy.is_cycle(topic, "backup") == is_cycle

@@ -1,0 +1,116 @@
+import copy
+import pickle
+from typing import Any
+
+import pytest
+
+from kafka_ferry import errors
+from kafka_ferry.copy.writer import StartOver
+from kafka_ferry.errors import (
+    AccessDenied,
+    BrokerError,
+    ClusterUnreachable,
+    ConfigError,
+    CorruptBatch,
+    Fenced,
+    FerryError,
+    RangesFailed,
+    SameCluster,
+    StepFailed,
+    VerificationFailed,
+)
+from kafka_ferry.ledger import LedgerError
+
+WHAT, ADVICE = "It went wrong.", "Look there."
+SENTENCES = ("orders-0 stopped.", "orders-1 stopped.")
+
+# error, transient, exit code, what it says
+ERRORS: list[tuple[FerryError, bool, int, str]] = [
+    (FerryError(WHAT, advice=ADVICE), False, 1, "It went wrong. Look there."),
+    (FerryError(WHAT), False, 1, "It went wrong."),
+    (
+        ConfigError("flow.yaml", "topics", "must be a list", advice=ADVICE),
+        False,
+        2,
+        "flow.yaml: topics: must be a list Look there.",
+    ),
+    (ClusterUnreachable(WHAT, advice=ADVICE), True, 3, "It went wrong. Look there."),
+    (AccessDenied(WHAT, advice=ADVICE), False, 4, "It went wrong. Look there."),
+    (SameCluster(WHAT, advice=ADVICE), False, 2, "It went wrong. Look there."),
+    (Fenced(WHAT, advice=ADVICE), False, 5, "It went wrong. Look there."),
+    (CorruptBatch(WHAT, advice=ADVICE), False, 1, "It went wrong. Look there."),
+    (
+        BrokerError(WHAT, code=3, name="UNKNOWN_TOPIC", transient=True, advice=ADVICE),
+        True,
+        1,
+        "It went wrong. Look there.",
+    ),
+    (BrokerError(WHAT, code=87, name="INVALID_RECORD", transient=False), False, 1, WHAT),
+    (
+        RangesFailed(SENTENCES, transient=True),
+        True,
+        6,
+        "2 partition(s) not copied to the end:\n  orders-0 stopped.\n  orders-1 stopped.",
+    ),
+    (
+        RangesFailed(list(SENTENCES[:1]), transient=False),
+        False,
+        6,
+        "1 partition(s) not copied to the end:\n  orders-0 stopped.",
+    ),
+    (VerificationFailed(WHAT, advice=ADVICE), False, 7, "It went wrong. Look there."),
+    (StepFailed(WHAT, transient=True, exit_code=6), True, 6, WHAT),
+    (LedgerError(WHAT, advice=ADVICE), False, 1, "It went wrong. Look there."),
+    (StartOver(WHAT, advice=ADVICE), True, 1, "It went wrong. Look there."),
+]
+
+each_error = pytest.mark.parametrize(
+    ("error", "transient", "exit_code", "says"),
+    ERRORS,
+    ids=[type(error).__name__ for error, *_ in ERRORS],
+)
+
+
+def test_the_table_holds_every_error() -> None:
+    listed = {type(error) for error, *_ in ERRORS}
+    defined = {kind for kind in vars(errors).values() if isinstance(kind, type)}
+    assert listed >= {kind for kind in defined if issubclass(kind, FerryError)}
+
+
+@each_error
+def test_an_error_says_what_happened_and_what_to_do(
+    error: FerryError, transient: bool, exit_code: int, says: str
+) -> None:
+    assert str(error) == says
+    assert (error.transient, error.exit_code) == (transient, exit_code)
+
+
+def through_pickle(error: FerryError) -> Any:
+    return pickle.loads(pickle.dumps(error))
+
+
+@each_error
+@pytest.mark.parametrize("travel", [through_pickle, copy.copy, copy.deepcopy])
+def test_an_error_arrives_in_another_process_as_it_was(
+    error: FerryError, transient: bool, exit_code: int, says: str, travel: Any
+) -> None:
+    arrived = travel(error)
+    assert type(arrived) is type(error)
+    assert vars(arrived) == vars(error)
+    assert (str(arrived), arrived.args) == (says, error.args)
+    assert (arrived.transient, arrived.exit_code) == (transient, exit_code)
+
+
+def test_an_error_can_be_raised_again_where_it_arrived() -> None:
+    arrived = through_pickle(ConfigError("flow.yaml", "topics", "must be a list"))
+    with pytest.raises(ConfigError) as caught:
+        raise arrived
+    assert (caught.value.file, caught.value.key, caught.value.reason) == (
+        "flow.yaml",
+        "topics",
+        "must be a list",
+    )
+
+
+def test_the_failures_of_ranges_are_kept_one_by_one() -> None:
+    assert through_pickle(RangesFailed(list(SENTENCES), transient=True)).failures == SENTENCES

@@ -1,0 +1,112 @@
+from types import SimpleNamespace
+
+import pytest
+
+from kafka_ferry.errors import AccessDenied, ClusterUnreachable, Fenced, FerryError
+from kafka_ferry.patience import patient, patiently
+
+AWAY = ClusterUnreachable("The cluster is away.")
+
+
+@pytest.fixture(autouse=True)
+def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Nobody really waits; the clock moves all the same."""
+    waits: list[float] = []
+    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=waits.append))
+    clock = SimpleNamespace(monotonic=lambda: 1_000 + sum(waits))
+    monkeypatch.setattr("tenacity.time", clock)
+    return waits
+
+
+class Call:
+    """Raises some errors, one after the other, and then gives an answer."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.times = 0
+
+    def __call__(self) -> str:
+        self.times += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return "answer"
+
+
+def test_a_call_that_succeeds_is_made_once(slept: list[float]) -> None:
+    call = Call()
+    assert patiently(call) == "answer"
+    assert (call.times, slept) == (1, [])
+
+
+@pytest.mark.parametrize("failures", [1, 2, 20])
+def test_a_transient_error_is_tried_again(failures: int, slept: list[float]) -> None:
+    call = Call(*[AWAY] * failures)
+    assert patiently(call) == "answer"
+    assert call.times == failures + 1
+    assert len(slept) == failures
+    assert all(0 <= seconds <= 2 for seconds in slept)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FerryError("No."),
+        Fenced("Another run took over."),
+        AccessDenied("No right."),
+        ValueError("a bug"),
+        TimeoutError("not one of ours"),
+    ],
+)
+def test_any_other_error_is_final(error: Exception, slept: list[float]) -> None:
+    call = Call(AWAY, error)
+    with pytest.raises(type(error)) as caught:
+        patiently(call)
+    assert caught.value is error
+    assert (call.times, len(slept)) == (2, 1)
+
+
+def test_patience_ends_after_a_minute_with_the_last_error(slept: list[float]) -> None:
+    last = ClusterUnreachable("Still away.")
+
+    def call() -> None:
+        raise last if sum(slept) > 50 else AWAY
+
+    with pytest.raises(ClusterUnreachable) as caught:
+        patiently(call)
+    assert caught.value is last
+    assert 55 < sum(slept) < 65
+
+
+def test_the_first_tries_come_quickly(slept: list[float]) -> None:
+    patiently(Call(*[AWAY] * 3))
+    assert sum(slept) <= 0.02 + 0.04 + 0.08
+
+
+def test_a_patient_function_takes_and_gives_what_it_did() -> None:
+    tries = []
+
+    @patient
+    def add(one: int, *, other: int) -> int:
+        """Adds."""
+        tries.append((one, other))
+        if len(tries) < 3:
+            raise AWAY
+        return one + other
+
+    assert add(1, other=2) == 3
+    assert tries == [(1, 2)] * 3
+    assert (add.__name__, add.__doc__) == ("add", "Adds.")
+
+
+def test_every_call_of_a_patient_function_has_its_own_minute(slept: list[float]) -> None:
+    @patient
+    def away() -> None:
+        raise AWAY
+
+    spent = []
+    for _ in range(2):
+        before = sum(slept)
+        with pytest.raises(ClusterUnreachable):
+            away()
+        spent.append(sum(slept) - before)
+    assert all(seconds > 55 for seconds in spent)

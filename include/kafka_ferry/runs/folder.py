@@ -70,6 +70,7 @@ class RunFolder:
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Record how the step ``name`` ended, whatever happens."""
+        self.forget(name)
         began = monotonic()
         raised: BaseException | None = None
         try:
@@ -81,6 +82,10 @@ class RunFolder:
             record = _record(round(monotonic() - began, 3), raised)
             stored = TypeAdapter(StepRecord).dump_json(record, indent=1)
             self.files.write(f"step-{name}.json", stored)
+
+    def forget(self, *steps: str) -> None:
+        """Forget how steps ended, since they are about to be repeated."""
+        self.files.delete(f"step-{step}.json" for step in steps)
 
     def step_record(self, name: str) -> StepRecord | None:
         """How the step ended the last time, None if it never did."""

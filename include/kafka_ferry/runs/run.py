@@ -79,6 +79,10 @@ class Run:
         """What a step raised the last time, in this process or another one; None if it succeeded."""
         return self._folder.failure(step)
 
+    def forget(self, step: str) -> None:
+        """Forget how a step ended, before another process that may never begin repeats it."""
+        self._folder.forget(step)
+
     def reconciliation(self) -> Reconciliation | None:
         """What ``verify`` found the last time, None if it never got so far."""
         return self._folder.reconciliation()
@@ -92,11 +96,13 @@ class Run:
         Raises:
             SameCluster, ClusterUnreachable, AccessDenied: as ``discover``.
         """
-        found = discover(self.flow, self._ledger)
-        plan = make_plan(self.flow, found, run=self.run_id, at=now_ms())
-        if save:
-            with self._folder.step("plan"):
-                self._folder.save_plan(plan)
+        if not save:
+            return self._make_plan()
+        # What they did was done for another plan.
+        self._folder.forget(*STEPS)
+        with self._folder.step("plan"):
+            plan = self._make_plan()
+            self._folder.save_plan(plan)
         return plan
 
     def sync_topics(self) -> Plan:
@@ -164,6 +170,10 @@ class Run:
                 if self._folder.step_record(step) is None:
                     raise FerryError(f"The step {step} of the run {self.run_id} has not ended.")
         return report
+
+    def _make_plan(self) -> Plan:
+        found = discover(self.flow, self._ledger)
+        return make_plan(self.flow, found, run=self.run_id, at=now_ms())
 
     def _copy(self, spark: SparkSession) -> Sequence[Outcome]:
         from kafka_ferry.copy import fence_writers

@@ -6,19 +6,15 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib.resources import as_file, files
-from typing import Final
 
 from pyspark.sql import SparkSession
 
-# The records never enter the JVM: it starts sooner with the quick compiler and simple collector.
-LIGHT_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# Two attempts of one task at once would fence each other.
-_EVERY_JOB: Final = {"spark.speculation": "false"}
+from kafka_ferry.spark.properties import EVERY_JOB, LIGHT_JVM
 
 
 def spark_session(name: str) -> SparkSession:
     """The running session, or a new one with what every job of ours needs."""
-    return _session(name, _EVERY_JOB)
+    return _session(name, EVERY_JOB)
 
 
 def terminal_session(name: str) -> SparkSession:
@@ -29,7 +25,7 @@ def terminal_session(name: str) -> SparkSession:
             "spark.ui.showConsoleProgress": "false",
             "spark.driver.extraJavaOptions": f"{LIGHT_JVM} -Dlog4j2.configurationFile={log_config}",
         }
-        return _session(name, _EVERY_JOB | quiet)
+        return _session(name, EVERY_JOB | quiet)
 
 
 def _session(name: str, config: Mapping[str, str]) -> SparkSession:

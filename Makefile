@@ -1,0 +1,81 @@
+# `make help` lists the commands. Everything runs in .venv, which `make setup` makes; the other
+# commands make it too where it is missing or older than the lock file.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(CURDIR)/$(VENV)/bin
+SETUP := $(VENV)/.setup-done
+WHEEL := dist/kafka_ferry.zip
+LIBRARY := $(shell find include/kafka_ferry include/kafka_ferry_airflow -type f -not -name '*.pyc')
+
+export PATH := $(BIN):$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+.PHONY: help setup demo demo-down test test-quick lint format clusters clusters-down bench clean
+
+help: ## List the commands
+	@awk -F ' *:.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(SETUP) $(WHEEL) ## Make .venv from the lock file and build the library's wheel
+	@:
+
+demo: setup ## Mirror 240,000 records from one real cluster to another, through Airflow
+	@python -m kafka_sandbox.demo
+
+demo-down: $(SETUP) ## Stop the demo's Airflow and clusters; their data stays
+	@python -m kafka_sandbox.airflow down
+	@python -m kafka_sandbox.clusters down
+
+test: setup ## Run all tests, on real clusters and a real Airflow
+	@pytest
+
+test-quick: setup ## Run the tests without the slow ones
+	@pytest -m "not slow"
+
+lint: $(SETUP) ## Check style, types, imports between parts, and spelling
+	@echo "ruff check"; ruff check --quiet .
+	@echo "ruff format"; ruff format --quiet --check . || { ruff format --check .; exit 1; }
+	@echo "mypy"; mypy --no-error-summary
+	@echo "import-linter"; lint-imports > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
+	@echo "codespell"; codespell .ci benchmarks dags docs include plugins spark_jobs tests *.md *.toml *.yaml Makefile Dockerfile
+
+format: $(SETUP) ## Bring the code into its format
+	@ruff check --quiet --fix .; ruff format --quiet .
+
+clusters: $(SETUP) ## Start the clusters primary (port 19092) and backup (29092)
+	@python -m kafka_sandbox.clusters up
+
+clusters-down: $(SETUP) ## Stop the clusters; their data stays
+	@python -m kafka_sandbox.clusters down
+
+bench: setup ## Measure how fast a million records are copied
+	@python -m benchmarks
+
+clean: ## Stop the demo and delete what it and the tests left; .venv stays
+	@if [ -x $(BIN)/python ]; then \
+	  python -m kafka_sandbox.airflow down; python -m kafka_sandbox.clusters down --wipe; fi
+	@rm -rf .airflow .ferry .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
+	  .sandbox build dist site spark-warehouse
+	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+$(SETUP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Python 3.11 or newer is needed, and $(PYTHON) is not. Name another: make PYTHON=..."; exit 1; }
+	@java=$${JAVA_HOME:+$$JAVA_HOME/bin/}java; \
+	version=$$("$$java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p'); \
+	[ "$${version:-0}" -ge 17 ] || { \
+	  echo "Java 17 or newer is needed, and $$java is not. Install one (packages.txt) or set JAVA_HOME."; exit 1; }
+	@echo "Making $(VENV) from requirements.lock ..."
+	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	@python -m pip install --quiet --no-deps --requirement requirements.lock
+	@python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Spark sends a .whl to its executors, but only a .zip gets on their import path.
+$(WHEEL): $(SETUP) $(LIBRARY)
+	@echo "Building the wheel ..."
+	@rm -rf build dist
+	@python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@cp dist/kafka_ferry-*.whl $@; rm -rf build

@@ -1,0 +1,11 @@
+"""Airflow's DAGs: ``mirror_{source}_to_{target}`` for each flow file in ``include/configs``.
+
+What is wrong with a flow file is said by ``flow_problems.py``.
+"""
+
+from pathlib import Path
+
+from kafka_ferry_airflow import build_mirrors
+
+for dag_id, dag in build_mirrors(Path(__file__).resolve().parents[1]).dags.items():
+    globals()[dag_id] = dag

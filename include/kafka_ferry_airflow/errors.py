@@ -1,0 +1,30 @@
+"""The library's errors as Airflow's: whether a retry can help decides which one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from kafka_ferry.errors import FerryError
+
+
+def as_airflow(error: FerryError) -> AirflowException:
+    """The exception that makes Airflow try again, or fail the task at once."""
+    kind = AirflowException if error.transient else AirflowFailException
+    return kind(str(error))
+
+
+@contextmanager
+def airflow_errors() -> Iterator[None]:
+    """Runs a library call inside a task.
+
+    Raises:
+        AirflowFailException: nothing changes by trying again.
+        AirflowException: a later try may succeed.
+    """
+    try:
+        yield
+    except FerryError as error:
+        raise as_airflow(error) from error

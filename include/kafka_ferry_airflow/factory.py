@@ -1,0 +1,178 @@
+"""Makes a DAG of each flow: its tasks call the library's steps and do nothing else."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.sdk import DAG, CronDataIntervalTimetable, TriggerRule, get_current_context, task
+
+from kafka_ferry.config import Flow, flow_files, load_flows
+from kafka_ferry.errors import ConfigError, FerryError
+from kafka_ferry_airflow.description import describe
+from kafka_ferry_airflow.errors import airflow_errors
+from kafka_ferry_airflow.operators import FerrySparkSubmitOperator
+from kafka_ferry_airflow.plan_text import plan_lines
+from kafka_ferry_airflow.project import Project
+
+if TYPE_CHECKING:
+    from kafka_ferry.runs import Run
+
+log = logging.getLogger(__name__)
+
+BACK_OFF: Final[dict[str, Any]] = {
+    "retry_delay": timedelta(seconds=30),
+    # A factor. True, as in older Airflow, would be the factor 1.
+    "retry_exponential_backoff": 2.0,
+    "max_retry_delay": timedelta(minutes=15),
+}
+
+
+@dataclass(frozen=True)
+class Mirrors:
+    """What a folder of flows comes to in Airflow.
+
+    Attributes:
+        dags: by DAG id, those of all good and enabled flows.
+        problems: what is wrong with the others: file, key and reason.
+    """
+
+    dags: dict[str, DAG]
+    problems: tuple[ConfigError, ...]
+
+    def raise_problems(self) -> None:
+        """Does nothing if there are none.
+
+        Raises:
+            FerryError: that lists them all.
+        """
+        if self.problems:
+            listed = "\n  ".join(map(str, self.problems))
+            raise FerryError(f"{len(self.problems)} flow(s) cannot be loaded:\n  {listed}")
+
+
+def build_mirrors(root: Path) -> Mirrors:
+    """The DAGs of all flow files; never raises because of one of them.
+
+    Args:
+        root: the folder that holds ``dags/``, ``include/`` and ``spark_jobs/``.
+    """
+    project = Project(root)
+    # The tasks' processes load this file too, and Spark's inherit their environment.
+    os.environ.setdefault("FERRY_HOME", str(root))
+    dags: dict[str, DAG] = {}
+    files: dict[str, Path] = {}
+    problems: list[ConfigError] = []
+    for file, flow in _load_flows(project.configs, problems):
+        try:
+            dag = mirror_dag(flow, project)
+        except Exception as error:
+            # Airflow's own checks, such as that of a cron expression.
+            problems.append(ConfigError(str(file), "schedule", str(error)))
+            continue
+        first = files.setdefault(dag.dag_id, file)
+        if dag.dag_id in dags:
+            problems.append(ConfigError(str(file), flow.name, f"is in {first} already"))
+        else:
+            dags[dag.dag_id] = dag
+    return Mirrors(dags, tuple(problems))
+
+
+def _load_flows(configs: Path, problems: list[ConfigError]) -> Iterator[tuple[Path, Flow]]:
+    """The enabled flows of each file that can be read; what is wrong with the others is added."""
+    try:
+        files = flow_files(configs)
+    except ConfigError as error:
+        problems.append(error)
+        return
+    for file in files:
+        try:
+            flows = load_flows(file)
+        except ConfigError as error:
+            problems.append(error)
+        else:
+            yield from ((file, flow) for flow in flows if flow.enabled)
+
+
+def mirror_dag(flow: Flow, project: Project) -> DAG:
+    """The DAG ``mirror_{source}_to_{target}``, whose runs each own a span of time.
+
+    Raises:
+        Exception: Airflow's own, for a timetable that it does not accept.
+    """
+    timetable = CronDataIntervalTimetable(flow.schedule, timezone="UTC") if flow.schedule else None
+    with DAG(
+        dag_id=f"mirror_{flow.slug}",
+        description=f"Copies {flow.source.alias} to {flow.target.alias}, exactly once, with proof",
+        doc_md=describe(flow),
+        tags=["kafka-ferry", f"source:{flow.source.alias}", f"target:{flow.target.alias}"],
+        schedule=timetable,
+        start_date=datetime.combine(flow.start_date, time(), UTC),
+        catchup=flow.catchup,
+        max_active_runs=1,
+        default_args={"retries": flow.retries, **BACK_OFF},
+        auto_register=False,
+    ) as dag:
+        _add_tasks(flow, project)
+    dag.validate()  # type: ignore[no-untyped-call]
+    return dag
+
+
+def _add_tasks(flow: Flow, project: Project) -> None:
+    @task
+    def plan() -> dict[str, int]:
+        """Says what is copied, what is not, and why."""
+        with airflow_errors():
+            planned = _run(flow).plan()
+        for line in plan_lines(planned):
+            log.info(line)
+        return {"ranges": len(planned.ranges), "offsets": planned.offsets}
+
+    @task
+    def sync_topics() -> None:
+        """Creates on the target what it lacks."""
+        with airflow_errors():
+            _run(flow).sync_topics()
+
+    # Not max_active_runs: it does not keep a backfill's run and a scheduled one apart.
+    spark: dict[str, Any] = {
+        "project": project,
+        "flow": flow,
+        "pool": project.pool,
+        "max_active_tis_per_dag": 1,
+    }
+    # What was copied is verified and reported even if some partitions failed; nothing is, if there
+    # was no plan or nowhere to copy to.
+    after_all = TriggerRule.ALL_DONE_MIN_ONE_SUCCESS
+    mirror = FerrySparkSubmitOperator(task_id="mirror", step="mirror", **spark)
+    verify = FerrySparkSubmitOperator(
+        task_id="verify", step="verify", trigger_rule=after_all, **spark
+    )
+
+    @task(trigger_rule=after_all)
+    def publish() -> dict[str, Any]:
+        """Writes the report; fails unless the run is complete and proved."""
+        run = _run(flow)
+        try:
+            with airflow_errors():
+                report = run.publish()
+        finally:
+            log.info("Report: %s", run.report_path)
+        log.info("Complete and verified: %d records, %d bytes", report.records, report.bytes)
+        return {"records": report.records, "bytes": report.bytes, "report": str(run.report_path)}
+
+    synced, published = sync_topics(), publish()
+    plan() >> synced >> mirror >> verify >> published
+    synced >> [verify, published]
+
+
+def _run(flow: Flow) -> Run:
+    """This DAG run as the library knows it."""
+    from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
+
+    return Run(flow, get_current_context()["run_id"])

@@ -1,0 +1,48 @@
+"""Where the parts of this repository are on a machine that runs Airflow."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+CONFIGS = "FERRY_CONFIGS"
+POOL = "FERRY_POOL"
+
+
+@dataclass(frozen=True)
+class Project:
+    """A checkout, or its copy in an image.
+
+    Attributes:
+        root: the folder that holds ``dags/``, ``include/`` and ``spark_jobs/``.
+    """
+
+    root: Path
+
+    @property
+    def configs(self) -> Path:
+        """The folder with the flows' files: ``FERRY_CONFIGS``, else ``include/configs``."""
+        return Path(os.environ.get(CONFIGS) or self.root / "include" / "configs").absolute()
+
+    @property
+    def pool(self) -> str:
+        """The pool that the Spark tasks take a slot of: ``FERRY_POOL``, else Airflow's own.
+
+        A task in a pool that nobody has created waits for ever, so none is named by default.
+        """
+        return os.environ.get(POOL) or "default_pool"
+
+    @property
+    def library(self) -> Path | None:
+        """The built wheel of the library, None if there is none.
+
+        It is named ``.zip``: Spark sends a ``.whl`` to its executors too, but leaves it out of
+        their import path.
+        """
+        wheel = self.root / "dist" / "kafka_ferry.zip"
+        return wheel if wheel.is_file() else None
+
+    def spark_job(self, step: str) -> Path:
+        """The application that does ``step`` in Spark."""
+        return self.root / "spark_jobs" / f"{step}.py"

@@ -7,11 +7,9 @@ Record layout: ``org.apache.kafka.common.record.DefaultRecord``.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-import zstandard
 from kafka import codec
 from kafka.record.util import decode_varint, encode_varint
 
@@ -22,20 +20,12 @@ _MAGIC: Final = 2
 _LENGTH_COUNTS_FROM: Final = 12
 
 
-def _zstd_decode(payload: bytes) -> bytes:
-    # kafka-python's stops at 1 MiB where a frame does not tell its size; Java's frames never do.
-    reader = zstandard.ZstdDecompressor().stream_reader(
-        io.BytesIO(payload), read_across_frames=True
-    )
-    return reader.read()
-
-
 _DECODE: Final[dict[int, Callable[[bytes], bytes]]] = {
     0: bytes,
     1: codec.gzip_decode,
     2: codec.snappy_decode,
     3: codec.lz4_decode,
-    4: _zstd_decode,
+    4: codec.zstd_decode,
 }
 _ENCODE: Final[dict[int, Callable[[bytes], bytes]]] = {
     0: bytes,
@@ -72,17 +62,16 @@ def rebuild(batch: Batch, start: int, end: int) -> tuple[Batch | None, tuple[tup
     """
     try:
         records = [record for record in _records(batch) if start <= record.offset < end]
+        dense = _dense(records, batch.header.codec) if records else None
     except Exception as error:  # codecs raise a dozen unrelated types
         raise MalformedBatch(f"records that cannot be read: {error}") from error
-    if not records:
-        return None, ()
     runs: list[tuple[int, int]] = []
     for record in records:
         if runs and sum(runs[-1]) == record.offset:
             runs[-1] = (runs[-1][0], runs[-1][1] + 1)
         else:
             runs.append((record.offset, 1))
-    return _dense(records, batch.header.codec), tuple(runs)
+    return dense, tuple(runs)
 
 
 def single_record(key: bytes, value: bytes, timestamp_ms: int) -> Batch:

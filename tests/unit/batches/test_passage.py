@@ -33,7 +33,7 @@ from tests.support.batches import (
 from .logs import Log, logs
 
 ABORTED, CONTROL, COMPACTED = Reason.ABORTED, Reason.CONTROL, Reason.COMPACTED
-INT32 = 2**31 - 1
+INT32, INT64 = 2**31 - 1, 2**63 - 1
 
 
 def judged(
@@ -276,28 +276,51 @@ def test_a_count_that_the_records_do_not_bear_out_is_malformed_and_takes_no_memo
 
 
 ABSURD = b"\xfe\xff\xff\xff\x0f"  # 2^31 - 1 as a varint
+TOO_LONG = b"\xff" * 10 + b"\x01"  # no 64 bits hold it
 
 
 @pytest.mark.parametrize(
     "record",
     [
-        ABSURD + b"\0\0\0\0\0\0",
-        b"\x14\0\0\0" + ABSURD + b"\0\0",
-        b"\x14\0\0\0\x01" + ABSURD + b"\0",
-        b"\x14\0\0\0\x01\x01" + ABSURD,
-        b"\x1c\0\0\0\x01\x01\x02" + ABSURD + b"\x01",
-        b"\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+        ABSURD + b"\0\0\2\1\1\0",
+        b"\x15" + b"\0\0\2\1\1\0",
+        b"\x0e" + b"\0\0\2\1\1\0",
+        b"\x0a" + b"\0\0\2\1\1\0",
+        b"\4" + b"\0\0",
+        b"\x14" + b"\0\0" + ABSURD + b"\1\1\0",
+        b"\x20" + b"\0" + TOO_LONG + b"\2\1\1\0",
     ],
-    ids=["record", "key", "value", "number of headers", "header's name", "varint"],
+    ids=["absurd", "negative", "too long", "too short", "without offset", "offset", "varint"],
 )
-def test_an_absurd_length_within_a_record_is_malformed_and_takes_no_memory(record: bytes) -> None:
+def test_a_record_that_does_not_fit_in_its_batch_is_malformed(record: bytes) -> None:
+    with pytest.raises(MalformedBatch):
+        judged(in_need_of_rebuilding(a_batch(1)[61:] + record), 1, 2)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [ABSURD + b"\1\0", b"\1" + ABSURD + b"\0", b"\1\1" + ABSURD, b"\1\1\2" + ABSURD + b"\1"],
+    ids=["key", "value", "number of headers", "header's name"],
+)
+def test_an_absurd_length_within_a_record_takes_no_memory(content: bytes) -> None:
+    """The broker judges what is in a record; nothing is allocated for what it says of itself."""
+    body = b"\0\0\2" + content
+    batch = in_need_of_rebuilding(a_batch(1)[61:] + bytes([2 * len(body)]) + body)
     tracemalloc.start()
     try:
-        with pytest.raises(MalformedBatch):
-            judged(in_need_of_rebuilding(record), 1, 2)
+        well_formed_or_malformed(batch, 1, 2)
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("base", [INT64, -INT64 - 1, INT64 - 1])
+def test_timestamps_that_no_64_bits_hold_are_malformed(base: int) -> None:
+    step = 2 if base > 0 else -2
+    logged = [Record(NOW), Record(NOW + step), Record(NOW)]
+    batch = build.with_header(a_batch(logged), base_timestamp=base)
+    with pytest.raises(MalformedBatch):
+        judged(batch, 1, 3)
 
 
 @pytest.mark.parametrize(
@@ -363,16 +386,24 @@ def test_a_log_with_a_flipped_bit_is_passages_or_malformed(data: st.DataObject, 
     count=st.integers(0, 4),
     last_offset_delta=st.integers(0, 4),
     flags=st.sampled_from([0, build.LOG_APPEND_TIME, build.TRANSACTIONAL, build.CONTROL]),
+    base_timestamp=st.sampled_from([NOW, INT64, -INT64 - 1]),
     start=st.integers(0, 3),
 )
 def test_any_payload_under_a_right_crc_is_a_passage_or_malformed(
-    payload: bytes, codec: int, count: int, last_offset_delta: int, flags: int, start: int
+    payload: bytes,
+    codec: int,
+    count: int,
+    last_offset_delta: int,
+    flags: int,
+    base_timestamp: int,
+    start: int,
 ) -> None:
     batch = build.with_payload(
         a_batch(1, producer_id=7),
         payload,
         count=count,
         last_offset_delta=last_offset_delta,
+        base_timestamp=base_timestamp,
         attributes=codec | flags,
     )
     well_formed_or_malformed(batch, start, start + 2)

@@ -28,8 +28,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-out = Console()
-messages = Console(stderr=True)
+# Lines are not broken: they hold paths and sentences that people copy and programs search.
+out = Console(soft_wrap=True)
+messages = Console(stderr=True, soft_wrap=True)
 
 ConfigOption = Annotated[
     Path, typer.Option("--config", help="The flow's file: YAML, or MirrorMaker 2's properties.")

@@ -8,8 +8,8 @@ from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
 from tenacity import (
+    RetryCallState,
     Retrying,
-    before_sleep_log,
     retry_if_exception,
     stop_after_delay,
     wait_random_exponential,
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 _PATIENCE_S: Final = 60
+# Coordinators load and leaders move within a few seconds: of what takes longer, people are told.
+_SILENT_S: Final = 5
 
 
 def patiently(do: Callable[[], _T]) -> _T:
@@ -30,10 +32,23 @@ def patiently(do: Callable[[], _T]) -> _T:
         retry=retry_if_exception(lambda error: isinstance(error, FerryError) and error.transient),
         wait=wait_random_exponential(multiplier=0.02, max=2),
         stop=stop_after_delay(_PATIENCE_S),
-        before_sleep=before_sleep_log(log, logging.DEBUG),
+        before_sleep=_tell_once(),
         reraise=True,
     )
     return retrying(do)
+
+
+def _tell_once() -> Callable[[RetryCallState], None]:
+    told = False
+
+    def tell(state: RetryCallState) -> None:
+        nonlocal told
+        error = state.outcome.exception() if state.outcome else None
+        if not told and (state.seconds_since_start or 0) > _SILENT_S:
+            log.warning("Still trying: %s", error)
+            told = True
+
+    return tell
 
 
 def patient(function: Callable[_P, _T]) -> Callable[_P, _T]:

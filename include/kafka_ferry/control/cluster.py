@@ -33,7 +33,7 @@ from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.faults import is_transient
 
 _T = TypeVar("_T")
-_TIMEOUT_S: Final = 30.0
+_TIMEOUT_S: Final = 15.0
 # One describe or list request for so many topics or partitions, so that no answer gets too large.
 _TOPICS_AT_ONCE: Final = 500
 _PARTITIONS_AT_ONCE: Final = 5_000

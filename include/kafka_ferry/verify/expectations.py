@@ -83,6 +83,8 @@ def _context(pages: Path) -> Any:
     import great_expectations as gx  # noqa: PLC0415
     from great_expectations.data_context.types.base import ProgressBarsConfig  # noqa: PLC0415
 
+    # It would tell of each temporary folder.
+    logging.getLogger("great_expectations.data_context.types.base").setLevel(logging.WARNING)
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
     store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(pages)}

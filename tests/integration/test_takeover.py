@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from kafka_ferry.batches import AbortFilter, passages
 from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.control import read_positions
 from kafka_ferry.copy import fence_writers
 from kafka_ferry.copy.translated import TranslatedWriter
 from kafka_ferry.errors import Fenced
@@ -174,3 +176,31 @@ def run_and_kill(flow: Flow, run: str, seconds: float) -> bool:
     process.send_signal(signal.SIGKILL)
     process.stdout.close()
     return process.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_broker_killed_in_mid_copy_delays_the_copy_and_changes_nothing(
+    side: str, folder: Path, unique: Unique
+) -> None:
+    topic = unique("broker-killed")
+    with Broker(folder / "source") as source, Broker(folder / "target") as target:
+        create_topic(source.bootstrap, topic, partitions=4)
+        for number in range(30):
+            records = [Record(key=b"%d" % i, value=b"%d" % number * 200) for i in range(50)]
+            transactional_id = topic if number % 2 else None
+            produce(source.bootstrap, topic, records, transactional_id=transactional_id)
+        flow = make_flow(
+            folder, source, target, [topic], transaction_max_bytes=20_000, fetch_max_bytes=8_000
+        )
+        victim = source if side == "source" else target
+        with ThreadPoolExecutor() as pool:
+            copying = pool.submit(copy_now, flow)
+            while not any(p.offset for p in read_positions(flow.target, flow.name).values()):
+                assert not copying.done(), copying.result()
+                time.sleep(0.005)
+            victim.kill()
+            victim.restart()
+            outcomes = copying.result()
+
+        assert failures(outcomes) == []
+        assert_same(source, topic, target, remote(flow, topic))

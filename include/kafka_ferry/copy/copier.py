@@ -108,7 +108,7 @@ class _Copy:
                 self._copy(self._starts(pending))
                 done = True
             except StartOver as error:
-                self.voids += 1
+                self.voids += not error.excludes
                 log.warning("Writing again from the last sealed positions: %s", error)
                 if self.voids < _MAX_VOID_IN_A_ROW:
                     time.sleep(min(0.05 * 2**self.voids, _LONGEST_BACK_OFF_S))

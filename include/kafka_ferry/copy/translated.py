@@ -18,23 +18,22 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Final
 
 from kafka_ferry.batches import (
     Batch,
     Passage,
-    RangeDigest,
-    SegmentList,
     for_producer,
     next_sequence,
     single_record,
 )
 from kafka_ferry.clock import now_ms
+from kafka_ferry.copy.lanes import Lane, Sent
 from kafka_ferry.copy.takeover import transactional_id
 from kafka_ferry.copy.writer import Failure, StartOver
 from kafka_ferry.errors import BrokerError, FerryError
-from kafka_ferry.ledger import CopiedRange, TransactionEntry, encode, ledger_topic
+from kafka_ferry.ledger import TransactionEntry, encode, ledger_topic
+from kafka_ferry.patience import patiently
 from kafka_ferry.plan.positions import Position, PositionMetadata, position_group, position_of
 from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import WireCluster
@@ -47,68 +46,10 @@ _REQUEST_BYTES: Final = 4 * 1024 * 1024
 # About 400 KB of JSON: a ledger record must stay below the default max.message.bytes.
 _MAX_SEGMENTS: Final = 10_000
 # A partition whose leader does not come back must not hold the others back for ever.
-_MAX_TRANSIENT: Final = 6
+_MAX_STUMBLES: Final = 6
 # OUT_OF_ORDER_SEQUENCE_NUMBER, DUPLICATE_SEQUENCE_NUMBER, INVALID_TXN_STATE,
 # INVALID_PRODUCER_ID_MAPPING, UNKNOWN_PRODUCER_ID, TRANSACTION_ABORTABLE: the transaction is void.
 _VOID: Final = frozenset({45, 46, 48, 49, 59, 120})
-
-
-@dataclass(slots=True)
-class _Sent:
-    passage: Passage
-    base_offset: int | None = None
-
-
-@dataclass(slots=True)
-class _Tally:
-    """What the open transaction holds of one range."""
-
-    start: int
-    end: int
-    records: int = 0
-    bytes: int = 0
-    batches: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
-    rebuilt: Counter[str] = field(default_factory=Counter)
-    segments: SegmentList = field(default_factory=SegmentList)
-    digest: RangeDigest = field(default_factory=RangeDigest)
-
-    def add(self, sent: _Sent) -> None:
-        passage = sent.passage
-        self.end = passage.end
-        self.reasons.update({str(reason): count for reason, count in passage.reasons.items()})
-        if passage.rebuilt:
-            self.rebuilt[str(passage.rebuilt)] += 1
-        if passage.batch and sent.base_offset is not None:
-            self.records += passage.batch.header.records
-            self.bytes += passage.batch.header.size
-            self.batches += 1
-            self.segments.add(passage.runs, sent.base_offset)
-            self.digest.add(passage.batch)
-
-
-@dataclass(slots=True)
-class _Lane:
-    """One target partition: what waits, what is on its way, what the transaction holds."""
-
-    node: int
-    range: Range | None
-    remote_topic_id: str
-    sequence: int = 0
-    in_transaction: bool = False
-    waiting: deque[Passage] = field(default_factory=deque)
-    sent: deque[_Sent] = field(default_factory=deque)
-    tally: _Tally | None = None
-
-    def settle(self) -> None:
-        """Account for everything at the head whose outcome is known."""
-        while self.sent and (
-            self.sent[0].passage.batch is None or self.sent[0].base_offset is not None
-        ):
-            head = self.sent.popleft()
-            if self.tally is None:
-                self.tally = _Tally(head.passage.start, head.passage.start)
-            self.tally.add(head)
 
 
 class TranslatedWriter:
@@ -144,12 +85,14 @@ class TranslatedWriter:
         self._producer = TransactionalProducer(
             self._coordination, transactional_id(flow, number), timeout_ms=timeout_ms
         )
-        self._lanes: dict[TopicPartition, _Lane] = {}
-        self._in_flight: dict[int, deque[dict[TopicPartition, _Sent]]] = defaultdict(deque)
+        self._lanes: dict[TopicPartition, Lane] = {}
+        self._in_flight: dict[int, deque[dict[TopicPartition, Sent]]] = defaultdict(deque)
         self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
         self._refused: dict[TopicPartition, Failure] = {}
         self._stumbles: Counter[TopicPartition] = Counter()
         self._unsealed_bytes = self._unsealed_runs = 0
+        # Why the open transaction cannot be committed, once that is known.
+        self._void = ""
 
     @property
     def unsealed_bytes(self) -> int:
@@ -173,30 +116,37 @@ class TranslatedWriter:
         else:
             self._producer.start_over()
         by_target = {range_.target: range_ for range_ in ranges}
-        leaders = self._data.leaders([*by_target, self._ledger])
+        self._open_lanes(by_target)
+        committed = committed_offsets(self._coordination, self._group, by_target)
+        positions = {
+            tp: position_of(found.offset, found.metadata) for tp, found in committed.items()
+        }
+        for tp, position in positions.items():
+            self._check_identity(by_target[tp], position)
+        return {by_target[tp].source: position for tp, position in positions.items()}
+
+    def _open_lanes(self, by_target: Mapping[TopicPartition, Range]) -> None:
+        wanted = [*by_target, self._ledger]
+        leaders = patiently(lambda: self._data.leaders(wanted))
         self._lanes = {
-            tp: _Lane(leader.node, by_target.get(tp), leader.topic_id)
+            tp: Lane(leader.node, by_target.get(tp), leader.topic_id)
             for tp, leader in leaders.items()
             if leader.node >= 0
         }
         if self._ledger not in self._lanes:
             raise fault(leaders[self._ledger].error, f"Looking for the ledger {self._ledger.topic}")
         for tp, range_ in by_target.items():
-            if tp not in self._lanes:
+            if tp not in self._lanes and range_.source not in self.failures:
                 self._stumble(range_, range_.start, leaders[tp].error)
-        positions = {}
-        for tp, found in committed_offsets(self._coordination, self._group, by_target).items():
-            range_, position = by_target[tp], position_of(found.offset, found.metadata)
-            positions[range_.source] = position
-            if tp in self._lanes and position.remote_topic_id not in (
-                "",
-                self._lanes[tp].remote_topic_id,
-            ):
-                message = "the target's topic was deleted and made anew since; its history is gone."
-                self.failures[range_.source] = Failure(
-                    range_, position.offset, message, transient=False
-                )
-        return positions
+        self._raise_if_void()
+
+    def _check_identity(self, range_: Range, position: Position) -> None:
+        lane = self._lanes.get(range_.target)
+        if lane and position.remote_topic_id not in ("", lane.remote_topic_id):
+            message = "the target's topic was deleted and made anew since; its history is gone."
+            self.failures[range_.source] = Failure(
+                range_, position.offset, message, transient=False
+            )
 
     def write(self, range_: Range, passage: Passage) -> None:
         """See ``Writer.write``."""
@@ -248,6 +198,7 @@ class TranslatedWriter:
     def _forget_transaction(self) -> None:
         self._in_flight.clear()
         self._refreshed.clear()
+        self._void = ""
         self._unsealed_bytes = self._unsealed_runs = 0
         for lane in self._lanes.values():
             lane.in_transaction, lane.tally = False, None
@@ -258,15 +209,15 @@ class TranslatedWriter:
         """Send all that waits, one batch of a partition in a request, several requests at once."""
         while waiting := [tp for tp, lane in self._lanes.items() if lane.waiting]:
             self._join_transaction(waiting)
-            requests: dict[int, dict[TopicPartition, _Sent]] = defaultdict(dict)
+            requests: dict[int, dict[TopicPartition, Sent]] = defaultdict(dict)
             sizes: Counter[int] = Counter()
             for tp in waiting:
                 lane = self._lanes[tp]
                 while lane.waiting and lane.waiting[0].batch is None:
-                    lane.sent.append(_Sent(lane.waiting.popleft()))
+                    lane.sent.append(Sent(lane.waiting.popleft()))
                 lane.settle()
                 if lane.waiting and sizes[lane.node] < _REQUEST_BYTES:
-                    sent = _Sent(lane.waiting.popleft())
+                    sent = Sent(lane.waiting.popleft())
                     lane.sent.append(sent)
                     requests[lane.node][tp] = sent
                     sizes[lane.node] += sent.passage.batch.header.size if sent.passage.batch else 0
@@ -289,11 +240,13 @@ class TranslatedWriter:
                 self._refuse(lane, lane.waiting[0], code, "")
         if refused:
             # The broker adds all partitions of a request or none.
-            raise StartOver(f"{len(refused)} partition(s) were not let into the transaction.")
+            raise StartOver(
+                f"{len(refused)} partition(s) were not let into the transaction.", excludes=True
+            )
         for tp in new:
             self._lanes[tp].in_transaction = True
 
-    def _send(self, node: int, request: dict[TopicPartition, _Sent]) -> None:
+    def _send(self, node: int, request: dict[TopicPartition, Sent]) -> None:
         encoded = {}
         for tp, sent in request.items():
             lane = self._lanes[tp]
@@ -312,43 +265,49 @@ class TranslatedWriter:
             self._receive(node)
 
     def _receive(self, node: int) -> None:
+        self._receive_one(node)
+        if self._void:
+            # Who else stumbles is counted too, or a few bad partitions would use up all tries.
+            self._receive_rest()
+        self._raise_if_void()
+
+    def _receive_rest(self) -> None:
+        for node, requests in self._in_flight.items():
+            while requests:
+                self._receive_one(node)
+
+    def _receive_one(self, node: int) -> None:
         response = self._data.connection(node).receive()
         request = self._in_flight[node].popleft()
         for topic in response.responses:
             for answer in topic.partition_responses:
                 tp = TopicPartition(topic.name, answer.index)
+                words = answer.error_message or ""
                 self._judge(
-                    self._lanes[tp],
-                    request[tp],
-                    answer.error_code,
-                    answer.base_offset,
-                    answer.error_message,
+                    self._lanes[tp], request[tp], answer.error_code, answer.base_offset, words
                 )
 
-    def _judge(
-        self, lane: _Lane, sent: _Sent, code: int, base_offset: int, words: str | None
-    ) -> None:
+    def _judge(self, lane: Lane, sent: Sent, code: int, base_offset: int, words: str) -> None:
         refused = self._refused.get(lane.range.source) if lane.range else None
         behind_refused = refused is not None and sent.passage.start >= refused.offset
         if code == NONE and behind_refused:
-            raise StartOver(f"{refused} A later batch was accepted.")
+            raise StartOver(f"{refused} A later batch was accepted.", excludes=True)
         if code == NONE:
             sent.base_offset = base_offset
             lane.settle()
         elif behind_refused:
             return
         elif code in _VOID:
-            raise StartOver(f"Writing {lane.range or self._ledger}: {error_name(code)}.")
+            self._void = self._void or f"Writing {lane.range or self._ledger}: {error_name(code)}."
         elif is_transient(code) and lane.range:
             self._stumble(lane.range, sent.passage.start, code)
-            raise StartOver(f"Writing {lane.range.target}: {error_name(code)}.")
         else:
             error = fault(code, f"Writing {lane.range or self._ledger}")
             if lane.range is None or not isinstance(error, BrokerError):
                 raise error
-            self._refuse(lane, sent.passage, code, words or "")
+            self._refuse(lane, sent.passage, code, words)
 
-    def _refuse(self, lane: _Lane, passage: Passage, code: int, words: str) -> None:
+    def _refuse(self, lane: Lane, passage: Passage, code: int, words: str) -> None:
         """Record that the target does not take ``passage``; what was accepted before it stays."""
         range_ = lane.range
         assert range_ is not None
@@ -360,33 +319,38 @@ class TranslatedWriter:
         lane.waiting.clear()
 
     def _stumble(self, range_: Range, offset: int, code: int) -> None:
+        """Count a transient error of one partition; the transaction is void for it."""
+        self._void = self._void or f"{range_.target}: {error_name(code)}."
         self._stumbles[range_.source] += 1
-        if self._stumbles[range_.source] >= _MAX_TRANSIENT:
+        if self._stumbles[range_.source] >= _MAX_STUMBLES:
             message = f"the target kept answering {error_name(code)}."
             self.failures[range_.source] = Failure(range_, offset, message, transient=True)
 
+    def _raise_if_void(self) -> None:
+        if self._void:
+            raise StartOver(self._void)
+
     def _drain(self) -> None:
         self._pump()
-        for node, requests in self._in_flight.items():
-            while requests:
-                self._receive(node)
+        self._receive_rest()
+        self._raise_if_void()
         for lane in self._lanes.values():
             lane.settle()
 
-    def _write_ledger(self, moved: Mapping[TopicPartition, _Lane]) -> None:
+    def _write_ledger(self, moved: Mapping[TopicPartition, Lane]) -> None:
         entry = TransactionEntry(
             flow=self._flow,
             run=self._run,
             at=now_ms(),
             writer=self._number,
-            ranges=tuple(_copied(lane) for lane in moved.values()),
+            ranges=tuple(lane.copied() for lane in moved.values()),
         )
         record = single_record(*encode(entry), entry.at)
         self._lanes[self._ledger].waiting.append(_ledger_passage(record))
         self._drain()
         self._lanes[self._ledger].tally = None
 
-    def _commit_positions(self, moved: Mapping[TopicPartition, _Lane]) -> None:
+    def _commit_positions(self, moved: Mapping[TopicPartition, Lane]) -> None:
         positions: dict[TopicPartition, tuple[Range, int]] = {
             tp: (range_, position.offset) for tp, (range_, position) in self._refreshed.items()
         }
@@ -411,28 +375,7 @@ class TranslatedWriter:
             range_, offset = positions[tp]
             message = f"its position could not be committed: {error_name(code)}."
             self.failures[range_.source] = Failure(range_, offset, message, is_transient(code))
-            raise StartOver(f"{range_.target}: {message}")
-
-
-def _copied(lane: _Lane) -> CopiedRange:
-    range_, tally = lane.range, lane.tally
-    assert range_ is not None and tally is not None
-    return CopiedRange(
-        topic=range_.topic,
-        topic_id=range_.topic_id,
-        partition=range_.partition,
-        remote_topic=range_.remote_topic,
-        remote_topic_id=lane.remote_topic_id,
-        start=tally.start,
-        end=tally.end,
-        records=tally.records,
-        bytes=tally.bytes,
-        batches=tally.batches,
-        reasons=dict(tally.reasons),
-        rebuilt=dict(tally.rebuilt),
-        segments=tuple(tally.segments),
-        digest=tally.digest.hexdigest(),
-    )
+            raise StartOver(f"{range_.target}: {message}", excludes=True)
 
 
 def _ledger_passage(record: Batch) -> Passage:

@@ -18,9 +18,17 @@ from kafka_ferry.plan.ranges import Range, TopicPartition
 
 
 class StartOver(FerryError):
-    """What was written since the last ``seal`` is void; ``take_over`` says where to go on."""
+    """What was written since the last ``seal`` is void; ``take_over`` says where to go on.
+
+    Attributes:
+        excludes: whether the same cannot happen again, because a partition was set aside.
+    """
 
     transient = True
+
+    def __init__(self, message: str, *, advice: str = "", excludes: bool = False) -> None:
+        super().__init__(message, advice=advice)
+        self.excludes = excludes
 
 
 @dataclass(frozen=True, slots=True)

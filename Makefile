@@ -8,12 +8,14 @@ SETUP := $(VENV)/.setup-done
 WHEEL := dist/kafka_ferry.zip
 LIBRARY := $(shell find include/kafka_ferry include/kafka_ferry_airflow -type f -not -name '*.pyc')
 
+SITE := NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
+
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory --no-builtin-rules
-.PHONY: help setup demo demo-down test test-quick lint format clusters clusters-down bench clean
+.PHONY: help setup demo demo-down test test-quick lint format docs clusters clusters-down bench clean
 
 help: ## List the commands
 	@awk -F ' *:.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,9 +42,14 @@ lint: $(SETUP) ## Check style, types, imports between parts, and spelling
 	@echo "mypy"; mypy --no-error-summary
 	@echo "import-linter"; lint-imports > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
 	@echo "codespell"; codespell .ci benchmarks dags docs include plugins spark_jobs tests *.md *.toml *.yaml Makefile Dockerfile
+	@echo "docs"; $(SITE) --site-dir $(CURDIR)/$(VENV)/site
 
 format: $(SETUP) ## Bring the code into its format
 	@ruff check --quiet --fix .; ruff format --quiet .
+
+docs: $(SETUP) ## Write the generated pages and build the docs into site/
+	@python -m kafka_ferry.config.reference > docs/reference/options.md
+	@$(SITE) --site-dir site
 
 clusters: $(SETUP) ## Start the clusters primary (port 19092) and backup (29092)
 	@python -m kafka_sandbox.clusters up

@@ -28,7 +28,6 @@ def main(step: Callable[[Run, SparkSession], Any], arguments: Sequence[str] | No
     parser.add_argument("--run-id", required=True, help="the run's id")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    logging.getLogger("py4j").setLevel(logging.WARNING)
     try:
         run = Run(load_flow(options.config, options.flow), options.run_id)
         session = spark_session(f"ferry {run.flow.name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -34,6 +35,8 @@ def _session(name: str, config: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder.appName(name)
     for key, value in config.items():
         builder = builder.config(key, value)
+    # It tells of each connection between Python and the JVM, even when everything is closed.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session

@@ -1,0 +1,110 @@
+"""The command line says what is wrong, where, and with which exit status."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafka_sandbox.broker import Broker, free_port
+from tests.support.builders import Record, create_topic, produce
+from tests.support.flows import copy_now, make_flow, write_flow
+
+Unique = Callable[[str], str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, unique: Unique) -> Path:
+    """A folder whose name no other test has."""
+    folder = tmp_path / unique("src")
+    folder.mkdir()
+    return folder
+
+
+def ferry(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kafka_ferry", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_plan_lists_what_would_be_done_and_changes_nothing(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("planned")
+    create_topic(primary.bootstrap, topic, partitions=2)
+    produce(primary.bootstrap, topic, [Record(value=b"x", partition=p) for p in (0, 1, 1)])
+    file = write_flow(folder, primary, backup, [topic])
+
+    first, second = ferry("plan", "--config", file, "--json"), ferry("plan", "--config", file)
+
+    plan = json.loads(first.stdout)
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert [(r["partition"], r["start"], r["end"]) for r in plan["ranges"]] == [
+        (0, 0, 1),
+        (1, 0, 2),
+    ]
+    assert plan["creations"][0]["remote_topic"] == f"{folder.name}.{topic}"
+    assert "3 offsets in 2 partitions, 1 topics to create, 0 refused" in second.stdout
+
+    assert not (folder / "state").exists() or not list((folder / "state").rglob("plan.json"))
+
+
+def test_the_lag_is_what_the_positions_have_not_reached(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("lagging")
+    create_topic(primary.bootstrap, topic, partitions=2)
+    flow = make_flow(folder, primary, backup, [topic])
+    produce(primary.bootstrap, topic, [Record(value=b"x", partition=0)] * 5)
+    copy_now(flow)
+    produce(primary.bootstrap, topic, [Record(value=b"x", partition=p) for p in (0, 0, 1)])
+
+    rows = json.loads(ferry("lag", "--config", flow.file, "--json").stdout)
+
+    shown = [(r["partition"], r["position"], r["log_end"], r["lag"]) for r in rows]
+    assert shown == [(0, 5, 7, 2), (1, None, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "said"),
+    [
+        (('"topics"', '"topcis"'), 2, "topcis: is no option of a flow. Did you mean 'topics'?"),
+        (('["orders"]', '["(orders"]'), 2, "(orders"),
+        (('"alias": "backup"', '"name": "backup"'), 2, "target"),
+        (('"writers": 4', '"writers": 0'), 2, "writers"),
+    ],
+    ids=["unknown key", "bad regex", "cluster without an alias", "out of bounds"],
+)
+def test_a_wrong_file_is_named_with_key_and_reason(
+    change: tuple[str, str], status: int, said: str, folder: Path, primary: Broker, backup: Broker
+) -> None:
+    file = write_flow(folder, primary, backup, ["orders"])
+    file.write_text(json.dumps(json.loads(file.read_text())).replace(*change))
+
+    result = ferry("plan", "--config", file)
+
+    assert result.returncode == status
+    assert str(file) in result.stderr
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_cluster_is_never_mirrored_into_itself(folder: Path, primary: Broker) -> None:
+    result = ferry("plan", "--config", write_flow(folder, primary, primary, ["orders"]))
+
+    assert result.returncode == 2
+    assert "are one cluster" in result.stderr
+
+
+@pytest.mark.slow
+def test_a_cluster_that_is_down_is_named_after_a_minute(folder: Path, primary: Broker) -> None:
+    nobody = Broker(folder / "nobody", port=free_port())
+
+    result = ferry("run", "--config", write_flow(folder, primary, nobody, ["orders"]))
+
+    assert result.returncode == 3
+    assert "Check backup.bootstrap.servers" in result.stderr
+    assert "Traceback" not in result.stderr

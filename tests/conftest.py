@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -38,3 +39,11 @@ def backup(_clusters: dict[str, Broker]) -> Broker:
 def unique() -> Callable[[str], str]:
     """Makes a name of a topic, a group or a flow that no other test has."""
     return lambda prefix: f"{prefix}-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, unique: Callable[[str], str]) -> Path:
+    """A folder whose name, and so a flow's source alias, no other test has."""
+    folder = tmp_path / unique("src")
+    folder.mkdir()
+    return folder

@@ -17,14 +17,6 @@ from tests.support.flows import copy_now, make_flow, write_flow
 Unique = Callable[[str], str]
 
 
-@pytest.fixture
-def folder(tmp_path: Path, unique: Unique) -> Path:
-    """A folder whose name no other test has."""
-    folder = tmp_path / unique("src")
-    folder.mkdir()
-    return folder
-
-
 def ferry(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "kafka_ferry", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -44,14 +44,6 @@ ODD_RECORDS = [
 ]
 
 
-@pytest.fixture
-def folder(tmp_path: Path, unique: Unique) -> Path:
-    """A folder whose name no other test has."""
-    folder = tmp_path / unique("src")
-    folder.mkdir()
-    return folder
-
-
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_every_codec_and_odd_record_passes_unopened(
     compression: str, folder: Path, primary: Broker, backup: Broker, unique: Unique

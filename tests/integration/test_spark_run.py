@@ -41,14 +41,6 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture
-def folder(tmp_path: Path, unique: Unique) -> Path:
-    """A folder whose name no other test has."""
-    folder = tmp_path / unique("src")
-    folder.mkdir()
-    return folder
-
-
 def run_all(flow: Flow, run: str, spark: SparkSession) -> Run:
     this = Run(flow, run)
     this.plan()

@@ -31,14 +31,6 @@ Unique = Callable[[str], str]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, unique: Unique) -> Path:
-    """A folder whose name no other test has."""
-    folder = tmp_path / unique("src")
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def planned(folder: Path, primary: Broker, backup: Broker, unique: Unique) -> tuple[Flow, Range]:
     """A flow of one partition with 60 records in three batches, planned and its topics made."""
     topic = unique("planned")

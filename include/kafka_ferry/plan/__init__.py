@@ -1,19 +1,8 @@
 """What a run will do: names on the target, positions, ranges, the plan. Pure."""
 
 from kafka_ferry.plan.facts import LogBounds, Topic
-from kafka_ferry.plan.plan import (
-    Creation,
-    Found,
-    Growth,
-    Plan,
-    Refusal,
-    Skipped,
-    make_plan,
-    policy_of,
-    read_plan,
-    save_plan,
-    select_topics,
-)
+from kafka_ferry.plan.plan import Creation, Growth, Plan, Refusal, Skipped, read_plan, save_plan
+from kafka_ferry.plan.planning import Found, make_plan, policy_of, select_topics
 from kafka_ferry.plan.positions import Position, position_group
 from kafka_ferry.plan.ranges import Range, TopicPartition, writer_of
 

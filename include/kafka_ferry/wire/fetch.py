@@ -68,33 +68,8 @@ def fetch(
     Raises:
         ClusterUnreachable: if the broker does not answer.
     """
-    topics: dict[str, list[object]] = defaultdict(list)
-    for tp, offset in offsets.items():
-        topics[tp.topic].append(
-            _Partition(
-                partition=tp.partition,
-                current_leader_epoch=-1,
-                fetch_offset=offset,
-                last_fetched_epoch=-1,
-                log_start_offset=-1,
-                partition_max_bytes=partition_max_bytes,
-            )
-        )
     response = cluster.connection(node).call(
-        FetchRequest(
-            replica_id=-1,
-            max_wait_ms=max_wait_ms,
-            min_bytes=1,
-            max_bytes=max_bytes,
-            isolation_level=_READ_COMMITTED,
-            session_id=0,
-            session_epoch=-1,
-            topics=[
-                _Topic(topic=topic, partitions=partitions) for topic, partitions in topics.items()
-            ],
-            forgotten_topics_data=[],
-            rack_id="",
-        )
+        _request(offsets, max_bytes, partition_max_bytes, max_wait_ms)
     )
     for topic in response.responses:
         for data in topic.partitions:
@@ -111,6 +86,38 @@ def fetch(
                 error=data.error_code or response.error_code,
                 alone=len(offsets) == 1,
             )
+
+
+def _request(
+    offsets: Mapping[TopicPartition, int],
+    max_bytes: int,
+    partition_max_bytes: int,
+    max_wait_ms: int,
+) -> FetchRequest:
+    topics: dict[str, list[object]] = defaultdict(list)
+    for tp, offset in offsets.items():
+        topics[tp.topic].append(
+            _Partition(
+                partition=tp.partition,
+                current_leader_epoch=-1,
+                fetch_offset=offset,
+                last_fetched_epoch=-1,
+                log_start_offset=-1,
+                partition_max_bytes=partition_max_bytes,
+            )
+        )
+    return FetchRequest(
+        replica_id=-1,
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        max_bytes=max_bytes,
+        isolation_level=_READ_COMMITTED,
+        session_id=0,
+        session_epoch=-1,
+        topics=[_Topic(topic=topic, partitions=partitions) for topic, partitions in topics.items()],
+        forgotten_topics_data=[],
+        rack_id="",
+    )
 
 
 def log_start(cluster: WireCluster, node: int, partition: TopicPartition) -> int:

@@ -94,8 +94,10 @@ def run(
 @app.command()
 def verify(
     config: ConfigOption,
-    run_id: Annotated[str, typer.Option("--run-id", help="The run to verify (again).")],
     flow: FlowOption = None,
+    run_id: Annotated[
+        str | None, typer.Option("--run-id", help="The run to verify (again); else the newest.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Read the target back and judge a run, and whatever nobody has verified before."""
@@ -103,15 +105,17 @@ def verify(
     from kafka_ferry.spark.session import terminal_session
 
     loaded = _load(config, flow)
+    this = Run(loaded, run_id) if run_id else Run.latest(loaded)
     session = terminal_session(f"ferry verify {loaded.name}")
     try:
-        verdict = Run(loaded, run_id).verify(session)
+        verdict = this.verify(session)
     finally:
         session.stop()
     if as_json:
         print(verdict.to_json())
     else:
-        out.print(f"Verified: {verdict.records:,} records in {verdict.ranges:,} ranges.")
+        found = f"{verdict.records:,} records in {verdict.ranges:,} ranges"
+        out.print(f"verified: {found} ({this.run_id})", markup=False)
 
 
 @app.command()

@@ -27,11 +27,13 @@ from tests.support.builders import (
     create_topic,
     delete_before,
     produce,
+    read_all,
     set_config,
 )
 from tests.support.flows import assert_same, ledger_rows, make_flow, remote, write_flow
 
 Unique = Callable[[str], str]
+SECRET = b"not-for-anybodys-eyes"
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +221,7 @@ def test_a_run_killed_in_mid_copy_is_finished_by_the_next_one(
         transaction_max_bytes=3000,
         fetch_max_bytes=1000,
     )
+    add_secret(file)
     flow = load_flow(file)
     command = [sys.executable, "-m", "kafka_ferry", "run", "--config", str(file)]
     first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -233,6 +236,25 @@ def test_a_run_killed_in_mid_copy_is_finished_by_the_next_one(
     assert report["verdict"]["success"]
     assert 0 < report["records"] < 3000, "both runs should have copied a part"
     assert_same(primary, topic, backup, remote(flow, topic))
+    ledger = read_all(backup.bootstrap, f"ferry-ledger.{flow.source.alias}.internal")[0]
+    left_behind = [
+        path.read_bytes() for path in folder.rglob("*") if path.is_file() and path != file
+    ]
+    said = [second.stdout.encode(), second.stderr.encode(), *(r.value or b"" for r in ledger)]
+    assert len(ledger) > 2
+    assert not any(SECRET in content for content in [*left_behind, *said])
+
+
+def add_secret(file: Path) -> None:
+    """Give the flow a password, which brokers without a login do not ask for."""
+    content = json.loads(file.read_text())
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    for side in ("source", "target"):
+        content[side] |= {
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": f'{login} username="ferry" password="{SECRET.decode()}";',
+        }
+    file.write_text(json.dumps(content))
 
 
 def wait_until_it_copies(flow: Flow, process: subprocess.Popen[bytes]) -> None:

@@ -57,6 +57,20 @@ class Run:
         self._ledger = LedgerTable(self._state.folder("ledger"), flow.name)
         self._ledger_topic = ledger_topic(flow.source.alias)
 
+    @classmethod
+    def latest(cls, flow: Flow) -> Run:
+        """The newest run of ``flow`` that has begun to copy.
+
+        Raises:
+            FerryError: if there is none.
+        """
+        run = cls(flow, "")
+        run._ledger.project(flow.target, run._ledger_topic)
+        last = run._ledger.last_run()
+        if last is None:
+            raise FerryError(f"{flow.name} has never been run.", advice="Run it first.")
+        return cls(flow, last["run"])
+
     @property
     def report_path(self) -> Path | None:
         """The report page on this machine, None if the run was not published or is elsewhere."""
@@ -202,19 +216,18 @@ class Run:
 
     def _raise_failures(self, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         failures = [outcome.failure for outcome in outcomes if outcome.failure]
-        if any(failure.fenced for failure in failures):
-            last = self._ledger.last_run()
-            newer = (
-                f"the run {last['run']}" if last and last["run"] != self.run_id else "another run"
-            )
+        last = self._ledger.last_run()
+        if any(failure.fenced for failure in failures) and last and last["run"] != self.run_id:
             raise Fenced(
-                f"{newer} of {self.flow.name} took over.",
+                f"The run {last['run']} of {self.flow.name} took over.",
                 advice="What this run had sealed stays; the newer run copies the rest.",
             )
         sentences = [*map(str, plan.refused), *map(str, failures)]
         if sentences:
-            transient = not plan.refused and all(failure.transient for failure in failures)
-            raise RangesFailed(sentences, transient=transient)
+            # Fenced without a newer run: by another attempt of this one, or by a coordinator that
+            # had waited too long for the transaction's end. The next attempt goes on.
+            may_pass = all(failure.transient or failure.fenced for failure in failures)
+            raise RangesFailed(sentences, transient=may_pass and not plan.refused)
 
 
 def _refuse(plan: Plan, errors: Mapping[str, FerryError]) -> Plan:

@@ -28,8 +28,8 @@ class Fetched:
 
     Attributes:
         partition: the partition.
-        offset: the offset that was asked for; the first batch may begin before it.
-        records: raw batches, the last one possibly cut off; empty where there is nothing (yet).
+        records: raw batches; the first may begin before the offset that was asked for, the last
+            may be cut off; empty where there is nothing (yet).
         aborted: the transactions among them that were aborted.
         stable_end: the last stable offset: the end of what a ``read_committed`` consumer may see.
         error: Kafka's error code, 0 where all is well.
@@ -37,7 +37,6 @@ class Fetched:
     """
 
     partition: TopicPartition
-    offset: int
     records: bytes
     aborted: tuple[AbortedTransaction, ...]
     stable_end: int
@@ -73,10 +72,8 @@ def fetch(
     )
     for topic in response.responses:
         for data in topic.partitions:
-            tp = TopicPartition(topic.topic, data.partition_index)
             yield Fetched(
-                partition=tp,
-                offset=offsets[tp],
+                partition=TopicPartition(topic.topic, data.partition_index),
                 records=data.records or b"",
                 aborted=tuple(
                     AbortedTransaction(entry.producer_id, entry.first_offset)

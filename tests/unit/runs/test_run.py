@@ -1,0 +1,96 @@
+"""How a run says what kept it from its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import load_flow
+from kafka_ferry.copy import Failure, Outcome
+from kafka_ferry.errors import Fenced, RangesFailed
+from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.plan import Plan, Range, Refusal
+from kafka_ferry.runs import Run
+
+RANGE = Range("orders", 3, 10, 50, "id", "primary.orders", 7)
+NO_SPARK: Any = None
+MirrorOf = Callable[..., None]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """The run "run-1" of a flow."""
+    file = tmp_path / "flow.yaml"
+    file.write_text(
+        "source: {alias: primary, bootstrap.servers: 'a:1'}\n"
+        "target: {alias: backup, bootstrap.servers: 'b:1'}\n"
+        f"state.dir: {tmp_path}/state\n"
+    )
+    return Run(load_flow(file), "run-1")
+
+
+@pytest.fixture
+def mirror(run: Run, monkeypatch: pytest.MonkeyPatch) -> MirrorOf:
+    """Does the step ``mirror`` of the run, whose copy ends with the given failures."""
+
+    def do(*failures: Failure, newest: str = "run-1", refused: tuple[Refusal, ...] = ()) -> None:
+        plan = Plan(
+            "primary->backup", "run-1", now_ms(), "A", "B", ranges=(RANGE,), refused=refused
+        )
+        outcomes = [Outcome(RANGE, failure.offset, failure) for failure in failures]
+        monkeypatch.setattr(Run, "_copy", lambda *_: outcomes)
+        monkeypatch.setattr(LedgerTable, "last_run", lambda _: {"run": newest, "writers": 32})
+        run._folder.save_plan(plan)
+        run.mirror(NO_SPARK)
+
+    return do
+
+
+def failure(*, transient: bool = False, fenced: bool = False) -> Failure:
+    return Failure(RANGE, 20, "it was refused.", transient, fenced)
+
+
+def test_a_copy_without_failures_is_a_step_without_one(run: Run, mirror: MirrorOf) -> None:
+    mirror()
+
+    assert run.failure("mirror") is None
+
+
+@pytest.mark.parametrize("transient", [True, False])
+def test_a_failure_names_topic_partition_and_offset(
+    run: Run, mirror: MirrorOf, transient: bool
+) -> None:
+    with pytest.raises(RangesFailed, match=r"orders-3 .* stopped at offset 20: it was refused"):
+        mirror(failure(transient=transient))
+
+    stored = run.failure("mirror")
+    assert stored is not None
+    assert (stored.transient, stored.exit_code) == (transient, 6)
+
+
+def test_what_the_plan_refused_fails_the_run_too_and_no_retry_helps(mirror: MirrorOf) -> None:
+    refusal = Refusal("customers", None, "it was made anew.", "Delete the remote topic.")
+
+    with pytest.raises(RangesFailed, match=r"customers: it was made anew. Delete") as raised:
+        mirror(failure(transient=True), refused=(refusal,))
+
+    assert len(raised.value.failures) == 2
+    assert not raised.value.transient
+
+
+def test_a_fenced_run_says_which_run_took_over_and_is_not_retried(mirror: MirrorOf) -> None:
+    with pytest.raises(Fenced, match="The run run-2 of primary->backup took over") as raised:
+        mirror(failure(fenced=True), newest="run-2")
+
+    assert not raised.value.transient
+
+
+def test_fenced_without_a_newer_run_the_next_attempt_goes_on(mirror: MirrorOf) -> None:
+    with pytest.raises(RangesFailed) as raised:
+        mirror(failure(fenced=True))
+
+    assert raised.value.transient

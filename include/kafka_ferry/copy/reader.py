@@ -17,7 +17,7 @@ from typing import Final
 
 from kafka_ferry.batches import AbortFilter, MalformedBatch, Passage, gap, passages
 from kafka_ferry.copy.writer import Failure
-from kafka_ferry.errors import ClusterUnreachable
+from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import Fetched, WireCluster, fetch, log_start
 from kafka_ferry.wire.faults import NONE, OFFSET_OUT_OF_RANGE, error_name, fault, is_transient
@@ -179,7 +179,9 @@ class RangeReader:
                 partition_max_bytes=max(self._max_bytes // len(asked), _LEAST_SHARE),
             ):
                 reads.append(self._judge(self._cursors[fetched.partition], fetched, node))
-        except ClusterUnreachable as error:
+        except FerryError as error:
+            if not error.transient:
+                raise
             self._stumble(asked, error.message)
         return [read for read in reads if read.passages]
 

@@ -1,0 +1,84 @@
+"""A right that is missing on one topic is named, and the other topics are copied."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from kafka_ferry.config import Flow
+from kafka_sandbox.broker import Broker, start_all
+from tests.support.builders import Record, create_topic, produce
+from tests.support.flows import assert_same, copy_now, failures, make_flow, remote
+
+TOPICS = ("open", "unreadable", "unwritable")
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Broker]]:
+    """Two brokers on which whoever does not log in is bound by ACLs."""
+    home = tmp_path_factory.mktemp("strict")
+    brokers = [Broker(home / name, config={"super.users": "User:nobody"}) for name in ("a", "b")]
+    start_all(brokers)
+    yield brokers[0], brokers[1]
+    for broker in brokers:
+        broker.wipe()
+
+
+def deny(broker: Broker, topic: str, operation: AclOperation) -> None:
+    """Take one right to a topic away, and leave all others."""
+    bindings = [
+        AclBinding(
+            ResourceType.TOPIC,
+            topic,
+            ResourcePatternType.LITERAL,
+            "User:ANONYMOUS",
+            "*",
+            what,
+            permission,
+        )
+        for what, permission in (
+            (AclOperation.ALL, AclPermissionType.ALLOW),
+            (operation, AclPermissionType.DENY),
+        )
+    ]
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for future in client.create_acls(bindings).values():
+        future.result()
+    # The broker's authorizer hears of them a moment after the controller has answered.
+    time.sleep(0.5)
+
+
+@pytest.fixture
+def flow(folder: Path, strict: tuple[Broker, Broker]) -> Flow:
+    source, target = strict
+    for topic in TOPICS:
+        create_topic(source.bootstrap, topic, partitions=2)
+        produce(source.bootstrap, topic, [Record(key=b"%d" % i) for i in range(20)])
+    # One writer, so that all of them share its transactions.
+    return make_flow(folder, source, target, TOPICS, writers=1)
+
+
+def test_topics_without_a_right_are_named_and_the_others_copied(
+    flow: Flow, strict: tuple[Broker, Broker]
+) -> None:
+    source, target = strict
+    deny(source, "unreadable", AclOperation.READ)
+    deny(target, remote(flow, "unwritable"), AclOperation.WRITE)
+
+    said = failures(copy_now(flow))
+
+    assert len(said) == 4
+    assert all("TOPIC_AUTHORIZATION_FAILED" in sentence for sentence in said)
+    assert {sentence.split("-")[0] for sentence in said} == {"unreadable", "unwritable"}
+    assert_same(source, "open", target, remote(flow, "open"))

@@ -7,8 +7,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from kafka_sandbox.broker import QUICK_CLEANER, Broker, start_all
+
+
+# Brokers and Spark run beside the properties: how long an example takes says nothing.
+settings.register_profile(
+    "shared-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("shared-machine")
 
 
 @pytest.fixture(scope="session")

@@ -27,7 +27,7 @@ batch_strategies = {
 }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     **batch_strategies,
     producer_id=st.integers(0, INT64),
@@ -91,7 +91,7 @@ def test_the_bytes_behind_the_header_are_not_touched() -> None:
     assert for_producer(batch, producer_id=1, epoch=0, sequence=0)[61:] == source[61:]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(counts=st.lists(st.integers(1, 3), max_size=5), cut=st.integers(0, 200))
 def test_the_batches_of_a_response_come_in_order_without_the_one_that_is_cut_off(
     counts: list[int], cut: int
@@ -205,7 +205,7 @@ def test_an_absurd_number_in_a_header_takes_no_memory(field: str) -> None:
         tracemalloc.stop()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_batches_or_malformed(some: bytes) -> None:
     try:

@@ -73,7 +73,7 @@ def read_through(
     return found
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(data=st.data(), log=logs())
 def test_every_offset_of_a_range_is_accounted_for_once_as_a_consumer_would_see_it(
     data: st.DataObject, log: Log
@@ -95,7 +95,7 @@ def test_every_offset_of_a_range_is_accounted_for_once_as_a_consumer_would_see_i
         assert passage.reasons == Counter(fate for fate in fates if isinstance(fate, Reason))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(log=logs())
 def test_only_batches_that_are_whole_dense_and_in_create_time_pass_unopened(log: Log) -> None:
     stored = {build.header_of(batch)["base_offset"]: batch for batch in log.batches}
@@ -364,13 +364,13 @@ def well_formed_or_malformed(records: bytes, start: int, end: int) -> None:
         pass
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.binary(max_size=150))
 def test_any_bytes_are_passages_or_malformed(some: bytes) -> None:
     well_formed_or_malformed(some, 0, 1_000)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data(), log=logs())
 def test_a_log_with_a_flipped_bit_is_passages_or_malformed(data: st.DataObject, log: Log) -> None:
     changed = bytearray(b"".join(log.batches))
@@ -379,7 +379,7 @@ def test_a_log_with_a_flipped_bit_is_passages_or_malformed(data: st.DataObject, 
     well_formed_or_malformed(bytes(changed), log.start, log.end)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     payload=st.binary(max_size=60),
     codec=st.integers(0, 7),

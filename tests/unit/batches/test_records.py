@@ -16,7 +16,7 @@ def the_batch(encoded: bytes) -> Batch:
     return batch
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     logged=st.dictionaries(st.integers(0, 20), build.records, min_size=1, max_size=6),
     codec=build.codecs,

@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, settings
 
 from kafka_sandbox.broker import QUICK_CLEANER, Broker, start_all
 
-
 # Brokers and Spark run beside the properties: how long an example takes says nothing.
 settings.register_profile(
     "shared-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]

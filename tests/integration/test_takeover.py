@@ -114,8 +114,7 @@ def test_fencing_all_writers_stops_each_of_them(planned: tuple[Flow, Range]) -> 
     writer.take_over([range_])
     write_all(writer, flow, range_)
 
-    settings = kafka_python_config(flow.target.client_properties("producer"))
-    fence_writers(flow.target.alias, settings, flow.name, flow.writers)
+    fence_writers(flow, flow.writers)
 
     with pytest.raises(Fenced):
         writer.seal()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
+from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.transactions import TransactionalProducer
 
@@ -16,14 +16,15 @@ def transactional_id(flow: str, number: int) -> str:
     return f"ferry.{flow}.{number}"
 
 
-def fence_writers(alias: str, settings: Mapping[str, object], flow: str, writers: int) -> None:
+def fence_writers(flow: Flow, writers: int) -> None:
     """Fence the writers 0 to ``writers - 1`` of ``flow`` and abort what they left open.
 
     To be done before the number of writers changes: a partition then belongs to another writer,
     whose own start does not fence the old one.
     """
-    with WireCluster(alias, settings) as cluster:
+    settings = kafka_python_config(flow.target.client_properties("producer"))
+    with WireCluster(flow.target.alias, settings) as cluster:
         for number in range(writers):
             TransactionalProducer(
-                cluster, transactional_id(flow, number), timeout_ms=_TIMEOUT_MS
+                cluster, transactional_id(flow.name, number), timeout_ms=_TIMEOUT_MS
             ).start()

@@ -12,13 +12,14 @@ from kafka_ferry.ledger.record import (
     encode,
     ledger_topic,
 )
-from kafka_ferry.ledger.table import LedgerTable
+from kafka_ferry.ledger.table import LedgerRange, LedgerTable
 from kafka_ferry.ledger.topic import ledger_creation
 
 __all__ = [
     "CopiedRange",
     "Entry",
     "LedgerError",
+    "LedgerRange",
     "LedgerTable",
     "RunEntry",
     "TransactionEntry",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from kafka_ferry.batches import for_producer, single_record
+from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.ledger.record import RunEntry, VerificationEntry, encode, ledger_topic
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.ranges import TopicPartition
@@ -16,30 +16,21 @@ from kafka_ferry.wire.transactions import TransactionalProducer
 _TIMEOUT_MS: Final = 60_000
 
 
-def append_entry(
-    alias: str,
-    settings: Mapping[str, object],
-    source_alias: str,
-    entry: RunEntry | VerificationEntry,
-) -> None:
+def append_entry(flow: Flow, entry: RunEntry | VerificationEntry) -> None:
     """Append ``entry`` to the ledger, in a transaction of the flow's own; whoever did so before is fenced.
-
-    Args:
-        alias: the target's alias.
-        settings: kafka-python's configuration for the target.
-        source_alias: the source's alias, which names the ledger.
-        entry: what to append.
 
     Raises:
         FerryError: if the target does not take it within a minute.
     """
-    ledger = TopicPartition(ledger_topic(source_alias), 0)
+    alias = flow.target.alias
+    settings = kafka_python_config(flow.target.client_properties("producer"))
+    ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
     batch = single_record(*encode(entry), entry.at)
 
     def append() -> None:
         with WireCluster(alias, settings) as cluster:
             producer = TransactionalProducer(
-                cluster, f"ferry.{entry.flow}.run", timeout_ms=_TIMEOUT_MS
+                cluster, f"ferry.{flow.name}.run", timeout_ms=_TIMEOUT_MS
             )
             producer.start()
             leader = cluster.leaders([ledger])[ledger]

@@ -8,15 +8,16 @@ projection makes it anew from the topic.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from kafka_ferry.batches import Segment
 from kafka_ferry.config import Cluster
-from kafka_ferry.ledger.record import Entry, TransactionEntry, VerificationEntry
+from kafka_ferry.ledger.record import CopiedRange, Entry, TransactionEntry, VerificationEntry
 from kafka_ferry.ledger.topic import read_ledger
 from kafka_ferry.plan.positions import Position
 from kafka_ferry.plan.ranges import TopicPartition
@@ -57,6 +58,19 @@ SCHEMA: Final = pa.schema(
 # An hourly flow makes some 9,000 files a year; they are merged whenever so many have come together.
 _MERGE_AT: Final = 64
 _ROWS_AT_ONCE: Final = 20_000
+
+
+class LedgerRange(NamedTuple):
+    """A range in the ledger, with the run that copied it and the offset of its ledger record."""
+
+    ledger_offset: int
+    run: str
+    copied: CopiedRange
+
+    @property
+    def target(self) -> TopicPartition:
+        """The partition that it was copied to."""
+        return TopicPartition(self.copied.remote_topic, self.copied.partition)
 
 
 class LedgerTable:
@@ -116,6 +130,12 @@ class LedgerTable:
             if tables
             else SCHEMA.empty_table().select(columns or SCHEMA.names)
         )
+
+    def ranges(self, *, since: int, of_run: str) -> Iterator[LedgerRange]:
+        """The ranges in the ledger from the offset ``since`` on, and all of the run ``of_run``."""
+        wanted = (pc.field("ledger_offset") >= since) | (pc.field("run") == of_run)
+        for row in self.read((pc.field("type") == "transaction") & wanted).to_pylist():
+            yield LedgerRange(row["ledger_offset"], row["run"], _copied(row))
 
     def positions(self) -> dict[TopicPartition, Position]:
         """The last position of each *target* partition, for those that the flow's group has forgotten."""
@@ -194,3 +214,12 @@ def _rows(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
         yield common | {"through": entry.through, "records": entry.records}
     else:
         yield common | {"writers": entry.writers}
+
+
+def _copied(row: Mapping[str, Any]) -> CopiedRange:
+    """The range that ``_rows`` made the row of."""
+    fields = {name: row[name] for name in CopiedRange.model_fields}
+    fields["reasons"] = dict(row["reasons"])
+    fields["rebuilt"] = dict(row["rebuilt"])
+    fields["segments"] = tuple(Segment(**segment) for segment in row["segments"])
+    return CopiedRange.model_construct(**fields)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
-from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import Fenced, FerryError, RangesFailed
 from kafka_ferry.ledger import (
@@ -194,16 +194,15 @@ class Run:
         from kafka_ferry.spark.query import copy_with_spark
 
         flow = self.flow
-        settings = kafka_python_config(flow.target.client_properties("producer"))
         last = self._ledger.last_run()
         if last and last["writers"] != flow.writers:
             log.info(
                 "%d writers instead of %d: fencing the old ones", flow.writers, last["writers"]
             )
             writers = max(last["writers"], flow.writers)
-            fence_writers(flow.target.alias, settings, flow.name, writers)
+            fence_writers(flow, writers)
         entry = RunEntry(flow=flow.name, run=self.run_id, at=now_ms(), writers=flow.writers)
-        append_entry(flow.target.alias, settings, flow.source.alias, entry)
+        append_entry(flow, entry)
         outcomes = copy_with_spark(
             spark,
             flow,

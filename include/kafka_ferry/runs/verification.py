@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-import pyarrow.compute as pc
-
-from kafka_ferry.batches import Segment
 from kafka_ferry.clock import now_ms
-from kafka_ferry.config import kafka_python_config
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import VerificationFailed
-from kafka_ferry.ledger import CopiedRange, VerificationEntry, append_entry, ledger_topic
+from kafka_ferry.ledger import LedgerRange, VerificationEntry, append_entry, ledger_topic
 from kafka_ferry.plan import Plan, TopicPartition
 from kafka_ferry.runs.folder import Reconciliation
 from kafka_ferry.spark.recount import recount_all
 from kafka_ferry.verify import RangeRow, judge, partition_rows, range_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
 
@@ -34,19 +30,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MAX_FAILURES_SHOWN = 20
-
-
-class LedgerRange(NamedTuple):
-    """A range in the ledger, with the run that copied it and the offset of its ledger record."""
-
-    ledger_offset: int
-    run: str
-    copied: CopiedRange
-
-    @property
-    def target(self) -> TopicPartition:
-        """The partition that it was copied to."""
-        return TopicPartition(self.copied.remote_topic, self.copied.partition)
 
 
 def verify_run(
@@ -65,7 +48,9 @@ def verify_run(
     plan = folder.plan()
     topic = ledger_topic(flow.source.alias)
     through = ledger.project(flow.target, topic)
-    ranges = list(_to_verify(ledger, plan, run))
+    # The run's ranges, those of others since it was planned, and those that nobody verified.
+    since = min(ledger.verified_through(), plan.ledger_end)
+    ranges = list(ledger.ranges(since=since, of_run=run))
     by_target: dict[TopicPartition, list[LedgerRange]] = defaultdict(list)
     for entry in ranges:
         by_target[entry.target].append(entry)
@@ -91,25 +76,8 @@ def verify_run(
             ranges=len(rows),
             records=sum(row.target_records for row in rows),
         )
-        settings = kafka_python_config(flow.target.client_properties("producer"))
-        append_entry(flow.target.alias, settings, flow.source.alias, verified)
+        append_entry(flow, verified)
     return verdict
-
-
-def _to_verify(ledger: LedgerTable, plan: Plan, run: str) -> Iterable[LedgerRange]:
-    """The run's ranges, those of others since it was planned, and those that nobody verified."""
-    since = min(ledger.verified_through(), plan.ledger_end)
-    wanted = (pc.field("ledger_offset") >= since) | (pc.field("run") == run)
-    for row in ledger.read((pc.field("type") == "transaction") & wanted).to_pylist():
-        yield LedgerRange(row["ledger_offset"], row["run"], _copied(row))
-
-
-def _copied(row: Mapping[str, Any]) -> CopiedRange:
-    fields = {name: row[name] for name in CopiedRange.model_fields}
-    fields["reasons"] = dict(row["reasons"])
-    fields["rebuilt"] = dict(row["rebuilt"])
-    fields["segments"] = tuple(Segment(**segment) for segment in row["segments"])
-    return CopiedRange.model_construct(**fields)
 
 
 def _range_rows(

@@ -81,7 +81,7 @@ def recount(
     )
     if not stretches:
         return PartitionRecount(tuple(_Counted().result(0) for _ in ranges), 0)
-    # Retention may move the log's start while it is read: then it is read again.
+    # The log's start or its leader may move while it is read: then it is read again.
     return patiently(lambda: _recount(cluster, partition, ranges, stretches))
 
 
@@ -91,10 +91,11 @@ def _recount(
     ranges: Sequence[Sequence[Segment]],
     stretches: Sequence[_Stretch],
 ) -> PartitionRecount:
-    first = log_start(cluster, _leader(cluster, partition), partition)
+    leader = _leader(cluster, partition)
+    first = log_start(cluster, leader, partition)
     counted = [_Counted() for _ in ranges]
     beyond = at = 0
-    for batch in _data_batches(cluster, partition, max(stretches[0].start, first)):
+    for batch in _data_batches(cluster, leader, partition, max(stretches[0].start, first)):
         base, count = batch.header.base_offset, batch.header.records
         while at < len(stretches) and stretches[at].end <= base:
             at += 1
@@ -116,12 +117,14 @@ def _recount(
     )
 
 
-def _data_batches(cluster: WireCluster, partition: TopicPartition, start: int) -> Iterator[Batch]:
+def _data_batches(
+    cluster: WireCluster, leader: int, partition: TopicPartition, start: int
+) -> Iterator[Batch]:
     """The committed data batches from ``start`` to the last stable offset."""
     at, before = start, -1
     while at > before:
         before = at
-        fetched = _fetch(cluster, partition, at)
+        fetched = _fetch(cluster, leader, partition, at)
         aborted = AbortFilter(fetched.aborted)
         try:
             for batch in split_batches(fetched.records):
@@ -137,10 +140,10 @@ def _data_batches(cluster: WireCluster, partition: TopicPartition, start: int) -
             raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
 
 
-def _fetch(cluster: WireCluster, partition: TopicPartition, at: int) -> Fetched:
+def _fetch(cluster: WireCluster, leader: int, partition: TopicPartition, at: int) -> Fetched:
     answers = fetch(
         cluster,
-        _leader(cluster, partition),
+        leader,
         {partition: at},
         max_bytes=_FETCH_BYTES,
         partition_max_bytes=_FETCH_BYTES,

@@ -81,11 +81,6 @@ class Connection:
             self.close()
             raise
 
-    @property
-    def in_flight(self) -> int:
-        """Requests that were sent and not yet answered."""
-        return len(self._in_flight)
-
     def call(self, request: Any) -> Any:
         """Send ``request`` and wait for its response; nothing else may be in flight."""
         self.send(request)

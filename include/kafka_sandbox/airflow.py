@@ -22,6 +22,7 @@ import typer
 from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.broker import HOST
 from kafka_sandbox.errors import SandboxError
+from kafka_sandbox.processes import Leash, last_lines
 
 PROJECT = Path(__file__).resolve().parents[2]
 HOME = PROJECT / ".airflow"
@@ -60,7 +61,7 @@ class Airflow:
         self.extra = dict(extra or {})
         self.daemon = daemon
         self._child: subprocess.Popen[bytes] | None = None
-        self._leash: subprocess.Popen[bytes] | None = None
+        self._leash: Leash | None = None
         running = self._running()
         self.port = running["port"] if running else port
 
@@ -152,12 +153,7 @@ class Airflow:
         pid = self._child.pid
         self._process_file.write_text(json.dumps({"pid": pid, "port": self.port}) + "\n")
         if not self.daemon:
-            # The pipe's other end closes with this process, whatever ends it.
-            self._leash = subprocess.Popen(
-                ["sh", "-c", 'read -r _; kill -KILL -- "-$0"', str(pid)],
-                stdin=subprocess.PIPE,
-                start_new_session=True,
-            )
+            self._leash = Leash(-pid)
         return self
 
     def wait_healthy(self, timeout: float = 180) -> Airflow:
@@ -173,11 +169,13 @@ class Airflow:
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             if not self.pid:
-                raise SandboxError(f"Airflow ended at its start.\n{self._log_end()}")
+                raise SandboxError(f"Airflow ended at its start.\n{last_lines(self.log_file)}")
             if api.is_healthy():
                 return self
             time.sleep(0.5)
-        raise SandboxError(f"Airflow is not healthy after {timeout:g} s.\n{self._log_end()}")
+        raise SandboxError(
+            f"Airflow is not healthy after {timeout:g} s.\n{last_lines(self.log_file)}"
+        )
 
     def stop(self, timeout: float = 30) -> None:
         """Ends all of its processes, Spark's too; kills what is left after ``timeout`` seconds."""
@@ -190,11 +188,11 @@ class Airflow:
             for process in left:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
-        for helper in filter(None, (self._leash, self._child)):
-            helper.kill()
-            helper.wait()
-        if self._leash and self._leash.stdin:
-            self._leash.stdin.close()
+        if self._leash:
+            self._leash.let_go()
+        if self._child:
+            self._child.kill()
+            self._child.wait()
         self._leash = self._child = None
         self._process_file.unlink(missing_ok=True)
 
@@ -226,12 +224,6 @@ class Airflow:
                 if os.getsid(process.pid) == leader:
                     found.append(process)
         return found
-
-    def _log_end(self, lines: int = 20) -> str:
-        with contextlib.suppress(FileNotFoundError):
-            end = self.log_file.read_text(errors="replace").splitlines()[-lines:]
-            return "\n".join([f"The last lines of {self.log_file}:", *end])
-        return f"It left no {self.log_file}."
 
 
 def _answers(port: int) -> bool:

@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_sandbox import jvm
 from kafka_sandbox.errors import SandboxError
+from kafka_sandbox.processes import Leash, last_lines
 
 HOST = "127.0.0.1"
 
@@ -81,7 +82,7 @@ class Broker:
         self.config = dict(config or {})
         self.daemon = daemon
         self._child: subprocess.Popen[bytes] | None = None
-        self._leash: subprocess.Popen[bytes] | None = None
+        self._leash: Leash | None = None
 
     def __enter__(self) -> Broker:
         return self.start().wait_ready()
@@ -144,13 +145,15 @@ class Broker:
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             if not self._process():
-                raise SandboxError(f"The broker ended at its start.\n{self._log_end()}")
+                raise SandboxError(f"The broker ended at its start.\n{last_lines(self.log_file)}")
             try:
                 client.list_topics(timeout=0.5)
             except KafkaException:
                 continue
             return self
-        raise SandboxError(f"The broker gave no answer in {timeout:g} s.\n{self._log_end()}")
+        raise SandboxError(
+            f"The broker gave no answer in {timeout:g} s.\n{last_lines(self.log_file)}"
+        )
 
     def stop(self, timeout: float = 30) -> None:
         """Shuts the broker down in order; kills it after ``timeout`` seconds."""
@@ -163,11 +166,11 @@ class Broker:
         """Ends the process at once, as a power cut would, and returns when it is gone."""
         if process := self._process():
             _end(process, signal.SIGKILL, timeout=30)
-        for helper in filter(None, (self._leash, self._child)):
-            helper.kill()
-            helper.wait()
-        if self._leash and self._leash.stdin:
-            self._leash.stdin.close()
+        if self._leash:
+            self._leash.let_go()
+        if self._child:
+            self._child.kill()
+            self._child.wait()
         self._leash = self._child = None
         self._pid_file.unlink(missing_ok=True)
 
@@ -262,12 +265,7 @@ class Broker:
         pid = str(self._child.pid)
         self._pid_file.write_text(pid)
         if not self.daemon:
-            # The pipe's other end closes with this process, whatever ends it.
-            self._leash = subprocess.Popen(
-                ["sh", "-c", 'read -r _; kill -KILL "$1" 2>/dev/null', "leash", pid],
-                stdin=subprocess.PIPE,
-                start_new_session=True,
-            )
+            self._leash = Leash(self._child.pid)
 
     def _process(self) -> psutil.Process | None:
         try:
@@ -278,12 +276,6 @@ class Broker:
             return process if str(self._properties_file) in process.cmdline() else None
         except (FileNotFoundError, ValueError, psutil.Error):
             return None
-
-    def _log_end(self, lines: int = 20) -> str:
-        if not self.log_file.exists():
-            return f"It left no {self.log_file}."
-        end = self.log_file.read_text(errors="replace").splitlines()[-lines:]
-        return "\n".join([f"The last lines of {self.log_file}:", *end])
 
 
 def _end(process: psutil.Process, number: signal.Signals, timeout: float) -> bool:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -174,3 +177,16 @@ def test_the_demo_data_has_what_is_hard_to_copy(own: Broker) -> None:
     assert any([name for name, _ in of_order].count("tag") > 1 for of_order in headers)
     assert any(customer.value is None for customer in customers)
     assert payments.aborted / (payments.aborted + payments.committed) == pytest.approx(1 / 8)
+
+
+@pytest.mark.parametrize("sign", [1, -1], ids=["process", "group"])
+def test_a_process_on_a_leash_ends_with_the_process_that_holds_it(sign: int) -> None:
+    child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    program = "import os, sys; from kafka_sandbox.processes import Leash; "
+    program += "leash = Leash(int(sys.argv[1])); os.kill(os.getpid(), 9)"
+    try:
+        subprocess.run([sys.executable, "-c", program, str(sign * child.pid)], check=False)
+
+        assert child.wait(timeout=10) == -signal.SIGKILL
+    finally:
+        child.kill()

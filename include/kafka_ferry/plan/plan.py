@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from pydantic import TypeAdapter, ValidationError
-
+from kafka_ferry.as_json import AsJson
 from kafka_ferry.errors import FerryError
 from kafka_ferry.plan.ranges import Range
 
@@ -63,7 +62,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(AsJson):
     """What one run of a flow does.
 
     Attributes:
@@ -79,6 +78,8 @@ class Plan:
         skipped: topics that are not mirrored.
         refused: topics and partitions that should be and cannot.
     """
+
+    WHAT: ClassVar = "a plan"
 
     flow: str
     run: str
@@ -97,24 +98,7 @@ class Plan:
         """How many source offsets there are to copy or to account for."""
         return sum(len(range_) for range_ in self.ranges)
 
-    def to_json(self) -> str:
-        """The plan as JSON text."""
-        return _PLAN.dump_json(self, indent=1).decode()
 
-    @classmethod
-    def from_json(cls, text: bytes | str) -> Plan:
-        """What ``to_json`` wrote.
-
-        Raises:
-            FerryError: if it is something else.
-        """
-        try:
-            return _PLAN.validate_json(text)
-        except ValidationError as error:
-            raise FerryError(f"Not a plan: {error.errors(include_url=False)[0]['msg']}.") from error
-
-
-_PLAN: Final = TypeAdapter(Plan)
 _FILE: Final = "plan.json"
 
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import ClassVar, Literal
 
-from pydantic import TypeAdapter, ValidationError
-
-from kafka_ferry.errors import FerryError
+from kafka_ferry.as_json import AsJson
 from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
 
 State = Literal["verified", "not verified", "incomplete", "failed"]
-_Json: TypeAlias = bytes | str
 
 
 @dataclass(frozen=True, slots=True)
-class RunReport:
+class RunReport(AsJson):
     """One run of a flow.
 
     Attributes:
@@ -39,6 +36,8 @@ class RunReport:
         partitions: their partitions.
         verdict: what the verification found, None where nothing was verified.
     """
+
+    WHAT: ClassVar = "a run's report"
 
     flow: str
     run: str
@@ -72,23 +71,3 @@ class RunReport:
         if self.verdict is None:
             return "not verified"
         return "verified" if self.verdict.success else "incomplete"
-
-    def to_json(self) -> str:
-        """The report as JSON text."""
-        return _REPORT.dump_json(self, indent=1).decode()
-
-    @classmethod
-    def from_json(cls, text: _Json) -> RunReport:
-        """What ``to_json`` wrote.
-
-        Raises:
-            FerryError: if it is something else.
-        """
-        try:
-            return _REPORT.validate_json(text)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            raise FerryError(f"Not a run's report: {first['msg']}.") from error
-
-
-_REPORT: Final = TypeAdapter(RunReport)

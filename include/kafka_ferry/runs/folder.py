@@ -7,23 +7,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 import regex
-from pydantic import TypeAdapter
 
+from kafka_ferry.as_json import AsJson
 from kafka_ferry.errors import FerryError, RangesFailed, StepFailed
 from kafka_ferry.plan import Plan, read_plan, save_plan
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
 
-_T = TypeVar("_T")
+_T = TypeVar("_T", bound=AsJson)
 REPORT: Final = "report.html"
 _RECONCILIATION: Final = "reconciliation.json"
 
 
 @dataclass(frozen=True, slots=True)
-class StepRecord:
+class StepRecord(AsJson):
     """How a step ended.
 
     Attributes:
@@ -34,6 +34,8 @@ class StepRecord:
         exit_code: the command line's exit status for the error, 0 without one.
     """
 
+    WHAT: ClassVar = "the record of a step"
+
     seconds: float
     error: str | None = None
     failures: tuple[str, ...] = ()
@@ -42,8 +44,10 @@ class StepRecord:
 
 
 @dataclass(frozen=True)
-class Reconciliation:
+class Reconciliation(AsJson):
     """The reconciliation table and what the expectations said of it."""
+
+    WHAT: ClassVar = "a reconciliation"
 
     ranges: tuple[RangeRow, ...] = ()
     partitions: tuple[PartitionRow, ...] = ()
@@ -80,12 +84,14 @@ class RunFolder:
             raise
         finally:
             record = _record(round(monotonic() - began, 3), raised)
-            stored = TypeAdapter(StepRecord).dump_json(record, indent=1)
-            self.files.write(f"step-{name}.json", stored)
+            self.files.write(f"step-{name}.json", record.to_json())
 
     def forget(self, *steps: str) -> None:
-        """Forget how steps ended, since they are about to be repeated."""
+        """Forget how steps ended and what they found, since they are about to be repeated."""
         self.files.delete(f"step-{step}.json" for step in steps)
+        if "verify" in steps:
+            # An older verdict would stand in the report of a verification that never got to one.
+            self.files.delete([_RECONCILIATION])
 
     def step_record(self, name: str) -> StepRecord | None:
         """How the step ended the last time, None if it never did."""
@@ -112,7 +118,7 @@ class RunFolder:
 
     def save_reconciliation(self, found: Reconciliation) -> None:
         """Store what the verification found."""
-        self.files.write(_RECONCILIATION, TypeAdapter(Reconciliation).dump_json(found))
+        self.files.write(_RECONCILIATION, found.to_json())
 
     def reconciliation(self) -> Reconciliation | None:
         """What the verification found, None if there was none."""
@@ -120,7 +126,7 @@ class RunFolder:
 
     def _load(self, name: str, kind: type[_T]) -> _T | None:
         stored = self.files.read(name)
-        return None if stored is None else TypeAdapter(kind).validate_json(stored)
+        return None if stored is None else kind.from_json(stored)
 
 
 def _record(seconds: float, raised: BaseException | None) -> StepRecord:

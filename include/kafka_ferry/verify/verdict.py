@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import ClassVar, Literal
 
-from pydantic import TypeAdapter, ValidationError
-
-from kafka_ferry.errors import FerryError
+from kafka_ferry.as_json import AsJson
 
 Severity = Literal["critical", "warning"]
 Table = Literal["ranges", "partitions"]
@@ -53,7 +51,7 @@ class ExpectationResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(AsJson):
     """What all expectations come to.
 
     Attributes:
@@ -66,6 +64,8 @@ class Verdict:
         docs: the index page of the Data Docs, None where none were written.
     """
 
+    WHAT: ClassVar = "a verdict"
+
     success: bool
     expectations: tuple[ExpectationResult, ...] = ()
     failures: tuple[str, ...] = ()
@@ -73,23 +73,3 @@ class Verdict:
     ranges: int = 0
     records: int = 0
     docs: Path | None = None
-
-    def to_json(self) -> str:
-        """The verdict as JSON text."""
-        return _VERDICT.dump_json(self, indent=1).decode()
-
-    @classmethod
-    def from_json(cls, text: bytes | str) -> Verdict:
-        """What ``to_json`` wrote.
-
-        Raises:
-            FerryError: if it is something else.
-        """
-        try:
-            return _VERDICT.validate_json(text)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            raise FerryError(f"Not a verdict: {first['msg']}.") from error
-
-
-_VERDICT: Final = TypeAdapter(Verdict)

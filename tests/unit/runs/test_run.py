@@ -15,6 +15,8 @@ from kafka_ferry.errors import Fenced, RangesFailed
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.plan import Plan, Range, Refusal
 from kafka_ferry.runs import Run
+from kafka_ferry.runs.folder import Reconciliation
+from kafka_ferry.verify import Verdict
 
 RANGE = Range("orders", 3, 10, 50, "id", "primary.orders", 7)
 NO_SPARK: Any = None
@@ -94,3 +96,15 @@ def test_fenced_without_a_newer_run_the_next_attempt_goes_on(mirror: MirrorOf) -
         mirror(failure(fenced=True))
 
     assert raised.value.transient
+
+
+def test_a_verification_that_is_repeated_leaves_no_older_verdict_behind(run: Run) -> None:
+    run._folder.save_reconciliation(Reconciliation(verdict=Verdict(success=True)))
+
+    with pytest.raises(RuntimeError), run._folder.step("verify"):
+        raise RuntimeError("Spark ended.")
+
+    assert run.reconciliation() is None
+    failure = run.failure("verify")
+    assert failure is not None
+    assert failure.transient

@@ -1,0 +1,37 @@
+"""Dataclasses that are stored as JSON text and read back checked."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Self
+
+from pydantic import TypeAdapter, ValidationError
+
+from kafka_ferry.errors import FerryError
+
+
+class AsJson:
+    """Gives a dataclass ``to_json`` and ``from_json``.
+
+    Attributes:
+        WHAT: what an object is, with its article, for the error about a text that is none.
+    """
+
+    __slots__ = ()
+    WHAT: ClassVar[str]
+
+    def to_json(self) -> str:
+        """The object as JSON text."""
+        return TypeAdapter(type(self)).dump_json(self, indent=1).decode()
+
+    @classmethod
+    def from_json(cls, text: bytes | str) -> Self:
+        """What ``to_json`` wrote.
+
+        Raises:
+            FerryError: if it is something else.
+        """
+        try:
+            return TypeAdapter(cls).validate_json(text)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise FerryError(f"Not {cls.WHAT}: {first['msg']}.") from error

@@ -28,6 +28,8 @@ class Reason(StrEnum):
     ABORTED = "aborted"
     CONTROL = "control"
     COMPACTED = "compacted"
+    LOST = "lost"
+    DEAD_LETTERED = "dead-lettered"
 
 
 class Rebuilt(StrEnum):
@@ -36,6 +38,11 @@ class Rebuilt(StrEnum):
     RANGE_EDGE = "range edge inside the batch"
     OFFSET_GAPS = "offset gaps"
     LOG_APPEND_TIME = "log append time"
+    OLD_FORMAT = "old message format"
+    OTHER_CODEC = "codec of the target"
+    TOO_LARGE = "too large for the target"
+    JOINED = "joined small batches"
+    REJECTED = "records that the target rejects"
 
 
 @dataclass(frozen=True, slots=True)

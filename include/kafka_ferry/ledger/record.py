@@ -48,6 +48,11 @@ class CopiedRange(_Model):
         rebuilt: batches that could not pass unopened, by reason.
         segments: the offset map, ascending in both offsets.
         digest: of the batches as they were sent (``RangeDigest``).
+        lost: the intervals ``(start, end)`` of source offsets that retention or DeleteRecords had
+            taken before they were copied; their sum is ``reasons["lost"]``.
+        leader_epoch: the source's leader epoch of the last batch, -1 where it is not known.
+        rewound_from: the position before it was set back to ``start``, because the source's log
+            had been cut back to there (an unclean leader election); -1 where it was not.
     """
 
     topic: str
@@ -64,6 +69,9 @@ class CopiedRange(_Model):
     rebuilt: dict[str, int] = {}
     segments: tuple[Segment, ...] = ()
     digest: str
+    lost: tuple[tuple[int, int], ...] = ()
+    leader_epoch: int = -1
+    rewound_from: int = -1
 
 
 class _Entry(_Model):

@@ -51,6 +51,8 @@ class Position:
         remote_topic_id: of the target topic that everything before it is in; "" where not known.
         at: when it was committed, in milliseconds since 1970; 0 where not known.
         origin: read from the flow's group, or recovered from the ledger because the group forgot it.
+        leader_epoch: the source's leader epoch of the last batch before ``offset`` (KIP-101): a
+            log that was cut back below ``offset`` has another one there; -1 where not known.
     """
 
     offset: int
@@ -58,6 +60,7 @@ class Position:
     remote_topic_id: str = ""
     at: int = 0
     origin: Literal["group", "ledger"] = "group"
+    leader_epoch: int = -1
 
 
 def position_group(flow: str) -> str:
@@ -65,9 +68,11 @@ def position_group(flow: str) -> str:
     return f"ferry.{flow}"
 
 
-def position_of(offset: int, metadata: str) -> Position:
-    """The position that was committed as ``offset`` with ``metadata``."""
+def position_of(offset: int, metadata: str, leader_epoch: int = -1) -> Position:
+    """The position that was committed as ``offset`` with ``metadata`` and ``leader_epoch``."""
     known = PositionMetadata.decode(metadata)
     if known is None:
-        return Position(offset)
-    return Position(offset, known.topic_id, known.remote_topic_id, known.at)
+        return Position(offset, leader_epoch=leader_epoch)
+    return Position(
+        offset, known.topic_id, known.remote_topic_id, known.at, leader_epoch=leader_epoch
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -10,6 +11,7 @@ import google_crc32c
 from hypothesis import strategies as st
 from kafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from kafka.record.legacy_records import LegacyRecordBatch, LegacyRecordBatchBuilder
 
 NOW: Final = 1_700_000_000_000
 CODECS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
@@ -127,6 +129,78 @@ def a_marker(*, at: int, producer_id: int, commit: bool) -> bytes:
         attributes=TRANSACTIONAL | CONTROL,
         producer_epoch=0,
     )
+
+
+def a_message_set(
+    records: Sequence[Record],
+    *,
+    at: int = 0,
+    magic: int = 1,
+    codec: int = 0,
+    deltas: Sequence[int] | None = None,
+    append_time: int | None = None,
+) -> bytes:
+    """Messages of the formats v0 or v1, wrapped in one message if there is a codec.
+
+    Args:
+        records: the records, without headers.
+        at: the offset of the first one.
+        magic: the message format.
+        codec: 0 to 3.
+        deltas: the offset of each record behind ``at``; 0, 1, 2 ... by default.
+        append_time: makes them LogAppendTime messages that were appended then.
+    """
+    deltas = range(len(records)) if deltas is None else deltas
+    relative = magic == 1 and codec
+    builder = LegacyRecordBatchBuilder(magic, codec, 2**31 - 1)
+    for delta, record in zip(deltas, records, strict=True):
+        offset = delta - deltas[0] if relative else at + delta
+        builder.append(offset, record.timestamp, record.key, record.value)
+    built = bytes(builder.build())
+    if codec:
+        built = _with_message_header(built, offset=at + deltas[-1], timestamp=records[-1].timestamp)
+    if append_time is None or magic == 0:
+        return built
+    return b"".join(
+        _with_message_header(message, timestamp=append_time, flags=LOG_APPEND_TIME)
+        for message in messages_of(built)
+    )
+
+
+def messages_of(message_set: bytes) -> list[bytes]:
+    """The messages one by one; a wrapper is one."""
+    found, at = [], 0
+    while at < len(message_set):
+        size = 12 + int.from_bytes(message_set[at + 8 : at + 12])
+        found.append(message_set[at : at + size])
+        at += size
+    return found
+
+
+def _with_message_header(
+    message: bytes, *, offset: int | None = None, timestamp: int | None = None, flags: int = 0
+) -> bytes:
+    changed = bytearray(message)
+    if offset is not None:
+        struct.pack_into(">q", changed, 0, offset)
+    changed[17] |= flags
+    if timestamp is not None and changed[16] == 1:
+        struct.pack_into(">q", changed, 18, timestamp)
+    return with_message_crc(bytes(changed))
+
+
+def with_message_crc(message: bytes) -> bytes:
+    """A message of the formats v0 or v1 with the CRC that is right."""
+    return message[:12] + zlib.crc32(message[16:]).to_bytes(4) + message[16:]
+
+
+def consumed_of_messages(message_set: bytes) -> list[Consumed]:
+    """The records of messages of the formats v0 or v1, as kafka-python decodes them."""
+    return [
+        Consumed(r.offset, -1 if r.timestamp is None else r.timestamp, r.key, r.value, ())
+        for message in messages_of(message_set)
+        for r in LegacyRecordBatch(message, message[16])
+    ]
 
 
 def with_payload(batch: bytes, payload: bytes, **header: int) -> bytes:

@@ -8,28 +8,49 @@ from kafka_ferry.batches.header import (
     MalformedBatch,
     for_producer,
     next_sequence,
-    split_batches,
 )
-from kafka_ferry.batches.passage import Passage, Reason, Rebuilt, gap, passages
+from kafka_ferry.batches.intake import Intake
+from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, gap, lost
 from kafka_ferry.batches.records import single_record
+from kafka_ferry.batches.rejected import (
+    Rejected,
+    cut_at,
+    dead_letter,
+    halves,
+    offsets_at,
+    set_aside,
+    unfit,
+)
+from kafka_ferry.batches.response import passages
 from kafka_ferry.batches.segments import Segment, SegmentList
+from kafka_ferry.batches.split import split_batches
 
 __all__ = [
     "AbortFilter",
     "AbortedTransaction",
+    "Absent",
     "Batch",
     "BatchHeader",
+    "Intake",
     "MalformedBatch",
     "Passage",
     "RangeDigest",
     "Reason",
     "Rebuilt",
+    "Rejected",
     "Segment",
     "SegmentList",
+    "cut_at",
+    "dead_letter",
     "for_producer",
     "gap",
+    "halves",
+    "lost",
     "next_sequence",
+    "offsets_at",
     "passages",
+    "set_aside",
     "single_record",
     "split_batches",
+    "unfit",
 ]

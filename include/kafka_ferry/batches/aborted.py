@@ -7,12 +7,18 @@ the transaction ends at that producer's abort marker.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
-from typing import NamedTuple
-
-from kafka.record.default_records import DefaultRecordBatch
+from typing import Final, NamedTuple
 
 from kafka_ferry.batches.header import Batch, MalformedBatch
+from kafka_ferry.batches.records import read_records
+from kafka_ferry.batches.varint import decode_varint
+
+_MARKER_KEY: Final = struct.Struct(">hh")
+# org.apache.kafka.common.record.ControlRecordType
+_ABORT: Final = 0
+_COMMIT: Final = 1
 
 
 class AbortedTransaction(NamedTuple):
@@ -48,7 +54,15 @@ class AbortFilter:
 
 
 def _is_abort_marker(batch: Batch) -> bool:
-    try:
-        return any(record.abort for record in DefaultRecordBatch(batch.encode()))
-    except Exception as error:  # the decoder raises its own errors, struct's and plain ones
-        raise MalformedBatch(f"a control batch that cannot be read: {error}") from error
+    """Whether the first record's key says so: two numbers of 16 bits, version and type."""
+    if not batch.header.records:
+        return False  # the cleaner may have emptied it
+    content = read_records(batch)[0][3]
+    length, at = decode_varint(content, 0)
+    key = content[at : at + _MARKER_KEY.size]
+    if length < _MARKER_KEY.size or len(key) < _MARKER_KEY.size:
+        raise MalformedBatch("a control batch without a type")
+    _, kind = _MARKER_KEY.unpack(key)
+    if kind not in (_ABORT, _COMMIT):
+        raise MalformedBatch(f"a control batch of type {kind} in a transaction")
+    return bool(kind == _ABORT)

@@ -8,7 +8,6 @@ epoch and the magic byte may change without a new one.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -17,8 +16,6 @@ import google_crc32c
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _CHECKED_HEADER: Final = struct.Struct(">hiqqqhii")
 _LOG_OVERHEAD: Final = 12
-_MAGIC_AT: Final = 16
-_CHECKED_FROM: Final = 21
 PAYLOAD_FROM: Final = HEADER.size
 
 _CODEC: Final = 0x07
@@ -85,10 +82,17 @@ class BatchHeader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One record batch: its header, and the bytes behind the header as they came (compressed or not)."""
+    """One record batch.
+
+    Attributes:
+        header: its header.
+        payload: the bytes behind the header as they came (compressed or not).
+        stored_format: the message format from which it was made, 2 if it is as it was stored.
+    """
 
     header: BatchHeader
     payload: bytes
+    stored_format: int = 2
 
     @property
     def crc_matches(self) -> bool:
@@ -112,35 +116,6 @@ def crc_of(header: BatchHeader, payload: bytes) -> int:
     """The CRC-32C that ``header`` should carry."""
     checked = _CHECKED_HEADER.pack(*header[5:])
     return int(google_crc32c.extend(google_crc32c.value(checked), payload))
-
-
-def split_batches(records: bytes) -> Iterator[Batch]:
-    """The whole batches in the ``records`` field of a fetch response, in order.
-
-    The last batch may be cut off, since brokers fill a response to the byte: it is left out.
-
-    Raises:
-        MalformedBatch: on a length, a magic byte or a count that no broker writes.
-    """
-    at = 0
-    while at + _LOG_OVERHEAD < len(records):
-        size = (
-            int.from_bytes(records[at + 8 : at + _LOG_OVERHEAD], "big", signed=True) + _LOG_OVERHEAD
-        )
-        if size <= _MAGIC_AT:
-            raise MalformedBatch(f"a batch of {size} bytes at byte {at}")
-        if at + size > len(records):
-            return
-        magic = records[at + _MAGIC_AT]
-        if magic != 2:
-            raise MalformedBatch(f"message format v{magic} at byte {at}; only v2 can be passed on")
-        if size < HEADER.size:
-            raise MalformedBatch(f"a batch of {size} bytes at byte {at}, shorter than its header")
-        header = BatchHeader._make(HEADER.unpack_from(records, at))
-        if header.records < 0 or header.last_offset_delta < 0 or header.base_offset < 0:
-            raise MalformedBatch(f"a negative count or offset at byte {at}")
-        yield Batch(header, records[at + PAYLOAD_FROM : at + size])
-        at += size
 
 
 def for_producer(batch: Batch, *, producer_id: int, epoch: int, sequence: int) -> bytes:

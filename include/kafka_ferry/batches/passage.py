@@ -1,25 +1,17 @@
-"""What becomes of each source batch: passed unopened, rebuilt, or dropped with a reason.
-
-Promises, for every batch and every range:
-
-(a) each source offset of the range is accounted for once: a record on the target or one reason;
-(b) a batch that a broker would store wrongly is never passed as it is;
-(c) nothing is decided from the bytes before their CRC was checked.
-
-Not promised here: that the target accepts the batch. Its size and the topic's settings are the
-broker's to judge, and its refusal names the partition.
-"""
+"""What a stretch of source offsets became: records on the target, or reasons why there are none."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
+from operator import itemgetter
+from typing import NamedTuple
 
-from kafka_ferry.batches.aborted import AbortFilter
-from kafka_ferry.batches.header import Batch, MalformedBatch, split_batches
-from kafka_ferry.batches.records import rebuild
+from kafka_ferry.batches.header import Batch
+from kafka_ferry.batches.records import Runs
 
 
 class Reason(StrEnum):
@@ -45,93 +37,102 @@ class Rebuilt(StrEnum):
     REJECTED = "records that the target rejects"
 
 
+class Absent(NamedTuple):
+    """Source offsets in a row, ``[first, end)``, that have no record on the target."""
+
+    first: int
+    end: int
+    reason: Reason
+
+
 @dataclass(frozen=True, slots=True)
 class Passage:
     """What a stretch of source offsets ``[start, end)`` became.
 
-    ``end - start`` is always the sum of the runs' counts and of ``reasons``.
+    Each offset of it is in ``runs`` or in ``absent``, and in no other of the two.
 
     Attributes:
         start: first source offset accounted for.
         end: source offset after the last one accounted for.
         batch: the dense batch to send, None where nothing is left to send.
         runs: the source offsets of its records, ``(first offset, count)``, ascending.
-        reasons: offsets without a record on the target, by reason.
-        rebuilt: why the batch was rebuilt, None where it passes unopened.
+        absent: the other source offsets, ascending.
+        rebuilt: how many source batches were rebuilt for it, each under its first reason; a batch
+            that became several passages counts in the first of them.
+        leader_epoch: of the source batches in it, -1 if there is none or it is not known.
     """
 
     start: int
     end: int
     batch: Batch | None = None
-    runs: tuple[tuple[int, int], ...] = ()
-    reasons: Mapping[Reason, int] = field(default_factory=dict)
-    rebuilt: Rebuilt | None = None
+    runs: Runs = ()
+    absent: tuple[Absent, ...] = ()
+    rebuilt: Mapping[Rebuilt, int] = field(default_factory=dict)
+    leader_epoch: int = -1
 
-
-def passages(records: bytes, aborted: AbortFilter, start: int, end: int) -> Iterator[Passage]:
-    """What becomes of the batches of one fetch response, for the offsets ``[start, end)``.
-
-    Args:
-        records: the partition's ``records`` field of the response.
-        aborted: the filter made from the same response.
-        start: the next source offset to account for.
-        end: the end of the range.
-
-    Yields:
-        Passages that join without a gap, from ``start`` on.
-
-    Raises:
-        MalformedBatch: if bytes are no valid batch or a CRC does not match; what was yielded
-            before stays right.
-    """
-    at = start
-    for batch in split_batches(records):
-        header = batch.header
-        if at >= end:
-            return
-        if not batch.crc_matches:
-            raise MalformedBatch(
-                f"the CRC of the batch at offset {header.base_offset} does not match"
-            )
-        is_aborted = aborted.is_aborted(batch)
-        if header.next_offset <= at:
-            continue
-        passage = _judge(batch, is_aborted, at, end)
-        yield passage
-        at = passage.end
-
-
-def _judge(batch: Batch, is_aborted: bool, at: int, end: int) -> Passage:
-    """The passage from ``at`` to the end of ``batch`` (or of the range), the gap before it included."""
-    header = batch.header
-    if header.base_offset >= end:
-        return gap(at, end)
-    begin, stop = max(at, header.base_offset), min(header.next_offset, end)
-    reasons = Counter({Reason.COMPACTED: begin - at})
-    dropped = Reason.CONTROL if header.is_control else Reason.ABORTED if is_aborted else None
-    if dropped or header.records == 0:
-        reasons[dropped or Reason.COMPACTED] += stop - begin
-        return Passage(at, stop, reasons=+reasons)
-    why = _why_rebuild(batch, begin, stop)
-    if why is None:
-        return Passage(at, stop, batch, ((begin, header.records),), +reasons)
-    dense, runs = rebuild(batch, begin, stop)
-    reasons[Reason.COMPACTED] += stop - begin - sum(count for _, count in runs)
-    return Passage(at, stop, dense, runs, +reasons, why)
-
-
-def _why_rebuild(batch: Batch, begin: int, stop: int) -> Rebuilt | None:
-    header = batch.header
-    if (begin, stop) != (header.base_offset, header.next_offset):
-        return Rebuilt.RANGE_EDGE
-    if header.records != header.last_offset_delta + 1:
-        return Rebuilt.OFFSET_GAPS
-    if header.is_log_append_time:
-        # A CreateTime topic would fall back to the producer's time, which nobody saw.
-        return Rebuilt.LOG_APPEND_TIME
-    return None
+    @property
+    def reasons(self) -> Mapping[Reason, int]:
+        """How many offsets have no record on the target, by reason."""
+        counts: Counter[Reason] = Counter()
+        for absent in self.absent:
+            counts[absent.reason] += absent.end - absent.first
+        return counts
 
 
 def gap(start: int, end: int) -> Passage:
     """The passage for offsets that the source's log does not hold any more between others that it does."""
-    return Passage(start, end, reasons={Reason.COMPACTED: end - start})
+    return Passage(start, end, absent=(Absent(start, end, Reason.COMPACTED),))
+
+
+def lost(start: int, end: int) -> Passage:
+    """The passage for offsets that the source deleted before they were copied."""
+    return Passage(start, end, absent=(Absent(start, end, Reason.LOST),))
+
+
+def assembled(
+    start: int,
+    end: int,
+    pieces: Sequence[tuple[Batch, Runs]],
+    *,
+    known: Iterable[Absent] = (),
+    rebuilt: Mapping[Rebuilt, int],
+    leader_epoch: int,
+) -> Iterator[Passage]:
+    """Passages for the batches that ``[start, end)`` became, one for each, or one for none.
+
+    Args:
+        start: first source offset to account for.
+        end: source offset after the last one.
+        pieces: the batches, and the source offsets of their records.
+        known: why other offsets have no record, where it is not compaction; ascending.
+        rebuilt: the source batches by reason; they count on the first passage.
+        leader_epoch: of the source batches.
+    """
+    known = tuple(known)
+    cuts = [start, *(runs[0][0] for _, runs in pieces[1:]), end]
+    batches: Sequence[tuple[Batch | None, Runs]] = pieces or [(None, ())]
+    for (begin, stop), (batch, runs) in zip(pairwise(cuts), batches, strict=True):
+        absent = tuple(_others(begin, stop, runs, within(known, begin, stop)))
+        yield Passage(begin, stop, batch, runs, absent, rebuilt, leader_epoch)
+        rebuilt = {}
+
+
+def within(absent: Iterable[Absent], start: int, end: int) -> Iterator[Absent]:
+    """The part of ``absent`` that lies in ``[start, end)``."""
+    for span in absent:
+        if max(span.first, start) < min(span.end, end):
+            yield Absent(max(span.first, start), min(span.end, end), span.reason)
+
+
+def _others(start: int, end: int, runs: Runs, known: Iterable[Absent]) -> Iterator[Absent]:
+    """All offsets of ``[start, end)`` outside ``runs``: ``known`` ones, and the rest as compacted."""
+    records = [(first, first + count, None) for first, count in runs]
+    at = start
+    for first, stop, reason in sorted([*records, *known], key=itemgetter(0)):
+        if first > at:
+            yield Absent(at, first, Reason.COMPACTED)
+        if reason is not None:
+            yield Absent(first, stop, reason)
+        at = stop
+    if at < end:
+        yield Absent(at, end, Reason.COMPACTED)

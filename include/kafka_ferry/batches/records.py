@@ -1,139 +1,228 @@
-"""Records inside a batch: renumbered where a broker would refuse the batch as it is.
+"""Records inside a batch: read, and written as a dense batch.
 
 Key, value and headers are moved as the bytes that they are, undecoded, so that nothing about them
-can change; a record's offset and, where the broker's time counts, its timestamp are written anew.
-Record layout: ``org.apache.kafka.common.record.DefaultRecord``.
+can change (not even a header's name that is no UTF-8); a record's offset and timestamp, which its
+batch's header is part of, are written anew. Record layout:
+``org.apache.kafka.common.record.DefaultRecord``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-from kafka import codec
-from kafka.record.util import decode_varint, encode_varint
-
+from kafka_ferry.batches.codecs import GZIP, compress, decompress
 from kafka_ferry.batches.header import HEADER, Batch, BatchHeader, MalformedBatch
+from kafka_ferry.batches.varint import SMALL, decode_varint, encode_varint
 
-_GZIP: Final = 1
 _MAGIC: Final = 2
 _LENGTH_COUNTS_FROM: Final = 12
+_SMALL: Final = len(SMALL)
+
+Record = tuple[int, int, bytes, bytes]
+"""Offset, timestamp (ms), attributes (a byte), content: key, value and headers. Plain, for speed."""
+
+Runs = tuple[tuple[int, int], ...]
+"""Offsets of records in a row as ``(first offset, count)``, ascending."""
 
 
-_DECODE: Final[dict[int, Callable[[bytes], bytes]]] = {
-    0: bytes,
-    1: codec.gzip_decode,
-    2: codec.snappy_decode,
-    3: codec.lz4_decode,
-    4: codec.zstd_decode,
-}
-_ENCODE: Final[dict[int, Callable[[bytes], bytes]]] = {
-    0: bytes,
-    1: codec.gzip_encode,
-    2: codec.snappy_encode,
-    3: codec.lz4_encode,
-    4: codec.zstd_encode,
-}
-
-
-class _Record(NamedTuple):
-    """A record: ``rest`` is everything behind its offset, key, value and headers."""
-
-    offset: int
-    timestamp: int
-    attributes: int
-    rest: bytes
-
-
-def rebuild(batch: Batch, start: int, end: int) -> tuple[Batch | None, tuple[tuple[int, int], ...]]:
-    """The records of ``batch`` with offsets in ``[start, end)``, as one dense CreateTime batch.
-
-    Args:
-        batch: any v2 data batch.
-        start: first source offset to keep.
-        end: source offset after the last one to keep.
-
-    Returns:
-        The dense batch, of the same codec (None if no record lies in the interval), and the source
-        offsets of its records as runs ``(first offset, count)``.
+def read_records(batch: Batch) -> list[Record]:
+    """The records of a batch, at the times that consumers see.
 
     Raises:
-        MalformedBatch: if the records cannot be read.
+        MalformedBatch: if they cannot be read, or their offsets do not ascend within the batch.
     """
-    try:
-        records = [record for record in _records(batch) if start <= record.offset < end]
-        dense = _dense(records, batch.header.codec) if records else None
-    except Exception as error:  # codecs raise a dozen unrelated types
-        raise MalformedBatch(f"records that cannot be read: {error}") from error
-    runs: list[tuple[int, int]] = []
-    for record in records:
-        if runs and sum(runs[-1]) == record.offset:
-            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
-        else:
-            runs.append((record.offset, 1))
-    return dense, tuple(runs)
-
-
-def single_record(key: bytes, value: bytes, timestamp_ms: int) -> Batch:
-    """A batch of one gzipped record without headers."""
-    rest = bytearray()
-    for part in (key, value):
-        encode_varint(len(part), rest.append)
-        rest += part
-    encode_varint(0, rest.append)
-    return _dense([_Record(0, timestamp_ms, 0, bytes(rest))], _GZIP)
-
-
-def _records(batch: Batch) -> Iterator[_Record]:
-    """The records in order; each offset lies in the batch and behind the one before."""
     header = batch.header
-    if header.codec not in _DECODE:
-        raise MalformedBatch(f"the codec {header.codec}, which Kafka does not have")
-    plain = _DECODE[header.codec](batch.payload)
-    at, expected = 0, header.base_offset
+    try:
+        records = _walk(decompress(batch.payload, header.codec), header)
+    except IndexError:
+        reason = "records are cut off"
+    except MalformedBatch as error:
+        reason = str(error)
+    else:
+        return _at_append_time(records, header) if header.is_log_append_time else records
+    raise MalformedBatch(f"a batch at offset {header.base_offset} that cannot be read: {reason}")
+
+
+def _at_append_time(records: list[Record], header: BatchHeader) -> list[Record]:
+    seen = header.max_timestamp
+    return [(offset, seen, attributes, content) for offset, _, attributes, content in records]
+
+
+def _walk(plain: bytes, header: BatchHeader) -> list[Record]:  # noqa: PLR0912
+    """Numbers of one and two bytes are decoded in place, since a call for each costs more than all else."""
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    expected, behind_last = 0, header.last_offset_delta + 1
+    records: list[Record] = []
+    append = records.append
+    at, size = 0, len(plain)
     for _ in range(header.records):
-        length, begin = decode_varint(plain, at)
-        at = begin + length
-        delta_ms, behind = decode_varint(plain, begin + 1)
-        delta, behind = decode_varint(plain, behind)
-        offset = header.base_offset + delta
-        if not behind <= at <= len(plain):
-            raise MalformedBatch(f"a record of {length} bytes where there are fewer or more")
-        if not expected <= offset < header.next_offset:
-            raise MalformedBatch(f"a record at offset {offset} where {expected} or more must be")
-        seen = (
-            header.max_timestamp if header.is_log_append_time else header.base_timestamp + delta_ms
+        number = plain[at]
+        if number < 0x80:
+            at += 1
+        elif (second := plain[at + 1]) < 0x80:
+            number = number & 0x7F | second << 7
+            at += 2
+        else:
+            signed, at = decode_varint(plain, at)
+            number = 2 * signed
+        end = at + (number >> 1)
+        number = plain[at + 1]
+        if number < 0x80:
+            behind = at + 2
+            delta_ms = number >> 1 ^ -(number & 1)
+        elif (second := plain[at + 2]) < 0x80:
+            number = number & 0x7F | second << 7
+            behind = at + 3
+            delta_ms = number >> 1 ^ -(number & 1)
+        else:
+            delta_ms, behind = decode_varint(plain, at + 1)
+        number = plain[behind]
+        if number < 0x80:
+            behind += 1
+            delta = number >> 1 ^ -(number & 1)
+        elif (second := plain[behind + 1]) < 0x80:
+            behind += 2
+            number = number & 0x7F | second << 7
+            delta = number >> 1 ^ -(number & 1)
+        else:
+            delta, behind = decode_varint(plain, behind)
+        if not expected <= delta < behind_last:
+            raise MalformedBatch(
+                f"a record at offset {base_offset + delta} where {base_offset + expected} "
+                f"to {header.next_offset - 1} must be"
+            )
+        if not behind <= end <= size:
+            raise MalformedBatch(f"a record of {end - at} bytes where there are fewer or more")
+        append(
+            (base_offset + delta, base_timestamp + delta_ms, plain[at : at + 1], plain[behind:end])
         )
-        yield _Record(offset, seen, plain[begin], plain[behind:at])
-        expected = offset + 1
-    if at != len(plain):
-        raise MalformedBatch(f"{len(plain) - at} bytes behind the last record")
+        expected = delta + 1
+        at = end
+    if at != size:
+        raise MalformedBatch(f"{size - at} bytes behind the last record")
+    return records
 
 
-def _dense(records: Sequence[_Record], codec_number: int) -> Batch:
-    base_timestamp = records[0].timestamp
-    plain = bytearray()
-    for delta, record in enumerate(records):
-        body = bytearray([record.attributes])
-        encode_varint(record.timestamp - base_timestamp, body.append)
-        encode_varint(delta, body.append)
-        body += record.rest
-        encode_varint(len(body), plain.append)
-        plain += body
-    payload = _ENCODE[codec_number](bytes(plain))
+def runs_of(records: Sequence[Record]) -> Runs:
+    """The offsets of ``records``, which ascend."""
+    runs: list[tuple[int, int]] = []
+    for first, count in _runs(records, 0, len(records)):
+        if runs and sum(runs[-1]) == first:
+            runs[-1] = (runs[-1][0], runs[-1][1] + count)
+        else:
+            runs.append((first, count))
+    return tuple(runs)
+
+
+def _runs(records: Sequence[Record], begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Bisecting finds few gaps among many records without looking at each."""
+    if begin == end:
+        return
+    first, count = records[begin][0], end - begin
+    if records[end - 1][0] - first == count - 1:
+        yield first, count
+        return
+    middle = (begin + end) // 2
+    yield from _runs(records, begin, middle)
+    yield from _runs(records, middle, end)
+
+
+def dense_batch(
+    records: Sequence[Record], codec: int, *, at: int = 0, deltas: Sequence[int] | None = None
+) -> Batch:
+    """A CreateTime batch of ``records``, one or more.
+
+    Args:
+        records: in their order; where they were does not matter.
+        codec: to compress them with.
+        at: the batch's base offset.
+        deltas: where behind ``at`` each record is; 0, 1, 2 ... by default, as producers must have it.
+
+    Raises:
+        MalformedBatch: if timestamps lie further apart than 64 bits can say.
+    """
+    if deltas is None:
+        deltas = range(len(records))
+    payload = compress(_encoded(records, deltas), codec)
+    timestamps = [record[1] for record in records]
     header = BatchHeader(
-        base_offset=0,
+        base_offset=at,
         length=HEADER.size - _LENGTH_COUNTS_FROM + len(payload),
         leader_epoch=-1,
         magic=_MAGIC,
         crc=0,
-        attributes=codec_number,
-        last_offset_delta=len(records) - 1,
-        base_timestamp=base_timestamp,
-        max_timestamp=max(record.timestamp for record in records),
+        attributes=codec,
+        last_offset_delta=deltas[-1],
+        base_timestamp=timestamps[0],
+        max_timestamp=max(timestamps),
         producer_id=-1,
         producer_epoch=-1,
         base_sequence=-1,
         records=len(records),
     )
+    if not -(2**63) <= min(timestamps) <= header.max_timestamp < 2**63:
+        raise MalformedBatch("a timestamp that 64 bits do not hold")
     return Batch(header, payload).with_crc()
+
+
+def _encoded(records: Sequence[Record], deltas: Sequence[int]) -> bytes:
+    base_timestamp = records[0][1]
+    parts: list[bytes] = []
+    for delta, (_, timestamp, attributes, rest) in zip(deltas, records, strict=True):
+        ago = timestamp - base_timestamp
+        when = SMALL[ago] if 0 <= ago < _SMALL else encode_varint(ago)
+        where = SMALL[delta] if delta < _SMALL else encode_varint(delta)
+        size = 1 + len(when) + len(where) + len(rest)
+        parts += (
+            SMALL[size] if size < _SMALL else encode_varint(size),
+            attributes,
+            when,
+            where,
+            rest,
+        )
+    return b"".join(parts)
+
+
+def fitting_batches(
+    records: Sequence[Record], codec: int, max_bytes: int
+) -> Iterator[tuple[Batch, Runs]]:
+    """``records`` as dense batches of at most ``max_bytes`` each, unless a single record is larger.
+
+    Yields:
+        The batches, and the source offsets of their records.
+    """
+    if not records:
+        return
+    batch = dense_batch(records, codec)
+    size = batch.header.size
+    if size <= max_bytes or len(records) == 1:
+        yield batch, runs_of(records)
+        return
+    for part in _divided(records, -(-size // max_bytes)):
+        yield from fitting_batches(part, codec, max_bytes)
+
+
+def _divided(records: Sequence[Record], parts: int) -> Iterator[Sequence[Record]]:
+    """``records`` in at least two parts, of about as many bytes each; there are two records or more."""
+    share = sum(len(record[3]) for record in records) / parts
+    begin, size = 0, 0
+    for i, record in enumerate(records):
+        size += len(record[3])
+        if size > share and i > begin:
+            yield records[begin:i]
+            begin, size = i, len(record[3])
+    yield records[begin:]
+
+
+def content_of(key: bytes | None, value: bytes | None) -> bytes:
+    """The content of a record without headers."""
+    parts = []
+    for part in (key, value):
+        parts.append(encode_varint(-1 if part is None else len(part)) + (part or b""))
+    return b"".join((*parts, SMALL[0]))
+
+
+def single_record(key: bytes, value: bytes, timestamp_ms: int) -> Batch:
+    """A batch of one gzipped record without headers."""
+    return dense_batch([(0, timestamp_ms, b"\0", content_of(key, value))], GZIP)

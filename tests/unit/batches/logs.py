@@ -17,7 +17,9 @@ from tests.support.batches import (
     Record,
     a_batch,
     a_marker,
+    a_message_set,
     codecs,
+    consumed_of_messages,
     header_of,
     records,
 )
@@ -38,7 +40,8 @@ class Log:
     Attributes:
         start: its first offset.
         end: the offset after its last one.
-        batches: what is stored.
+        batches: what is stored; the messages of an old format that came together are one.
+        ends: the offset after each batch.
         fates: what consumers see at an offset, or why they see nothing; compacted where absent.
         aborted: producer, first offset and marker of each aborted transaction.
     """
@@ -46,6 +49,7 @@ class Log:
     start: int
     end: int = field(init=False)
     batches: list[bytes] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
     fates: dict[int, Consumed | Reason] = field(default_factory=dict)
     aborted: list[tuple[int, int, int]] = field(default_factory=list)
     _open: dict[int, _Transaction] = field(default_factory=dict)
@@ -88,6 +92,17 @@ class Log:
         if producer is not None:
             self._open.setdefault(producer, _Transaction(span[0])).spans.append(span)
 
+    def append_old(self, retained: Sequence[Record | None], magic: int, **options: Any) -> None:
+        """Messages of the formats v0 or v1; None are compacted records, and the last is retained."""
+        deltas = [delta for delta, record in enumerate(retained) if record]
+        kept = [record for record in retained if record]
+        messages = a_message_set(kept, at=self.end, deltas=deltas, magic=magic, **options)
+        for record in consumed_of_messages(messages):
+            self.fates[record.offset] = record
+        self.batches.append(messages)
+        self.ends.append(self.end + len(retained))
+        self.end = self.ends[-1]
+
     def end_transaction(self, producer: int, *, commit: bool) -> None:
         """A marker; brokers also write some for transactions without data here."""
         self._store(a_marker(at=self.end, producer_id=producer, commit=commit))
@@ -121,22 +136,25 @@ class Log:
             generous: whether transactions behind the response are listed too.
         """
         sizes, at = list(sizes), start
-        ahead = [batch for batch in self.batches if _next_offset(batch) > start]
+        stored = zip(self.batches, self.ends, strict=True)
+        ahead = [(batch, behind) for batch, behind in stored if behind > start]
         while at < end and ahead:
             count = sizes.pop(0) if sizes else len(ahead)
             whole, ahead = ahead[:count], ahead[count:]
-            following = _next_offset(whole[-1])
+            following = whole[-1][1]
             aborted = [
                 AbortedTransaction(producer, first)
                 for producer, first, marker in self.aborted
                 if marker >= at and (generous or first < following)
             ]
-            yield b"".join(whole) + b"".join(ahead[:1])[:cut], aborted
+            cut_off = b"".join(batch for batch, _ in ahead[:1])[:cut]
+            yield b"".join(batch for batch, _ in whole) + cut_off, aborted
             at = following
 
     def _store(self, batch: bytes) -> None:
         self.batches.append(batch)
         self.end = _next_offset(batch)
+        self.ends.append(self.end)
 
 
 def _next_offset(batch: bytes) -> int:
@@ -153,7 +171,16 @@ _options = st.fixed_dictionaries(
         "delete_horizon": st.booleans(),
     }
 )
+_old_options = st.fixed_dictionaries(
+    {"codec": st.integers(0, 3), "append_time": st.none() | st.integers(1, NOW)}
+)
+_old_retained = st.tuples(st.lists(st.none() | records, max_size=3), records).map(
+    lambda retained: [
+        record and record._replace(headers=()) for record in (*retained[0], retained[1])
+    ]
+)
 _steps = st.one_of(
+    st.tuples(st.just("old"), _old_retained, st.integers(0, 1), _old_options),
     st.tuples(st.just("append"), _retained, st.none() | st.sampled_from(PRODUCERS), _options),
     st.tuples(st.just("append"), _retained, st.sampled_from(PRODUCERS), _options),
     st.tuples(st.just("end"), st.sampled_from(PRODUCERS), st.booleans()),
@@ -169,6 +196,9 @@ def logs(draw: st.DrawFn) -> Log:
         if kind == "append":
             retained, producer, options = arguments
             log.append(retained, producer, **options)
+        elif kind == "old":
+            retained, magic, options = arguments
+            log.append_old(retained, magic, **options)
         elif kind == "end":
             log.end_transaction(arguments[0], commit=arguments[1])
         else:

@@ -1,7 +1,5 @@
 """The named property: our rewriting of a batch's header against kafka-python's decoder."""
 
-import tracemalloc
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -91,18 +89,6 @@ def test_the_bytes_behind_the_header_are_not_touched() -> None:
     assert for_producer(batch, producer_id=1, epoch=0, sequence=0)[61:] == source[61:]
 
 
-@settings(max_examples=60)
-@given(counts=st.lists(st.integers(1, 3), max_size=5), cut=st.integers(0, 200))
-def test_the_batches_of_a_response_come_in_order_without_the_one_that_is_cut_off(
-    counts: list[int], cut: int
-) -> None:
-    logged = [a_batch(count, at=10 * i) for i, count in enumerate(counts)]
-    whole, last = b"".join(logged), a_batch(3, at=900)
-    cut = min(cut, len(last) - 1)
-    found = [batch.encode() for batch in split_batches(whole + last[:cut])]
-    assert found == logged
-
-
 @pytest.mark.parametrize(
     ("attributes", "codec", "log_append_time", "transactional", "control"),
     [
@@ -156,63 +142,6 @@ def test_the_next_sequence_is_the_one_behind_kafka_pythons_last(sequence: int, c
     last = DefaultRecordBatch(batch).last_sequence
     assert next_sequence(sequence, count) == next_sequence(last, 1)
     assert 0 <= next_sequence(sequence, count) <= INT32
-
-
-@pytest.mark.parametrize(
-    ("header", "why"),
-    [
-        ({"length": -1}, "a batch of 11 bytes"),
-        ({"length": -(2**31)}, "bytes at byte 0"),
-        ({"length": 0}, "a batch of 12 bytes"),
-        ({"length": 4}, "a batch of 16 bytes"),
-        ({"length": 40}, "shorter than its header"),
-        ({"length": 48}, "a batch of 60 bytes"),
-        ({"magic": 0}, "message format v0"),
-        ({"magic": 1}, "message format v1"),
-        ({"magic": 3}, "message format v3"),
-        ({"count": -1}, "negative"),
-        ({"last_offset_delta": -1}, "negative"),
-        ({"base_offset": -1}, "negative"),
-    ],
-)
-def test_what_no_broker_writes_is_malformed(header: dict[str, int], why: str) -> None:
-    with pytest.raises(MalformedBatch, match=why):
-        list(split_batches(build.with_header(a_batch(2), **header)))
-
-
-@pytest.mark.parametrize("size", [13, 16, 17, 60])
-def test_a_length_of_nothing_is_malformed_however_little_follows(size: int) -> None:
-    with pytest.raises(MalformedBatch, match="a batch of 12 bytes"):
-        list(split_batches(bytes(size)))
-
-
-def test_what_came_before_a_malformed_batch_is_given_out() -> None:
-    good = a_batch(2)
-    found = split_batches(good + build.with_header(a_batch(2, at=2), magic=1))
-    assert next(found).encode() == good
-    with pytest.raises(MalformedBatch, match=f"at byte {len(good)}"):
-        next(found)
-
-
-@pytest.mark.parametrize("field", ["length", "count", "last_offset_delta"])
-def test_an_absurd_number_in_a_header_takes_no_memory(field: str) -> None:
-    batch = build.with_header(a_batch(1), **{field: INT32})
-    tracemalloc.start()
-    try:
-        list(split_batches(batch))
-        assert tracemalloc.get_traced_memory()[1] < 1_000_000
-    finally:
-        tracemalloc.stop()
-
-
-@settings(max_examples=200)
-@given(st.binary(max_size=200))
-def test_any_bytes_are_batches_or_malformed(some: bytes) -> None:
-    try:
-        found = list(split_batches(some))
-    except MalformedBatch:
-        return
-    assert b"".join(batch.encode() for batch in found) == some[: sum(b.header.size for b in found)]
 
 
 @pytest.mark.parametrize("byte", range(17, 61))

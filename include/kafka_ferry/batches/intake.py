@@ -1,0 +1,79 @@
+"""What a target topic takes without changing it, by its configs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kafka_ferry.batches.codecs import GZIP, LZ4, NONE, SNAPPY, ZSTD
+
+JOIN_BELOW: Final = 32 * 1024
+_JOIN_UP_TO: Final = 1_000_000
+_MAX_MESSAGE_BYTES: Final = 1024 * 1024 + 12
+_FOREVER_MS: Final = 2**63 - 1
+_HOUR_MS: Final = 60 * 60 * 1000
+_NO_TIMESTAMP: Final = -1
+# compression.type: "producer" pins none of them.
+_CODECS: Final = {"uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What a target topic takes; the defaults are Kafka's.
+
+    Attributes:
+        max_batch_bytes: the largest batch (``max.message.bytes``).
+        codec: the codec that its broker would compress everything with, None where each batch
+            keeps its producer's.
+        keys_required: whether it refuses records without a key, being compacted.
+        before_max_ms: how much older than now a timestamp may be.
+        after_max_ms: how much newer than now a timestamp may be.
+        join_below: neighbouring batches smaller than so many bytes are joined; 0 for none.
+        join_up_to: joined batches have at most so many bytes before they are compressed.
+    """
+
+    max_batch_bytes: int = _MAX_MESSAGE_BYTES
+    codec: int | None = None
+    keys_required: bool = False
+    before_max_ms: int = _FOREVER_MS
+    after_max_ms: int = _HOUR_MS
+    join_below: int = JOIN_BELOW
+    join_up_to: int = _JOIN_UP_TO
+
+    @classmethod
+    def of_topic(cls, configs: Mapping[str, str], *, join_below: int = JOIN_BELOW) -> Intake:
+        """What a topic takes.
+
+        Args:
+            configs: its effective configs; Kafka's defaults stand in for missing ones.
+            join_below: as the attribute.
+        """
+        latest = _HOUR_MS
+        if configs.get("message.timestamp.type") == "LogAppendTime":
+            # The broker sets the time itself, and does not look at the one that comes.
+            configs = {name: value for name, value in configs.items() if "timestamp" not in name}
+            latest = _FOREVER_MS
+        return cls(
+            max_batch_bytes=int(configs.get("max.message.bytes", _MAX_MESSAGE_BYTES)),
+            codec=_CODECS.get(configs.get("compression.type", "producer")),
+            keys_required="compact" in configs.get("cleanup.policy", "delete"),
+            before_max_ms=int(configs.get("message.timestamp.before.max.ms", _FOREVER_MS)),
+            after_max_ms=int(configs.get("message.timestamp.after.max.ms", latest)),
+            join_below=join_below,
+        )
+
+    @property
+    def join_limit(self) -> int:
+        """The most bytes, before they are compressed, of a joined batch."""
+        return min(self.join_up_to, self.max_batch_bytes)
+
+    def codec_for(self, codec: int) -> int:
+        """The codec with which a batch of ``codec`` is stored."""
+        return codec if self.codec is None else self.codec
+
+    def takes(self, timestamp: int, now_ms: int) -> bool:
+        """Whether a record of that time is taken now (``LogValidator.validateTimestamp``)."""
+        if timestamp == _NO_TIMESTAMP:
+            return True
+        return now_ms - self.before_max_ms <= timestamp <= now_ms + self.after_max_ms

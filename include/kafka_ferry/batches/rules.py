@@ -1,0 +1,85 @@
+"""Whether a source batch passes unopened, is rebuilt or is dropped: one table, and who reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from kafka_ferry.batches.header import Batch
+from kafka_ferry.batches.intake import Intake
+from kafka_ferry.batches.passage import Reason, Rebuilt
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A source batch in the situation in which it is judged.
+
+    Attributes:
+        batch: the batch.
+        start: first source offset that is wanted of it.
+        end: source offset after the last one that is wanted of it.
+        intake: what the target topic takes.
+        is_aborted: whether it is data of an aborted transaction.
+        has_neighbours: whether it is one of several small batches in a row.
+    """
+
+    batch: Batch
+    start: int
+    end: int
+    intake: Intake
+    is_aborted: bool = False
+    has_neighbours: bool = False
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it would rather travel with its neighbours."""
+        return self.batch.header.size < self.intake.join_below
+
+    @property
+    def codec(self) -> int:
+        """The codec with which it arrives."""
+        return self.intake.codec_for(self.batch.header.codec)
+
+
+Rule = tuple[Callable[[Case], bool], Reason | Rebuilt]
+
+
+# The first rule that holds decides. B.n: the broker's check that demands it, where it is one.
+RULES: Final[tuple[Rule, ...]] = (
+    # Dropped. A client's control batch is refused; nobody sees the records of the other two.
+    (lambda case: case.batch.header.is_control, Reason.CONTROL),
+    (lambda case: case.is_aborted, Reason.ABORTED),
+    (lambda case: case.batch.header.records == 0, Reason.COMPACTED),
+    # Rebuilt. ProduceRequest.validateRecords: v2 only.
+    (lambda case: case.batch.stored_format < 2, Rebuilt.OLD_FORMAT),
+    (
+        lambda case: (
+            (case.start, case.end) != (case.batch.header.base_offset, case.batch.header.next_offset)
+        ),
+        Rebuilt.RANGE_EDGE,
+    ),
+    # LogValidator.validateBatch: the offsets must be as many as the records.
+    (
+        lambda case: case.batch.header.records != case.batch.header.last_offset_delta + 1,
+        Rebuilt.OFFSET_GAPS,
+    ),
+    # A CreateTime topic would fall back to the producer's time, which nobody saw.
+    (lambda case: case.batch.header.is_log_append_time, Rebuilt.LOG_APPEND_TIME),
+    # The broker would recompress it, and the digest of what it stores would be another.
+    (lambda case: case.codec != case.batch.header.codec, Rebuilt.OTHER_CODEC),
+    # UnifiedLog.append: RecordTooLarge. One record cannot be divided: the broker shall say so.
+    (
+        lambda case: (
+            case.batch.header.size > case.intake.max_batch_bytes and case.batch.header.records > 1
+        ),
+        Rebuilt.TOO_LARGE,
+    ),
+    # A request for each small batch is what makes a copy slow.
+    (lambda case: case.has_neighbours, Rebuilt.JOINED),
+)
+
+
+def judge(case: Case) -> Reason | Rebuilt | None:
+    """Why a batch is dropped or rebuilt, None if it passes unopened."""
+    return next((verdict for holds, verdict in RULES if holds(case)), None)

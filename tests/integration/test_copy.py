@@ -52,7 +52,7 @@ def test_every_codec_and_odd_record_passes_unopened(
     create_topic(primary.bootstrap, topic, partitions=2)
     for _ in range(3):
         produce(primary.bootstrap, topic, ODD_RECORDS * 20, compression=compression)
-    flow = make_flow(folder, primary, backup, [topic])
+    flow = make_flow(folder, primary, backup, [topic], join_batches_below=0)
 
     assert failures(copy_now(flow)) == []
 
@@ -184,7 +184,13 @@ def test_the_ledgers_segments_say_where_each_record_went(
         abort = number == 3
         produce(primary.bootstrap, topic, records, transactional_id=transactional_id, abort=abort)
     flow = make_flow(
-        folder, primary, backup, [topic], transaction_max_bytes=2000, fetch_max_bytes=1000
+        folder,
+        primary,
+        backup,
+        [topic],
+        transaction_max_bytes=2000,
+        fetch_max_bytes=1000,
+        join_batches_below=0,
     )
 
     assert failures(copy_now(flow)) == []

@@ -3,7 +3,8 @@
 from kafka_ferry.copy.copier import Limits, Outcome, copy_ranges
 from kafka_ferry.copy.for_flow import copy_for_flow
 from kafka_ferry.copy.outcomes import OutcomeFiles, outcomes_from_json, outcomes_to_json
-from kafka_ferry.copy.takeover import fence_writers
+from kafka_ferry.copy.rejections import dead_letter_creation
+from kafka_ferry.copy.takeover import fence_writers, restore_positions
 from kafka_ferry.copy.writer import Failure
 
 __all__ = [
@@ -13,7 +14,9 @@ __all__ = [
     "OutcomeFiles",
     "copy_for_flow",
     "copy_ranges",
+    "dead_letter_creation",
     "fence_writers",
     "outcomes_from_json",
     "outcomes_to_json",
+    "restore_positions",
 ]

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from kafka_ferry.clock import now_ms
-from kafka_ferry.copy.reader import RangeReader, Read
+from kafka_ferry.copy.fetching import Read
+from kafka_ferry.copy.reader import RangeReader
 from kafka_ferry.copy.writer import Failure, StartOver, Writer
 from kafka_ferry.errors import Fenced, FerryError
 from kafka_ferry.plan.positions import Position
@@ -31,15 +32,19 @@ _LONGEST_BACK_OFF_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to seal.
+    """When to seal, and where not to begin.
 
     Attributes:
-        transaction_bytes: after so many bytes.
-        transaction_ms: after so many milliseconds.
+        transaction_bytes: seal after so many bytes.
+        transaction_ms: seal after so many milliseconds.
+        append_recreated: whether a topic that was made anew on the source goes behind the old one.
+        rewind: whether a position beyond the range's end may be set back by the reader.
     """
 
     transaction_bytes: int
     transaction_ms: int
+    append_recreated: bool = False
+    rewind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +69,8 @@ class Outcome:
 class Source(Protocol):
     """Opens readers of the source."""
 
-    def __call__(self, starts: Mapping[Range, int]) -> RangeReader:
-        """A reader of the ranges from the given offsets to their ends."""
+    def __call__(self, starts: Mapping[Range, Position]) -> RangeReader:
+        """A reader of the ranges from the given positions to their ends."""
 
 
 def copy_ranges(
@@ -145,7 +150,7 @@ class _Copy:
             if at < range_.end or range_.source not in self.sealed or not len(range_):
                 self.failures[range_.source] = Failure(range_, at, message, transient, fenced)
 
-    def _starts(self, pending: Sequence[Range]) -> dict[Range, int]:
+    def _starts(self, pending: Sequence[Range]) -> dict[Range, Position]:
         """Where each range goes on, once the writer has taken over."""
         self.unsealed_since = None
         positions = self.writer.take_over(pending)
@@ -153,20 +158,25 @@ class _Copy:
         for range_ in pending:
             position = positions.get(range_.source)
             if position and position.topic_id not in ("", range_.topic_id):
-                message = f"the source's topic {range_.topic} was deleted and made anew since it was last copied."
-                self.failures[range_.source] = Failure(
-                    range_, position.offset, message, transient=False
-                )
-                continue
-            at = position.offset if position else range_.start
-            self.sealed[range_.source] = at
-            if at < range_.end:
-                starts[range_] = at
+                if not self.limits.append_recreated:
+                    message = f"the source's topic {range_.topic} was deleted and made anew since it was last copied."
+                    failure = Failure(range_, position.offset, message, transient=False)
+                    self.failures[range_.source] = failure
+                    continue
+                position = None
+            # What this task has sealed counts even if somebody deletes the group meanwhile.
+            start = position or Position(self.sealed.get(range_.source, range_.start))
+            self.sealed[range_.source] = start.offset
+            if start.offset < range_.end or self._may_rewind(range_, start):
+                starts[range_] = start
             elif not len(range_) and range_.source not in self.writer.failures:
-                self.writer.refresh(range_, position or Position(at))
+                self.writer.refresh(range_, start)
         return starts
 
-    def _copy(self, starts: Mapping[Range, int]) -> None:
+    def _may_rewind(self, range_: Range, start: Position) -> bool:
+        return self.limits.rewind and len(range_) > 0 and start.leader_epoch >= 0
+
+    def _copy(self, starts: Mapping[Range, Position]) -> None:
         reader = self.source(starts)
         try:
             while (reads := reader.next(self._time_left())) is not None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
 
+from kafka_ferry.batches import Intake
 from kafka_ferry.config import kafka_python_config
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.copier import Limits, Outcome, copy_ranges
+from kafka_ferry.copy.fetching import ReadRules
 from kafka_ferry.copy.reader import RangeReader
 from kafka_ferry.copy.translated import TranslatedWriter
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.plan import Range
+    from kafka_ferry.plan import Position, Range
 
 # A transaction may also have to wait for its coordinators; the broker aborts it only after this.
 _TRANSACTION_SLACK_MS: Final = 110_000
@@ -32,12 +35,19 @@ def copy_for_flow(flow: Flow, run: str, number: int, ranges: Sequence[Range]) ->
         An outcome for each range, in the order given.
     """
     source, target = flow.source, flow.target
-    read = partial(
-        RangeReader,
-        source.alias,
-        kafka_python_config(source.client_properties("consumer")),
-        max_bytes=flow.fetch_max_bytes,
-    )
+    intakes = _Intakes(flow)
+
+    def read(starts: Mapping[Range, Position]) -> RangeReader:
+        rules = ReadRules(
+            max_bytes=flow.fetch_max_bytes,
+            committed=flow.isolation_level == "read_committed",
+            skip_lost=flow.on_source_truncation == "continue",
+            rewind=flow.on_source_divergence == "continue",
+            intakes=intakes.of({range_.remote_topic for range_ in starts}),
+        )
+        settings = kafka_python_config(source.client_properties("consumer"))
+        return RangeReader(source.alias, settings, starts, rules)
+
     writer = TranslatedWriter(
         target.alias,
         kafka_python_config(target.client_properties("producer")),
@@ -46,9 +56,36 @@ def copy_for_flow(flow: Flow, run: str, number: int, ranges: Sequence[Range]) ->
         run=run,
         number=number,
         timeout_ms=flow.transaction_max_ms + _TRANSACTION_SLACK_MS,
+        recopy=flow.on_target_topic_lost == "recopy",
+        dead_letters=flow.dead_letter_name if flow.on_rejected_record == "dead-letter" else "",
+        intake=lambda topic: intakes.of({topic})[topic],
     )
-    limits = Limits(flow.transaction_max_bytes, flow.transaction_max_ms)
+    limits = Limits(
+        flow.transaction_max_bytes,
+        flow.transaction_max_ms,
+        append_recreated=flow.on_source_topic_recreated == "append",
+        rewind=flow.on_source_divergence == "continue",
+    )
     try:
         return copy_ranges(ranges, read, writer, limits)
     finally:
         writer.close()
+
+
+class _Intakes:
+    """What the flow's remote topics take, asked of the target once."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._known: dict[str, Intake] = {}
+
+    def of(self, topics: AbstractSet[str]) -> Mapping[str, Intake]:
+        """The intake of each of ``topics``; the broker's defaults for one that is not there."""
+        if unknown := topics - self._known.keys():
+            found = ClusterControl(self._flow.target).topics(unknown)
+            for name in unknown:
+                configs = found[name].configs if name in found else {}
+                self._known[name] = Intake.of_topic(
+                    configs, join_below=self._flow.join_batches_below
+                )
+        return self._known

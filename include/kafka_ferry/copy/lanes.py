@@ -5,25 +5,48 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from kafka_ferry.batches import Passage, RangeDigest, SegmentList
+from kafka_ferry.batches import Passage, RangeDigest, Reason, SegmentList
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.plan import Range
 
 
 @dataclass(slots=True)
-class Sent:
-    """A passage on its way; ``base_offset`` is where the target stored its batch, once it says so."""
+class Outgoing:
+    """A passage on its way to a target partition.
+
+    Attributes:
+        passage: the passage.
+        range: the range that it is of or that it is written for; None for the flow's own records.
+        base_offset: where the target stored its batch, once it says so.
+    """
 
     passage: Passage
+    range: Range | None = None
     base_offset: int | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is nothing left to hear of it."""
+        return self.passage.batch is None or self.base_offset is not None
+
+    @property
+    def size(self) -> int:
+        """Bytes of its batch."""
+        return self.passage.batch.header.size if self.passage.batch else 0
 
 
 @dataclass(slots=True)
 class Tally:
-    """What the open transaction holds of one range."""
+    """What the open transaction holds of one range.
+
+    Attributes:
+        rewound_from: the position before it was set back to ``start``, -1 where it was not.
+    """
 
     start: int
     end: int
+    rewound_from: int = -1
+    leader_epoch: int = -1
     records: int = 0
     bytes: int = 0
     batches: int = 0
@@ -31,44 +54,75 @@ class Tally:
     rebuilt: Counter[str] = field(default_factory=Counter)
     segments: SegmentList = field(default_factory=SegmentList)
     digest: RangeDigest = field(default_factory=RangeDigest)
+    lost: list[tuple[int, int]] = field(default_factory=list)
 
-    def add(self, sent: Sent) -> None:
+    def add(self, out: Outgoing) -> None:
         """Count a passage whose outcome is known."""
-        passage = sent.passage
+        passage = out.passage
         self.end = passage.end
+        self.leader_epoch = passage.leader_epoch
         self.reasons.update({str(reason): count for reason, count in passage.reasons.items()})
-        if passage.rebuilt:
-            self.rebuilt[str(passage.rebuilt)] += 1
-        if passage.batch and sent.base_offset is not None:
+        self.rebuilt.update({str(why): count for why, count in passage.rebuilt.items()})
+        self.lost += [
+            (absent.first, absent.end) for absent in passage.absent if absent.reason == Reason.LOST
+        ]
+        if passage.batch and out.base_offset is not None:
             self.records += passage.batch.header.records
             self.bytes += passage.batch.header.size
             self.batches += 1
-            self.segments.add(passage.runs, sent.base_offset)
+            self.segments.add(passage.runs, out.base_offset)
             self.digest.add(passage.batch)
 
 
 @dataclass(slots=True)
 class Lane:
-    """One target partition: what waits, what is on its way, what the transaction holds."""
+    """One target partition: what waits, what is on its way, what the transaction holds.
+
+    Attributes:
+        node: the broker that leads it.
+        range: the range that is copied into it; None for the ledger and the dead letter topic.
+        remote_topic_id: its topic's id.
+        position: the range's position when the writer took over, -1 where it had none.
+    """
 
     node: int
     range: Range | None
     remote_topic_id: str
+    position: int = -1
     sequence: int = 0
     in_transaction: bool = False
-    waiting: deque[Passage] = field(default_factory=deque)
-    sent: deque[Sent] = field(default_factory=deque)
+    waiting: deque[Outgoing] = field(default_factory=deque)
+    sent: deque[Outgoing] = field(default_factory=deque)
     tally: Tally | None = None
+
+    def next_to_send(self) -> Outgoing | None:
+        """Take what waits at the head, passages without a batch being settled on the way."""
+        while self.waiting and self.waiting[0].passage.batch is None:
+            self.sent.append(self.waiting.popleft())
+        self.settle()
+        if not self.waiting:
+            return None
+        out = self.waiting.popleft()
+        self.sent.append(out)
+        return out
 
     def settle(self) -> None:
         """Account for everything at the head whose outcome is known."""
-        while self.sent and (
-            self.sent[0].passage.batch is None or self.sent[0].base_offset is not None
-        ):
+        while self.sent and self.sent[0].is_settled:
             head = self.sent.popleft()
+            if self.range is None:
+                continue
             if self.tally is None:
-                self.tally = Tally(head.passage.start, head.passage.start)
+                start = head.passage.start
+                self.tally = Tally(start, start, self.position if start < self.position else -1)
+                self.position = -1
             self.tally.add(head)
+
+    def forget(self) -> None:
+        """Forget what a transaction held that has ended."""
+        self.in_transaction, self.tally = False, None
+        self.waiting.clear()
+        self.sent.clear()
 
     def copied(self) -> CopiedRange:
         """What the open transaction holds of the range, for the ledger."""
@@ -89,4 +143,7 @@ class Lane:
             rebuilt=dict(tally.rebuilt),
             segments=tuple(tally.segments),
             digest=tally.digest.hexdigest(),
+            lost=tuple(tally.lost),
+            leader_epoch=tally.leader_epoch,
+            rewound_from=tally.rewound_from,
         )

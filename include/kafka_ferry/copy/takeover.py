@@ -1,12 +1,17 @@
-"""The transactional ids of a flow's writers, and fencing those that must not write any more."""
+"""What a run does in the place of all writers: fencing them, and committing positions that were forgotten."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
+from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.plan.positions import Position, PositionMetadata, position_group
+from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.transactions import TransactionalProducer
+from kafka_ferry.wire.faults import fault
+from kafka_ferry.wire.transactions import CommittedOffset, TransactionalProducer
 
 _TIMEOUT_MS: Final = 60_000
 
@@ -28,3 +33,30 @@ def fence_writers(flow: Flow, writers: int) -> None:
             TransactionalProducer(
                 cluster, transactional_id(flow.name, number), timeout_ms=_TIMEOUT_MS
             ).start()
+
+
+def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, Position]) -> None:
+    """Commit positions in the flow's group that it has lost; the writers must have been fenced before.
+
+    Args:
+        flow: the flow.
+        run: the run that found them in the ledger.
+        positions: by *target* partition.
+    """
+    group, transactional = position_group(flow.name), transactional_id(flow.name, 0)
+    settings = kafka_python_config(flow.target.client_properties("producer"))
+    offsets = {
+        tp: CommittedOffset(
+            position.offset,
+            PositionMetadata(position.topic_id, position.remote_topic_id, run, now_ms()).encode(),
+            position.leader_epoch,
+        )
+        for tp, position in positions.items()
+    }
+    with WireCluster(flow.target.alias, settings) as cluster:
+        producer = TransactionalProducer(cluster, transactional, timeout_ms=_TIMEOUT_MS)
+        producer.start()
+        producer.add_group(group)
+        for tp, code in producer.commit_offsets(group, offsets).items():
+            raise fault(code, f"Committing the position of {tp} on {flow.target.alias}")
+        producer.end(commit=True)

@@ -12,12 +12,16 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.errors import FerryError
 
 VERSION: Final = 1
+
+# Kafka's numbers, which the ledger's table has columns for.
+_Int32 = Annotated[int, Field(ge=0, lt=2**31)]
+_Int64 = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class LedgerError(FerryError):
@@ -31,7 +35,8 @@ class _Model(BaseModel):
 class CopiedRange(_Model):
     """The source offsets ``[start, end)`` of one partition that one transaction accounted for.
 
-    ``end - start == records + sum(reasons.values())``, always.
+    ``end - start == records + sum(reasons.values())``, always; whether it is so is not asked here,
+    where an error would stop every run, but by the verification, which names the range.
 
     Attributes:
         topic: the source's topic.
@@ -57,42 +62,49 @@ class CopiedRange(_Model):
 
     topic: str
     topic_id: str
-    partition: int = Field(ge=0)
+    partition: _Int32
     remote_topic: str
     remote_topic_id: str
-    start: int = Field(ge=0)
-    end: int = Field(ge=0)
-    records: int = Field(ge=0)
-    bytes: int = Field(ge=0)
-    batches: int = Field(ge=0)
-    reasons: dict[str, int] = {}
-    rebuilt: dict[str, int] = {}
+    start: _Int64
+    end: _Int64
+    records: _Int64
+    bytes: _Int64
+    batches: _Int64
+    reasons: dict[str, _Int64] = {}
+    rebuilt: dict[str, _Int64] = {}
     segments: tuple[Segment, ...] = ()
     digest: str
     lost: tuple[tuple[int, int], ...] = ()
-    leader_epoch: int = -1
-    rewound_from: int = -1
+    leader_epoch: int = Field(-1, ge=-1, lt=2**31)
+    rewound_from: int = Field(-1, ge=-1, lt=2**63)
+
+    @field_validator("segments", "lost")
+    @classmethod
+    def _are_offsets(cls, runs: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+        if not all(0 <= number < 2**63 for run in runs for number in run):
+            raise ValueError("a number that is no offset")
+        return runs
 
 
 class _Entry(_Model):
     version: Literal[1] = VERSION
     flow: str
     run: str
-    at: int = Field(description="milliseconds since 1970")
+    at: _Int64 = Field(description="milliseconds since 1970")
 
 
 class RunEntry(_Entry):
     """A run of the flow began; whoever reads an older one's name from here has been fenced."""
 
     type: Literal["run"] = "run"
-    writers: int = Field(gt=0)
+    writers: _Int32 = Field(gt=0)
 
 
 class TransactionEntry(_Entry):
     """One committed transaction of one writer."""
 
     type: Literal["transaction"] = "transaction"
-    writer: int = Field(ge=0)
+    writer: _Int32
     ranges: tuple[CopiedRange, ...]
 
 
@@ -100,9 +112,9 @@ class VerificationEntry(_Entry):
     """Every range in the ledger before the ledger offset ``through`` was verified."""
 
     type: Literal["verification"] = "verification"
-    through: int = Field(ge=0)
-    ranges: int = Field(ge=0)
-    records: int = Field(ge=0)
+    through: _Int64
+    ranges: _Int64
+    records: _Int64
 
 
 Entry = RunEntry | TransactionEntry | VerificationEntry

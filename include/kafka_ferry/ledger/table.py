@@ -29,6 +29,7 @@ _COUNTS: Final = pa.map_(pa.string(), pa.int64())
 _SEGMENT: Final = pa.struct(
     [("source", pa.int64()), ("target", pa.int64()), ("records", pa.int64())]
 )
+_INTERVAL: Final = pa.struct([("start", pa.int64()), ("end", pa.int64())])
 SCHEMA: Final = pa.schema(
     [
         pa.field("ledger_offset", pa.int64(), nullable=False),
@@ -53,6 +54,9 @@ SCHEMA: Final = pa.schema(
         ("rebuilt", _COUNTS),
         ("segments", pa.list_(_SEGMENT)),
         ("digest", pa.string()),
+        ("lost", pa.list_(_INTERVAL)),
+        ("leader_epoch", pa.int32()),
+        ("rewound_from", pa.int64()),
     ]
 )
 # An hourly flow makes some 9,000 files a year; they are merged whenever so many have come together.
@@ -141,15 +145,33 @@ class LedgerTable:
         """The last position of each *target* partition, for those that the flow's group has forgotten."""
         rows = self.read(
             pc.field("type") == "transaction",
-            ["topic_id", "partition", "remote_topic", "remote_topic_id", "end", "at"],
+            [
+                "topic_id",
+                "partition",
+                "remote_topic",
+                "remote_topic_id",
+                "end",
+                "at",
+                "leader_epoch",
+            ],
         )
         # Later entries replace earlier ones.
         return {
             TopicPartition(row["remote_topic"], row["partition"]): Position(
-                row["end"], row["topic_id"], row["remote_topic_id"], row["at"], origin="ledger"
+                row["end"],
+                row["topic_id"],
+                row["remote_topic_id"],
+                row["at"],
+                origin="ledger",
+                leader_epoch=-1 if row["leader_epoch"] is None else row["leader_epoch"],
             )
             for row in rows.to_pylist()
         }
+
+    def topics(self) -> dict[str, str]:
+        """The remote topic of each source topic that was ever copied, the newest where it has changed."""
+        rows = self.read(pc.field("type") == "transaction", ["topic", "remote_topic"])
+        return dict(zip(rows["topic"].to_pylist(), rows["remote_topic"].to_pylist(), strict=True))
 
     def last_run(self) -> dict[str, Any] | None:
         """The newest ``run`` row."""
@@ -209,6 +231,7 @@ def _rows(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
             row["reasons"] = list(copied.reasons.items())
             row["rebuilt"] = list(copied.rebuilt.items())
             row["segments"] = [segment._asdict() for segment in copied.segments]
+            row["lost"] = [{"start": start, "end": end} for start, end in copied.lost]
             yield common | row | {"writer": entry.writer}
     elif isinstance(entry, VerificationEntry):
         yield common | {"through": entry.through, "records": entry.records}
@@ -217,9 +240,10 @@ def _rows(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
 
 
 def _copied(row: Mapping[str, Any]) -> CopiedRange:
-    """The range that ``_rows`` made the row of."""
-    fields = {name: row[name] for name in CopiedRange.model_fields}
+    """The range that ``_rows`` made the row of; what an older release did not store has its default."""
+    fields = {name: row[name] for name in CopiedRange.model_fields if row[name] is not None}
     fields["reasons"] = dict(row["reasons"])
     fields["rebuilt"] = dict(row["rebuilt"])
     fields["segments"] = tuple(Segment(**segment) for segment in row["segments"])
+    fields["lost"] = tuple((lost["start"], lost["end"]) for lost in row["lost"] or ())
     return CopiedRange.model_construct(**fields)

@@ -39,6 +39,8 @@ class Range:
         topic_id: the source topic's id (KIP-516), as Kafka's tools print it.
         remote_topic: the topic's name on the target.
         writer: the number of the writer that the target partition belongs to.
+        remote_topic_id: the remote topic's id when the range was planned, "" where the topic was
+            still to be created: ``start`` means nothing for another topic of the same name.
     """
 
     topic: str
@@ -48,6 +50,7 @@ class Range:
     topic_id: str
     remote_topic: str
     writer: int
+    remote_topic_id: str = ""
 
     @property
     def source(self) -> TopicPartition:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
-from kafka_ferry.control import ClusterControl
+from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import Fenced, FerryError, RangesFailed
 from kafka_ferry.ledger import (
     LedgerTable,
@@ -22,7 +22,7 @@ from kafka_ferry.ledger import (
     ledger_creation,
     ledger_topic,
 )
-from kafka_ferry.plan import Plan, Refusal, make_plan
+from kafka_ferry.plan import Creation, Plan, Position, Refusal, TopicPartition, make_plan
 from kafka_ferry.runs.discovery import discover
 from kafka_ferry.runs.folder import Reconciliation, RunFolder
 from kafka_ferry.state import StateFolder
@@ -120,19 +120,18 @@ class Run:
         return plan
 
     def sync_topics(self) -> Plan:
-        """Create what the plan creates, and the ledger; topics that fail become refusals of the plan.
+        """Create what the plan creates, and the flow's own topics; topics that fail become refusals of the plan.
 
         Returns:
             The plan as it is now.
 
         Raises:
-            FerryError: if the ledger cannot be created.
+            FerryError: if the ledger or the dead letter topic cannot be created.
         """
         with self._folder.step("sync_topics"):
             plan = self._folder.plan()
             target = ClusterControl(self.flow.target)
-            ledger = ledger_creation(self._ledger_topic, self.flow.replication_factor)
-            for error in target.create_topics([ledger]).values():
+            for error in target.create_topics(self._own_topics()).values():
                 raise error
             errors = target.create_topics(plan.creations) | target.grow_topics(plan.growths)
             if errors:
@@ -149,7 +148,7 @@ class Run:
         """
         with self._folder.step("mirror"):
             plan = self._folder.plan()
-            outcomes: Sequence[Outcome] = self._copy(spark) if plan.ranges else ()
+            outcomes: Sequence[Outcome] = self._copy(spark, plan) if plan.ranges else ()
             self._raise_failures(plan, outcomes)
         return outcomes
 
@@ -185,11 +184,20 @@ class Run:
                     raise FerryError(f"The step {step} of the run {self.run_id} has not ended.")
         return report
 
+    def _own_topics(self) -> list[Creation]:
+        from kafka_ferry.copy import dead_letter_creation
+
+        flow = self.flow
+        topics = [ledger_creation(self._ledger_topic, flow.replication_factor)]
+        if flow.on_rejected_record == "dead-letter":
+            topics.append(dead_letter_creation(flow.dead_letter_name, flow.replication_factor))
+        return topics
+
     def _make_plan(self) -> Plan:
         found = discover(self.flow, self._ledger)
         return make_plan(self.flow, found, run=self.run_id, at=now_ms())
 
-    def _copy(self, spark: SparkSession) -> Sequence[Outcome]:
+    def _copy(self, spark: SparkSession, plan: Plan) -> Sequence[Outcome]:
         from kafka_ferry.copy import fence_writers
         from kafka_ferry.spark.query import copy_with_spark
 
@@ -201,6 +209,7 @@ class Run:
             )
             writers = max(last["writers"], flow.writers)
             fence_writers(flow, writers)
+        self._restore_forgotten(plan)
         entry = RunEntry(flow=flow.name, run=self.run_id, at=now_ms(), writers=flow.writers)
         append_entry(flow, entry)
         outcomes = copy_with_spark(
@@ -212,6 +221,27 @@ class Run:
         )
         self._ledger.project(flow.target, self._ledger_topic)
         return outcomes
+
+    def _restore_forgotten(self, plan: Plan) -> None:
+        """Commit the ledger's positions where the group has none, before any task looks for them.
+
+        A task that is handed ranges of an earlier run, which Spark replays, would begin at their
+        starts and copy twice what that run had sealed.
+        """
+        from kafka_ferry.copy import fence_writers, restore_positions
+
+        flow, planned = self.flow, {range_.target for range_ in plan.ranges}
+
+        def forgotten() -> dict[TopicPartition, Position]:
+            known = read_positions(flow.target, flow.name)
+            written = self._ledger.positions()
+            return {tp: written[tp] for tp in (planned & written.keys()) - known.keys()}
+
+        if forgotten():
+            # A writer that still ran could commit a later position meanwhile.
+            fence_writers(flow, flow.writers)
+            self._ledger.project(flow.target, self._ledger_topic)
+            restore_positions(flow, self.run_id, forgotten())
 
     def _raise_failures(self, plan: Plan, outcomes: Sequence[Outcome]) -> None:
         failures = [outcome.failure for outcome in outcomes if outcome.failure]

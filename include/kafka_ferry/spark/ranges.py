@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SOURCE: Final = "kafka-ferry-ranges"
 _COLUMNS: Final = (
     "topic string, partition int, start bigint, end bigint, "
-    "topic_id string, remote_topic string, writer int"
+    "topic_id string, remote_topic string, writer int, remote_topic_id string"
 )
 
 
@@ -110,7 +110,13 @@ def offset_of(plan: Plan, attempt: str) -> dict[str, Any]:
     topics: dict[str, dict[str, Any]] = {}
     for range_ in plan.ranges:
         topic = topics.setdefault(
-            range_.topic, {"id": range_.topic_id, "remote": range_.remote_topic, "ranges": {}}
+            range_.topic,
+            {
+                "id": range_.topic_id,
+                "remote": range_.remote_topic,
+                "remote_id": range_.remote_topic_id,
+                "ranges": {},
+            },
         )
         topic["ranges"][str(range_.partition)] = f"{range_.start}-{range_.end}"
     return {"run": plan.run, "attempt": attempt, "topics": topics}
@@ -133,6 +139,7 @@ def ranges_in(offset: Mapping[str, Any], writers: int) -> list[Range]:
                     topic_id=topic["id"],
                     remote_topic=topic["remote"],
                     writer=writer_of(TopicPartition(topic["remote"], int(number)), writers),
+                    remote_topic_id=topic.get("remote_id", ""),
                 )
             )
     return ranges

@@ -2,12 +2,13 @@
 
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION, PartitionLeader, WireCluster
 from kafka_ferry.wire.connection import Connection
-from kafka_ferry.wire.fetch import Fetched, fetch, log_start
+from kafka_ferry.wire.fetch import Expected, Fetched, fetch, log_start
 
 __all__ = [
     "GROUP",
     "TRANSACTION",
     "Connection",
+    "Expected",
     "Fetched",
     "PartitionLeader",
     "WireCluster",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+import uuid
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -12,11 +13,10 @@ from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.connection import Connection
-from kafka_ferry.wire.faults import fault
+from kafka_ferry.wire.faults import UNKNOWN_TOPIC_OR_PARTITION, fault
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
-_UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class WireCluster:
         self._brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
         leaders = {}
         for topic in answer.topics:
-            topic_id = _printed(topic.topic_id)
+            topic_id = printed(topic.topic_id)
             for entry in topic.partitions:
                 error = entry.error_code if entry.leader_id < 0 else 0
                 leaders[TopicPartition(topic.name, entry.partition_index)] = PartitionLeader(
@@ -79,10 +79,22 @@ class WireCluster:
                 )
         errors = {topic.name: topic.error_code for topic in answer.topics}
         unknown = {
-            tp: PartitionLeader(-1, "", errors.get(tp.topic) or _UNKNOWN_TOPIC_OR_PARTITION)
+            tp: PartitionLeader(-1, "", errors.get(tp.topic) or UNKNOWN_TOPIC_OR_PARTITION)
             for tp in wanted - leaders.keys()
         }
         return {tp: leader for tp, leader in leaders.items() if tp in wanted} | unknown
+
+    def require_answers(
+        self, asked: Iterable[TopicPartition], answered: Container[TopicPartition]
+    ) -> None:
+        """Check that a broker has answered for every partition: silence is neither yes nor no.
+
+        Raises:
+            ClusterUnreachable: if it has not.
+        """
+        for partition in asked:
+            if partition not in answered:
+                raise ClusterUnreachable(f"{self.alias} did not answer for {partition}.")
 
     def coordinator(self, key: str, kind: int) -> Connection:
         """The connection to the coordinator of a group (``GROUP``) or transactional id (``TRANSACTION``).
@@ -139,6 +151,11 @@ class WireCluster:
         self._connections.clear()
 
 
-def _printed(topic_id: Any) -> str:
+def printed(topic_id: Any) -> str:
     """A topic id in URL-safe base64 without padding (``org.apache.kafka.common.Uuid.toString``)."""
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=") if topic_id else ""
+
+
+def as_uuid(topic_id: str) -> uuid.UUID | None:
+    """The id that ``printed`` printed, None for ""."""
+    return uuid.UUID(bytes=base64.urlsafe_b64decode(topic_id + "==")) if topic_id else None

@@ -8,6 +8,7 @@ response three times. Requests may be pipelined: brokers answer them in order.
 from __future__ import annotations
 
 import contextlib
+import mmap
 import socket
 import ssl
 import time
@@ -21,16 +22,18 @@ from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
+from kafka_ferry.wire.responses import decode_response
 
 # The newest version of each request that this package speaks (pass-through writing needs Produce
 # below 12, which would start the broker's second transaction protocol); a broker's own newest is
 # used where it is older.
 _SPOKEN: Final[dict[str, int]] = {
     "Produce": 9,
-    "Fetch": 12,
+    "Fetch": 13,
     "ListOffsets": 5,
     "Metadata": 12,
     "OffsetFetch": 7,
+    "OffsetForLeaderEpoch": 4,
     "FindCoordinator": 3,
     "InitProducerId": 3,
     "AddPartitionsToTxn": 3,
@@ -40,9 +43,15 @@ _SPOKEN: Final[dict[str, int]] = {
     "SaslHandshake": 1,
     "SaslAuthenticate": 2,
     "ApiVersions": 3,
+    "DescribeProducers": 0,
+    "DescribeTransactions": 0,
 }
 _CORRELATION_ID: Final = 4
 _MAX_RESPONSE: Final = 256 * 1024 * 1024
+# Below it malloc gives the same memory again and again, which is faster than new pages.
+_MAPPED_FROM: Final = 32 * 1024 * 1024
+# Small quotas make brokers ask for minutes of silence, never for the 24 days that would fit.
+_LONGEST_QUIET_S: Final = 600.0
 _SECURED: Final = frozenset({"SSL", "SASL_SSL"})
 _AUTHENTICATED: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
 
@@ -81,15 +90,25 @@ class Connection:
             self.close()
             raise
 
-    def call(self, request: Any) -> Any:
+    def call(self, request: Any, *, newest: int | None = None) -> Any:
         """Send ``request`` and wait for its response; nothing else may be in flight."""
-        self.send(request)
+        self.send(request, newest=newest)
         return self.receive()
 
-    def send(self, request: Any) -> None:
-        """Send ``request`` in the newest version that both sides speak, without waiting for its response."""
+    def offers(self, request: Any) -> bool:
+        """Whether the broker knows this kind of request at all."""
+        return request.API_KEY in self._versions
+
+    def send(self, request: Any, *, newest: int | None = None) -> None:
+        """Send ``request`` in the newest version that both sides speak, without waiting for its response.
+
+        Args:
+            request: the message.
+            newest: the newest version that can say what it is to say, None for any.
+        """
         if request.API_VERSION is None:
-            request.API_VERSION = self._version_of(request)
+            version = self._version_of(request)
+            request.API_VERSION = version if newest is None else min(version, newest)
         if (quiet := self._quiet_until - time.monotonic()) > 0:
             time.sleep(quiet)
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
@@ -119,7 +138,7 @@ class Connection:
                 raise ValueError(f"an answer to request {got} instead of {expected}")
             if body_at > _CORRELATION_ID and frame[_CORRELATION_ID]:
                 raise ValueError("tagged fields in the header, of which Kafka has defined none")
-            response = response_class.decode(frame[body_at:])
+            response = decode_response(response_class, frame[body_at:])
         except Exception as error:  # the decoder raises struct's, index and plain value errors
             self.close()
             raise ClusterUnreachable(
@@ -127,7 +146,8 @@ class Connection:
             ) from error
 
         # A broker that enforces a quota answers at once and expects its client to wait (KIP-219).
-        self._quiet_until = time.monotonic() + getattr(response, "throttle_time_ms", 0) / 1000
+        quiet = getattr(response, "throttle_time_ms", 0) / 1000
+        self._quiet_until = time.monotonic() + min(quiet, _LONGEST_QUIET_S)
         return response
 
     def close(self) -> None:
@@ -164,7 +184,7 @@ class Connection:
         name = request.name.removesuffix("Request")
         oldest, newest = self._versions.get(request.API_KEY, (0, -1))
         version = min(_SPOKEN[name], newest)
-        if version < oldest:
+        if version < max(oldest, 0):
             raise FerryError(
                 f"{self.address} speaks {name} v{oldest} to v{newest}; Kafka Ferry speaks up to v{_SPOKEN[name]}."
             )
@@ -183,14 +203,23 @@ class Connection:
             answer = self.call(SaslAuthenticateRequest(auth_bytes=mechanism.auth_bytes()))
             if answer.error_code:
                 raise AccessDenied(f"{self.address} refused the login: {answer.error_message}.")
-            mechanism.receive(answer.auth_bytes)
+            try:
+                mechanism.receive(answer.auth_bytes)
+            except Exception as error:  # value, key and index errors, whatever comes to parse
+                raise AccessDenied(
+                    f"{self.address} sent no {mechanism_name} message, or did not prove that it "
+                    f"knows the password: {error}."
+                ) from error
         if not mechanism.is_authenticated():
             raise AccessDenied(
                 f"{self.address} did not prove that it knows the password ({mechanism_name})."
             )
 
     def _read(self, size: int) -> memoryview:
-        buffer = memoryview(bytearray(size))
+        # Pages that nothing was written to cost nothing: an announced size is only the broker's word.
+        buffer = memoryview(
+            bytearray(size) if size < _MAPPED_FROM else mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
+        )
         at = 0
         while at < size:
             read = self._socket.recv_into(buffer[at:])
@@ -215,7 +244,8 @@ class Connection:
             raise ClusterUnreachable(
                 f"{self.address} did not answer within {self._timeout:g} s."
             ) from error
-        except (OSError, kafka_errors.KafkaError) as error:
+        # A host name or port that cannot be one is no OSError.
+        except (OSError, ValueError, OverflowError, kafka_errors.KafkaError) as error:
             self.closed = True
             raise ClusterUnreachable(
                 f"{self.address}: {error}.",

@@ -10,7 +10,13 @@ from kafka_ferry.errors import AccessDenied, BrokerError, Fenced, FerryError
 
 NONE: Final = 0
 OFFSET_OUT_OF_RANGE: Final = 1
+UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+MESSAGE_TOO_LARGE: Final = 10
+RECORD_LIST_TOO_LARGE: Final = 18
+INVALID_TIMESTAMP: Final = 32
 OPERATION_NOT_ATTEMPTED: Final = 55
+INVALID_RECORD: Final = 87
+UNSTABLE_OFFSET_COMMIT: Final = 88
 THROTTLED: Final = 89  # THROTTLING_QUOTA_EXCEEDED
 
 _FENCED: Final = frozenset({47, 90})  # INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
@@ -19,9 +25,10 @@ _DENIED: Final = frozenset({29, 30, 31, 53, 58})  # topic, group, cluster, trans
 # Normal for a while, though not all of them are called retriable: a coordinator that loads or
 # moves (14, 15, 16), markers still being written (51), a leader that moves (3, 5, 6, 74, 75), a
 # request that was too slow for the broker (7), too few in-sync replicas before the write (19) or
-# after it (20), a full disk (56), offsets of an open transaction (88), an id not yet known (100).
+# after it (20), a full disk (56), offsets of an open transaction (88), a topic id that is not yet
+# known or that another topic has (100, 103: new metadata tell which).
 _TRANSIENT: Final = frozenset(
-    {3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 19, 20, 51, 56, 72, 74, 75, 78, 88, 89, 100}
+    {3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 19, 20, 51, 56, 72, 74, 75, 78, 88, 89, 100, 103}
 )
 
 

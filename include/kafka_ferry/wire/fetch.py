@@ -5,21 +5,37 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 
 from kafka_ferry.batches import AbortedTransaction
+from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.plan.ranges import TopicPartition
-from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.cluster import WireCluster, as_uuid, printed
 from kafka_ferry.wire.faults import fault
 
 _READ_COMMITTED: Final = 1
+_READ_UNCOMMITTED: Final = 0
 _EARLIEST: Final = -2
+# The last version that asks for topics by their names.
+_BY_NAME: Final = 12
 _ListTopic = ListOffsetsRequest.ListOffsetsTopic
 _ListPartition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
 _Topic = FetchRequest.FetchTopic
 _Partition = FetchRequest.FetchTopic.FetchPartition
+
+
+class Expected(NamedTuple):
+    """What must still be true of a partition, or its broker answers with an error instead of batches.
+
+    Attributes:
+        topic_id: the id of its topic, as Kafka's tools print it; "" for whichever topic has the name.
+        leader_epoch: of the batch before the offset that is asked for, -1 for whichever it is.
+    """
+
+    topic_id: str = ""
+    leader_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +46,22 @@ class Fetched:
         partition: the partition.
         records: raw batches; the first may begin before the offset that was asked for, the last
             may be cut off; empty where there is nothing (yet).
-        aborted: the transactions among them that were aborted.
-        stable_end: the last stable offset: the end of what a ``read_committed`` consumer may see.
+        aborted: the transactions among them that were aborted; none where aborted ones are wanted.
+        end: the offset after the last one that may be seen: the last stable offset for
+            ``read_committed``, else the high watermark.
         error: Kafka's error code, 0 where all is well.
         alone: whether the request asked for this partition only, so that empty means empty.
+        parted_at: where the log has parted from the one that ``Expected.leader_epoch`` is of: it
+            was cut back to there (KIP-595's diverging epoch); None where it has not.
     """
 
     partition: TopicPartition
     records: bytes
     aborted: tuple[AbortedTransaction, ...]
-    stable_end: int
+    end: int
     error: int
     alone: bool
+    parted_at: int | None = None
 
 
 def fetch(
@@ -52,8 +72,10 @@ def fetch(
     max_bytes: int,
     partition_max_bytes: int,
     max_wait_ms: int = 250,
+    expected: Mapping[TopicPartition, Expected] | None = None,
+    committed: bool = True,
 ) -> Iterator[Fetched]:
-    """Fetch committed batches from one broker (Fetch v12, ``read_committed``, KIP-98).
+    """Fetch batches from one broker (Fetch v13, KIP-516; v12 where it is not offered or no topic id is given).
 
     Args:
         cluster: the cluster to read from.
@@ -63,55 +85,75 @@ def fetch(
         max_bytes: soft bound of the response; at least one batch always comes.
         partition_max_bytes: the same for each partition.
         max_wait_ms: how long the broker may wait for the first byte.
+        expected: what must still be true of each partition.
+        committed: whether only committed batches are wanted (``read_committed``, KIP-98).
 
     Raises:
-        ClusterUnreachable: if the broker does not answer.
+        ClusterUnreachable: if the broker does not answer, or not exactly for ``offsets``.
+        FerryError: if it refuses the request as a whole.
     """
-    response = cluster.connection(node).call(
-        _request(offsets, max_bytes, partition_max_bytes, max_wait_ms)
-    )
+    checks = {tp: (expected or {}).get(tp, Expected()) for tp in offsets}
+    names = {check.topic_id: tp.topic for tp, check in checks.items()}
+    request = _request(offsets, checks, max_bytes, partition_max_bytes)
+    request.max_wait_ms = max_wait_ms
+    request.isolation_level = _READ_COMMITTED if committed else _READ_UNCOMMITTED
+    response = cluster.connection(node).call(request, newest=_BY_NAME if "" in names else None)
+    if response.error_code:
+        raise fault(response.error_code, f"Fetching from broker {node} of {cluster.alias}")
+    left = set(offsets)
     for topic in response.responses:
+        name = topic.topic or names.get(printed(topic.topic_id), "")
         for data in topic.partitions:
+            parted = data.diverging_epoch
+            partition = TopicPartition(name, data.partition_index)
+            if partition not in left:
+                raise ClusterUnreachable(f"{cluster.alias} answered for {partition}, unasked.")
+            left.remove(partition)
             yield Fetched(
-                partition=TopicPartition(topic.topic, data.partition_index),
+                partition=partition,
                 records=data.records or b"",
                 aborted=tuple(
                     AbortedTransaction(entry.producer_id, entry.first_offset)
                     for entry in data.aborted_transactions or ()
                 ),
-                stable_end=data.last_stable_offset,
-                error=data.error_code or response.error_code,
+                end=data.last_stable_offset if committed else data.high_watermark,
+                error=data.error_code,
                 alone=len(offsets) == 1,
+                parted_at=parted.end_offset if parted and parted.end_offset >= 0 else None,
             )
+    # Over its quota, a client gets an answer that is empty as a whole (KIP-219).
+    if not response.throttle_time_ms:
+        cluster.require_answers(left, ())
 
 
 def _request(
     offsets: Mapping[TopicPartition, int],
+    checks: Mapping[TopicPartition, Expected],
     max_bytes: int,
     partition_max_bytes: int,
-    max_wait_ms: int,
-) -> FetchRequest:
-    topics: dict[str, list[object]] = defaultdict(list)
+) -> Any:
+    topics: dict[tuple[str, str], list[object]] = defaultdict(list)
     for tp, offset in offsets.items():
-        topics[tp.topic].append(
+        topics[tp.topic, checks[tp].topic_id].append(
             _Partition(
                 partition=tp.partition,
                 current_leader_epoch=-1,
                 fetch_offset=offset,
-                last_fetched_epoch=-1,
+                last_fetched_epoch=checks[tp].leader_epoch,
                 log_start_offset=-1,
                 partition_max_bytes=partition_max_bytes,
             )
         )
     return FetchRequest(
         replica_id=-1,
-        max_wait_ms=max_wait_ms,
         min_bytes=1,
         max_bytes=max_bytes,
-        isolation_level=_READ_COMMITTED,
         session_id=0,
         session_epoch=-1,
-        topics=[_Topic(topic=topic, partitions=partitions) for topic, partitions in topics.items()],
+        topics=[
+            _Topic(topic=name, topic_id=as_uuid(topic_id), partitions=partitions)
+            for (name, topic_id), partitions in topics.items()
+        ],
         forgotten_topics_data=[],
         rack_id="",
     )
@@ -127,6 +169,7 @@ def log_start(cluster: WireCluster, node: int, partition: TopicPartition) -> int
 
     Raises:
         BrokerError: if the broker does not say.
+        ClusterUnreachable: if it does not answer, or not for ``partition``.
     """
     asked = _ListPartition(
         partition_index=partition.partition, current_leader_epoch=-1, timestamp=_EARLIEST
@@ -138,7 +181,13 @@ def log_start(cluster: WireCluster, node: int, partition: TopicPartition) -> int
             topics=[_ListTopic(name=partition.topic, partitions=[asked])],
         )
     )
-    answer = response.topics[0].partitions[0]
+    answers = {
+        TopicPartition(topic.name, entry.partition_index): entry
+        for topic in response.topics
+        for entry in topic.partitions
+    }
+    cluster.require_answers([partition], answers)
+    answer = answers[partition]
     if answer.error_code:
         raise fault(answer.error_code, f"Reading the start of {partition} on {cluster.alias}")
     return int(answer.offset)

@@ -26,7 +26,7 @@ from kafka.protocol.producer import (
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION, WireCluster
-from kafka_ferry.wire.faults import NONE, OPERATION_NOT_ATTEMPTED, fault
+from kafka_ferry.wire.faults import NONE, OPERATION_NOT_ATTEMPTED, UNSTABLE_OFFSET_COMMIT, fault
 
 _ALL_REPLICAS: Final = -1
 _PRODUCE_TIMEOUT_MS: Final = 30_000
@@ -43,10 +43,17 @@ _ProducePartition = ProduceRequest.TopicProduceData.PartitionProduceData
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """A group's offset for one partition, with the metadata that was committed beside it."""
+    """A group's offset for one partition, with what was committed beside it.
+
+    Attributes:
+        offset: the offset.
+        metadata: the text beside it.
+        leader_epoch: of the last record before it, on the cluster that it counts; -1 where not known.
+    """
 
     offset: int
     metadata: str
+    leader_epoch: int = -1
 
 
 class TransactionalProducer:
@@ -100,9 +107,9 @@ class TransactionalProducer:
         Raises:
             Fenced: if another producer holds the transactional id.
         """
+        asked = list(partitions)
         topics = [
-            _TxnTopic(name=name, partitions=numbers)
-            for name, numbers in _by_topic(partitions).items()
+            _TxnTopic(name=name, partitions=numbers) for name, numbers in _by_topic(asked).items()
         ]
 
         def add() -> dict[TopicPartition, int]:
@@ -119,6 +126,7 @@ class TransactionalProducer:
                 for topic in answer.results_by_topic_v3_and_below
                 for entry in topic.results_by_partition
             }
+            self._cluster.require_answers(asked, codes)
             refused = {
                 tp: code
                 for tp, code in codes.items()
@@ -159,7 +167,7 @@ class TransactionalProducer:
                 _CommitPartition(
                     partition_index=tp.partition,
                     committed_offset=committed.offset,
-                    committed_leader_epoch=-1,
+                    committed_leader_epoch=committed.leader_epoch,
                     committed_metadata=committed.metadata,
                 )
             )
@@ -184,12 +192,13 @@ class TransactionalProducer:
                 TopicPartition(topic.name, entry.partition_index): entry.error_code
                 for topic in answer.topics
                 for entry in topic.partitions
-                if entry.error_code
             }
-            whole = [code for code in codes.values() if code not in _OF_ONE_PARTITION]
+            self._cluster.require_answers(offsets, codes)
+            refused = {tp: code for tp, code in codes.items() if code != NONE}
+            whole = [code for code in refused.values() if code not in _OF_ONE_PARTITION]
             if whole:
                 raise fault(whole[0], f"Committing offsets of the group {group}")
-            return codes
+            return refused
 
         return patiently(commit)
 
@@ -254,31 +263,59 @@ def committed_offsets(
         AccessDenied: without READ on the group.
         BrokerError: if transactions stay pending for a minute.
     """
+    asked = None if partitions is None else list(partitions)
+
+    def ask() -> dict[TopicPartition, CommittedOffset]:
+        offsets, errors = _offsets(cluster, group, asked)
+        for tp, code in errors.items():
+            raise fault(code, f"Reading the offset of {tp} in the group {group} on {cluster.alias}")
+        return offsets
+
+    return patiently(ask)
+
+
+def has_pending_offsets(
+    cluster: WireCluster, group: str, partitions: Iterable[TopicPartition]
+) -> bool:
+    """Whether a transaction has offsets of ``partitions`` in ``group`` that has not ended yet.
+
+    Raises:
+        AccessDenied: without READ on the group.
+    """
+    asked = list(partitions)
+    if not asked:
+        return False
+    _, errors = patiently(lambda: _offsets(cluster, group, asked))
+    return UNSTABLE_OFFSET_COMMIT in errors.values()
+
+
+def _offsets(
+    cluster: WireCluster, group: str, partitions: list[TopicPartition] | None
+) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, int]]:
+    """The committed offsets, and the error codes of partitions that have one."""
     topics = None
     if partitions is not None:
         topics = [
             _FetchTopic(name=name, partition_indexes=numbers)
             for name, numbers in _by_topic(partitions).items()
         ]
-
-    def ask() -> dict[TopicPartition, CommittedOffset]:
-        answer = cluster.coordinator(group, GROUP).call(
-            OffsetFetchRequest(group_id=group, topics=topics, require_stable=True)
-        )
+    answer = cluster.coordinator(group, GROUP).call(
+        OffsetFetchRequest(group_id=group, topics=topics, require_stable=True)
+    )
+    if answer.error_code:
         doing = f"Reading the offsets of the group {group} on {cluster.alias}"
-        if answer.error_code:
-            raise fault(answer.error_code, doing)
-        offsets = {}
-        for topic in answer.topics:
-            for entry in topic.partitions:
-                if entry.error_code:
-                    raise fault(entry.error_code, f"{doing} ({topic.name}-{entry.partition_index})")
-                if entry.committed_offset >= 0:
-                    tp = TopicPartition(topic.name, entry.partition_index)
-                    offsets[tp] = CommittedOffset(entry.committed_offset, entry.metadata or "")
-        return offsets
-
-    return patiently(ask)
+        raise fault(answer.error_code, doing)
+    offsets, errors = {}, {}
+    for topic in answer.topics:
+        for entry in topic.partitions:
+            tp = TopicPartition(topic.name, entry.partition_index)
+            if entry.error_code:
+                errors[tp] = entry.error_code
+            elif entry.committed_offset >= 0:
+                offsets[tp] = CommittedOffset(
+                    entry.committed_offset, entry.metadata or "", entry.committed_leader_epoch
+                )
+    return offsets, errors
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

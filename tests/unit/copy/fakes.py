@@ -6,8 +6,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kafka_ferry.batches import Passage, Reason
-from kafka_ferry.copy.reader import Read
+from kafka_ferry.batches import Passage, gap
+from kafka_ferry.copy.fetching import Read
 from kafka_ferry.copy.writer import Failure
 from kafka_ferry.plan import Position, Range, TopicPartition
 
@@ -51,7 +51,7 @@ class FakeSource:
     readers: list[FakeReader] = field(default_factory=list)
     reads: int = 0
 
-    def __call__(self, starts: Mapping[Range, int]) -> FakeReader:
+    def __call__(self, starts: Mapping[Range, Position]) -> FakeReader:
         reader = FakeReader(self, dict(starts))
         self.readers.append(reader)
         return reader
@@ -60,21 +60,22 @@ class FakeSource:
     def starts(self) -> list[dict[TopicPartition, int]]:
         """Where each reader was told to begin."""
         return [
-            {range_.source: at for range_, at in reader.starts.items()} for reader in self.readers
+            {range_.source: position.offset for range_, position in reader.starts.items()}
+            for reader in self.readers
         ]
 
 
 @dataclass
 class FakeReader:
     source: FakeSource
-    starts: dict[Range, int]
+    starts: dict[Range, Position]
     closed: bool = False
     dropped: set[TopicPartition] = field(default_factory=set)
     timeouts: list[float] = field(default_factory=list)
     _turns: deque[tuple[Range, int]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._turns = deque(self.starts.items())
+        self._turns = deque((range_, start.offset) for range_, start in self.starts.items())
 
     def next(self, timeout_s: float) -> Sequence[Read] | None:
         assert not self.closed
@@ -96,7 +97,7 @@ class FakeReader:
         passages = []
         while at < range_.end and len(passages) < self.source.at_once:
             end = min(at + STEP, range_.end)
-            passages.append(Passage(at, end, reasons={Reason.COMPACTED: end - at}))
+            passages.append(gap(at, end))
             at = end
         if at < range_.end:
             self._turns.append((range_, at))

@@ -137,6 +137,42 @@ def test_a_topic_that_was_made_anew_fails_and_the_others_are_copied(source: Fake
     assert writer.copied(ORDERS.source) is None
 
 
+def test_a_topic_that_was_made_anew_begins_at_the_plans_start_where_the_flow_appends_it(
+    source: FakeSource,
+) -> None:
+    anew = a_range(start=3)
+    writer = FakeWriter(positions={anew.source: Position(25, "id of the old one")})
+    limits = replace(ALL_AT_ONCE, append_recreated=True)
+    assert copied([anew], source, writer, limits) == done(anew)
+    assert writer.copied(anew.source) == (3, 40)
+
+
+@pytest.mark.parametrize(
+    ("rewind", "epoch", "asked"), [(True, 4, True), (True, -1, False), (False, 4, False)]
+)
+def test_a_position_beyond_the_plan_is_checked_only_where_it_may_be_set_back(
+    source: FakeSource, rewind: bool, epoch: int, asked: bool
+) -> None:
+    beyond = Position(50, "id of orders", leader_epoch=epoch)
+    writer = FakeWriter(positions={ORDERS.source: beyond})
+    copied([ORDERS], source, writer, replace(ALL_AT_ONCE, rewind=rewind))
+    assert source.starts == [{ORDERS.source: 50} if asked else {}]
+
+
+def test_what_was_sealed_counts_though_the_target_has_forgotten_the_position(
+    source: FakeSource,
+) -> None:
+    writer = FakeWriter()
+
+    def forget(number: int) -> Exception | None:
+        writer.positions.clear()
+        return StartOver("its outcome is unknown") if number == 2 else None
+
+    writer.on_send = forget
+    assert copied([ORDERS], source, writer, EACH_READ) == done(ORDERS)
+    assert writer.copied(ORDERS.source) == (0, 40)
+
+
 def test_a_position_without_a_topic_id_is_taken_as_it_is(source: FakeSource) -> None:
     writer = FakeWriter(positions={ORDERS.source: Position(7)})
     assert copied([ORDERS], source, writer, ALL_AT_ONCE) == done(ORDERS)

@@ -65,6 +65,9 @@ def test_a_transaction_of_this_release_looks_like_this() -> None:
                 "rebuilt": {"offset gaps": 2},
                 "segments": [[10, 110, 5], [20, 115, 2**40]],
                 "digest": "10-50",
+                "lost": [],
+                "leader_epoch": -1,
+                "rewound_from": -1,
             }
         ],
     }

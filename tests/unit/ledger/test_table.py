@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from kafka_ferry.config import Cluster
@@ -21,7 +22,14 @@ OTHER = "primary->elsewhere"
 TOPIC = "ferry-ledger.primary.internal"
 
 TRANSACTION = a_transaction(
-    a_copied_range(0, 10, reasons={"aborted": 2}, rebuilt={"offset gaps": 1}),
+    a_copied_range(
+        0,
+        10,
+        reasons={"aborted": 2},
+        rebuilt={"offset gaps": 1},
+        lost=((3, 7),),
+        leader_epoch=5,
+    ),
     a_copied_range(5, 8, topic="payments", partition=3),
 )
 LEDGER: list[tuple[int, Entry]] = [
@@ -105,6 +113,9 @@ def test_an_entry_or_a_copied_range_is_a_row(table: LedgerTable, ledger: Topic) 
         "rebuilt": [("offset gaps", 1)],
         "segments": [{"source": 0, "target": 1000, "records": 10}],
         "digest": "0-10",
+        "lost": [{"start": 3, "end": 7}],
+        "leader_epoch": 5,
+        "rewound_from": -1,
     }
     assert (payments["ledger_offset"], payments["topic"], payments["partition"]) == (
         2,
@@ -318,3 +329,27 @@ def test_rows_are_read_by_filter_and_column(
     rows: pa.Table = table.read(filter_, ["ledger_offset", "run"])
     assert rows.schema.names == ["ledger_offset", "run"]
     assert rows["ledger_offset"].to_pylist() == offsets
+
+
+def test_the_newest_remote_topic_of_each_source_topic_is_known(
+    table: LedgerTable, ledger: Topic
+) -> None:
+    renamed = a_transaction(a_copied_range(20, 25, remote_topic="renamed"))
+    project(table, ledger, [*LEDGER, (18, renamed)])
+
+    assert table.topics() == {"orders": "renamed", "payments": "primary.payments"}
+
+
+def test_files_of_a_release_that_knew_fewer_columns_are_read(
+    table: LedgerTable, ledger: Topic, tmp_path: Path
+) -> None:
+    project(table, ledger, LEDGER[:2])
+    (file,) = tmp_path.iterdir()
+    older = pq.read_table(file).drop_columns(["lost", "leader_epoch", "rewound_from"])
+    pq.write_table(older, file)
+
+    (orders, _) = table.ranges(since=0, of_run="run-1")
+    positions = table.positions()
+
+    assert (orders.copied.lost, orders.copied.rewound_from) == ((), -1)
+    assert positions[TopicPartition("primary.orders", 0)].leader_epoch == -1

@@ -1,0 +1,115 @@
+"""How a producer's transactions ended (KIP-664): by the coordinator's word, and on each partition itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from enum import Enum
+from typing import Final, NamedTuple
+
+from kafka.protocol.admin.transactions import (
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+)
+
+from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.wire.cluster import TRANSACTION, WireCluster
+from kafka_ferry.wire.faults import fault
+
+_TRANSACTIONAL_ID_NOT_FOUND: Final = 105
+_TOPIC_AUTHORIZATION_FAILED: Final = 29
+_Topic = DescribeProducersRequest.TopicRequest
+
+
+class Outcome(Enum):
+    """What the coordinator decided of a transaction."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    UNKNOWN = "unknown"
+
+
+class Ending(NamedTuple):
+    """How the last transaction of a transactional id ended, or will end once its producer is fenced.
+
+    Attributes:
+        outcome: unknown where the producer has been initialized since.
+        partitions: those that are in it still, as far as the coordinator knows.
+    """
+
+    outcome: Outcome
+    partitions: frozenset[TopicPartition] = frozenset()
+
+
+_OUTCOMES: Final = {
+    "PrepareCommit": Outcome.COMMITTED,
+    "CompleteCommit": Outcome.COMMITTED,
+    "Ongoing": Outcome.ABORTED,
+    "PrepareAbort": Outcome.ABORTED,
+    "CompleteAbort": Outcome.ABORTED,
+    "PrepareEpochFence": Outcome.ABORTED,
+}
+
+
+def last_ending(cluster: WireCluster, transactional_id: str) -> Ending:
+    """How the last transaction of ``transactional_id`` ended; unknown where brokers cannot tell (before 3.0).
+
+    Raises:
+        FerryError: if the coordinator does not answer.
+    """
+    coordinator = cluster.coordinator(transactional_id, TRANSACTION)
+    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+    if not coordinator.offers(request):
+        return Ending(Outcome.UNKNOWN)
+    for state in coordinator.call(request).transaction_states:
+        if state.error_code == _TRANSACTIONAL_ID_NOT_FOUND:
+            break
+        if state.error_code:
+            raise fault(state.error_code, f"Describing the transaction of {transactional_id}")
+        partitions = frozenset(
+            TopicPartition(topic.topic, number)
+            for topic in state.topics
+            for number in topic.partitions
+            if not topic.topic.startswith("__")
+        )
+        outcome = _OUTCOMES.get(state.transaction_state, Outcome.UNKNOWN)
+        return Ending(outcome, partitions)
+    return Ending(Outcome.UNKNOWN)
+
+
+def open_on(
+    cluster: WireCluster, partitions: Iterable[TopicPartition], producer_id: int
+) -> frozenset[TopicPartition]:
+    """The partitions on which a transaction of ``producer_id`` has no end yet.
+
+    Those that the principal may not read are left out, as are all where brokers cannot tell.
+
+    Raises:
+        BrokerError: transient while a partition has no leader.
+    """
+    wanted = list(partitions)
+    by_leader: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for tp, leader in cluster.leaders(wanted).items():
+        if leader.node >= 0:
+            by_leader[leader.node][tp.topic].append(tp.partition)
+        elif leader.topic_id:
+            raise fault(leader.error or 5, f"Looking for the leader of {tp} on {cluster.alias}")
+    found = set()
+    for node, topics in by_leader.items():
+        request = DescribeProducersRequest(
+            topics=[_Topic(name=name, partition_indexes=of) for name, of in topics.items()]
+        )
+        connection = cluster.connection(node)
+        if not connection.offers(request):
+            return frozenset()
+        for topic in connection.call(request).topics:
+            for entry in topic.partitions:
+                tp = TopicPartition(topic.name, entry.partition_index)
+                if entry.error_code not in (0, _TOPIC_AUTHORIZATION_FAILED):
+                    raise fault(entry.error_code, f"Describing the producers of {tp}")
+                if any(
+                    state.producer_id == producer_id and state.current_txn_start_offset >= 0
+                    for state in entry.active_producers
+                ):
+                    found.add(tp)
+    return frozenset(found)

@@ -1,0 +1,203 @@
+"""What reads answers takes silence, or an answer to something else, for neither yes nor no."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_ferry.errors import BrokerError, ClusterUnreachable, FerryError
+from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.wire import GROUP, Expected, WireCluster, connection, fetch, log_start
+from kafka_ferry.wire.cluster import printed
+from kafka_ferry.wire.transactions import (
+    CommittedOffset,
+    TransactionalProducer,
+    committed_offsets,
+)
+
+from .scripted import HOST, KINDS, Kind, ScriptedBroker, mutated, mutations, sample
+
+# The samples of ``scripted`` are of this one.
+ASKED = TopicPartition("orders", 1)
+OTHER = TopicPartition("orders", 2)
+TOPIC_ID = "TTb4ol0PSw6aU4xLHLsKEQ"
+
+METADATA, FETCH_12, FETCH_13, _, COORDINATOR, INIT, ADD, ADD_GROUP, COMMIT, OFFSETS, END, STARTS = (
+    KINDS[1:13]
+)
+Call = Callable[[WireCluster, TransactionalProducer], object]
+
+
+def fetch_all(cluster: WireCluster, *partitions: TopicPartition, topic_id: str = TOPIC_ID) -> Any:
+    return list(
+        fetch(
+            cluster,
+            1,
+            dict.fromkeys(partitions, 0),
+            max_bytes=1,
+            partition_max_bytes=1,
+            expected=dict.fromkeys(partitions, Expected(topic_id)),
+        )
+    )
+
+
+def commit(producer: TransactionalProducer, *partitions: TopicPartition) -> dict[Any, int]:
+    return producer.commit_offsets("g", dict.fromkeys(partitions, CommittedOffset(1, "")))
+
+
+CALLS: list[tuple[Kind, Call]] = [
+    (METADATA, lambda cluster, _: cluster.leaders([ASKED])),
+    (FETCH_13, lambda cluster, _: fetch_all(cluster, ASKED)),
+    (FETCH_12, lambda cluster, _: fetch_all(cluster, ASKED, topic_id="")),
+    (STARTS, lambda cluster, _: log_start(cluster, 1, ASKED)),
+    (COORDINATOR, lambda cluster, _: cluster.coordinator("g", GROUP)),
+    (OFFSETS, lambda cluster, _: committed_offsets(cluster, "g", [ASKED])),
+    (OFFSETS, lambda cluster, _: committed_offsets(cluster, "g")),
+    (INIT, lambda _, producer: producer.start()),
+    (ADD, lambda _, producer: producer.add_partitions([ASKED])),
+    (ADD_GROUP, lambda _, producer: producer.add_group("g")),
+    (COMMIT, lambda _, producer: commit(producer, ASKED)),
+    (END, lambda _, producer: producer.end(commit=True)),
+]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[ScriptedBroker]:
+    with ScriptedBroker() as broker, pytest.MonkeyPatch.context() as patch:
+        connect = connection.socket.create_connection
+
+        def only_here(address: tuple[str, int], timeout: float) -> Any:
+            """Nobody is asked for the address of a broker whose name was mutated."""
+            if address != (HOST, broker.port):
+                raise OSError(f"{address} is not here")
+            return connect(address, timeout)
+
+        patch.setattr(connection.socket, "create_connection", only_here)
+        patch.setattr("kafka_ferry.patience._PATIENCE_S", 0)
+        patch.setattr(connection, "_LONGEST_QUIET_S", 0.01)
+        yield broker
+
+
+def truth(broker: ScriptedBroker, kind: Kind) -> bytes:
+    """An answer that says: this broker, number 1, has ``ASKED`` and nothing else."""
+    response = kind.response[None]
+    here = {"node_id": 1, "host": HOST, "port": broker.port}
+    if kind == METADATA:
+        brokers = [sample(response.MetadataResponseBroker, kind.version, **here)]
+        return encoded(kind, brokers=brokers)
+    if kind == COORDINATOR:
+        return encoded(kind, **here)
+    return encoded(kind)
+
+
+def encoded(kind: Kind, **given: Any) -> bytes:
+    """The sample with one entry in each array."""
+    message = sample(kind.response[None], kind.version, **given)
+    _halve(message)
+    body: bytes = message.encode(version=kind.version)
+    return body
+
+
+def _halve(message: Any) -> None:
+    for field in message.fields.values():
+        value = getattr(message, field.name)
+        if isinstance(value, list):
+            setattr(message, field.name, value[:1])
+        for entry in getattr(message, field.name) if field.is_struct_array() and value else ():
+            _halve(entry)
+
+
+def calling(broker: ScriptedBroker, call: Call, said: dict[Kind, bytes]) -> object:
+    """What ``call`` gives while the broker says the truth but for ``said``."""
+    broker.drop()
+    answers = {kind: truth(broker, kind) for kind in KINDS[1:13]}
+    broker.speak(answers | said)
+    settings = {"bootstrap_servers": [f"{HOST}:{broker.port}"], "request_timeout_ms": 2000}
+    with WireCluster("primary", settings) as cluster:
+        cluster.leaders([])  # from here on, broker 1 is known
+        return call(cluster, TransactionalProducer(cluster, "t", timeout_ms=1000))
+
+
+@pytest.mark.parametrize(("kind", "call"), CALLS)
+def test_the_truth_is_understood(broker: ScriptedBroker, kind: Kind, call: Call) -> None:
+    assert calling(broker, call, {}) != []
+
+
+@given(st.sampled_from(CALLS), mutations())
+def test_no_answer_is_another_error_or_a_hang(
+    broker: ScriptedBroker, asked: tuple[Kind, Call], changes: list[tuple[str, float, bytes]]
+) -> None:
+    kind, call = asked
+    began = time.monotonic()
+    try:
+        calling(broker, call, {kind: mutated(truth(broker, kind), changes)})
+    except FerryError as error:
+        assert error.message
+    assert time.monotonic() - began < 5
+
+
+SILENCE: list[tuple[Kind, str, Call]] = [
+    (FETCH_13, "responses", CALLS[1][1]),
+    (STARTS, "topics", CALLS[3][1]),
+    (OFFSETS, "topics", CALLS[5][1]),
+    (ADD, "results_by_topic_v3_and_below", CALLS[8][1]),
+    (COMMIT, "topics", CALLS[10][1]),
+]
+
+
+@pytest.mark.parametrize(("kind", "field", "call"), SILENCE, ids=[str(k) for k, *_ in SILENCE])
+def test_silence_is_no_answer(broker: ScriptedBroker, kind: Kind, field: str, call: Call) -> None:
+    with pytest.raises(ClusterUnreachable, match="did not answer for orders-1"):
+        calling(broker, call, {kind: encoded(kind, **{field: []})})
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda cluster, _: fetch_all(cluster, ASKED, OTHER),
+        lambda cluster, _: log_start(cluster, 1, OTHER),
+        lambda cluster, _: committed_offsets(cluster, "g", [ASKED, OTHER]),
+        lambda _, producer: producer.add_partitions([ASKED, OTHER]),
+        lambda _, producer: commit(producer, ASKED, OTHER),
+    ],
+)
+def test_an_answer_for_one_partition_is_none_for_another(
+    broker: ScriptedBroker, call: Call
+) -> None:
+    with pytest.raises(ClusterUnreachable, match="did not answer for orders-2"):
+        calling(broker, call, {})
+
+
+def test_a_partition_that_nobody_asked_for_is_refused(broker: ScriptedBroker) -> None:
+    with pytest.raises(ClusterUnreachable, match="answered for orders-1, unasked"):
+        calling(broker, lambda cluster, _: fetch_all(cluster, OTHER), {})
+
+
+def test_a_partition_is_answered_for_once(broker: ScriptedBroker) -> None:
+    """Its range may have ended with the first answer."""
+    with pytest.raises(ClusterUnreachable, match="answered for orders-1, unasked"):
+        calling(broker, CALLS[1][1], {FETCH_13: FETCH_13.answer()})
+
+
+def test_a_topic_id_that_nobody_asked_for_is_refused(broker: ScriptedBroker) -> None:
+    other = printed(type("Id", (), {"bytes": bytes(16)})())
+    with pytest.raises(ClusterUnreachable, match="unasked"):
+        calling(broker, lambda cluster, _: fetch_all(cluster, ASKED, topic_id=other), {})
+
+
+def test_a_refusal_of_a_whole_fetch_request_is_told(broker: ScriptedBroker) -> None:
+    """Nothing is said of any partition then: copying would go on asking for ever."""
+    refused = encoded(FETCH_13, error_code=71, responses=[])
+    with pytest.raises(BrokerError, match=r"Fetching from broker 1 of primary: .*\(71\)"):
+        calling(broker, CALLS[1][1], {FETCH_13: refused})
+
+
+def test_over_its_quota_a_client_is_told_nothing(broker: ScriptedBroker) -> None:
+    """KIP-219; brokers say nothing of any partition then, and it is no error."""
+    throttled = encoded(FETCH_13, throttle_time_ms=5, responses=[])
+    assert calling(broker, CALLS[1][1], {FETCH_13: throttled}) == []

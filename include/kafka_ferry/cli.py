@@ -19,6 +19,8 @@ from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.errors import FerryError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from kafka_ferry.plan import Plan
     from kafka_ferry.report import RunReport
 
@@ -116,6 +118,8 @@ def verify(
     else:
         found = f"{verdict.records:,} records in {verdict.ranges:,} ranges"
         out.print(f"verified: {found} ({this.run_id})", markup=False)
+        for warning in verdict.warnings:
+            out.print(f"WARNING {warning}", style="yellow", markup=False)
 
 
 @app.command()
@@ -177,10 +181,16 @@ def _show_plan(planned: Plan) -> None:
         )
     for growth in planned.growths:
         out.print(f"grow {growth.remote_topic} to {growth.partitions} partitions", markup=False)
+    _show_notes(planned.notes)
     for refusal in planned.refused:
         out.print(f"REFUSED {refusal}", style="red", markup=False)
     for skipped in planned.skipped:
         out.print(f"skip {skipped.topic}: {skipped.reason}", style="dim", markup=False)
+
+
+def _show_notes(notes: Iterable[object]) -> None:
+    for note in notes:
+        out.print(f"NOTE {note}", style="yellow", markup=False)
 
 
 def _show_report(report: RunReport, page: Path | None) -> None:
@@ -188,6 +198,12 @@ def _show_report(report: RunReport, page: Path | None) -> None:
     out.print(f"copied:   {report.records:,} records, {report.bytes:,} bytes", markup=False)
     if reasons:
         out.print(f"without a record on the target: {reasons}", markup=False)
+    _show_notes(report.notes)
+    for loss in report.losses:
+        out.print(f"LOST {loss}", style="yellow", markup=False)
+    if report.dead_lettered:
+        letters = f"{report.dead_lettered:,} records went to {report.dead_letter_topic}"
+        out.print(f"DEAD LETTERS {letters}", style="yellow", markup=False)
     if report.verdict:
         found = f"{report.verdict.records:,} records in {report.verdict.ranges:,} ranges"
         out.print(f"{report.state}: {found}", markup=False)

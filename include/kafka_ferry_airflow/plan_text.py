@@ -14,7 +14,7 @@ _NAMES_SHOWN = 10
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
-    """A table of what is copied, by topic; then what is created, skipped and refused, and why."""
+    """A table of what is copied, by topic; then what is created, skipped, noted and refused, and why."""
     rows = [("topic", "becomes", "partitions", "offsets")]
     for (topic, remote), group in groupby(plan.ranges, attrgetter("topic", "remote_topic")):
         ranges = list(group)
@@ -30,6 +30,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     skipped = sorted(plan.skipped, key=attrgetter("reason", "topic"))
     for reason, same in groupby(skipped, attrgetter("reason")):
         yield f"skips {_some([skip.topic for skip in same])}: {reason}"
+    for note in plan.notes:
+        yield f"NOTE {note}"
     for refusal in plan.refused:
         yield f"REFUSES {refusal}"
 

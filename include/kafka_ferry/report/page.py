@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -26,6 +26,7 @@ def render(report: RunReport) -> str:
     return _template().render(
         report=report,
         headline=headline(report),
+        differs=any(_differences(report)),
         checks=sorted(verdict.expectations, key=lambda check: (not check.failed, check.success)),
         failures=[failure for failure in verdict.failures if failure not in told],
         warnings=[warning for warning in verdict.warnings if warning not in told],
@@ -38,7 +39,11 @@ def render(report: RunReport) -> str:
 
 
 def headline(report: RunReport) -> str:
-    """The run's state in one sentence."""
+    """The run's state in one sentence, and what the target has otherwise than the source."""
+    return "; ".join([_state(report), *_differences(report)])
+
+
+def _state(report: RunReport) -> str:
     if report.failures:
         return f"{_count(len(report.failures), 'partition')} failed; {_rest(report)}"
     if report.refused:
@@ -46,13 +51,27 @@ def headline(report: RunReport) -> str:
         return f"{what} cannot be mirrored; {_rest(report)}"
     if report.verdict is None:
         return "Copied, not verified"
-    return "Verified: the copy is complete" if report.verdict.success else "The copy is incomplete"
+    if not report.verdict.success:
+        return "The copy is incomplete"
+    return "Verified" if any(_differences(report)) else "Verified: the copy is complete"
 
 
 def _rest(report: RunReport) -> str:
     if report.verdict is None:
         return "nothing is verified"
     return "the rest is verified" if report.verdict.success else "the copy is incomplete"
+
+
+def _differences(report: RunReport) -> Iterator[str]:
+    """What the flow's policies let pass although source and target differ by it."""
+    if report.lost:
+        they = ("offset was", "it was") if report.lost == 1 else ("offsets were", "they were")
+        yield f"{report.lost:,} {they[0]} lost before {they[1]} copied"
+    if report.dead_lettered:
+        yield f"{_count(report.dead_lettered, 'record')} went to the dead letter topic"
+    rewound = sum(row.rewound for row in report.ranges if row.run == report.run)
+    if rewound:
+        yield f"the source has lost {_count(rewound, 'offset')} that had been copied"
 
 
 def _off(suite: Suite[Row], rows: Iterable[Row]) -> frozenset[Row]:

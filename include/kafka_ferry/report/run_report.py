@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from kafka_ferry.as_json import AsJson
+from kafka_ferry.batches import Reason
 from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
 
 State = Literal["verified", "not verified", "incomplete", "failed"]
@@ -32,6 +33,10 @@ class RunReport(AsJson):
         failures: partitions that were not copied to their end, a sentence each.
         refused: topics and partitions that cannot be mirrored as things are, a sentence each.
         skipped: source topics that the flow does not mirror, each with the reason.
+        losses: intervals of source offsets that were deleted on the source before they were
+            copied, a sentence each.
+        dead_letter_topic: where records go that the target cannot take.
+        notes: what the plan found out of the ordinary and let pass, a sentence each.
         ranges: the ranges that were verified.
         partitions: their partitions.
         verdict: what the verification found, None where nothing was verified.
@@ -54,6 +59,9 @@ class RunReport(AsJson):
     failures: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()
+    losses: tuple[str, ...] = ()
+    dead_letter_topic: str = ""
+    notes: tuple[str, ...] = ()
     ranges: tuple[RangeRow, ...] = ()
     partitions: tuple[PartitionRow, ...] = ()
     verdict: Verdict | None = None
@@ -62,6 +70,16 @@ class RunReport(AsJson):
     def offsets(self) -> int:
         """Source offsets accounted for: records copied and all reasons."""
         return self.records + sum(self.reasons.values())
+
+    @property
+    def lost(self) -> int:
+        """Source offsets that were deleted on the source before they were copied."""
+        return self.reasons.get(Reason.LOST, 0)
+
+    @property
+    def dead_lettered(self) -> int:
+        """Records that the target could not take and the dead letter topic took."""
+        return self.reasons.get(Reason.DEAD_LETTERED, 0)
 
     @property
     def state(self) -> State:

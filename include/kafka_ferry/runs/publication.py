@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from kafka_ferry.clock import now_ms
+from kafka_ferry.plan import TopicPartition
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.runs.folder import REPORT, Reconciliation
 
@@ -29,13 +30,17 @@ def publish_run(
     ended = {step: record for step in steps if (record := folder.step_record(step))}
     copied = ledger.read(
         (pc.field("type") == "transaction") & (pc.field("run") == run),
-        ["records", "bytes", "batches", "reasons", "rebuilt"],
+        ["topic", "partition", "records", "bytes", "batches", "reasons", "rebuilt", "lost"],
     )
     reasons: Counter[str] = Counter()
     rebuilt: Counter[str] = Counter()
-    for row in copied.select(["reasons", "rebuilt"]).to_pylist():
+    losses: list[str] = []
+    columns = ["topic", "partition", "reasons", "rebuilt", "lost"]
+    for row in copied.select(columns).to_pylist():
         reasons.update(dict(row["reasons"]))
         rebuilt.update(dict(row["rebuilt"]))
+        partition = TopicPartition(row["topic"], row["partition"])
+        losses.extend(_loss(partition, **interval) for interval in row["lost"])
     report = RunReport(
         flow=flow.name,
         run=run,
@@ -57,6 +62,9 @@ def publish_run(
         ),
         refused=refused,
         skipped=tuple((skipped.topic, skipped.reason) for skipped in plan.skipped),
+        losses=tuple(losses),
+        dead_letter_topic=flow.dead_letter_name,
+        notes=tuple(map(str, plan.notes)),
         ranges=found.ranges,
         partitions=found.partitions,
         verdict=found.verdict,
@@ -64,3 +72,9 @@ def publish_run(
     folder.files.write("report.json", report.to_json())
     folder.files.write(REPORT, render(report))
     return report
+
+
+def _loss(partition: TopicPartition, start: int, end: int) -> str:
+    they = ("offset was", "it was") if end - start == 1 else ("offsets were", "they were")
+    deleted = f"{end - start:,} {they[0]} deleted on the source before {they[1]} copied."
+    return f"{partition} [{start}, {end}): {deleted}"

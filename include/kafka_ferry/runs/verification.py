@@ -16,15 +16,16 @@ from kafka_ferry.spark.recount import recount_all
 from kafka_ferry.verify import RangeRow, judge, partition_rows, range_row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import SparkSession
 
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.plan import Topic
     from kafka_ferry.runs.folder import RunFolder
     from kafka_ferry.state import StateFolder
-    from kafka_ferry.verify import PartitionRow, Verdict
+    from kafka_ferry.verify import PartitionRow, Recount, Verdict
     from kafka_ferry.verify.recount import PartitionRecount
 
 log = logging.getLogger(__name__)
@@ -51,16 +52,16 @@ def verify_run(
     # The run's ranges, those of others since it was planned, and those that nobody verified.
     since = min(ledger.verified_through(), plan.ledger_end)
     ranges = list(ledger.ranges(since=since, of_run=run))
-    by_target: dict[TopicPartition, list[LedgerRange]] = defaultdict(list)
-    for entry in ranges:
-        by_target[entry.target].append(entry)
+    topics = ClusterControl(flow.target).topics({entry.target.topic for entry in ranges})
+    by_target, gone = _by_target(ranges, topics)
     recounts = recount_all(
         spark,
         flow,
         {tp: [entry.copied.segments for entry in entries] for tp, entries in by_target.items()},
     )
-    rows = _range_rows(flow, by_target, recounts)
-    partitions = _partition_rows(flow, plan, rows, recounts)
+    present = _range_rows(by_target, recounts, topics)
+    partitions = _partition_rows(flow, plan, present, recounts)
+    rows = present + [_range_row(entry, None) for entry in gone]
     docs = state.local_path / "data_docs" if state.local_path else None
     verdict = judge(rows, partitions, run=run, flow=flow.name, docs=docs)
     folder.save_reconciliation(Reconciliation(tuple(rows), tuple(partitions), verdict))
@@ -80,23 +81,47 @@ def verify_run(
     return verdict
 
 
+def _by_target(
+    ranges: Iterable[LedgerRange], topics: Mapping[str, Topic]
+) -> tuple[dict[TopicPartition, list[LedgerRange]], list[LedgerRange]]:
+    """The ranges by target partition, and those that went into a topic that is no more.
+
+    A topic of the same name that was made since holds none of their records. They are not
+    recounted, and cover nothing of a plan: a run fails where its own copy is gone, and does not
+    fail for ever for what an earlier one had copied.
+    """
+    there: dict[TopicPartition, list[LedgerRange]] = defaultdict(list)
+    gone = []
+    for entry in ranges:
+        topic = topics.get(entry.target.topic)
+        if topic and entry.copied.remote_topic_id in ("", topic.topic_id):
+            there[entry.target].append(entry)
+        else:
+            gone.append(entry)
+    return there, gone
+
+
 def _range_rows(
-    flow: Flow,
     by_target: Mapping[TopicPartition, list[LedgerRange]],
     recounts: Mapping[TopicPartition, PartitionRecount],
+    topics: Mapping[str, Topic],
 ) -> list[RangeRow]:
-    topics = ClusterControl(flow.target).topics({tp.topic for tp in by_target})
     return [
-        range_row(
-            entry.copied,
-            found,
-            run=entry.run,
-            ledger_offset=entry.ledger_offset,
-            target_is_compacted="compact" in topics[tp.topic].configs.get("cleanup.policy", ""),
-        )
+        _range_row(entry, found, topics[tp.topic])
         for tp, entries in by_target.items()
         for entry, found in zip(entries, recounts[tp].ranges, strict=True)
     ]
+
+
+def _range_row(entry: LedgerRange, found: Recount | None, topic: Topic | None = None) -> RangeRow:
+    return range_row(
+        entry.copied,
+        found,
+        run=entry.run,
+        ledger_offset=entry.ledger_offset,
+        target_is_compacted=topic is not None
+        and "compact" in topic.configs.get("cleanup.policy", ""),
+    )
 
 
 def _partition_rows(

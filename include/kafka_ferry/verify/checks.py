@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -53,6 +53,10 @@ class Suite(Generic[Row]):
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _intervals(intervals: Iterable[tuple[int, int]]) -> str:
+    return ", ".join(f"[{start}, {end})" for start, end in intervals)
 
 
 RANGES: Final = Suite[RangeRow](
@@ -107,8 +111,9 @@ PARTITIONS: Final = Suite[PartitionRow](
             "the ranges of a partition join without a gap",
             "gap_offsets",
             lambda row: f"{_count(row.gap_offsets, 'offset')} in between in no range",
-            "If the run names this partition as failed, the next run goes on there. Otherwise "
-            "positions were moved by hand, or ledger records are missing.",
+            "If the run names this partition as failed, the next run goes on there. Otherwise its "
+            "remote topic was deleted (a warning says so), positions were moved by hand, or ledger "
+            "records are missing.",
         ),
         Check(
             "no offset was copied twice",
@@ -164,6 +169,42 @@ WARNINGS: Final = Suite[RangeRow](
                 f"{row.target_compacted:,} of {_count(row.copied, 'record')} compacted away"
             ),
             "Normal for a compacted topic; what was removed cannot be counted any more.",
+        ),
+        Check(
+            "no record was lost before it could be copied",
+            "lost",
+            lambda row: (
+                f"{_count(row.lost, 'offset')} deleted on the source before they were copied: "
+                f"{_intervals(row.lost_intervals)}"
+            ),
+            "on.source.truncation is set to continue: mirror more often, or keep the source's "
+            "records longer.",
+        ),
+        Check(
+            "no record went to the dead letter topic",
+            "dead_lettered",
+            lambda row: f"{_count(row.dead_lettered, 'record')} that {row.target} could not take",
+            "on.rejected.record is set to dead-letter: the dead letter topic holds the records, with "
+            "their coordinates and the broker's error in headers.",
+        ),
+        Check(
+            "the source's log was not cut back below what was copied",
+            "rewound",
+            lambda row: (
+                f"cut back to {row.start}: {_count(row.rewound, 'offset')} "
+                f"[{row.start}, {row.rewound_from}) had been copied from a branch that is lost"
+            ),
+            "on.source.divergence is set to continue: the target keeps the records of the lost "
+            "branch. Look for an unclean leader election on the source.",
+        ),
+        Check(
+            "the remote topic that was copied into is still there",
+            "gone",
+            lambda row: (
+                f"{_count(row.gone, 'record')} went into {row.remote_topic}, which was deleted since"
+            ),
+            "Nothing can be read back of them. on.target.topic.lost: recopy copies what the source "
+            "still has again.",
         ),
     ),
 )

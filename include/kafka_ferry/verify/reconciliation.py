@@ -12,6 +12,7 @@ from typing import Final
 from kafka_ferry.batches import Reason
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.verify.lives import Life, lives
 from kafka_ferry.verify.rows import UNKNOWN, PartitionRow, RangeRow, Recount
 
 __all__ = ["PartitionRow", "RangeRow", "Recount", "partition_rows", "range_row"]
@@ -21,7 +22,7 @@ _LISTED_REASONS: Final = frozenset(Reason)
 
 def range_row(
     copied: CopiedRange,
-    recount: Recount,
+    recount: Recount | None,
     *,
     run: str,
     ledger_offset: int,
@@ -31,12 +32,14 @@ def range_row(
 
     Args:
         copied: what the ledger says.
-        recount: what was read back.
+        recount: what was read back, None where the remote topic was deleted since.
         run: the run that copied it.
         ledger_offset: where in the ledger it is written.
         target_is_compacted: whether the target topic's cleanup policy contains ``compact``.
     """
-    missing = copied.records - recount.records - recount.expired
+    gone = copied.records if recount is None else 0
+    recount = recount or Recount(0, "")
+    missing = copied.records - recount.records - recount.expired - gone
     # Never negative: more records than were copied must stay visible as such.
     cleaned = max(0, missing) if target_is_compacted else 0
     return RangeRow(
@@ -60,9 +63,14 @@ def range_row(
         foreign=recount.foreign,
         digest_sent=copied.digest,
         digest_read=recount.digest,
-        digest_comparable=recount.expired == cleaned == recount.rewritten == 0,
+        digest_comparable=recount.expired == cleaned == recount.rewritten == gone == 0,
         topic_id=copied.topic_id,
         remote_topic_id=copied.remote_topic_id,
+        lost=copied.reasons.get(Reason.LOST, 0),
+        dead_lettered=copied.reasons.get(Reason.DEAD_LETTERED, 0),
+        lost_intervals=copied.lost,
+        rewound_from=copied.rewound_from,
+        gone=gone,
     )
 
 
@@ -76,11 +84,12 @@ def partition_rows(
 ) -> list[PartitionRow]:
     """The rows for all partitions with a range, a plan or records that the ledger does not know.
 
-    A topic that was made anew between two ranges gets a row for each of its lives; plan, position
-    and what lies beyond belong to the last one.
+    A partition gets a row for each of its lives (``verify.lives``); plan, position and what lies
+    beyond belong to the last one.
 
     Args:
-        ranges: the ranges, in any order.
+        ranges: the ranges, in any order, without those whose remote topic is gone: they cover
+            nothing of what was planned.
         planned: *source* partition to the offsets ``(start, end)`` that the run planned.
         positions: *target* partition to the flow's committed position, a source offset.
         beyond: *target* partition to the data records after the last one that the ledger knows.
@@ -91,52 +100,46 @@ def partition_rows(
         The rows by topic and partition; partitions known on the target only come first.
     """
     names = dict(remote_topics or {}) | {row.topic: row.remote_topic for row in ranges}
-    lives = _lives(ranges)
+    known = lives(ranges)
     # A dictionary keeps the last value: the newest life of each partition.
-    newest = {life[0].source: life for life in lives}
-    rows = [
-        _row(life[0].source, life[0].remote_topic, life)
-        for life in lives
-        if life is not newest[life[0].source]
-    ]
-    known = set()
+    newest = {life.source: life for life in known}
+    rows = [_ended(life) for life in known if life is not newest[life.source]]
+    targets = set()
     for source in newest.keys() | planned.keys():
-        life = newest.get(source, [])
-        remote = life[0].remote_topic if life else names.get(source.topic, "")
-        target = TopicPartition(remote, source.partition)
-        known.add(target)
-        row = _row(source, remote, life, planned.get(source, (UNKNOWN, UNKNOWN)))
+        life = newest.get(source)
+        target = (
+            life.target if life else TopicPartition(names.get(source.topic, ""), source.partition)
+        )
+        targets.add(target)
+        row = _row(source, target, life, planned.get(source, (UNKNOWN, UNKNOWN)))
         rows.append(_with_ends(row, positions.get(target, UNKNOWN), beyond.get(target, 0)))
     rows.extend(
-        replace(_row(TopicPartition("", target.partition), target.topic, []), target_beyond=records)
+        replace(_row(TopicPartition("", target.partition), target, None), target_beyond=records)
         for target, records in beyond.items()
-        if records and target not in known
+        if records and target not in targets
     )
     return sorted(rows, key=lambda row: (row.topic, row.partition, row.remote_topic))
 
 
-def _lives(ranges: Sequence[RangeRow]) -> list[list[RangeRow]]:
-    """The ranges of each life of each partition; the newest life last."""
-    lives: dict[tuple[TopicPartition, str, TopicPartition, str], list[RangeRow]] = {}
-    for row in sorted(ranges, key=lambda row: (row.ledger_offset, row.start)):
-        key = (row.source, row.topic_id, row.target, row.remote_topic_id)
-        lives.setdefault(key, []).append(row)
-    return sorted(lives.values(), key=lambda life: life[-1].ledger_offset)
+def _ended(life: Life) -> PartitionRow:
+    """The row of a life that another one followed."""
+    row = _row(life.source, life.target, life)
+    return row if life.left_at == UNKNOWN else _with_ends(row, life.left_at, 0)
 
 
 def _row(
     source: TopicPartition,
-    remote_topic: str,
-    life: Sequence[RangeRow],
+    target: TopicPartition,
+    life: Life | None,
     planned: tuple[int, int] = (UNKNOWN, UNKNOWN),
 ) -> PartitionRow:
     plan_start, plan_end = planned
-    fallback = life[-1].end if life else max(0, plan_start)
-    start, end, gap, overlap = _cover(((row.start, row.end) for row in life), fallback)
+    fallback = life.end if life else max(0, plan_start)
+    start, end, gap, overlap = _cover(life.spans if life else (), fallback)
     return PartitionRow(
         topic=source.topic,
         partition=source.partition,
-        remote_topic=remote_topic,
+        remote_topic=target.topic,
         planned_start=plan_start,
         planned_end=plan_end,
         covered_start=start,

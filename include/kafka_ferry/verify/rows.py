@@ -50,7 +50,7 @@ class RangeRow:
         aborted: offsets of records whose transaction was aborted.
         control: offsets of transaction markers.
         compacted: offsets that the source's log had no record for any more.
-        other_reasons: offsets without a record for any other reason that the ledger names.
+        other_reasons: offsets without a record for a reason that this release does not know.
         accounted: ``copied`` and all reasons together.
         target_records: records that the target holds.
         expired: records that the target's retention has removed since.
@@ -63,6 +63,12 @@ class RangeRow:
             has written it anew.
         topic_id: the source topic's id; a topic that is made anew starts its offsets anew.
         remote_topic_id: the target topic's id.
+        lost: offsets that the source had deleted before they could be copied.
+        dead_lettered: records that the target could not take and the dead letter topic took.
+        lost_intervals: the intervals ``(start, end)`` of the lost offsets.
+        rewound_from: the position before the source's log was cut back to ``start``, -1 where it
+            was not.
+        gone: copied records whose remote topic was deleted since.
     """
 
     topic: str
@@ -88,11 +94,21 @@ class RangeRow:
     digest_comparable: bool
     topic_id: str = ""
     remote_topic_id: str = ""
+    lost: int = 0
+    dead_lettered: int = 0
+    lost_intervals: tuple[tuple[int, int], ...] = ()
+    rewound_from: int = UNKNOWN
+    gone: int = 0
 
     @property
     def found(self) -> int:
         """Copied records that are on the target or whose absence is explained."""
-        return self.target_records + self.expired + self.target_compacted
+        return self.target_records + self.expired + self.target_compacted + self.gone
+
+    @property
+    def rewound(self) -> int:
+        """Offsets that had been copied from a branch of the log that the source has lost since."""
+        return max(0, self.rewound_from - self.start)
 
     @property
     def source(self) -> TopicPartition:
@@ -124,7 +140,8 @@ class PartitionRow:
         gap_offsets: offsets between consecutive ranges that no range covers; all that was
             planned, where there is no range at all.
         overlap_offsets: offsets that a range covers again.
-        position: the flow's committed position, -1 where there is none.
+        position: the flow's committed position, -1 where there is none; of a branch that the
+            source has lost, the position from which it was set back.
         beyond_position: how far the position and the end of the ledger's ranges are apart.
         target_beyond: data records on the target after the last one that the ledger knows.
     """

@@ -48,6 +48,8 @@ REPORT = RunReport(
     partitions=(PARTITION,),
     verdict=Verdict(True, (KEPT,), ranges=1, records=90),
 )
+LOSS = "orders-3 [40, 100): 60 offsets were deleted on the source before they were copied."
+NOTE = "customers: the topic was deleted on the source. Its copy eu.customers stays as it is."
 VOID = {"meta", "input", "br", "link", "img", "hr"}
 
 
@@ -87,6 +89,27 @@ class TestTheHeadline:
         ("changes", "said"),
         [
             ({}, "Verified: the copy is complete"),
+            ({"reasons": {"lost": 60}}, "Verified; 60 offsets were lost before they were copied"),
+            ({"reasons": {"lost": 1}}, "Verified; 1 offset was lost before it was copied"),
+            ({"reasons": {"dead-lettered": 1}}, "Verified; 1 record went to the dead letter topic"),
+            (
+                {"reasons": {"lost": 60, "dead-lettered": 3}},
+                "Verified; 60 offsets were lost before they were copied; "
+                "3 records went to the dead letter topic",
+            ),
+            (
+                {"failures": ("a",), "reasons": {"lost": 60}},
+                "1 partition failed; the rest is verified; "
+                "60 offsets were lost before they were copied",
+            ),
+            (
+                {"ranges": (replace(RANGE, rewound_from=140, run="scheduled__2026-11-21"),)},
+                "Verified; the source has lost 40 offsets that had been copied",
+            ),
+            (
+                {"ranges": (replace(RANGE, rewound_from=140, run="an earlier one"),)},
+                "Verified: the copy is complete",
+            ),
             ({"verdict": None}, "Copied, not verified"),
             ({"verdict": Verdict(False)}, "The copy is incomplete"),
             ({"failures": ("a",)}, "1 partition failed; the rest is verified"),
@@ -108,6 +131,14 @@ class TestTheHeadline:
 
     def test_of_a_failed_run_never_claims_that_the_copy_is_complete(self) -> None:
         assert "complete" not in headline(replace(REPORT, failures=("a",)))
+
+    def test_of_a_run_that_lost_records_never_claims_that_the_copy_is_complete(self) -> None:
+        assert "complete" not in headline(replace(REPORT, reasons={"lost": 1}))
+
+    def test_of_a_run_that_lost_records_is_not_in_the_colour_of_success(self) -> None:
+        assert '<header class="verified">' in render(REPORT)
+        lost = replace(REPORT, reasons={"lost": 1}, losses=(LOSS,))
+        assert '<header class="verified warned">' in render(lost)
 
 
 class TestThePage:
@@ -163,6 +194,50 @@ class TestThePage:
         assert "What failed" not in said
         assert "Worth knowing Not true: no copied record has expired" in said
         assert "The Data Docs could not be written" in said
+
+    def test_names_losses_dead_letters_and_notes_before_what_was_checked(self) -> None:
+        report = replace(
+            REPORT,
+            reasons={"lost": 60, "dead-lettered": 1_200},
+            losses=(LOSS,),
+            dead_letter_topic="ferry-dead-letter.eu.internal",
+            notes=(NOTE,),
+        )
+        said = text(report)
+        places = [
+            said.index(words)
+            for words in (
+                "What the target does not have",
+                LOSS,
+                "1,200 records went to the dead letter topic ferry-dead-letter.eu.internal.",
+                NOTE,
+                "What was checked",
+                "lost 60",
+                "dead-lettered 1,200",
+            )
+        ]
+        assert places == sorted(places)
+
+    def test_of_a_run_that_only_noted_something_says_so(self) -> None:
+        said = text(replace(REPORT, notes=(NOTE,)))
+        assert f"Out of the ordinary Noted when the run was planned {NOTE}" in said
+        assert "What the target does not have" not in said
+
+    def test_of_a_run_without_either_has_no_such_section(self) -> None:
+        said = text(replace(REPORT, dead_letter_topic="ferry-dead-letter.eu.internal"))
+        for words in ("Out of the ordinary", "does not have", "dead-letter"):
+            assert words not in said
+
+    def test_folds_away_all_but_the_first_losses(self) -> None:
+        report = replace(
+            REPORT,
+            reasons={"lost": 30},
+            losses=tuple(f"orders-{n} [0, 1): 1 offset was deleted." for n in range(30)),
+        )
+        html = render(report)
+        assert "<summary>10 more</summary>" in html
+        folded = html.index("<summary>10 more")
+        assert html.index("orders-19 [0") < folded < html.index("orders-20 [0")
 
     def test_names_an_expectation_that_could_not_be_evaluated(self) -> None:
         raised = replace(BROKEN, unexpected=(), raised="KeyError: foreign")
@@ -223,6 +298,14 @@ class TestTheTables:
         assert "1 not as they should be" in html
         assert html.index("zebra-3") < html.index("orders-3")
 
+    def test_have_columns_for_what_was_lost_dead_lettered_or_deleted_since(self) -> None:
+        html = render(replace(REPORT, ranges=(replace(RANGE, lost=71, dead_lettered=72, gone=73),)))
+        row = html[html.index("<h2>1 range") :]
+        heads = re.findall(r"<th[^>]*>([^<]+)</th>", row)
+        cells = re.findall(r"<td[^>]*>([^<]+)</td>", row)
+        shown = dict(zip(heads, cells, strict=False))
+        assert (shown["Lost"], shown["Dead letters"], shown["Topic gone"]) == ("71", "72", "73")
+
     def test_say_what_is_not_known(self) -> None:
         stray = PartitionRow("", 0, "eu.other", -1, -1, 0, 0, 0, 0, -1, 0, 5)
         assert "unknown eu.other nothing [0, 0) 0 0 0 none 0 5" in text(
@@ -252,11 +335,13 @@ class TestSafety:
         report = replace(
             poisoned(REPORT),
             seconds={evil: 1.0},
-            reasons={evil: 1},
+            reasons={evil: 1, "dead-lettered": 1},
             rebuilt={evil: 1},
             failures=(evil,),
             refused=(evil,),
             skipped=((evil, evil),),
+            losses=(evil,),
+            notes=(evil,),
             ranges=(poisoned(RANGE),),
             partitions=(poisoned(PARTITION),),
             verdict=Verdict(

@@ -22,7 +22,10 @@ def test_a_report_comes_back_from_json_as_it_was() -> None:
         rebuilt={"offset gaps": 2},
         failures=("orders-3 stopped at 120",),
         skipped=(("tmp", "excluded"),),
-        ranges=(RANGE,),
+        losses=("orders-3 [40, 100): 60 offsets were deleted",),
+        dead_letter_topic="ferry-dead-letter.eu.internal",
+        notes=("orders: it was deleted on the source.",),
+        ranges=(replace(RANGE, lost=2, lost_intervals=((100, 102),)),),
         partitions=(PARTITION,),
         verdict=Verdict(
             False,
@@ -43,10 +46,17 @@ def test_every_offset_is_a_record_or_has_a_reason() -> None:
     assert REPORT.offsets == 100
 
 
+def test_what_was_lost_and_what_is_a_dead_letter_is_counted_by_reason() -> None:
+    report = replace(REPORT, reasons={"lost": 60, "dead-lettered": 3, "aborted": 1})
+    assert (report.lost, report.dead_lettered) == (60, 3)
+    assert (REPORT.lost, REPORT.dead_lettered) == (0, 0)
+
+
 @pytest.mark.parametrize(
     ("changes", "state"),
     [
         ({"verdict": Verdict(True)}, "verified"),
+        ({"verdict": Verdict(True), "reasons": {"lost": 60}, "losses": ("x",)}, "verified"),
         ({"verdict": Verdict(False)}, "incomplete"),
         ({}, "not verified"),
         ({"verdict": Verdict(True), "failures": ("x",)}, "failed"),

@@ -1,6 +1,7 @@
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -8,6 +9,7 @@ from urllib.parse import unquote
 import pytest
 
 from kafka_ferry.verify import PartitionRow, RangeRow, judge
+from kafka_ferry.verify.checks import WARNINGS
 from kafka_ferry.verify.data_docs import KEPT_RUNS, Publication, folder_name, publish
 from kafka_ferry.verify.offline_page import content_of, page
 
@@ -120,6 +122,13 @@ def test_a_page_says_what_was_expected_and_where_it_is_not_so(docs: Path) -> Non
     assert "nobody else wrote between our records" in text
     assert "orders-3 [100, 200)" in text
     assert "Subscribe" not in text
+
+
+def test_every_warning_is_on_the_page_of_its_suite_and_on_a_runs_own(docs: Path) -> None:
+    (found,) = docs.glob("runs/*-bad*/warnings.html")
+    for path in (docs / "expectations" / "warnings.html", found):
+        text = unescape(path.read_text())
+        assert all(check.name in text for check in WARNINGS.checks), path
 
 
 def test_a_run_stays_inside_the_folder_whatever_it_is_called(docs: Path) -> None:

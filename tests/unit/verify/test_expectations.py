@@ -24,6 +24,10 @@ NOTHING_BEYOND = "nothing lies beyond what the ledger knows"
 COVERED = "every planned offset is covered"
 NOT_EXPIRED = "no copied record has expired on the target"
 NOT_CLEANED = "the target's cleaner has removed no copied record"
+NOT_LOST = "no record was lost before it could be copied"
+NO_DEAD_LETTER = "no record went to the dead letter topic"
+NOT_CUT_BACK = "the source's log was not cut back below what was copied"
+STILL_THERE = "the remote topic that was copied into is still there"
 
 RANGE = RangeRow(
     topic="orders",
@@ -91,7 +95,7 @@ def test_a_run_that_copied_nothing_is_a_success_with_no_ranges() -> None:
     verdict = judge([], [])
     assert verdict.success
     assert (verdict.ranges, verdict.records) == (0, 0)
-    assert len(verdict.expectations) == 11
+    assert len(verdict.expectations) == 15
 
 
 @pytest.mark.parametrize(
@@ -168,6 +172,46 @@ def test_what_the_target_has_removed_since_is_a_warning_and_no_failure(changes, 
     assert list(not_true(verdict)) == [name]
     assert len(verdict.warnings) == 1
     assert verdict.warnings[0].startswith("orders-3 [100, 200): 30 of 90 records")
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "sentence"),
+    [
+        (
+            {"lost": 61, "lost_intervals": ((100, 160), (170, 171))},
+            NOT_LOST,
+            "61 offsets deleted on the source before they were copied: [100, 160), [170, 171)",
+        ),
+        ({"dead_lettered": 1}, NO_DEAD_LETTER, "1 record that eu.orders-3 could not take"),
+        (
+            {"rewound_from": 140},
+            NOT_CUT_BACK,
+            "cut back to 100: 40 offsets [100, 140) had been copied from a branch that is lost",
+        ),
+        (
+            {"gone": 90, "target_records": 0, "digest_read": "", "digest_comparable": False},
+            STILL_THERE,
+            "90 records went into eu.orders, which was deleted since",
+        ),
+    ],
+)
+def test_what_a_policy_let_pass_is_a_warning_that_names_it_and_no_failure(
+    changes, name, sentence
+) -> None:
+    verdict = judge([RANGE, replace(RANGE, **changes)], [PARTITION])
+    assert verdict.success
+    assert not verdict.failures
+    (result,) = not_true(verdict).values()
+    assert (result.name, result.table, result.severity) == (name, "ranges", "warning")
+    assert verdict.warnings == (f"orders-3 [100, 200): {sentence} (expected: {name})",)
+
+
+def test_the_advice_names_the_option_that_let_it_pass() -> None:
+    advice = {check.name: check.advice for check in WARNINGS.checks}
+    assert "on.source.truncation" in advice[NOT_LOST]
+    assert "on.rejected.record" in advice[NO_DEAD_LETTER]
+    assert "on.source.divergence" in advice[NOT_CUT_BACK]
+    assert "on.target.topic.lost" in advice[STILL_THERE]
 
 
 def test_a_digest_that_is_missing_is_not_taken_for_equal() -> None:

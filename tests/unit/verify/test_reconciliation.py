@@ -53,6 +53,27 @@ class TestARange:
         assert (row.aborted, row.control, row.compacted, row.other_reasons) == (5, 2, 1, 2)
         assert row.accounted == row.source_offsets == 100
 
+    def test_says_which_offsets_were_lost_and_how_many_records_are_dead_letters(self) -> None:
+        copied = COPIED.model_copy(
+            update={"reasons": {"lost": 7, "dead-lettered": 3}, "lost": ((100, 105), (110, 112))}
+        )
+        row = range_row(
+            copied, Recount(90, "d1"), run="r", ledger_offset=7, target_is_compacted=False
+        )
+        assert (row.lost, row.dead_lettered, row.other_reasons) == (7, 3, 0)
+        assert row.lost_intervals == ((100, 105), (110, 112))
+        assert row.accounted == row.source_offsets
+
+    def test_says_how_far_the_sources_log_was_cut_back(self) -> None:
+        assert tile(100, 200).rewound == 0
+        assert tile(100, 200, rewound_from=140).rewound == 40
+
+    def test_of_a_topic_that_is_gone_has_nothing_to_count_and_nothing_to_compare(self) -> None:
+        row = range_row(COPIED, None, run="r", ledger_offset=7, target_is_compacted=False)
+        assert (row.gone, row.target_records, row.target_compacted) == (90, 0, 0)
+        assert row.found == row.copied
+        assert not row.digest_comparable
+
     def test_compares_digests_where_the_target_still_holds_everything(self) -> None:
         row = row_of(Recount(90, "d2"))
         assert row.digest_comparable
@@ -164,6 +185,83 @@ class TestRangesOfAPartition:
     def test_of_a_remote_topic_made_anew_are_not_taken_for_copied_twice(self) -> None:
         rows = partition_rows([tile(0, 9, 1), tile(0, 9, 2, remote_topic_id="x")], {}, {}, {})
         assert [row.overlap_offsets for row in rows] == [0, 0]
+
+
+class TestALogThatWasCutBack:
+    """Copied up to 100, then cut back to 60 by an unclean leader election."""
+
+    BEFORE = (tile(0, 40, 1), tile(40, 100, 2))
+    SINCE = (tile(60, 75, 3, rewound_from=100), tile(75, 120, 4))
+
+    def test_is_not_taken_for_copied_twice(self) -> None:
+        rows = partition_rows(self.BEFORE + self.SINCE, {}, {TARGET: 120}, {})
+        assert [(r.overlap_offsets, r.gap_offsets, r.beyond_position) for r in rows] == [
+            (0, 0, 0),
+            (0, 0, 0),
+        ]
+
+    def test_keeps_what_lies_below_the_cut_and_has_the_lost_branch_beside_it(self) -> None:
+        branch, row = partition_rows(self.BEFORE + self.SINCE, {}, {TARGET: 120}, {TARGET: 4})
+        assert (str(branch), branch.position, branch.target_beyond) == (
+            "orders-3 [60, 100)",
+            100,
+            0,
+        )
+        assert (str(row), row.position, row.target_beyond) == ("orders-3 [0, 120)", 120, 4)
+
+    def test_covers_a_plan_of_which_the_cut_went_through_the_middle(self) -> None:
+        """The first attempt of a run copied to 100; the second one found the cut at 60."""
+        ranges = (*self.BEFORE, *self.SINCE)
+        _, row = partition_rows(ranges, {SOURCE: (40, 120)}, {TARGET: 120}, {})
+        assert (row.planned_start, row.uncovered, row.gap_offsets) == (40, 0, 0)
+
+    @pytest.mark.parametrize(
+        ("twice", "where"),
+        [
+            (tile(10, 20, 2), "orders-3 [0, 120)"),
+            (tile(80, 90, 2), "orders-3 [60, 100)"),
+            (tile(75, 85, 5), "orders-3 [0, 120)"),
+            (tile(50, 60, 5), "orders-3 [0, 120)"),
+        ],
+        ids=["before, below the cut", "before, above it", "since", "since, below the cut"],
+    )
+    def test_still_shows_what_really_was_copied_twice(self, twice: RangeRow, where: str) -> None:
+        rows = partition_rows((*self.BEFORE, *self.SINCE, twice), {}, {TARGET: 120}, {})
+        found = {str(row): row.overlap_offsets for row in rows if row.overlap_offsets}
+        assert found == {where: 10}
+
+    def test_still_shows_a_gap_below_the_cut(self) -> None:
+        rows = partition_rows((tile(0, 40, 1), *self.SINCE), {}, {TARGET: 120}, {})
+        assert [(str(row), row.gap_offsets) for row in rows] == [("orders-3 [0, 120)", 20)]
+
+    def test_shows_a_position_that_was_not_where_the_ledger_ended(self) -> None:
+        since = replace(self.SINCE[0], rewound_from=110)
+        branch, _ = partition_rows((*self.BEFORE, since), {}, {TARGET: 75}, {})
+        assert branch.beyond_position == 10
+
+    def test_has_one_life_where_what_was_before_is_verified_already(self) -> None:
+        row = only_row(*self.SINCE, planned={SOURCE: (60, 120)}, positions={TARGET: 120})
+        assert (row.covered_start, row.uncovered, row.beyond_position) == (60, 0, 0)
+
+    def test_may_hold_nothing_new_yet(self) -> None:
+        empty = tile(60, 60, 3, rewound_from=100)
+        _, row = partition_rows((*self.BEFORE, empty), {SOURCE: (60, 60)}, {TARGET: 60}, {})
+        assert (row.covered_end, row.beyond_position, row.uncovered) == (60, 0, 0)
+
+    def test_may_be_cut_back_again(self) -> None:
+        again = tile(65, 70, 5, rewound_from=120)
+        rows = partition_rows((*self.BEFORE, *self.SINCE, again), {}, {TARGET: 70}, {})
+        assert [str(row) for row in rows] == [
+            "orders-3 [60, 100)",
+            "orders-3 [65, 120)",
+            "orders-3 [0, 70)",
+        ]
+        assert {(r.overlap_offsets, r.gap_offsets, r.beyond_position) for r in rows} == {(0, 0, 0)}
+
+    def test_leaves_the_branches_of_other_partitions_alone(self) -> None:
+        other = replace(tile(0, 100, 2), partition=4)
+        rows = partition_rows((*self.BEFORE, *self.SINCE, other), {}, {}, {})
+        assert [str(row) for row in rows if row.partition == 4] == ["orders-4 [0, 100)"]
 
 
 class TestAPlannedPartition:

@@ -1,0 +1,68 @@
+"""The lives of a partition: histories in which no offset may be missing and none copied twice. Pure.
+
+A topic that is made anew, on the source or on the target, begins a new life, and so does a source's
+log that was cut back below what had been copied (KIP-101)::
+
+    the log that was copied   [0 ............ 60 ...... 100)
+    the log after the cut     [0 ............ 60 .. 75)      rewound_from = 100
+
+The new life keeps what was copied below the cut; the branch that is lost is a life of its own,
+``[60, 100)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.verify.rows import UNKNOWN, RangeRow
+
+
+@dataclass(slots=True)
+class Life:
+    """One life of one partition.
+
+    Attributes:
+        source: the partition on the source.
+        target: the partition on the target.
+        spans: the source offsets ``(start, end)`` of its ranges, in the ledger's order.
+        end: where its last range ends.
+        ledger_offset: of its last range.
+        left_at: the position from which it was set back, -1 for whatever is no lost branch.
+    """
+
+    source: TopicPartition
+    target: TopicPartition
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    end: int = 0
+    ledger_offset: int = 0
+    left_at: int = UNKNOWN
+
+    def add(self, row: RangeRow) -> None:
+        """Go on with the range of ``row``."""
+        self.spans.append((row.start, row.end))
+        self.end = row.end
+        self.ledger_offset = row.ledger_offset
+
+    def cut(self, offset: int, left_at: int) -> Life:
+        """Keep what is below ``offset``; what is not is the branch that is returned."""
+        branch = Life(self.source, self.target, [], self.end, self.ledger_offset, left_at)
+        branch.spans = [(max(start, offset), end) for start, end in self.spans if end > offset]
+        self.spans = [(start, min(end, offset)) for start, end in self.spans if start < offset]
+        return branch
+
+
+def lives(ranges: Iterable[RangeRow]) -> list[Life]:
+    """The lives of all partitions; of each partition the newest comes last."""
+    current: dict[tuple[TopicPartition, str, TopicPartition, str], Life] = {}
+    branches: list[Life] = []
+    for row in sorted(ranges, key=lambda row: (row.ledger_offset, row.start)):
+        key = (row.source, row.topic_id, row.target, row.remote_topic_id)
+        life = current.setdefault(key, Life(row.source, row.target))
+        if row.rewound_from != UNKNOWN:
+            branches.append(life.cut(row.start, row.rewound_from))
+        life.add(row)
+    # Without ranges: another run has verified the lost branch already.
+    known = [branch for branch in branches if branch.spans]
+    return sorted([*known, *current.values()], key=lambda life: life.ledger_offset)

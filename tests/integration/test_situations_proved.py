@@ -1,0 +1,130 @@
+"""What became of offsets that are not on the target: seen in the ledger, judged, and in the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from kafka_ferry.batches import Segment
+from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.plan import TopicPartition
+from kafka_ferry.report import RunReport
+from kafka_ferry.runs import Run, verification
+from kafka_ferry.runs.publication import publish_run
+from kafka_ferry.verify.recount import PartitionRecount, recount
+from kafka_ferry.wire import WireCluster
+from kafka_sandbox.broker import Broker
+from tests.support.builders import (
+    Record,
+    create_topic,
+    delete_before,
+    delete_topic,
+    produce,
+    read_all,
+    recreate_topic,
+)
+from tests.support.flows import copy_now, failures, make_flow, remote
+
+Unique = Callable[[str], str]
+NO_SPARK: Any = None
+
+
+@pytest.fixture(autouse=True)
+def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recounts in this process."""
+
+    def recount_all(
+        _: object, flow: Flow, partitions: Mapping[TopicPartition, Sequence[Sequence[Segment]]]
+    ) -> dict[TopicPartition, PartitionRecount]:
+        settings = kafka_python_config(flow.target.client_properties("consumer"))
+        with WireCluster(flow.target.alias, settings) as cluster:
+            return {tp: recount(cluster, tp, ranges) for tp, ranges in partitions.items()}
+
+    monkeypatch.setattr(verification, "recount_all", recount_all)
+
+
+def verified(flow: Flow, run: str) -> RunReport:
+    """The report of a run that was copied."""
+    this = Run(flow, run)
+    this.verify(NO_SPARK)
+    return publish_run(flow, this._folder, this._ledger, run, ["plan", "verify"])
+
+
+def write(broker: Broker, topic: str, *values: bytes) -> None:
+    produce(broker.bootstrap, topic, [Record(value=value) for value in values])
+
+
+def values(broker: Broker, topic: str) -> list[bytes | None]:
+    return [record.value for record in read_all(broker.bootstrap, topic)[0]]
+
+
+def test_offsets_that_retention_took_are_named_in_the_report_of_a_verified_run(
+    folder: Any, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("truncated")
+    create_topic(primary.bootstrap, topic)
+    flow = make_flow(folder, primary, backup, [topic], on_source_truncation="continue")
+    write(primary, topic, b"0", b"1")
+    assert not failures(copy_now(flow, "run-1"))
+    write(primary, topic, b"2", b"3", b"4")
+    delete_before(primary, topic, 4)
+
+    assert not failures(copy_now(flow, "run-2"))
+    report = verified(flow, "run-2")
+
+    assert (report.state, report.lost) == ("verified", 2)
+    sentence = "2 offsets were deleted on the source before they were copied."
+    assert report.losses == (f"{topic}-0 [2, 4): {sentence}",)
+    assert report.verdict
+    assert "2 offsets deleted on the source" in report.verdict.warnings[0]
+    assert report.notes
+    assert values(backup, remote(flow, topic)) == [b"0", b"1", b"4"]
+
+
+def test_both_lives_of_a_topic_that_was_made_anew_are_proved_in_one_remote_topic(
+    folder: Any, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("appended")
+    create_topic(primary.bootstrap, topic)
+    flow = make_flow(folder, primary, backup, [topic], on_source_topic_recreated="append")
+    write(primary, topic, b"old 0", b"old 1", b"old 2")
+    # Nobody verifies this run: the next one has to.
+    assert not failures(copy_now(flow, "run-1"))
+    recreate_topic(primary, topic)
+    write(primary, topic, b"new 0", b"new 1")
+
+    assert not failures(copy_now(flow, "run-2"))
+    report = verified(flow, "run-2")
+
+    assert report.state == "verified"
+    assert [(row.covered_start, row.covered_end) for row in report.partitions] == [(0, 3), (0, 2)]
+    assert report.verdict and not report.verdict.warnings
+    assert values(backup, remote(flow, topic)) == [b"old 0", b"old 1", b"old 2", b"new 0", b"new 1"]
+
+
+def test_what_went_into_a_remote_topic_that_was_deleted_is_a_warning_once_it_is_copied_again(
+    folder: Any, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("recopied")
+    create_topic(primary.bootstrap, topic)
+    flow = make_flow(folder, primary, backup, [topic], on_target_topic_lost="recopy")
+    write(primary, topic, b"0", b"1", b"2")
+    assert not failures(copy_now(flow, "run-1"))
+    delete_topic(backup, remote(flow, topic))
+    write(primary, topic, b"3")
+
+    assert not failures(copy_now(flow, "run-2"))
+    second = verified(flow, "run-2")
+    write(primary, topic, b"4")
+    assert not failures(copy_now(flow, "run-3"))
+    third = verified(flow, "run-3")
+
+    assert (second.state, third.state) == ("verified", "verified")
+    assert second.verdict and third.verdict
+    assert f"3 records went into {remote(flow, topic)}, which was deleted" in " ".join(
+        second.verdict.warnings
+    )
+    assert third.verdict.warnings == (), "it is said once"
+    assert values(backup, remote(flow, topic)) == [b"0", b"1", b"2", b"3", b"4"]

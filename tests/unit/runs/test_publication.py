@@ -1,0 +1,69 @@
+"""What a report takes from the plan and the ledger of its run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.config import load_flow
+from kafka_ferry.ledger import CopiedRange, LedgerTable, encode
+from kafka_ferry.plan import Note, Plan
+from kafka_ferry.report import RunReport
+from kafka_ferry.runs.folder import RunFolder
+from kafka_ferry.runs.publication import publish_run
+from kafka_ferry.state import StateFolder
+from tests.unit.ledger.entries import a_copied_range, a_transaction
+
+
+def lossy(start: int, end: int, *lost: tuple[int, int], **more: object) -> CopiedRange:
+    """A range that has no record for the offsets ``lost``."""
+    gone = sum(last - first for first, last in lost)
+    reasons = {"lost": gone, "dead-lettered": 2}
+    return a_copied_range(
+        start, end, records=end - start - gone - 2, reasons=reasons, lost=lost, **more
+    )
+
+
+@pytest.fixture
+def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunReport:
+    """The report of run-2; run-1 lost something too."""
+    file = tmp_path / "flow.yaml"
+    file.write_text(
+        "source: {alias: primary, bootstrap.servers: 'a:1'}\n"
+        "target: {alias: backup, bootstrap.servers: 'b:1'}\n"
+    )
+    flow = load_flow(file)
+    entries = [
+        a_transaction(lossy(0, 40, (0, 30)), run="run-1"),
+        a_transaction(lossy(40, 1_300, (40, 1_240), (1_250, 1_251)), run="run-2"),
+        a_transaction(lossy(0, 9, (3, 4), topic="customers", partition=7), run="run-2"),
+    ]
+    monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter(enumerate(entries)))
+    assert all(json.loads(encode(entry)[1])["flow"] == flow.name for entry in entries)
+    state = StateFolder(str(tmp_path / "state"))
+    ledger = LedgerTable(state.folder("ledger"), flow.name)
+    ledger.project(flow.target, "ledger")
+    folder = RunFolder(state.folder("runs"), "run-2")
+    note = Note("old", None, "the topic was deleted on the source.")
+    folder.save_plan(Plan(flow.name, "run-2", 1, "A", "B", notes=(note,)))
+    return publish_run(flow, folder, ledger, "run-2", [])
+
+
+def test_names_each_interval_that_this_run_lost(report: RunReport) -> None:
+    assert report.losses == (
+        "orders-0 [40, 1240): 1,200 offsets were deleted on the source before they were copied.",
+        "orders-0 [1250, 1251): 1 offset was deleted on the source before it was copied.",
+        "customers-7 [3, 4): 1 offset was deleted on the source before it was copied.",
+    )
+    assert report.lost == 1_202
+
+
+def test_counts_dead_letters_and_says_where_they_are(report: RunReport) -> None:
+    assert report.dead_lettered == 4
+    assert report.dead_letter_topic == "ferry-dead-letter.primary.internal"
+
+
+def test_hands_on_what_the_plan_noted(report: RunReport) -> None:
+    assert report.notes == ("old: the topic was deleted on the source.",)

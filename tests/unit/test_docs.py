@@ -1,0 +1,47 @@
+"""The documentation knows every name that reports and ledgers use."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.batches import Reason, Rebuilt
+from kafka_ferry.config import Flow
+from kafka_ferry.ledger import CopiedRange
+from kafka_ferry.verify.checks import WARNINGS
+
+DOCS = Path(__file__).parents[2] / "docs"
+CONCEPTS, LEDGER, OPERATIONS = (
+    (DOCS / f"{page}.md").read_text() for page in ("concepts", "ledger", "operations")
+)
+
+
+@pytest.mark.parametrize("name", [*Reason, *Rebuilt], ids=repr)
+def test_every_reason_is_a_row_of_a_table_in_the_concepts(name: StrEnum) -> None:
+    assert f"\n| {name} | " in CONCEPTS
+
+
+def test_every_field_of_a_range_is_in_the_ledgers_description() -> None:
+    described = set(re.findall(r"`(\w+)`", LEDGER))
+    assert set(CopiedRange.model_fields) <= described
+
+
+@pytest.mark.parametrize("check", WARNINGS.checks, ids=lambda check: check.left)
+def test_every_option_that_a_warning_names_is_explained(check) -> None:
+    for option in re.findall(r"\bon(?:\.[a-z]+)+", check.advice):
+        assert f"`{option}`" in OPERATIONS or f"`{option}:" in OPERATIONS
+
+
+def test_every_value_of_every_policy_is_explained_where_something_fails() -> None:
+    policies = {
+        field.alias: field.annotation
+        for field in Flow.model_fields.values()
+        if (field.alias or "").startswith("on.")
+    }
+    assert len(policies) == 7
+    for option, values in policies.items():
+        rows = re.findall(rf"\| `{re.escape(option or '')}` \| (.+) \|", OPERATIONS)
+        assert [re.findall(r"`([^`]+)`", row) for row in rows] == [list(values.__args__)]

@@ -1,0 +1,142 @@
+"""Kafka may leave a transaction's marker out on a partition: it is ended there as it was decided.
+
+Kafka does so where a partition has no leader when the markers are sent. Here the partition is
+written to without the coordinator's knowledge, which leaves it in the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from kafka_ferry.batches import for_producer, single_record
+from kafka_ferry.plan import TopicPartition
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.endings import Ending, Outcome, last_ending, open_on
+from kafka_ferry.wire.settlement import Settlement, Unsettled
+from kafka_ferry.wire.transactions import (
+    CommittedOffset,
+    TransactionalProducer,
+    committed_offsets,
+    has_pending_offsets,
+)
+from kafka_sandbox.broker import Broker
+from tests.support.builders import create_topic, read_all
+
+Unique = Callable[[str], str]
+GROUP = "positions"
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker that does not ask the coordinator whether a partition is in a transaction."""
+    config = {"transaction.partition.verification.enable": "false"}
+    with Broker(tmp_path_factory.mktemp("unverified"), config=config) as broker:
+        yield broker
+
+
+@pytest.fixture
+def cluster(broker: Broker) -> Iterator[WireCluster]:
+    with WireCluster("target", {"bootstrap_servers": [broker.bootstrap]}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def coordination(broker: Broker) -> Iterator[WireCluster]:
+    with WireCluster("target", {"bootstrap_servers": [broker.bootstrap]}) as cluster:
+        yield cluster
+
+
+def leave_open(
+    broker: Broker, cluster: WireCluster, producer: TransactionalProducer, topic: str
+) -> TopicPartition:
+    """Write a record to partition 1 in a transaction that the coordinator knows on partition 0 only."""
+    create_topic(broker.bootstrap, topic, partitions=2)
+    known, unknown = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    producer.start()
+    assert producer.add_partitions([known]) == {}
+    for tp in (known, unknown):
+        batch = for_producer(
+            single_record(b"key", b"value", 1_700_000_000_000),
+            producer_id=producer.producer_id,
+            epoch=producer.epoch,
+            sequence=0,
+        )
+        node = cluster.leaders([tp])[tp].node
+        answer = cluster.connection(node).call(producer.produce_request({tp: batch}))
+        assert answer.responses[0].partition_responses[0].error_code == 0
+    return unknown
+
+
+def settlement_of(
+    cluster: WireCluster, coordination: WireCluster, producer: TransactionalProducer
+) -> Settlement:
+    return Settlement(cluster, coordination, producer, GROUP)
+
+
+@pytest.mark.parametrize(("commit", "shown"), [(True, 1), (False, 0)])
+def test_a_transaction_ends_everywhere_as_it_was_decided(
+    commit: bool,
+    shown: int,
+    broker: Broker,
+    cluster: WireCluster,
+    coordination: WireCluster,
+    unique: Unique,
+) -> None:
+    topic = unique("open")
+    producer = TransactionalProducer(coordination, topic, timeout_ms=60_000)
+    left_open = leave_open(broker, cluster, producer, topic)
+    producer.end(commit=commit)
+    assert open_on(cluster, [left_open], producer.producer_id) == {left_open}
+    assert read_all(broker.bootstrap, topic)[1] == []
+
+    # As by the next process: whoever held the transactional id is fenced first.
+    ending = last_ending(coordination, topic)
+    producer.start()
+    settlement_of(cluster, coordination, producer).settle(ending, [left_open], [])
+
+    assert ending.outcome == (Outcome.COMMITTED if commit else Outcome.ABORTED)
+    assert open_on(cluster, [left_open], producer.producer_id) == frozenset()
+    have = read_all(broker.bootstrap, topic)
+    assert (len(have[0]), len(have[1])) == (shown, shown)
+
+
+def test_offsets_that_were_left_pending_end_as_they_were_decided(
+    broker: Broker, cluster: WireCluster, coordination: WireCluster, unique: Unique
+) -> None:
+    topic = unique("pending")
+    create_topic(broker.bootstrap, topic)
+    tp = TopicPartition(topic, 0)
+    producer = TransactionalProducer(coordination, topic, timeout_ms=60_000)
+    producer.start()
+    producer.add_partitions([tp])
+    # The group is not added: the coordinator does not know that offsets are in the transaction.
+    assert producer.commit_offsets(GROUP, {tp: CommittedOffset(7, "")}) == {}
+    producer.end(commit=True)
+    assert has_pending_offsets(coordination, GROUP, [tp])
+
+    settlement_of(cluster, coordination, producer).settle(Ending(Outcome.COMMITTED), [tp], [tp])
+
+    assert committed_offsets(coordination, GROUP, [tp])[tp].offset == 7
+
+
+def test_where_nobody_knows_how_it_was_to_end_it_is_named(
+    broker: Broker, cluster: WireCluster, coordination: WireCluster, unique: Unique
+) -> None:
+    topic = unique("unknown")
+    producer = TransactionalProducer(coordination, topic, timeout_ms=60_000)
+    left_open = leave_open(broker, cluster, producer, topic)
+    producer.end(commit=True)
+    producer.start()
+
+    with pytest.raises(Unsettled, match=f"{topic}-1"):
+        settlement_of(cluster, coordination, producer).settle(
+            last_ending(coordination, topic), [left_open], []
+        )
+
+
+def test_a_producer_that_nobody_has_used_has_nothing_to_end(
+    coordination: WireCluster, unique: Unique
+) -> None:
+    assert last_ending(coordination, unique("never")) == Ending(Outcome.UNKNOWN)

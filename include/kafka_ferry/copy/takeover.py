@@ -7,10 +7,13 @@ from typing import Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.patience import patiently
 from kafka_ferry.plan.positions import Position, PositionMetadata, position_group
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.endings import last_ending
 from kafka_ferry.wire.faults import fault
+from kafka_ferry.wire.settlement import Settlement
 from kafka_ferry.wire.transactions import CommittedOffset, TransactionalProducer
 
 _TIMEOUT_MS: Final = 60_000
@@ -30,9 +33,18 @@ def fence_writers(flow: Flow, writers: int) -> None:
     settings = kafka_python_config(flow.target.client_properties("producer"))
     with WireCluster(flow.target.alias, settings) as cluster:
         for number in range(writers):
-            TransactionalProducer(
-                cluster, transactional_id(flow.name, number), timeout_ms=_TIMEOUT_MS
-            ).start()
+            _started(cluster, flow, number)
+
+
+def _started(cluster: WireCluster, flow: Flow, number: int) -> TransactionalProducer:
+    """The producer of a writer number, whoever held it being fenced and its transaction ended."""
+    producer = TransactionalProducer(
+        cluster, transactional_id(flow.name, number), timeout_ms=_TIMEOUT_MS
+    )
+    ending = patiently(lambda: last_ending(cluster, producer.transactional_id))
+    producer.start()
+    Settlement(cluster, cluster, producer, position_group(flow.name)).settle(ending, [], [])
+    return producer
 
 
 def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, Position]) -> None:
@@ -43,7 +55,7 @@ def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, P
         run: the run that found them in the ledger.
         positions: by *target* partition.
     """
-    group, transactional = position_group(flow.name), transactional_id(flow.name, 0)
+    group = position_group(flow.name)
     settings = kafka_python_config(flow.target.client_properties("producer"))
     offsets = {
         tp: CommittedOffset(
@@ -54,8 +66,7 @@ def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, P
         for tp, position in positions.items()
     }
     with WireCluster(flow.target.alias, settings) as cluster:
-        producer = TransactionalProducer(cluster, transactional, timeout_ms=_TIMEOUT_MS)
-        producer.start()
+        producer = _started(cluster, flow, 0)
         producer.add_group(group)
         for tp, code in producer.commit_offsets(group, offsets).items():
             raise fault(code, f"Committing the position of {tp} on {flow.target.alias}")

@@ -24,7 +24,6 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.lanes import Lane, Outgoing
 from kafka_ferry.copy.pipeline import Answer, Pipeline
 from kafka_ferry.copy.rejections import ABOUT_RECORDS, Rejections, letter_for
-from kafka_ferry.copy.settlement import Settlement
 from kafka_ferry.copy.takeover import transactional_id
 from kafka_ferry.copy.writer import Failure, StartOver
 from kafka_ferry.errors import BrokerError, FerryError
@@ -35,6 +34,7 @@ from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.endings import Ending, Outcome, last_ending
 from kafka_ferry.wire.faults import NONE, error_name, fault, is_transient
+from kafka_ferry.wire.settlement import Settlement
 from kafka_ferry.wire.transactions import CommittedOffset, TransactionalProducer, committed_offsets
 
 # About 400 KB of JSON: a ledger record must stay below the default max.message.bytes.

@@ -10,7 +10,9 @@ from kafka_ferry.ledger.record import RunEntry, VerificationEntry, encode, ledge
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.endings import Ending, Outcome, last_ending
 from kafka_ferry.wire.faults import fault
+from kafka_ferry.wire.settlement import Settlement
 from kafka_ferry.wire.transactions import TransactionalProducer
 
 _TIMEOUT_MS: Final = 60_000
@@ -32,7 +34,10 @@ def append_entry(flow: Flow, entry: RunEntry | VerificationEntry) -> None:
             producer = TransactionalProducer(
                 cluster, f"ferry.{flow.name}.run", timeout_ms=_TIMEOUT_MS
             )
+            ending = last_ending(cluster, producer.transactional_id)
             producer.start()
+            settlement = Settlement(cluster, cluster, producer)
+            settlement.settle(ending, [ledger], [])
             leader = cluster.leaders([ledger])[ledger]
             if leader.node < 0:
                 raise fault(leader.error, f"Looking for the ledger {ledger.topic} on {alias}")
@@ -48,5 +53,6 @@ def append_entry(flow: Flow, entry: RunEntry | VerificationEntry) -> None:
             if code:
                 raise fault(code, f"Writing to the ledger {ledger.topic} on {alias}")
             producer.end(commit=True)
+            settlement.settle(Ending(Outcome.COMMITTED), [ledger], [])
 
     patiently(append)

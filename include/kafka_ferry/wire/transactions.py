@@ -306,15 +306,19 @@ def _offsets(
         doing = f"Reading the offsets of the group {group} on {cluster.alias}"
         raise fault(answer.error_code, doing)
     offsets, errors = {}, {}
+    answered = set()
     for topic in answer.topics:
         for entry in topic.partitions:
             tp = TopicPartition(topic.name, entry.partition_index)
+            answered.add(tp)
             if entry.error_code:
                 errors[tp] = entry.error_code
             elif entry.committed_offset >= 0:
                 offsets[tp] = CommittedOffset(
                     entry.committed_offset, entry.metadata or "", entry.committed_leader_epoch
                 )
+    # A partition without an offset is answered for with -1.
+    cluster.require_answers(partitions or (), answered)
     return offsets, errors
 
 

@@ -19,7 +19,7 @@ from typing import Final
 from kafka_ferry.errors import FerryError
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.ranges import TopicPartition
-from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.endings import Ending, Outcome, open_on
 from kafka_ferry.wire.transactions import TransactionalProducer, has_pending_offsets
 
@@ -41,7 +41,7 @@ class Settlement:
         cluster: the target; no answers may be due on its connections.
         coordination: connections for coordinators.
         producer: the producer.
-        group: the group in which its transactions commit offsets.
+        group: the group in which its transactions commit offsets; "" for none.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Settlement:
         cluster: WireCluster,
         coordination: WireCluster,
         producer: TransactionalProducer,
-        group: str,
+        group: str = "",
     ) -> None:
         self._cluster = cluster
         self._coordination = coordination
@@ -89,7 +89,8 @@ class Settlement:
                     "on.target.topic.lost: recopy.",
                 )
             log.warning("Kafka left a marker out: ending the transaction again on %s", names)
-            self._producer.add_partitions(open_) if open_ else None
+            if open_:
+                self._producer.add_partitions(open_)
             if pending:
                 self._producer.add_group(self._group)
             self._producer.end(commit=ending.outcome == Outcome.COMMITTED)

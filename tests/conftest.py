@@ -18,6 +18,13 @@ settings.register_profile(
 settings.load_profile("shared-machine")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of the fault storms."""
+    storms = parser.getgroup("storms")
+    storms.addoption("--storm-seed", type=int, help="repeat the storm with this seed")
+    storms.addoption("--storm-faults", type=int, help="how many faults a storm has")
+
+
 @pytest.fixture(scope="session")
 def _clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Broker]]:
     home = tmp_path_factory.mktemp("clusters")

@@ -117,6 +117,12 @@ class RangesFailed(FerryError):
         self.transient = transient
 
 
+class SparkFailed(FerryError):
+    """Spark broke a job off; the message has its own words."""
+
+    transient = True
+
+
 class VerificationFailed(FerryError):
     """The copy is not proved complete; the message names topic, partition and range."""
 

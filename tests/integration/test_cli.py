@@ -85,6 +85,7 @@ def test_a_wrong_file_is_named_with_key_and_reason(
 
 
 def test_a_cluster_is_never_mirrored_into_itself(folder: Path, primary: Broker) -> None:
+    """MirrorMaker 2 situation 16: there topics named a.a.a.x without end."""
     result = ferry("plan", "--config", write_flow(folder, primary, primary, ["orders"]))
 
     assert result.returncode == 2

@@ -107,6 +107,7 @@ def prepare(case: Case, topic: str, primary: Broker, backup: Broker, flow: Flow)
 def test_by_default_the_partition_stops_before_it_and_the_others_go_on(
     case: Case, folder: Path, primary: Broker, backup: Broker, unique: Unique
 ) -> None:
+    """MirrorMaker 2 situation 6: there the task fails with all its partitions, or drops the record."""
     topic = unique("refused")
     flow = make_flow(folder, primary, backup, [topic], writers=1)
     prepare(case, topic, primary, backup, flow)

@@ -6,7 +6,6 @@ import itertools
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.demo_data import COMPRESSIONS, fill
 from kafka_sandbox.errors import SandboxError
 from tests.support.builders import ConsumedRecord, Record, create_topic, produce, read_all
+from tests.support.waiting import wait_until
 
 Unique = Callable[[str], str]
 
@@ -38,13 +38,6 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 def flat(partitions: dict[int, list[ConsumedRecord]]) -> list[ConsumedRecord]:
     return list(itertools.chain(*partitions.values()))
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"not so after {seconds} s"
-        time.sleep(0.05)
 
 
 def test_the_two_clusters_answer_and_are_not_the_same(primary: Broker, backup: Broker) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from confluent_kafka import (
     OFFSET_BEGINNING,
     TIMESTAMP_CREATE_TIME,
     TIMESTAMP_LOG_APPEND_TIME,
+    TIMESTAMP_NOT_AVAILABLE,
     Consumer,
     KafkaError,
     KafkaException,
@@ -23,10 +25,12 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    NewPartitions,
     NewTopic,
     ResourceType,
 )
 
+from kafka_sandbox import jvm
 from kafka_sandbox.broker import Broker
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -34,6 +38,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 _TIMESTAMP_TYPES = {
     TIMESTAMP_CREATE_TIME: "CreateTime",
     TIMESTAMP_LOG_APPEND_TIME: "LogAppendTime",
+    TIMESTAMP_NOT_AVAILABLE: "NoTimestamp",
 }
 
 
@@ -58,8 +63,9 @@ class ConsumedRecord:
     """A record as a consumer sees it.
 
     Attributes:
-        timestamp: milliseconds since 1970.
-        timestamp_type: ``CreateTime`` or ``LogAppendTime``, as the topic's config has it.
+        timestamp: milliseconds since 1970, -1 for none.
+        timestamp_type: ``CreateTime`` or ``LogAppendTime``, as the topic's config has it;
+            ``NoTimestamp`` for message format v0.
     """
 
     offset: int
@@ -95,12 +101,51 @@ def delete_before(broker: Broker, topic: str, offset: int) -> None:
         future.result()
 
 
+def delete_topic(broker: Broker, topic: str) -> None:
+    """Deletes a topic; returns when the broker has forgotten it."""
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    client.delete_topics([topic])[topic].result()
+    while topic in client.list_topics(timeout=10).topics:
+        time.sleep(0.01)
+
+
+def recreate_topic(broker: Broker, topic: str, partitions: int = 1, **configs: str) -> None:
+    """Deletes a topic and creates another one of its name."""
+    delete_topic(broker, topic)
+    create_topic(broker.bootstrap, topic, partitions, **configs)
+
+
+def add_partitions(broker: Broker, topic: str, count: int) -> None:
+    """Grows a topic to ``count`` partitions; returns when all of them have a leader."""
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    client.create_partitions([NewPartitions(topic, count)])[topic].result()
+
+    def leaders() -> list[int]:
+        found = client.list_topics(topic, timeout=10).topics[topic].partitions.values()
+        return [partition.leader for partition in found if partition.leader >= 0]
+
+    while len(leaders()) < count:
+        time.sleep(0.01)
+
+
+def set_quota(broker: Broker, client_id: str, **rates: int) -> None:
+    """Sets quotas of the clients that call themselves ``client_id``, in bytes per second."""
+    configs = ",".join(f"{name}={rate}" for name, rate in rates.items())
+    command = jvm.command(
+        "kafka.admin.ConfigCommand",
+        *("--bootstrap-server", broker.bootstrap, "--alter", "--add-config", configs),
+        *("--entity-type", "clients", "--entity-name", client_id),
+    )
+    subprocess.run(command, check=True, capture_output=True)
+
+
 def produce(
     bootstrap: str,
     topic: str,
     records: Iterable[Record],
     *,
     compression: str = "none",
+    idempotent: bool = False,
     transactional_id: str | None = None,
     abort: bool = False,
 ) -> None:
@@ -109,13 +154,15 @@ def produce(
     Returns when all of them are in the log and, after a transaction, its markers too.
 
     Args:
+        idempotent: whether the batches carry a producer id and sequence numbers, as those of a
+            transaction always do.
         abort: aborts the transaction, with all records in the log before it.
     """
     config: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "compression.type": compression,
         "partitioner": "murmur2_random",
-        "enable.idempotence": transactional_id is not None,
+        "enable.idempotence": idempotent or transactional_id is not None,
         "on_delivery": _raise,
         # By default a transaction's steps wait for each other for a second.
         "retry.backoff.ms": 10,
@@ -222,6 +269,8 @@ def _consume(
 
 def _consumed(message: Message) -> ConsumedRecord:
     timestamp_type, timestamp = message.timestamp()
+    if timestamp_type == TIMESTAMP_NOT_AVAILABLE:
+        timestamp = -1
     return ConsumedRecord(
         offset=message.offset(),
         key=message.key(),

@@ -11,6 +11,7 @@ from pathlib import Path
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.copy import Outcome, copy_for_flow
 from kafka_ferry.ledger import CopiedRange, LedgerTable, ledger_topic
+from kafka_ferry.plan import Plan
 from kafka_ferry.runs import Run
 from kafka_ferry.state import StateFolder
 from kafka_sandbox.broker import Broker
@@ -51,17 +52,27 @@ def remote(flow: Flow, topic: str) -> str:
     return f"{flow.source.alias}.{topic}"
 
 
-def copy_now(flow: Flow, run: str = "run-1") -> list[Outcome]:
-    """Plan, create topics and copy in this process, one writer after the other."""
+def plan_now(flow: Flow, run: str = "run-1") -> Plan:
+    """Plan and create topics; whatever is refused is in the plan."""
     this = Run(flow, run)
     this.plan()
-    plan = this.sync_topics()
-    assert not plan.refused, plan.refused
+    return this.sync_topics()
+
+
+def copy_planned(flow: Flow, plan: Plan) -> list[Outcome]:
+    """Copy what a plan says in this process, one writer after the other."""
     outcomes: list[Outcome] = []
     ranges = sorted(plan.ranges, key=attrgetter("writer"))
     for number, group in groupby(ranges, key=attrgetter("writer")):
-        outcomes += copy_for_flow(flow, run, number, list(group))
+        outcomes += copy_for_flow(flow, plan.run, number, list(group))
     return outcomes
+
+
+def copy_now(flow: Flow, run: str = "run-1") -> list[Outcome]:
+    """Plan, create topics and copy in this process; nothing may be refused."""
+    plan = plan_now(flow, run)
+    assert not plan.refused, plan.refused
+    return copy_planned(flow, plan)
 
 
 def failures(outcomes: Sequence[Outcome]) -> list[str]:

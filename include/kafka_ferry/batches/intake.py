@@ -29,6 +29,8 @@ class Intake:
         keys_required: whether it refuses records without a key, being compacted.
         before_max_ms: how much older than now a timestamp may be.
         after_max_ms: how much newer than now a timestamp may be.
+        min_insync_replicas: so many replicas must be in sync, or it takes nothing; where it has
+            fewer replicas, all of them.
         join_below: neighbouring batches smaller than so many bytes are joined; 0 for none.
         join_up_to: joined batches have at most so many bytes before they are compressed.
     """
@@ -38,6 +40,7 @@ class Intake:
     keys_required: bool = False
     before_max_ms: int = _FOREVER_MS
     after_max_ms: int = _HOUR_MS
+    min_insync_replicas: int = 1
     join_below: int = JOIN_BELOW
     join_up_to: int = _JOIN_UP_TO
 
@@ -60,6 +63,7 @@ class Intake:
             keys_required="compact" in configs.get("cleanup.policy", "delete"),
             before_max_ms=int(configs.get("message.timestamp.before.max.ms", _FOREVER_MS)),
             after_max_ms=int(configs.get("message.timestamp.after.max.ms", latest)),
+            min_insync_replicas=int(configs.get("min.insync.replicas", 1)),
             join_below=join_below,
         )
 

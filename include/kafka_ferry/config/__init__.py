@@ -2,13 +2,14 @@
 
 from kafka_ferry.config.clients import confluent_config, kafka_python_config
 from kafka_ferry.config.cluster import Cluster
-from kafka_ferry.config.flow import Flow
+from kafka_ferry.config.flow import Flow, IsolationLevelName
 from kafka_ferry.config.load import flow_files, load_flow, load_flows
 from kafka_ferry.config.patterns import TopicFilter
 
 __all__ = [
     "Cluster",
     "Flow",
+    "IsolationLevelName",
     "TopicFilter",
     "confluent_config",
     "flow_files",

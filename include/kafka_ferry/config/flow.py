@@ -12,19 +12,22 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import regex
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 from kafka_ferry.config.cluster import Cluster, is_secret
 from kafka_ferry.config.patterns import TopicFilter, compile_patterns, split_list
+from kafka_ferry.config.policies import Policies
 
-__all__ = ["OPTIONS", "Cluster", "Flow", "PolicyName", "is_secret"]
+__all__ = ["OPTIONS", "Cluster", "Flow", "IsolationLevelName", "PolicyName", "is_secret"]
 
+IsolationLevelName = Literal["read_committed", "read_uncommitted"]
 PolicyName = Literal["DefaultReplicationPolicy", "IdentityReplicationPolicy"]
 _POLICIES: Final = ("DefaultReplicationPolicy", "IdentityReplicationPolicy")
 _POLICY_PACKAGE: Final = "org.apache.kafka.connect.mirror."
 
-_MIB: Final = 1024 * 1024
-_UNITS: Final = {"": 1, "B": 1, "KIB": 1024, "MIB": _MIB, "GIB": 1024 * _MIB}
+_KIB: Final = 1024
+_MIB: Final = 1024 * _KIB
+_UNITS: Final = {"": 1, "B": 1, "KIB": _KIB, "MIB": _MIB, "GIB": 1024 * _MIB}
 _PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
 _FIFTEEN_MINUTES_MS: Final = 15 * 60 * 1000  # the brokers' transaction.max.timeout.ms
 _INT32_MAX: Final = 2**31 - 1
@@ -54,7 +57,7 @@ Number = Annotated[int, BeforeValidator(_as_number)]
 Bytes = Annotated[int, BeforeValidator(_as_bytes)]
 
 
-class Flow(BaseModel):
+class Flow(Policies):
     """One source cluster, one target cluster, and how topics travel between them."""
 
     model_config = ConfigDict(
@@ -69,7 +72,13 @@ class Flow(BaseModel):
         description="Names or Java regular expressions of the topics to copy.",
     )
     topics_exclude: Names = Field(
-        default=(r"mm2.*\.internal", r".*\.replica", "__.*", r"ferry-ledger\..*\.internal"),
+        default=(
+            r"mm2.*\.internal",
+            r".*\.replica",
+            "__.*",
+            r"ferry-ledger\..*\.internal",
+            r"ferry-dead-letter\..*\.internal",
+        ),
         alias="topics.exclude",
         description="Names or Java regular expressions of topics to leave out; wins over topics.",
     )
@@ -121,10 +130,19 @@ class Flow(BaseModel):
         alias="fetch.max.bytes",
         description="The most that one fetch request to the source asks for, in bytes.",
     )
-    isolation_level: Literal["read_committed"] = Field(
+    isolation_level: IsolationLevelName = Field(
         default="read_committed",
         alias="isolation.level",
-        description="Which of the source's records are copied: those of committed transactions.",
+        description="Which of the source's records are copied: those of committed transactions, "
+        "or with read_uncommitted those of open and aborted ones too.",
+    )
+    join_batches_below: Bytes = Field(
+        default=32 * _KIB,
+        ge=0,
+        le=_INT32_MAX,
+        alias="join.batches.below",
+        description="Neighbouring batches of the source that are smaller than this are joined into "
+        "large ones, in bytes; 0 leaves every batch as it is.",
     )
     schedule: str | None = Field(
         default="@hourly",
@@ -212,6 +230,11 @@ class Flow(BaseModel):
         return TopicFilter(self.topics, self.topics_exclude, file=self.file)
 
     @property
+    def dead_letter_name(self) -> str:
+        """The topic of the target that takes the records which their remote topic cannot take."""
+        return self.dead_letter_topic or f"ferry-dead-letter.{self.source.alias}.internal"
+
+    @property
     def state_path(self) -> str:
         """The state folder: an absolute path, or a URL such as ``s3://bucket/ferry`` as it is."""
         if "://" in self.state_dir:
@@ -221,8 +244,9 @@ class Flow(BaseModel):
 
 
 OPTIONS: Final[tuple[str, ...]] = tuple(
-    field.alias or name
-    for name, field in Flow.model_fields.items()
+    Flow.model_fields[name].alias or name
+    # Pydantic lists an inherited field before a class's own.
+    for name in sorted(Flow.model_fields, key=lambda name: name in Policies.model_fields)
     if name not in {"source", "target", "file", "ignored"}
 )
 """The names of all options of a flow, as they stand in files."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import permutations
+from typing import Final
 
 import javaproperties
 import regex
@@ -18,6 +19,9 @@ from kafka_ferry.config.patterns import split_list
 from kafka_ferry.config.problems import WHOLE_FILE, Problem, config_error, problems_of
 from kafka_ferry.config.scopes import Settings, sort_by_scope
 from kafka_ferry.config.vocabulary import CONNECTION_NAMES, ROLE_PREFIXES
+
+# MirrorMaker 2 has it as a property of the source's consumer, the flow as an option of its own.
+_ISOLATION: Final = "isolation.level"
 
 
 def parse_flows(content: bytes, file: str) -> tuple[Flow, ...]:
@@ -94,9 +98,13 @@ def _flow(settings: Settings, source: str, target: str, file: str) -> Flow | lis
             return ".".join((aliases[first], *rest))
         return places.get(first, scope) + ".".join(path)
 
+    clusters = {side: _cluster(settings, side, alias, scope) for side, alias in aliases.items()}
     data: dict[str, object] = {name: settings.values[place][name] for name, place in places.items()}
+    isolation = clusters["source"].pop(f"consumer.{_ISOLATION}", None)
+    if isolation is not None and _ISOLATION not in places:
+        data[_ISOLATION], places[_ISOLATION] = isolation, f"{source}.consumer."
     for side, alias in aliases.items():
-        data[side] = {"alias": alias, "properties": _cluster(settings, side, alias, scope)}
+        data[side] = {"alias": alias, "properties": clusters[side]}
     data["file"] = file
     scopes = ("", f"{source}.", f"{target}.", scope)
     data["ignored"] = [key for place in scopes for key in settings.ignored[place]]

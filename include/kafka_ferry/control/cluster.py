@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from kafka_ferry.config import Cluster, confluent_config
+from kafka_ferry.config import Cluster, IsolationLevelName, confluent_config
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
 from kafka_ferry.patience import patient
 from kafka_ferry.plan.facts import LogBounds, Topic
@@ -37,6 +37,11 @@ _TIMEOUT_S: Final = 15.0
 # One describe or list request for so many topics or partitions, so that no answer gets too large.
 _TOPICS_AT_ONCE: Final = 500
 _PARTITIONS_AT_ONCE: Final = 5_000
+
+_ISOLATION: Final[dict[IsolationLevelName, IsolationLevel]] = {
+    "read_committed": IsolationLevel.READ_COMMITTED,
+    "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
+}
 
 _UNREACHABLE: Final = frozenset(
     {
@@ -116,11 +121,14 @@ class ClusterControl:
         return found
 
     @patient
-    def log_bounds(self, topics: Iterable[Topic]) -> dict[TopicPartition, LogBounds]:
-        """What a ``read_committed`` consumer can read of the partitions of ``topics``.
+    def log_bounds(
+        self, topics: Iterable[Topic], isolation: IsolationLevelName = "read_committed"
+    ) -> dict[TopicPartition, LogBounds]:
+        """What a consumer of that isolation level can read of the partitions of ``topics``.
 
         A partition without a leader is absent.
         """
+        level = _ISOLATION[isolation]
         partitions = [
             TopicPartition(topic.name, number)
             for topic in topics
@@ -128,8 +136,8 @@ class ClusterControl:
         ]
         bounds = {}
         for some in _chunks(partitions, _PARTITIONS_AT_ONCE):
-            starts = self._offsets(some, OffsetSpec.earliest())
-            ends = self._offsets(some, OffsetSpec.latest())
+            starts = self._offsets(some, OffsetSpec.earliest(), level)
+            ends = self._offsets(some, OffsetSpec.latest(), level)
             bounds.update(
                 {tp: LogBounds(starts[tp], ends[tp]) for tp in starts.keys() & ends.keys()}
             )
@@ -201,12 +209,12 @@ class ClusterControl:
         return configs
 
     def _offsets(
-        self, partitions: list[TopicPartition], spec: OffsetSpec
+        self, partitions: list[TopicPartition], spec: OffsetSpec, level: IsolationLevel
     ) -> dict[TopicPartition, int]:
         asked = {ConfluentPartition(tp.topic, tp.partition): spec for tp in partitions}
         with self._errors("reading the ends of logs"):
             futures = self._admin.list_offsets(
-                asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT_S
+                asked, isolation_level=level, request_timeout=_TIMEOUT_S
             )
         offsets = {}
         for asked_of, future in futures.items():
@@ -260,7 +268,10 @@ def as_ferry_error(raised: KafkaException, alias: str, doing: str) -> FerryError
         message,
         code=error.code(),
         name=error.name(),
-        transient=error.retriable() or is_transient(error.code()),
+        transient=error.retriable()
+        or is_transient(error.code())
+        # "No leaders found": librdkafka's word for partitions whose broker has just restarted.
+        or error.code() == KafkaError._NOENT,
     )
 
 

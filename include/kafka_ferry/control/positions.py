@@ -13,7 +13,8 @@ def read_positions(target: Cluster, flow: str) -> dict[TopicPartition, Position]
     """The position of each *target* partition that ``flow`` has committed one for.
 
     Through the data plane's protocol: confluent-kafka 2.16 reads the metadata beside an offset
-    past its end, and fails on what it finds there.
+    past its end, and fails on what it finds there. What a transaction has pending is not waited
+    for: a dead run's would be pending until a writer takes over, which reads them again.
 
     Raises:
         AccessDenied: without READ on the flow's group.
@@ -22,6 +23,8 @@ def read_positions(target: Cluster, flow: str) -> dict[TopicPartition, Position]
     settings = kafka_python_config(target.client_properties("consumer"))
     with WireCluster(target.alias, settings) as cluster:
         return {
-            tp: position_of(committed.offset, committed.metadata)
-            for tp, committed in committed_offsets(cluster, position_group(flow)).items()
+            tp: position_of(committed.offset, committed.metadata, committed.leader_epoch)
+            for tp, committed in committed_offsets(
+                cluster, position_group(flow), stable=False
+            ).items()
         }

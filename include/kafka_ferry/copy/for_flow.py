@@ -58,7 +58,7 @@ def copy_for_flow(flow: Flow, run: str, number: int, ranges: Sequence[Range]) ->
         timeout_ms=flow.transaction_max_ms + _TRANSACTION_SLACK_MS,
         recopy=flow.on_target_topic_lost == "recopy",
         dead_letters=flow.dead_letter_name if flow.on_rejected_record == "dead-letter" else "",
-        intake=lambda topic: intakes.of({topic})[topic],
+        intakes=intakes.of,
     )
     limits = Limits(
         flow.transaction_max_bytes,

@@ -13,6 +13,7 @@ from typing import Final
 
 from kafka_ferry.batches import for_producer, next_sequence
 from kafka_ferry.copy.lanes import Lane, Outgoing
+from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.transactions import TransactionalProducer
@@ -105,7 +106,10 @@ class Pipeline:
         request = self._in_flight[node].popleft()
         for topic in response.responses:
             for entry in topic.partition_responses:
-                lane, out = request[TopicPartition(topic.name, entry.index)]
+                tp = TopicPartition(topic.name, entry.index)
+                if tp not in request:
+                    raise ClusterUnreachable(f"{self._cluster.alias} answered for {tp}, unasked.")
+                lane, out = request.pop(tp)
                 answer = Answer(
                     entry.error_code,
                     entry.base_offset,
@@ -113,3 +117,4 @@ class Pipeline:
                     tuple(record.batch_index for record in entry.record_errors or ()),
                 )
                 self._judge(lane, out, answer)
+        self._cluster.require_answers(request, ())

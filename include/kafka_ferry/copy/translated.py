@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Final
 
@@ -31,9 +32,9 @@ from kafka_ferry.ledger import TransactionEntry, encode, ledger_topic
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.positions import Position, PositionMetadata, position_group, position_of
 from kafka_ferry.plan.ranges import Range, TopicPartition
-from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire import PartitionLeader, WireCluster
 from kafka_ferry.wire.endings import Ending, Outcome, last_ending
-from kafka_ferry.wire.faults import NONE, error_name, fault, is_transient
+from kafka_ferry.wire.faults import NONE, NOT_ENOUGH_REPLICAS, error_name, fault, is_transient
 from kafka_ferry.wire.settlement import Settlement
 from kafka_ferry.wire.transactions import CommittedOffset, TransactionalProducer, committed_offsets
 
@@ -60,7 +61,7 @@ class TranslatedWriter:
         recopy: whether a remote topic that was made anew is filled from each range's start.
         dead_letters: the topic for records that the target does not take; "" lets their partition
             fail.
-        intake: what a remote topic takes.
+        intakes: tells what remote topics take, by their names.
     """
 
     def __init__(
@@ -75,14 +76,17 @@ class TranslatedWriter:
         timeout_ms: int,
         recopy: bool = False,
         dead_letters: str = "",
-        intake: Callable[[str], Intake] = lambda _: Intake(),
+        intakes: Callable[[AbstractSet[str]], Mapping[str, Intake]] = lambda names: dict.fromkeys(
+            names, Intake()
+        ),
     ) -> None:
         self.failures: dict[TopicPartition, Failure] = {}
         self._flow, self._run, self._number = flow, run, number
         self._group = position_group(flow)
         self._ledger = TopicPartition(ledger_topic(source_alias), 0)
         self._dead_letters = TopicPartition(dead_letters, 0) if dead_letters else None
-        self._recopy, self._intake = recopy, intake
+        self._recopy, self._ask_intakes = recopy, intakes
+        self._intakes: Mapping[str, Intake] = {}
         self._data = WireCluster(alias, settings)
         self._coordination = WireCluster(alias, settings)
         self._producer = TransactionalProducer(
@@ -111,6 +115,7 @@ class TranslatedWriter:
 
     def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
         """See ``Writer.take_over``."""
+        void = self._void
         self._forget_transaction()
         for source in self._refused:
             # What was accepted before the refusal may be void: it is written again, up to there.
@@ -118,10 +123,7 @@ class TranslatedWriter:
         self._pipeline.forget()
         ending = patiently(lambda: last_ending(self._coordination, self._producer.transactional_id))
         written = {tp for tp, lane in self._lanes.items() if lane.in_transaction}
-        if self._producer.producer_id < 0:
-            self._producer.start()
-        else:
-            self._producer.start_over()
+        self._start_producer(void)
         by_target = {range_.target: range_ for range_ in ranges}
         self._open_lanes(by_target)
         self._settlement.settle(ending, written | self._lanes.keys(), by_target)
@@ -135,28 +137,54 @@ class TranslatedWriter:
                     self._lanes[tp].position = position.offset
         return positions
 
+    def _start_producer(self, void: StartOver | None) -> None:
+        try:
+            if self._producer.producer_id < 0:
+                self._producer.start()
+            else:
+                self._producer.start_over()
+        except BrokerError as error:
+            # A partition that takes no records takes no end of the transaction either.
+            error.message += f" It began with: {void.message}" if void else ""
+            raise
+
     def _open_lanes(self, by_target: Mapping[TopicPartition, Range]) -> None:
         own = [self._ledger, *([self._dead_letters] if self._dead_letters else [])]
-        leaders = patiently(lambda: self._data.leaders([*by_target, *own]))
+
+        def ask() -> Mapping[TopicPartition, PartitionLeader]:
+            leaders = self._data.leaders([*by_target, *own])
+            for tp in own:
+                if leaders[tp].node < 0:
+                    raise fault(leaders[tp].error, f"Looking for the topic {tp.topic}")
+            return leaders
+
+        leaders = patiently(ask)
+        self._intakes = self._ask_intakes({tp.topic for tp in by_target})
         self._lanes = {
             tp: Lane(leader.node, by_target.get(tp), leader.topic_id)
             for tp, leader in leaders.items()
             if leader.node >= 0
         }
-        for tp in own:
-            if tp not in self._lanes:
-                raise fault(leaders[tp].error, f"Looking for the topic {tp.topic}")
         for tp, range_ in by_target.items():
-            if tp not in self._lanes and range_.source not in self.failures:
-                self._stumble(range_, range_.start, leaders[tp].error)
-            elif tp in self._lanes and range_.remote_topic_id not in ("", leaders[tp].topic_id):
-                self._fail(
-                    range_,
-                    range_.start,
-                    "the target's topic was deleted and made anew since it was planned; "
-                    "the next run sees to it.",
-                )
+            if range_.source not in self.failures:
+                self._check(range_, leaders[tp])
         self._raise_if_void()
+
+    def _check(self, range_: Range, leader: PartitionLeader) -> None:
+        """Whether the partition can be written to now, and is of the topic that was planned for."""
+        needed = min(self._intakes[range_.remote_topic].min_insync_replicas, leader.replicas)
+        if leader.node < 0:
+            self._stumble(range_, range_.start, leader.error)
+        elif range_.remote_topic_id not in ("", leader.topic_id):
+            self._fail(
+                range_,
+                range_.start,
+                "the target's topic was deleted and made anew since it was planned; "
+                "the next run sees to it.",
+            )
+        elif leader.in_sync < needed:
+            # Not even the marker of an abort could be written: it would hold up all the others.
+            self._stumble(range_, range_.start, NOT_ENOUGH_REPLICAS)
 
     def _is_of_this_topic(self, range_: Range, position: Position) -> bool:
         """Whether what lies before the position is in the remote topic that there is now."""
@@ -186,7 +214,7 @@ class TranslatedWriter:
         if rejections is None:
             self._put(lane, Outgoing(passage, range_))
             return
-        for piece, letters in rejections.sort_out(passage, self._intake(range_.remote_topic)):
+        for piece, letters in rejections.sort_out(passage, self._intakes[range_.remote_topic]):
             self._put(lane, Outgoing(piece, range_))
             for record, error in letters:
                 assert self._dead_letters is not None

@@ -1,16 +1,27 @@
 """What a run will do: names on the target, positions, ranges, the plan. Pure."""
 
-from kafka_ferry.plan.facts import LogBounds, Topic
-from kafka_ferry.plan.plan import Creation, Growth, Plan, Refusal, Skipped, read_plan, save_plan
-from kafka_ferry.plan.planning import Found, make_plan, policy_of, select_topics
+from kafka_ferry.plan.facts import Found, LogBounds, Topic
+from kafka_ferry.plan.plan import (
+    Creation,
+    Growth,
+    Note,
+    Plan,
+    Refusal,
+    Skipped,
+    read_plan,
+    save_plan,
+)
+from kafka_ferry.plan.planning import make_plan
 from kafka_ferry.plan.positions import Position, position_group
 from kafka_ferry.plan.ranges import Range, TopicPartition, writer_of
+from kafka_ferry.plan.selection import policy_of, select_topics
 
 __all__ = [
     "Creation",
     "Found",
     "Growth",
     "LogBounds",
+    "Note",
     "Plan",
     "Position",
     "Range",

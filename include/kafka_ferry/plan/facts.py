@@ -1,9 +1,12 @@
-"""What a plan is made from: the clusters' topics and logs as the control plane found them."""
+"""What a plan is made from: the clusters' topics and logs, and what is known of copying before."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from kafka_ferry.plan.positions import Position
+from kafka_ferry.plan.ranges import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,41 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class LogBounds:
-    """The offsets that a ``read_committed`` consumer can read of a partition: ``[start, stable_end)``."""
+    """The offsets that a consumer of some isolation level can read of a partition: ``[start, end)``."""
 
     start: int
-    stable_end: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Everything that a plan is made from.
+
+    Attributes:
+        source_cluster_id: the source's cluster id.
+        target_cluster_id: the target's.
+        source_names: the names of all topics of the source.
+        source_topics: those of them that the flow selects, by name; one that vanished is absent.
+        target_topics: the topics of the target, by name.
+        bounds: what each partition of the source holds, as far as the flow's isolation level shows.
+        positions: the flow's positions by *target* partition: the group's, or else the ledger's.
+        ledger_end: the ledger offset up to which its table is complete.
+        copied: the source topics that the ledger knows, each with its remote topic.
+        foreign: remote topics that hold committed records, none of them copied by this flow.
+        unreadable: remote topics of which that cannot be told, each with the reason.
+        diverged: by *source* partition, where the source's log parts from the one that was copied:
+            the end offset there of the position's leader epoch, if that is below the position.
+    """
+
+    source_cluster_id: str
+    target_cluster_id: str
+    source_names: frozenset[str]
+    source_topics: Mapping[str, Topic]
+    target_topics: Mapping[str, Topic]
+    bounds: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
+    positions: Mapping[TopicPartition, Position] = field(default_factory=dict)
+    ledger_end: int = 0
+    copied: Mapping[str, str] = field(default_factory=dict)
+    foreign: frozenset[str] = frozenset()
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    diverged: Mapping[TopicPartition, int] = field(default_factory=dict)

@@ -57,8 +57,29 @@ class Refusal:
     advice: str
 
     def __str__(self) -> str:
-        where = self.topic if self.partition is None else f"{self.topic}-{self.partition}"
-        return f"{where}: {self.reason} {self.advice}".rstrip()
+        return f"{_where(self.topic, self.partition)}: {self.reason} {self.advice}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a person should know of a topic or partition, although nothing fails.
+
+    Attributes:
+        topic: the source's topic.
+        partition: the partition, None for the whole topic.
+        message: what there is to know, in sentences.
+    """
+
+    topic: str
+    partition: int | None
+    message: str
+
+    def __str__(self) -> str:
+        return f"{_where(self.topic, self.partition)}: {self.message}"
+
+
+def _where(topic: str, partition: int | None) -> str:
+    return topic if partition is None else f"{topic}-{partition}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +98,7 @@ class Plan(AsJson):
         growths: remote topics to give more partitions before.
         skipped: topics that are not mirrored.
         refused: topics and partitions that should be and cannot.
+        notes: what is out of the ordinary, and lets the run go on.
     """
 
     WHAT: ClassVar = "a plan"
@@ -92,6 +114,7 @@ class Plan(AsJson):
     growths: tuple[Growth, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     refused: tuple[Refusal, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     @property
     def offsets(self) -> int:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from kafka_ferry.config import Flow
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.errors import SameCluster
+from kafka_ferry.errors import AccessDenied, SameCluster
 from kafka_ferry.ledger import LedgerTable, ledger_topic
-from kafka_ferry.plan import Found, policy_of, select_topics
+from kafka_ferry.patience import patiently
+from kafka_ferry.plan import Found, Position, Topic, TopicPartition, policy_of, select_topics
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.epochs import epoch_ends
+from kafka_ferry.wire.scan import holds_records
 
 
 def discover(flow: Flow, ledger: LedgerTable) -> Found:
@@ -27,21 +34,81 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
     names = source.topic_names()
     selected, _ = select_topics(flow, names)
     source_topics = source.topics(selected)
-    policy = policy_of(flow)
+    remote_names = {name: policy_of(flow).remote_topic(name) for name in selected}
     ledger_name = ledger_topic(flow.source.alias)
-    target_topics = target.topics([ledger_name, *(policy.remote_topic(name) for name in selected)])
     positions = read_positions(flow.target, flow.name)
-    ledger_end = 0
-    if ledger_name in target_topics:
+    ledger_end, copied = 0, dict[str, str]()
+    if target.topics([ledger_name]):
         ledger_end = ledger.project(flow.target, ledger_name)
         positions = ledger.positions() | positions
+        copied = ledger.topics()
+    target_topics = target.topics({*remote_names.values(), *copied.values()})
+    remote_topics = [target_topics[name] for name in remote_names.values() if name in target_topics]
+    foreign, unreadable = _foreign(flow, target, _strange(remote_topics, positions))
     return Found(
         source_cluster_id=source_id,
         target_cluster_id=target_id,
         source_names=frozenset(names),
         source_topics=source_topics,
         target_topics=target_topics,
-        bounds=source.log_bounds(source_topics.values()),
+        bounds=source.log_bounds(source_topics.values(), flow.isolation_level),
         positions=positions,
         ledger_end=ledger_end,
+        copied=copied,
+        foreign=foreign,
+        unreadable=unreadable,
+        diverged=_diverged(flow, source_topics, remote_names, positions),
     )
+
+
+def _strange(
+    remote_topics: Iterable[Topic], positions: Mapping[TopicPartition, Position]
+) -> list[Topic]:
+    """The topics that no position is in: neither the group nor the ledger has one that names them."""
+    known = {(tp.topic, position.remote_topic_id) for tp, position in positions.items()}
+    return [
+        topic
+        for topic in remote_topics
+        if known.isdisjoint({(topic.name, topic.topic_id), (topic.name, "")})
+    ]
+
+
+def _foreign(
+    flow: Flow, target: ClusterControl, topics: Iterable[Topic]
+) -> tuple[frozenset[str], dict[str, str]]:
+    """Which of ``topics``, none of them known to the flow, hold records; and which may not be read."""
+    bounds = target.log_bounds(topics)
+    foreign, unreadable = set[str](), dict[str, str]()
+    settings = kafka_python_config(flow.target.client_properties("consumer"))
+    with WireCluster(flow.target.alias, settings) as cluster:
+        for tp, log in bounds.items():
+            # A run that was killed before its first commit leaves aborted records: nobody's.
+            if log.start < log.end and tp.topic not in foreign | unreadable.keys():
+                try:
+                    if patiently(partial(holds_records, cluster, tp)):
+                        foreign.add(tp.topic)
+                except AccessDenied as error:
+                    unreadable[tp.topic] = error.message
+    return frozenset(foreign), unreadable
+
+
+def _diverged(
+    flow: Flow,
+    source_topics: Mapping[str, Topic],
+    remote_names: Mapping[str, str],
+    positions: Mapping[TopicPartition, Position],
+) -> dict[TopicPartition, int]:
+    """Where the source's logs part from those that were copied, below the positions."""
+    asked: dict[TopicPartition, Position] = {}
+    for name, topic in source_topics.items():
+        for number in range(topic.partitions):
+            position = positions.get(TopicPartition(remote_names[name], number))
+            if position and position.leader_epoch >= 0 and position.topic_id == topic.topic_id:
+                asked[TopicPartition(name, number)] = position
+    if not asked:
+        return {}
+    epochs = {tp: position.leader_epoch for tp, position in asked.items()}
+    settings = kafka_python_config(flow.source.client_properties("consumer"))
+    with WireCluster(flow.source.alias, settings) as cluster:
+        ends = patiently(lambda: epoch_ends(cluster, epochs))
+    return {tp: end for tp, end in ends.items() if end < asked[tp].offset}

@@ -18,7 +18,7 @@ class Lag:
         partition: the partition.
         position: the next source offset to copy, None where none was ever committed.
         log_start: the first offset that the source still holds.
-        log_end: the source's last stable offset.
+        log_end: the offset after the last one that the flow's isolation level shows.
     """
 
     topic: str
@@ -43,7 +43,7 @@ def lag(flow: Flow) -> list[Lag]:
     source = ClusterControl(flow.source)
     selected, _ = select_topics(flow, source.topic_names())
     policy = policy_of(flow)
-    bounds = source.log_bounds(source.topics(selected).values())
+    bounds = source.log_bounds(source.topics(selected).values(), flow.isolation_level)
     positions = read_positions(flow.target, flow.name)
     rows = []
     for tp, log in sorted(bounds.items()):
@@ -54,7 +54,7 @@ def lag(flow: Flow) -> list[Lag]:
                 tp.partition,
                 position.offset if position else None,
                 log.start,
-                log.stable_end,
+                log.end,
             )
         )
     return rows

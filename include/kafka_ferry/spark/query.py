@@ -5,7 +5,10 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
+
 from kafka_ferry.copy import OutcomeFiles
+from kafka_ferry.errors import SparkFailed
 from kafka_ferry.spark.ranges import SOURCE, RangeSource
 from kafka_ferry.spark.sink import SINK, CopySink
 from kafka_ferry.state import StateFolder
@@ -33,6 +36,10 @@ def copy_with_spark(
 
     Returns:
         The outcome of each range that was tried.
+
+    Raises:
+        SparkFailed: if the query breaks off, because files of the run or of the checkpoint are
+            gone, another query uses the same checkpoint, or a task fails too often.
     """
     spark.dataSource.register(RangeSource)
     spark.dataSource.register(CopySink)
@@ -56,5 +63,21 @@ def copy_with_spark(
         .queryName(f"{flow.name} {run}")
         .start()
     )
-    query.awaitTermination()
+    try:
+        query.awaitTermination()
+    except PySparkException as error:
+        reason = _first_sentence(error)
+        raise SparkFailed(
+            f"Spark broke off the query of {flow.name}, run {run} (checkpoint "
+            f"{checkpoint.location}): {reason}",
+            advice="What was sealed stays. Is another run of this flow active, or were files of "
+            "the state folder deleted? Then run it again.",
+        ) from error
     return OutcomeFiles(run_folder, attempt).read()
+
+
+def _first_sentence(error: PySparkException) -> str:
+    """What happened, without the stack traces of two languages."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    told = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback"))]
+    return next((line for line in told if "Error: " in line or "Exception: " in line), told[0])

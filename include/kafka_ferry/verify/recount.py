@@ -6,26 +6,16 @@ the target's log. All it knows of the writer is the ledger's segments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from kafka_ferry.batches import (
-    AbortFilter,
-    Batch,
-    MalformedBatch,
-    RangeDigest,
-    Segment,
-    split_batches,
-)
-from kafka_ferry.errors import ClusterUnreachable, CorruptBatch
+from kafka_ferry.batches import RangeDigest, Segment
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.verify.reconciliation import Recount
-from kafka_ferry.wire import Fetched, WireCluster, fetch, log_start
-from kafka_ferry.wire.faults import NONE, OFFSET_OUT_OF_RANGE, THROTTLED, fault
-
-_FETCH_BYTES: Final = 16 * 1024 * 1024
+from kafka_ferry.wire import WireCluster, log_start
+from kafka_ferry.wire.scan import committed_batches, leader_of
 
 
 class PartitionRecount(NamedTuple):
@@ -91,11 +81,11 @@ def _recount(
     ranges: Sequence[Sequence[Segment]],
     stretches: Sequence[_Stretch],
 ) -> PartitionRecount:
-    leader = _leader(cluster, partition)
+    leader = leader_of(cluster, partition)
     first = log_start(cluster, leader, partition)
     counted = [_Counted() for _ in ranges]
     beyond = at = 0
-    for batch in _data_batches(cluster, leader, partition, max(stretches[0].start, first)):
+    for batch in committed_batches(cluster, leader, partition, max(stretches[0].start, first)):
         base, count = batch.header.base_offset, batch.header.records
         while at < len(stretches) and stretches[at].end <= base:
             at += 1
@@ -115,53 +105,3 @@ def _recount(
     return PartitionRecount(
         tuple(found.result(gone) for found, gone in zip(counted, expired, strict=True)), beyond
     )
-
-
-def _data_batches(
-    cluster: WireCluster, leader: int, partition: TopicPartition, start: int
-) -> Iterator[Batch]:
-    """The committed data batches from ``start`` to the last stable offset."""
-    at, before = start, -1
-    while at > before:
-        before = at
-        fetched = _fetch(cluster, leader, partition, at)
-        aborted = AbortFilter(fetched.aborted)
-        try:
-            for batch in split_batches(fetched.records):
-                header = batch.header
-                if not batch.crc_matches:
-                    raise MalformedBatch(f"a batch at offset {header.base_offset} with a wrong CRC")
-                is_data = not (aborted.is_aborted(batch) or header.is_control)
-                if header.next_offset > at:
-                    at = header.next_offset
-                    if is_data:
-                        yield batch
-        except MalformedBatch as error:
-            raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
-
-
-def _fetch(cluster: WireCluster, leader: int, partition: TopicPartition, at: int) -> Fetched:
-    answers = fetch(
-        cluster,
-        leader,
-        {partition: at},
-        max_bytes=_FETCH_BYTES,
-        partition_max_bytes=_FETCH_BYTES,
-        max_wait_ms=0,
-    )
-    fetched = next(answers, None)
-    # A broker that throttles us answers with nothing at all.
-    error = THROTTLED if fetched is None else fetched.error
-    if fetched is None or error != NONE:
-        doing = f"Reading {partition} on {cluster.alias} back from offset {at}"
-        if error == OFFSET_OUT_OF_RANGE:
-            raise ClusterUnreachable(f"{doing}: the log's start has moved on.")
-        raise fault(error, doing)
-    return fetched
-
-
-def _leader(cluster: WireCluster, partition: TopicPartition) -> int:
-    leader = cluster.leaders([partition])[partition]
-    if leader.node < 0:
-        raise fault(leader.error, f"Looking for the leader of {partition} on {cluster.alias}")
-    return leader.node

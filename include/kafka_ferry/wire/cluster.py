@@ -27,11 +27,15 @@ class PartitionLeader:
         node: node id.
         topic_id: the id of the topic that this partition belongs to, as Kafka's tools print it.
         error: Kafka's error code for the topic or partition, 0 where all is well.
+        replicas: how many replicas it has.
+        in_sync: how many of them are in sync.
     """
 
     node: int
     topic_id: str
     error: int
+    replicas: int = 0
+    in_sync: int = 0
 
 
 class WireCluster:
@@ -75,7 +79,11 @@ class WireCluster:
             for entry in topic.partitions:
                 error = entry.error_code if entry.leader_id < 0 else 0
                 leaders[TopicPartition(topic.name, entry.partition_index)] = PartitionLeader(
-                    entry.leader_id, topic_id, error
+                    entry.leader_id,
+                    topic_id,
+                    error,
+                    len(entry.replica_nodes),
+                    len(entry.isr_nodes),
                 )
         errors = {topic.name: topic.error_code for topic in answer.topics}
         unknown = {

@@ -102,9 +102,11 @@ def open_on(
         connection = cluster.connection(node)
         if not connection.offers(request):
             return frozenset()
+        answered = set()
         for topic in connection.call(request).topics:
             for entry in topic.partitions:
                 tp = TopicPartition(topic.name, entry.partition_index)
+                answered.add(tp)
                 if entry.error_code not in (0, _TOPIC_AUTHORIZATION_FAILED):
                     raise fault(entry.error_code, f"Describing the producers of {tp}")
                 if any(
@@ -112,4 +114,6 @@ def open_on(
                     for state in entry.active_producers
                 ):
                     found.add(tp)
+        asked = (TopicPartition(name, number) for name, of in topics.items() for number in of)
+        cluster.require_answers(asked, answered)
     return frozenset(found)

@@ -247,14 +247,19 @@ _OF_ONE_PARTITION: Final = frozenset({3, 17, 29})
 
 
 def committed_offsets(
-    cluster: WireCluster, group: str, partitions: Iterable[TopicPartition] | None = None
+    cluster: WireCluster,
+    group: str,
+    partitions: Iterable[TopicPartition] | None = None,
+    *,
+    stable: bool = True,
 ) -> dict[TopicPartition, CommittedOffset]:
-    """The offsets that ``group`` has committed, none of them pending (KIP-447, ``require_stable``).
+    """The offsets that ``group`` has committed.
 
     Args:
         cluster: the cluster that the group is on.
         group: the group.
         partitions: the partitions to ask for, None for all that the group has offsets of.
+        stable: whether to wait until none of them is pending (KIP-447, ``require_stable``).
 
     Returns:
         An entry for each partition that has an offset; the others are absent.
@@ -266,7 +271,7 @@ def committed_offsets(
     asked = None if partitions is None else list(partitions)
 
     def ask() -> dict[TopicPartition, CommittedOffset]:
-        offsets, errors = _offsets(cluster, group, asked)
+        offsets, errors = _offsets(cluster, group, asked, stable=stable)
         for tp, code in errors.items():
             raise fault(code, f"Reading the offset of {tp} in the group {group} on {cluster.alias}")
         return offsets
@@ -285,12 +290,12 @@ def has_pending_offsets(
     asked = list(partitions)
     if not asked:
         return False
-    _, errors = patiently(lambda: _offsets(cluster, group, asked))
+    _, errors = patiently(lambda: _offsets(cluster, group, asked, stable=True))
     return UNSTABLE_OFFSET_COMMIT in errors.values()
 
 
 def _offsets(
-    cluster: WireCluster, group: str, partitions: list[TopicPartition] | None
+    cluster: WireCluster, group: str, partitions: list[TopicPartition] | None, *, stable: bool
 ) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, int]]:
     """The committed offsets, and the error codes of partitions that have one."""
     topics = None
@@ -300,7 +305,7 @@ def _offsets(
             for name, numbers in _by_topic(partitions).items()
         ]
     answer = cluster.coordinator(group, GROUP).call(
-        OffsetFetchRequest(group_id=group, topics=topics, require_stable=True)
+        OffsetFetchRequest(group_id=group, topics=topics, require_stable=stable)
     )
     if answer.error_code:
         doing = f"Reading the offsets of the group {group} on {cluster.alias}"

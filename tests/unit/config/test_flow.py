@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.flow import OPTIONS
+from kafka_ferry.config.policies import Policies
 
 from .builders import a_cluster, a_flow
 
@@ -27,9 +28,45 @@ def test_a_flow_that_sets_nothing_has_mirrormaker_2s_defaults_and_ours() -> None
     assert (flow.enabled, flow.file, flow.ignored) == (True, "", ())
 
 
-def test_our_own_ledgers_are_not_copied_by_default() -> None:
+def test_a_flow_goes_on_only_where_it_is_told_to() -> None:
+    assert a_flow().model_dump(include=set(Policies.model_fields)) == {
+        "on_source_truncation": "fail",
+        "on_source_topic_deleted": "keep",
+        "on_source_topic_recreated": "fail",
+        "on_source_divergence": "fail",
+        "on_target_topic_lost": "fail",
+        "on_foreign_records": "fail",
+        "on_rejected_record": "fail",
+        "dead_letter_topic": None,
+    }
+
+
+def test_records_are_copied_committed_and_small_batches_joined_unless_told_otherwise() -> None:
+    flow = a_flow()
+    assert (flow.isolation_level, flow.join_batches_below) == ("read_committed", 32 * 1024)
+    flow = a_flow(isolation_level="read_uncommitted", join_batches_below=0)
+    assert (flow.isolation_level, flow.join_batches_below) == ("read_uncommitted", 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (None, "ferry-dead-letter.eu.west.internal"),
+        ("", "ferry-dead-letter.eu.west.internal"),
+        ("rejected.by-us", "rejected.by-us"),
+    ],
+)
+def test_dead_letters_go_to_a_topic_named_after_the_source_or_as_the_flow_says(
+    given: str | None, name: str
+) -> None:
+    flow = a_flow(source=a_cluster("eu.west"), dead_letter_topic=given)
+    assert flow.dead_letter_name == name
+
+
+def test_our_own_topics_are_not_copied_by_default() -> None:
     topics = a_flow().topic_filter
     assert not topics.matches("ferry-ledger.primary.internal")
+    assert not topics.matches("ferry-dead-letter.primary.internal")
     assert topics.matches("orders.internal")
 
 
@@ -96,7 +133,19 @@ def test_a_flow_may_have_no_schedule(given: str | None) -> None:
         ("transaction_max_ms", 0, "greater"),
         ("transaction_max_ms", 900_000, "less"),
         ("fetch_max_bytes", "2GiB", "less"),
-        ("isolation_level", "read_uncommitted", "read_committed"),
+        ("isolation_level", "serializable", "read_committed"),
+        ("join_batches_below", -1, "greater"),
+        ("join_batches_below", "2GiB", "less"),
+        ("on_source_truncation", "adopt", "continue"),
+        ("on_source_topic_deleted", "delete", "keep"),
+        ("on_source_topic_recreated", "continue", "append"),
+        ("on_source_divergence", "rewind", "continue"),
+        ("on_target_topic_lost", "continue", "recopy"),
+        ("on_foreign_records", "continue", "adopt"),
+        ("on_rejected_record", "skip", "dead-letter"),
+        ("dead_letter_topic", "dead letters", "topic's name"),
+        ("dead_letter_topic", "x" * 250, "topic's name"),
+        ("dead_letter_topic", "..", "topic's name"),
         ("schedule", "hourly", "cron"),
         ("schedule", "* * *", "cron"),
         ("start_date", "soon", "date"),

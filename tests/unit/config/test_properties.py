@@ -191,6 +191,29 @@ def test_the_sources_consumer_is_configured_in_mirrormaker_2s_order(
 
 
 @pytest.mark.parametrize(
+    ("more", "level"),
+    [
+        ("", "read_committed"),
+        ("primary.consumer.isolation.level = read_uncommitted", "read_uncommitted"),
+        ("primary->backup.consumer.isolation.level = read_uncommitted", "read_uncommitted"),
+        ("primary->backup.source.consumer.isolation.level = read_uncommitted", "read_uncommitted"),
+        ("backup.consumer.isolation.level = read_uncommitted", "read_committed"),
+        ("isolation.level = read_uncommitted", "read_uncommitted"),
+        (
+            "isolation.level = read_committed\nprimary.consumer.isolation.level = read_uncommitted",
+            "read_committed",
+        ),
+    ],
+)
+def test_the_isolation_level_of_the_sources_consumer_is_the_flows(
+    tmp_path: Path, more: str, level: str
+) -> None:
+    flow = the_flow(tmp_path, more)
+    assert flow.isolation_level == level
+    assert "isolation.level" not in flow.source.client_properties("consumer")
+
+
+@pytest.mark.parametrize(
     ("more", "expected"),
     [
         ("backup.producer.linger.ms=1", "1"),

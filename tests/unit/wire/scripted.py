@@ -9,6 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
 from hypothesis import strategies as st
+from kafka.protocol.admin.transactions import (
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+)
 from kafka.protocol.consumer import (
     FetchRequest,
     ListOffsetsRequest,
@@ -90,6 +94,8 @@ KINDS = [
     Kind(OffsetForLeaderEpochRequest, 4),
     Kind(SaslHandshakeRequest, 1),
     Kind(SaslAuthenticateRequest, 2),
+    Kind(DescribeTransactionsRequest, 0),
+    Kind(DescribeProducersRequest, 0),
 ]
 
 _SAMPLES: Mapping[str, Any] = {

@@ -24,7 +24,7 @@ LOGIN = {
     "sasl_plain_username": "ferry",
     "sasl_plain_password": "secret",
 }
-HANDSHAKE, AUTHENTICATE = KINDS[14:]
+HANDSHAKE, AUTHENTICATE = KINDS[14:16]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,74 @@
+"""What a flow does in each situation in which nothing it can do is certainly right.
+
+The first value of each option is its default; ``fail`` names what is wrong and copies the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import regex
+from pydantic import AfterValidator, BaseModel, Field
+
+
+def _topic_name(name: Any) -> Any:
+    # org.apache.kafka.common.internals.Topic.validate
+    if name and (not regex.fullmatch(r"[A-Za-z0-9._-]{1,249}", name) or name in (".", "..")):
+        raise ValueError("must be a topic's name: up to 249 letters, digits, dots, _ or -")
+    return name or None
+
+
+class Policies(BaseModel):
+    """The options of a flow that say how it goes on, or that it does not."""
+
+    on_source_truncation: Literal["fail", "continue"] = Field(
+        default="fail",
+        alias="on.source.truncation",
+        description="When the source deleted records before they were copied (retention, "
+        "DeleteRecords): continue copies on from the log's start, and the ledger and the report "
+        "name the lost offsets.",
+    )
+    on_source_topic_deleted: Literal["keep", "fail"] = Field(
+        default="keep",
+        alias="on.source.topic.deleted",
+        description="When a topic that was copied is gone from the source: keep leaves its copy as "
+        "it is and notes it in plan and report; fail names it and lets the run fail.",
+    )
+    on_source_topic_recreated: Literal["fail", "append"] = Field(
+        default="fail",
+        alias="on.source.topic.recreated",
+        description="When a topic was deleted on the source and made anew: append copies all of "
+        "the new one behind the old one's records, into the same remote topic.",
+    )
+    on_source_divergence: Literal["fail", "continue"] = Field(
+        default="fail",
+        alias="on.source.divergence",
+        description="When the source's log was cut back below what was copied (an unclean leader "
+        "election): continue copies on from where the logs part; the target keeps what it has of "
+        "the lost branch, and the report names it.",
+    )
+    on_target_topic_lost: Literal["fail", "recopy"] = Field(
+        default="fail",
+        alias="on.target.topic.lost",
+        description="When a remote topic was deleted, or deleted and made anew: recopy creates it "
+        "where it is missing and copies everything that the source still has.",
+    )
+    on_foreign_records: Literal["fail", "adopt"] = Field(
+        default="fail",
+        alias="on.foreign.records",
+        description="When a remote topic holds records before the flow ever copied to it: adopt "
+        "copies behind them.",
+    )
+    on_rejected_record: Literal["fail", "dead-letter"] = Field(
+        default="fail",
+        alias="on.rejected.record",
+        description="When the target cannot take a record (too large, no key in a compacted topic, "
+        "a timestamp out of bounds): dead-letter writes it to the dead letter topic in the same "
+        "transaction, and copies the others.",
+    )
+    dead_letter_topic: Annotated[str | None, AfterValidator(_topic_name)] = Field(
+        default=None,
+        alias="dead.letter.topic",
+        description="The topic of the target for records that it cannot take; by default "
+        "ferry-dead-letter.{source's alias}.internal.",
+    )

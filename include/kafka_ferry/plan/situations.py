@@ -1,0 +1,245 @@
+"""The situations in which copying cannot simply go on, as tables: what holds, which option decides.
+
+A situation that holds is a refusal, or a note where the option's value lets the flow go on. The
+tables' texts are format strings over the case, ``it``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Generic, TypeVar
+
+from kafka_ferry.config import Flow
+from kafka_ferry.plan.facts import Found, LogBounds, Topic
+from kafka_ferry.plan.plan import Note, Refusal
+from kafka_ferry.plan.positions import Position
+from kafka_ferry.plan.ranges import TopicPartition
+
+_Case = TypeVar("_Case")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A source topic and its remote topic, with all that is known of copying the one to the other.
+
+    Attributes:
+        topic: the source topic's name.
+        source: the source topic, None once it is gone.
+        remote_topic: the remote topic's name.
+        remote: the remote topic, None where it does not exist.
+        positions: by partition.
+        foreign: whether the remote topic holds records, none of them copied by this flow.
+        unreadable: why that cannot be told, "" where it can.
+    """
+
+    topic: str
+    source: Topic | None
+    remote_topic: str
+    remote: Topic | None
+    positions: Mapping[int, Position]
+    foreign: bool = False
+    unreadable: str = ""
+
+    @classmethod
+    def of(cls, topic: str, remote_topic: str, found: Found) -> Pair:
+        """What was found of ``topic`` and ``remote_topic``.
+
+        The positions of an earlier topic that went into an earlier remote topic say nothing of
+        this pair, and are left out.
+        """
+        pair = cls(
+            topic=topic,
+            source=found.source_topics.get(topic),
+            remote_topic=remote_topic,
+            remote=found.target_topics.get(remote_topic),
+            positions={},
+            foreign=remote_topic in found.foreign,
+            unreadable=found.unreadable.get(remote_topic, ""),
+        )
+        positions = {}
+        for number in range(pair.source.partitions if pair.source else 0):
+            position = found.positions.get(TopicPartition(remote_topic, number))
+            if position and (pair.is_of_source(position) or pair.is_of_remote(position)):
+                positions[number] = position
+        return replace(pair, positions=positions)
+
+    def is_of_source(self, position: Position) -> bool:
+        """Whether ``position`` is an offset of this source topic, as far as it says."""
+        return self.source is not None and position.topic_id in ("", self.source.topic_id)
+
+    def is_of_remote(self, position: Position) -> bool:
+        """Whether what is before ``position`` went into this remote topic, as far as it says."""
+        return self.remote is not None and position.remote_topic_id in ("", self.remote.topic_id)
+
+    def position(self, partition: int) -> Position | None:
+        """The position that copying the partition may go on from; None if it begins anew."""
+        position = self.positions.get(partition)
+        if position and self.is_of_source(position) and self.is_of_remote(position):
+            return position
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where copying a partition would go on.
+
+    Attributes:
+        offset: the next source offset to copy.
+        bounds: what the source holds.
+        diverged: where the source's log parts from the one that was copied, None where it does
+            not, or where nobody can tell.
+    """
+
+    offset: int
+    bounds: LogBounds
+    diverged: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Situation(Generic[_Case]):
+    """One line of a table.
+
+    Attributes:
+        holds: whether a case is in this situation.
+        reason: what has happened.
+        advice: what to do about it.
+        option: the flow's option that decides, as in its file; "" where nothing can.
+        go_on: the option's value that lets the flow go on.
+        outcome: what becomes of it then.
+        offset: where copying goes on then, if not where the case says.
+    """
+
+    holds: Callable[[_Case], bool]
+    reason: str
+    advice: str
+    option: str = ""
+    go_on: str = ""
+    outcome: str = ""
+    offset: Callable[[_Case], int] | None = None
+
+    def judge(
+        self, flow: Flow, case: _Case, topic: str, partition: int | None = None
+    ) -> Refusal | Note | None:
+        """A refusal, a note where the flow's option says so, None where it does not hold."""
+        if not self.holds(case):
+            return None
+        reason = self.reason.format(it=case)
+        if self.option and getattr(flow, self.option.replace(".", "_")) == self.go_on:
+            return Note(topic, partition, f"{reason} {self.outcome.format(it=case)}")
+        advice = self.advice.format(it=case)
+        if self.option:
+            advice = f"{advice} Or set {self.option}: {self.go_on}."
+        return Refusal(topic, partition, reason, advice)
+
+
+OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
+    Situation(
+        holds=lambda it: it.source is None and it.remote is not None,
+        reason="the topic was deleted on the source, or may not be seen any more.",
+        advice="Delete its copy {it.remote_topic} too.",
+        option="on.source.topic.deleted",
+        go_on="keep",
+        outcome="Its copy {it.remote_topic} stays as it is.",
+    ),
+    Situation(
+        holds=lambda it: (
+            it.source is not None and not all(map(it.is_of_source, it.positions.values()))
+        ),
+        reason="the source's topic was deleted and made anew since it was last copied.",
+        advice="Delete {it.remote_topic} on the target to start again, or mirror the new topic under "
+        "another name.",
+        option="on.source.topic.recreated",
+        go_on="append",
+        outcome="The new one's records go behind the old one's in {it.remote_topic}.",
+    ),
+    Situation(
+        holds=lambda it: (
+            it.source is not None and not all(map(it.is_of_remote, it.positions.values()))
+        ),
+        reason="the target's topic was deleted since it was last copied; its history there is gone.",
+        advice="Leave the topic out with topics.exclude.",
+        option="on.target.topic.lost",
+        go_on="recopy",
+        outcome="All that the source still has is copied again, to {it.remote_topic}.",
+    ),
+    Situation(
+        holds=lambda it: it.source is not None and it.foreign,
+        reason="{it.remote_topic} on the target holds records that this flow has not copied.",
+        advice="Delete them, or let the flow name its topics otherwise (replication.policy.class).",
+        option="on.foreign.records",
+        go_on="adopt",
+        outcome="The source's records go behind them.",
+    ),
+    Situation(
+        holds=lambda it: it.source is not None and bool(it.unreadable),
+        reason="{it.remote_topic} on the target holds something, and nobody can tell whose records "
+        "they are. {it.unreadable}",
+        advice="Grant READ on it.",
+        option="on.foreign.records",
+        go_on="adopt",
+        outcome="The source's records go behind it.",
+    ),
+)
+"""What may have happened to a topic; the first that does not let the flow go on counts."""
+
+
+OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
+    Situation(
+        holds=lambda it: it.diverged is not None and it.diverged < it.offset,
+        reason="the source's log was cut back below the position {it.offset}: offsets "
+        "[{it.diverged}, {it.offset}) were copied from a branch that the source has lost.",
+        advice="Was there an unclean leader election? What the source has in their place is not "
+        "copied.",
+        option="on.source.divergence",
+        go_on="continue",
+        outcome="The target keeps them, and copying goes on at {it.diverged}.",
+        offset=lambda it: it.offset if it.diverged is None else it.diverged,
+    ),
+    Situation(
+        holds=lambda it: it.diverged is None and it.offset > it.bounds.end,
+        reason="the source's log ends at {it.bounds.end}, before the position {it.offset}: it has "
+        "lost records that were copied, and nobody can tell where the logs part.",
+        advice="Was there an unclean leader election, or was isolation.level changed while "
+        "transactions are open? To copy all of the topic again, delete the remote topic and set "
+        "on.target.topic.lost: recopy.",
+    ),
+    Situation(
+        holds=lambda it: it.offset < it.bounds.start,
+        reason="offsets [{it.offset}, {it.bounds.start}) were deleted on the source before they "
+        "were copied.",
+        advice="Mirror more often, or keep the source's records longer.",
+        option="on.source.truncation",
+        go_on="continue",
+        outcome="They are lost, and the ledger says so; copying goes on at {it.bounds.start}.",
+    ),
+)
+"""What may have happened to a partition that was copied before, each seen from where the one before
+it lets copying go on."""
+
+
+def judge_topic(flow: Flow, pair: Pair) -> Iterator[Refusal | Note]:
+    """What the flow makes of the situations that the pair is in, until one of them is refused."""
+    for situation in OF_TOPICS:
+        verdict = situation.judge(flow, pair, pair.topic)
+        if verdict:
+            yield verdict
+        if isinstance(verdict, Refusal):
+            return
+
+
+def judge_partition(
+    flow: Flow, place: Place, source: TopicPartition
+) -> tuple[int, list[Refusal | Note]]:
+    """The same for a partition, and the source offset at which copying goes on."""
+    verdicts: list[Refusal | Note] = []
+    for situation in OF_PARTITIONS:
+        verdict = situation.judge(flow, place, source.topic, source.partition)
+        if verdict is None:
+            continue
+        verdicts.append(verdict)
+        if isinstance(verdict, Refusal):
+            break
+        if situation.offset:
+            place = replace(place, offset=situation.offset(place))
+    return place.offset, verdicts

@@ -1,0 +1,136 @@
+"""A storm: runs of a flow again and again, while faults hit them and the source grows."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kafka_ferry.config import Flow
+from tests.faults.faults import Fault
+from tests.faults.runs import Runs
+from tests.support.proxy import ProxiedBroker
+from tests.support.spark_cluster import SparkCluster
+
+_RUN_S = 180.0
+# Or else the faults that can hit a run at its start would crowd out those that hit its copying.
+_PATIENCE_S = 1.0
+_TICK_S = 0.05
+
+
+class Victim:
+    """A broker that is killed, and comes back in the background."""
+
+    def __init__(self, broker: ProxiedBroker) -> None:
+        self.broker = broker
+        self._restarting: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    def kill(self) -> bool:
+        """SIGKILL and restart; does nothing and gives False while an earlier one goes on."""
+        if self._restarting and self._restarting.is_alive():
+            return False
+        self.wait_ready()
+        self.broker.kill()
+        self._restarting = threading.Thread(target=self._restart)
+        self._restarting.start()
+        return True
+
+    def wait_ready(self) -> None:
+        """Wait until the broker is back."""
+        if self._restarting:
+            self._restarting.join()
+        if self._failure:
+            raise self._failure
+
+    def _restart(self) -> None:
+        try:
+            self.broker.restart()
+        except BaseException as error:
+            self._failure = error
+
+
+@dataclass
+class Storm:
+    """What faults may reach, and what has happened so far."""
+
+    flow: Flow
+    runs: Runs
+    brokers: dict[str, Victim]
+    chance: random.Random
+    spark: SparkCluster | None = None
+    faults: Counter[str] = field(default_factory=Counter)
+    log: list[str] = field(default_factory=list)
+    compared: int = 0
+    _began: float = field(default_factory=time.monotonic)
+
+    def rage(self, faults: Sequence[Fault], count: int, longest_pause: float) -> None:
+        """Let ``count`` faults hit, with pauses of up to ``longest_pause`` seconds between them."""
+        weights = [fault.weight for fault in faults]
+        while self.faults.total() < count:
+            (fault,) = self.chance.choices(faults, weights)
+            if self._hits(fault):
+                self.faults[fault.name] += 1
+                self.note(fault.name)
+                self._keep_running(self.chance.uniform(0, longest_pause))
+
+    def _hits(self, fault: Fault) -> bool:
+        """Strike as soon as there is something to hit; False if that takes too long."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < deadline:
+            self._keep_running(_TICK_S)
+            if fault.strike(self):
+                return True
+        return False
+
+    def _keep_running(self, seconds: float) -> None:
+        """Let the time pass, with a run active all the while."""
+        deadline = time.monotonic() + seconds
+        while True:
+            self.runs.collect()
+            if not self.runs.active:
+                self.note(f"{self.runs.start().name} starts")
+            if time.monotonic() >= deadline:
+                return
+            time.sleep(_TICK_S)
+
+    def calm_brokers(self) -> None:
+        """Wait until both brokers are up and can be reached."""
+        for victim in self.brokers.values():
+            victim.wait_ready()
+            victim.broker.proxy.heal()
+
+    def calm(self, most_runs: int = 5) -> None:
+        """Everything up, and runs until one has no failures.
+
+        Raises:
+            AssertionError: if ``most_runs`` runs had some, although nothing was wrong any more.
+        """
+        self.calm_brokers()
+        self.runs.finish(_RUN_S)
+        for _ in range(most_runs):
+            finished = self.runs.ended["finished"]
+            self.note(f"{self.runs.start().name} starts, with no more faults")
+            self.runs.finish(_RUN_S)
+            if self.runs.ended["finished"] > finished:
+                return
+        raise AssertionError(f"{most_runs} runs failed with everything up.")
+
+    def note(self, what: str) -> None:
+        """Write a line into the log."""
+        self.log.append(f"{self._time()} {what}")
+
+    def table(self) -> str:
+        """Faults and runs so far, by kind."""
+        ended = ", ".join(f"{count} {how}" for how, count in sorted(self.runs.ended.items()))
+        lines = [f"{count:5} {name}" for name, count in sorted(self.faults.items())]
+        said = [f"{count:5} {text}" for text, count in self.runs.sentences.most_common(20)]
+        head = f"{self.faults.total()} faults in {self._time()} s; runs: {ended}; "
+        head += f"{self.compared} records compared"
+        return "\n".join([head, *lines, "What failed runs said (numbers as #):", *said])
+
+    def _time(self) -> str:
+        return f"{time.monotonic() - self._began:7.2f}"

@@ -1,0 +1,200 @@
+"""The memory of a copying task stays under a bound that its configuration sets.
+
+    bound = 6 * R + (5 * N + 4) * (4 MiB + B) + 32 MiB
+
+where B is the largest batch, R is ``fetch.max.bytes`` or B if that is more, and N is how many
+brokers the target has, one here (docs/operations.md): two responses wait, one is read (twice in
+memory while it is decoded) and one written; five requests are on their way to each broker, and one
+is being encoded. Each
+copy runs in a process of its own, whose peak is measured from the moment when it begins to copy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from kafka_ferry.config import load_flow
+from kafka_sandbox.broker import Broker, start_all
+from tests.support.builders import create_topic
+from tests.support.flows import copy_planned, failures, plan_now, write_flow
+
+pytestmark = pytest.mark.slow
+
+KIB = 1024
+MIB = 1024 * KIB
+Unique = Callable[[str], str]
+
+
+def bound(fetch_max_bytes: int, largest_batch: int) -> int:
+    """The most memory that copying takes, in bytes."""
+    response = max(fetch_max_bytes, largest_batch)
+    return 6 * response + 9 * (4 * MIB + largest_batch) + 32 * MIB
+
+
+def fill(
+    broker: Broker,
+    topic: str,
+    *,
+    records: int,
+    record_bytes: int,
+    batch_bytes: int,
+    partitions: int = 4,
+) -> None:
+    """Write records that nothing can compress, to the partitions in turn."""
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "batch.size": batch_bytes,
+            "linger.ms": 200,
+            "message.max.bytes": 64 * MIB,
+            "queue.buffering.max.kbytes": 256 * KIB,
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+    value = os.urandom(record_bytes + 4 * KIB)
+    for number in range(records):
+        at = number * 7 % (4 * KIB)
+        while True:
+            try:
+                partition = number % partitions
+                producer.produce(topic, value[at : at + record_bytes], partition=partition)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    assert producer.flush(60) == 0
+
+
+def peak_of_copying(
+    folder: Path, source: Broker, target: Broker, topic: str, **options: object
+) -> int:
+    """Copy a topic in a process of its own; how far its memory grows while it does, in bytes."""
+    folder.mkdir(exist_ok=True)
+    file = write_flow(folder, source, target, [topic], **options)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults.test_memory", str(file)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert not result["failures"], result["failures"]
+    assert result["copied"] > 0
+    return int(result["peak"])
+
+
+def show(what: str, peak: int, limit: int) -> None:
+    print(f"{what}: peak {peak / MIB:.0f} MiB, bound {limit / MIB:.0f} MiB")
+
+
+def test_the_peak_follows_the_size_of_a_fetch(
+    primary: Broker, backup: Broker, folder: Path, unique: Unique
+) -> None:
+    topic = unique("orders")
+    create_topic(primary.bootstrap, topic, 4)
+    fill(primary, topic, records=250_000, record_bytes=KIB, batch_bytes=1_000_000)
+    peaks = {}
+    for size in (1, 4, 16):
+        peak = peak_of_copying(
+            folder / unique("src"), primary, backup, topic, fetch_max_bytes=size * MIB, writers=1
+        )
+        limit = bound(size * MIB, MIB)
+        show(f"1 MB batches, fetch.max.bytes {size} MiB", peak, limit)
+        assert peak < limit
+        peaks[size] = peak
+    assert peaks[1] < peaks[16]
+
+
+def test_records_of_ten_mebibytes_set_the_bound_where_a_fetch_is_smaller(
+    primary: Broker, backup: Broker, folder: Path, unique: Unique
+) -> None:
+    topic = unique("films")
+    largest = 12 * MIB
+    create_topic(primary.bootstrap, topic, 4, max_message_bytes=str(largest))
+    fill(primary, topic, records=32, record_bytes=10 * MIB, batch_bytes=11 * MIB)
+    peak = peak_of_copying(
+        folder / unique("src"), primary, backup, topic, fetch_max_bytes=MIB, writers=1
+    )
+    limit = bound(MIB, 10 * MIB + KIB)
+    show("10 MiB records, fetch.max.bytes 1 MiB", peak, limit)
+    assert peak < limit
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[Broker, Broker]]:
+    """Two brokers of their own, since thousands of partitions keep a broker busy to the end."""
+    brokers = Broker(tmp_path / "from"), Broker(tmp_path / "to")
+    try:
+        start_all(brokers)
+        yield brokers
+    finally:
+        for broker in brokers:
+            broker.wipe()
+
+
+@pytest.mark.parametrize("writers", [32, 1])
+def test_a_thousand_partitions_take_no_more(
+    pair: tuple[Broker, Broker], folder: Path, writers: int
+) -> None:
+    source, target = pair
+    create_topic(source.bootstrap, "many", 1000)
+    fill(source, "many", records=60_000, record_bytes=KIB, batch_bytes=MIB, partitions=1000)
+    peak = peak_of_copying(folder, source, target, "many", fetch_max_bytes=4 * MIB, writers=writers)
+    limit = bound(4 * MIB, MIB)
+    show(f"1,000 partitions, {writers} writer(s), fetch.max.bytes 4 MiB", peak, limit)
+    assert peak < limit
+
+
+@pytest.mark.parametrize(("record_bytes", "records"), [(KIB, 100_000), (20, 600_000)])
+def test_joining_small_batches_takes_no_more(
+    primary: Broker,
+    backup: Broker,
+    folder: Path,
+    unique: Unique,
+    record_bytes: int,
+    records: int,
+) -> None:
+    """The records of one joined batch are objects, of some 200 bytes each beside their own."""
+    topic = unique("drops")
+    create_topic(primary.bootstrap, topic, 4)
+    fill(primary, topic, records=records, record_bytes=record_bytes, batch_bytes=16 * KIB)
+    peak = peak_of_copying(
+        folder / unique("src"), primary, backup, topic, fetch_max_bytes=4 * MIB, writers=1
+    )
+    limit = bound(4 * MIB, MIB)
+    show(f"16 KiB batches of {record_bytes} B records, fetch.max.bytes 4 MiB", peak, limit)
+    assert peak < limit
+
+
+def copy_and_measure(file: str) -> None:
+    """What the child process does: plan, copy, and print what it took."""
+    flow = load_flow(file)
+    plan = plan_now(flow)
+    before = _memory("VmRSS")
+    # From here on the kernel notes the peak anew.
+    Path("/proc/self/clear_refs").write_text("5")
+    outcomes = copy_planned(flow, plan)
+    peak = _memory("VmHWM") - before
+    copied = sum(outcome.position for outcome in outcomes)
+    print()
+    print(json.dumps({"peak": peak, "failures": failures(outcomes), "copied": copied}))
+
+
+def _memory(what: str) -> int:
+    found = re.search(rf"{what}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found
+    return int(found[1]) * KIB
+
+
+if __name__ == "__main__":
+    copy_and_measure(sys.argv[1])

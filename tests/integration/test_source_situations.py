@@ -1,0 +1,469 @@
+"""What can happen to a source's topic before, between and during runs: named, and by policy survived."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.batches import Reason
+from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.copy import fetching
+from kafka_ferry.copy.translated import TranslatedWriter
+from kafka_ferry.plan import Plan
+from kafka_sandbox.broker import Broker
+from tests.support.builders import (
+    Record,
+    add_partitions,
+    create_topic,
+    delete_before,
+    delete_topic,
+    produce,
+    read_all,
+    recreate_topic,
+    set_quota,
+)
+from tests.support.flows import (
+    assert_same,
+    copy_now,
+    copy_planned,
+    failures,
+    ledger_rows,
+    make_flow,
+    plan_now,
+    remote,
+)
+from tests.support.histories import named, told, values
+from tests.support.segments import cut_log
+
+Unique = Callable[[str], str]
+
+
+def intervals(flow: Flow) -> list[tuple[int, int]]:
+    return [(row["start"], row["end"]) for row in ledger_rows(flow)]
+
+
+def lost(flow: Flow) -> list[tuple[int, int]]:
+    return [(it["start"], it["end"]) for row in ledger_rows(flow) for it in row["lost"]]
+
+
+# Retention and DeleteRecords
+
+
+def test_records_deleted_before_a_first_copy_are_no_loss(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("expired")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, named("old", 30))
+    delete_before(primary, topic, 10)
+    flow = make_flow(folder, primary, backup, [topic])
+
+    assert failures(copy_now(flow)) == []
+
+    assert_same(primary, topic, backup, remote(flow, topic))
+    assert lost(flow) == []
+
+
+@pytest.mark.parametrize("when", ["before the plan", "between plan and copy"])
+@pytest.mark.parametrize("policy", ["fail", "continue"])
+def test_records_deleted_before_they_were_copied_are_named_as_lost(
+    policy: str, when: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    """MirrorMaker 2 situation 1: retention passes the position, and nobody hears of the gap."""
+    topic, other = unique("truncated"), unique("other")
+    for name in (topic, other):
+        create_topic(primary.bootstrap, name)
+        produce(primary.bootstrap, name, named("first", 30))
+    flow = make_flow(
+        folder, primary, backup, [topic, other], on_source_truncation=policy, writers=1
+    )
+    copy_now(flow)
+    for name in (topic, other):
+        produce(primary.bootstrap, name, named("second", 30))
+
+    if when == "before the plan":
+        delete_before(primary, topic, 45)
+    plan = plan_now(flow, "run-2")
+    if when == "between plan and copy":
+        delete_before(primary, topic, 45)
+    said = [*map(str, plan.refused), *failures(copy_planned(flow, plan))]
+
+    have = values(backup, remote(flow, topic))
+    assert_same(primary, other, backup, remote(flow, other))
+    if policy == "fail":
+        (problem,) = said
+        assert topic in problem
+        assert "offsets [30, 45) were deleted on the source before they were copied" in problem
+        assert have == told("first", 30)
+        assert lost(flow) == []
+    else:
+        assert said == []
+        assert have == told("first", 30) + told("second", 30, since=15)
+        assert lost(flow) == [(30, 45)]
+        assert [row["reasons"] for row in ledger_rows(flow) if row["lost"]] == [{Reason.LOST: 15}]
+        assert copy_now(flow, "run-3") == []
+
+
+@pytest.mark.parametrize("policy", ["fail", "continue"])
+def test_records_deleted_between_a_first_plan_and_its_copy_are_named_as_lost(
+    policy: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("truncated")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, named("first", 30))
+    flow = make_flow(folder, primary, backup, [topic], on_source_truncation=policy)
+    plan = plan_now(flow)
+    delete_before(primary, topic, 10)
+
+    said = failures(copy_planned(flow, plan))
+
+    if policy == "fail":
+        assert "offsets [0, 10) were deleted on the source before they were copied" in said[0]
+        assert values(backup, remote(flow, topic)) == []
+        assert failures(copy_now(flow, "run-2")) == []
+    else:
+        assert said == []
+        assert lost(flow) == [(0, 10)]
+    assert values(backup, remote(flow, topic)) == told("first", 30, since=10)
+
+
+@pytest.mark.parametrize("policy", ["fail", "continue"])
+def test_records_deleted_in_mid_copy_are_named_as_lost(
+    policy: str,
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = unique("truncated")
+    create_topic(primary.bootstrap, topic)
+    for number in range(30):
+        produce(
+            primary.bootstrap, topic, [Record(value=b"%d " % (number * 10 + i)) for i in range(10)]
+        )
+    before = read_all(primary.bootstrap, topic)[0]
+    flow = make_flow(
+        folder,
+        primary,
+        backup,
+        [topic],
+        on_source_truncation=policy,
+        # A response, and a transaction, per batch: the reader is a few of them ahead.
+        fetch_max_bytes=1,
+        transaction_max_bytes=1,
+    )
+    seal = TranslatedWriter.seal
+
+    def delete_then_seal(writer: TranslatedWriter) -> object:
+        monkeypatch.undo()
+        delete_before(primary, topic, 250)
+        return seal(writer)
+
+    monkeypatch.setattr(TranslatedWriter, "seal", delete_then_seal)
+
+    said = failures(copy_now(flow))
+
+    have = [record.value for record in read_all(backup.bootstrap, remote(flow, topic))[0]]
+    if policy == "fail":
+        (problem,) = said
+        reached = len(have)
+        assert f"offsets [{reached}, 250) were deleted on the source" in problem
+        assert 0 < reached < 250
+        assert have == [record.value for record in before[:reached]]
+    else:
+        assert said == []
+        ((start, end),) = lost(flow)
+        assert end == 250
+        assert 0 < start < 250
+        kept = before[:start] + before[250:]
+        assert have == [record.value for record in kept]
+        ends = [end for _, end in intervals(flow)]
+        assert [start for start, _ in intervals(flow)] == [0, *ends[:-1]]
+        assert ends[-1] == 300
+
+
+# Topics that go and come
+
+
+@pytest.mark.parametrize("policy", ["keep", "fail"])
+def test_a_topic_deleted_on_the_source_stays_on_the_target_and_is_named(
+    policy: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    """MirrorMaker 2 situation 2: a deleted topic's copy stays, with a line in a log."""
+    topic, other = unique("deleted"), unique("other")
+    for name in (topic, other):
+        create_topic(primary.bootstrap, name)
+        produce(primary.bootstrap, name, named("first", 10))
+    flow = make_flow(folder, primary, backup, [topic, other], on_source_topic_deleted=policy)
+    copy_now(flow)
+    delete_topic(primary, topic)
+    produce(primary.bootstrap, other, named("second", 10))
+
+    plan = plan_now(flow, "run-2")
+
+    assert failures(copy_planned(flow, plan)) == []
+    assert values(backup, remote(flow, topic)) == told("first", 10)
+    assert_same(primary, other, backup, remote(flow, other))
+    noted, refused = (plan.notes, plan.refused) if policy == "keep" else (plan.refused, plan.notes)
+    assert [note.topic for note in noted] == [topic]
+    assert "deleted on the source" in str(noted[0])
+    assert refused == ()
+
+
+@pytest.mark.parametrize("count", [10, 50], ids=["shorter", "longer"])
+def test_a_topic_made_anew_goes_whole_behind_the_old_one_or_nowhere(
+    count: int, folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    """MirrorMaker 2 situations 3 and 4: the new topic is taken for the old one.
+
+    Shorter than the position, its records are appended without a word (3); longer, those before
+    the position are never copied (4).
+    """
+    topic = unique("anew")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, named("old", 30))
+    failing = make_flow(folder, primary, backup, [topic])
+    copy_now(failing)
+    recreate_topic(primary, topic)
+    produce(primary.bootstrap, topic, named("new", count))
+
+    (refusal,) = plan_now(failing, "run-2").refused
+    assert "deleted and made anew" in refusal.reason
+
+    flow = make_flow(folder, primary, backup, [topic], on_source_topic_recreated="append")
+    assert failures(copy_now(flow, "run-3")) == []
+    assert copy_now(flow, "run-4") == []
+    have = told("old", 30) + told("new", count)
+    assert values(backup, remote(flow, topic)) == have
+    first, second = ledger_rows(flow)
+    assert (second["start"], second["end"], second["records"]) == (0, count, count)
+    assert first["topic_id"] != second["topic_id"]
+    assert second["rewound_from"] == -1
+
+    produce(primary.bootstrap, topic, named("newer", 5))
+    assert failures(copy_now(flow, "run-5")) == []
+    assert values(backup, remote(flow, topic)) == have + told("newer", 5)
+
+
+@pytest.mark.parametrize("policy", ["fail", "append"])
+@pytest.mark.parametrize("copied", [False, True], ids=["first run", "later run"])
+def test_a_topic_made_anew_between_plan_and_copy_is_not_taken_for_the_old_one(
+    copied: bool, policy: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    """MirrorMaker 2 situation 4, in the worst moment."""
+    topic, other = unique("anew"), unique("other")
+    for name in (topic, other):
+        create_topic(primary.bootstrap, name)
+        produce(primary.bootstrap, name, named("old", 30))
+    flow = make_flow(
+        folder, primary, backup, [topic, other], on_source_topic_recreated=policy, writers=1
+    )
+    old = 30 if copied else 0
+    if copied:
+        copy_now(flow)
+        for name in (topic, other):
+            produce(primary.bootstrap, name, named("more", 10))
+    plan = plan_now(flow, "run-2")
+    recreate_topic(primary, topic)
+    produce(primary.bootstrap, topic, named("new", 60))
+
+    (problem,) = failures(copy_planned(flow, plan))
+
+    assert problem.startswith(f"{topic}-0 ")
+    assert "deleted and made anew since it was planned" in problem
+    assert values(backup, remote(flow, topic)) == told("old", old)
+    assert_same(primary, other, backup, remote(flow, other))
+    if policy == "append" or not copied:
+        assert failures(copy_now(flow, "run-3")) == []
+        have = told("old", old) + told("new", 60)
+        assert values(backup, remote(flow, topic)) == have
+
+
+def test_a_topic_that_vanishes_after_the_plan_is_named_and_a_new_one_waits_for_the_next_run(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    """MirrorMaker 2 situation 13: a new topic is found by the next run, and copied from its start."""
+    prefix = unique("family")
+    vanishing, staying, appearing = f"{prefix}.a", f"{prefix}.b", f"{prefix}.c"
+    for name in (vanishing, staying):
+        create_topic(primary.bootstrap, name)
+        produce(primary.bootstrap, name, named("first", 10))
+    flow = make_flow(folder, primary, backup, [f"{prefix}[.].*"], writers=1)
+    plan = plan_now(flow)
+    delete_topic(primary, vanishing)
+    create_topic(primary.bootstrap, appearing)
+    produce(primary.bootstrap, appearing, named("first", 10))
+
+    (problem,) = failures(copy_planned(flow, plan))
+
+    assert problem.startswith(f"{vanishing}-0 ")
+    assert "was deleted since it was planned" in problem
+    assert_same(primary, staying, backup, remote(flow, staying))
+    assert failures(copy_now(flow, "run-2")) == []
+    assert_same(primary, appearing, backup, remote(flow, appearing))
+
+
+def test_partitions_added_after_the_plan_are_copied_whole_by_the_next_run(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    """MirrorMaker 2 situations 13 and 17: growth is found by the next run, nothing is restarted."""
+    topic = unique("grown")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, named("first", 10))
+    flow = make_flow(folder, primary, backup, [topic])
+    plan = plan_now(flow)
+    add_partitions(primary, topic, 4)
+    produce(primary.bootstrap, topic, named("second", 40))
+
+    assert failures(copy_planned(flow, plan)) == []
+    assert failures(copy_now(flow, "run-2")) == []
+
+    assert_same(primary, topic, backup, remote(flow, topic))
+    assert len(read_all(backup.bootstrap, remote(flow, topic))) == 4
+
+
+def test_an_empty_topic_is_created_and_stays_empty(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("empty")
+    create_topic(primary.bootstrap, topic, partitions=3)
+    flow = make_flow(folder, primary, backup, [topic])
+
+    assert copy_now(flow) == []
+    assert copy_now(flow, "run-2") == []
+
+    assert read_all(backup.bootstrap, remote(flow, topic)) == {0: [], 1: [], 2: []}
+
+
+# Logs that are cut back
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A topic of 30 records whose log was cut back to 20 and then given ``new`` others."""
+
+    flow: Flow
+    topic: str
+    new: int
+    plan: Plan | None = None
+
+
+POLICIES = ("fail", "continue")
+LENGTHS = {"shorter": 5, "longer": 40}
+WHENS = ("before the plan", "between plan and copy")
+
+
+@pytest.fixture(scope="module")
+def cuts(
+    tmp_path_factory: pytest.TempPathFactory, backup: Broker
+) -> Iterator[dict[tuple[str, str, str], Cut]]:
+    """One broker's topics, all of them cut back at once, and a flow of each."""
+    home = tmp_path_factory.mktemp("cut")
+    source = Broker(home / "source")
+    made = {}
+    with source:
+        for number, key in enumerate((p, le, w) for p in POLICIES for le in LENGTHS for w in WHENS):
+            policy, length, when = key
+            topic = f"cut-{number}"
+            create_topic(source.bootstrap, topic)
+            folder = home / f"{home.name}-{number}"
+            folder.mkdir()
+            flow = make_flow(folder, source, backup, [topic], on_source_divergence=policy)
+            for part in range(3):
+                produce(source.bootstrap, topic, named(f"old {part}", 10))
+            assert failures(copy_now(flow)) == []
+            plan = None
+            if when == "between plan and copy":
+                produce(source.bootstrap, topic, named("never seen", 5))
+                plan = plan_now(flow, "run-2")
+            made[key] = Cut(flow, topic, LENGTHS[length], plan)
+        source.stop()
+        for cut in made.values():
+            cut_log(source, cut.topic, 20)
+        source.start().wait_ready()
+        for cut in made.values():
+            produce(source.bootstrap, cut.topic, named("new", cut.new))
+        yield made
+    source.wipe()
+
+
+@pytest.mark.parametrize("when", WHENS)
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_log_that_was_cut_back_is_noticed_and_by_policy_followed(
+    policy: str,
+    length: str,
+    when: str,
+    cuts: dict[tuple[str, str, str], Cut],
+    backup: Broker,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """MirrorMaker 2 situation 5: after an unclean leader election it follows without a word, or,
+    where the new log is longer already, goes on in its middle."""
+    # Where the new log ends before the planned end, the copy waits for more, half a minute long.
+    monkeypatch.setattr(fetching, "_MAX_STUMBLES", 4)
+    cut = cuts[policy, length, when]
+    flow = cut.flow
+    plan = cut.plan or plan_now(flow, "run-2")
+
+    said = [*map(str, plan.refused), *failures(copy_planned(flow, plan))]
+
+    old = [text for part in range(3) for text in told(f"old {part}", 10)]
+    have = values(backup, remote(flow, cut.topic))
+    if policy == "fail":
+        (problem,) = said
+        assert cut.topic in problem
+        assert "[20, 30)" in problem
+        assert have == old
+        return
+    if cut.plan:
+        # The plan's end was the old log's; the next run's is the new one's.
+        plan = plan_now(flow, "run-3")
+        assert [*plan.refused, *failures(copy_planned(flow, plan))] == []
+        have = values(backup, remote(flow, cut.topic))
+    else:
+        assert said == []
+    assert have == old + told("new", cut.new)
+    rewound = [row for row in ledger_rows(flow) if row["rewound_from"] >= 0]
+    assert [(row["start"], row["rewound_from"]) for row in rewound] == [(20, 30)]
+    assert copy_now(flow, "run-4") == []
+
+
+# Slow sources
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_quota_slows_a_copy_down_and_fails_nothing(
+    side: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic, client = unique("throttled"), unique("client")
+    create_topic(primary.bootstrap, topic, partitions=2)
+    for number in range(24):
+        records = [Record(value=bytes(range(256)) * 4 * 50, partition=number % 2)]
+        produce(primary.bootstrap, topic, records)
+    flow = with_client_id(
+        make_flow(folder, primary, backup, [topic], fetch_max_bytes=200_000), side, client
+    )
+    # Brokers average over ten seconds: what is above this in that time is to be waited for.
+    broker = primary if side == "source" else backup
+    set_quota(broker, client, consumer_byte_rate=100_000, producer_byte_rate=100_000)
+
+    began = time.monotonic()
+    assert failures(copy_now(flow)) == []
+
+    assert time.monotonic() - began > 1.5
+    assert_same(primary, topic, backup, remote(flow, topic))
+
+
+def with_client_id(flow: Flow, side: str, client: str) -> Flow:
+    file = Path(flow.file)
+    options = json.loads(file.read_text())
+    options[side]["consumer" if side == "source" else "producer"] = {"client.id": client}
+    file.write_text(json.dumps(options))
+    return load_flow(file)

@@ -30,6 +30,31 @@ PARTITIONS = 8
 console = Console()
 
 
+@dataclass(frozen=True)
+class Case:
+    """A topic whose producer batched in some way, and how it is copied.
+
+    Attributes:
+        topic: its name.
+        batch: the producer's ``batch.size`` in bytes.
+        options: of the flow.
+    """
+
+    topic: str
+    batch: int
+    options: dict[str, object] = field(default_factory=dict)
+
+
+UNJOINED: dict[str, object] = {"join.batches.below": 0}
+CASES = (
+    Case("large-batches", 1_000_000),
+    Case("16-KiB-batches", 16_384),
+    Case("16-KiB-unjoined", 16_384, UNJOINED),
+    Case("4-KiB-batches", 4_096),
+    Case("4-KiB-unjoined", 4_096, UNJOINED),
+)
+
+
 @dataclass
 class Load:
     """What a process and its children used."""
@@ -92,15 +117,16 @@ def fill(bootstrap: str, topic: str, records: int, size: int, batch: int) -> Non
     producer.flush()
 
 
-def measure(folder: Path, source: Broker, target: Broker, topic: str) -> dict[str, str]:
-    """Copy ``topic`` with ``ferry run``; the figures by their names."""
-    flow = folder / f"{topic}.yaml"
+def measure(folder: Path, source: Broker, target: Broker, case: Case) -> dict[str, str]:
+    """Copy the topic with ``ferry run``; the figures by their names."""
+    topic, flow = case.topic, folder / f"{case.topic}.yaml"
     content = {
         "source": {"alias": topic, "bootstrap.servers": source.bootstrap},
         "target": {"alias": "target", "bootstrap.servers": target.bootstrap},
         "topics": [topic],
         "replication.factor": 1,
         "state.dir": str(folder / "state"),
+        **case.options,
     }
     flow.write_text(json.dumps(content))
     load = Load()
@@ -157,11 +183,11 @@ def main(
         brokers = {alias: Broker(folder / alias) for alias in ("source", "target")}
         start_all(brokers.values())
         try:
-            for topic, batch in (("large-batches", 1_000_000), ("default-batches", 16_384)):
-                console.print(f"Writing {topic} ...")
-                fill(brokers["source"].bootstrap, topic, records, size, batch)
-                console.print(f"Copying {topic} ...")
-                figures[topic] = measure(folder, brokers["source"], brokers["target"], topic)
+            for case in CASES:
+                console.print(f"Writing {case.topic} ...")
+                fill(brokers["source"].bootstrap, case.topic, records, size, case.batch)
+                console.print(f"Copying {case.topic} ...")
+                figures[case.topic] = measure(folder, brokers["source"], brokers["target"], case)
         finally:
             for broker in brokers.values():
                 broker.stop()

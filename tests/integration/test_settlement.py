@@ -7,10 +7,15 @@ written to without the coordinator's knowledge, which leaves it in the same stat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from kafka_ferry.batches import for_producer, single_record
+from kafka_ferry.batches import Batch, for_producer, single_record
+from kafka_ferry.copy import copy_for_flow
+from kafka_ferry.copy.takeover import transactional_id
+from kafka_ferry.ledger import encode, ledger_topic
 from kafka_ferry.plan import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.endings import Ending, Outcome, last_ending, open_on
@@ -22,7 +27,9 @@ from kafka_ferry.wire.transactions import (
     has_pending_offsets,
 )
 from kafka_sandbox.broker import Broker
-from tests.support.builders import create_topic, read_all
+from tests.support.builders import Record, create_topic, produce, read_all
+from tests.support.flows import make_flow, plan_now
+from tests.unit.ledger.entries import a_copied_range, a_transaction
 
 Unique = Callable[[str], str]
 GROUP = "positions"
@@ -57,15 +64,7 @@ def leave_open(
     producer.start()
     assert producer.add_partitions([known]) == {}
     for tp in (known, unknown):
-        batch = for_producer(
-            single_record(b"key", b"value", 1_700_000_000_000),
-            producer_id=producer.producer_id,
-            epoch=producer.epoch,
-            sequence=0,
-        )
-        node = cluster.leaders([tp])[tp].node
-        answer = cluster.connection(node).call(producer.produce_request({tp: batch}))
-        assert answer.responses[0].partition_responses[0].error_code == 0
+        send(cluster, producer, tp, single_record(b"key", b"value", 1_700_000_000_000))
     return unknown
 
 
@@ -88,7 +87,7 @@ def test_a_transaction_ends_everywhere_as_it_was_decided(
     producer = TransactionalProducer(coordination, topic, timeout_ms=60_000)
     left_open = leave_open(broker, cluster, producer, topic)
     producer.end(commit=commit)
-    assert open_on(cluster, [left_open], producer.producer_id) == {left_open}
+    assert open_on(cluster, [left_open], producer.producer_id) == {left_open: 0}
     assert read_all(broker.bootstrap, topic)[1] == []
 
     # As by the next process: whoever held the transactional id is fenced first.
@@ -97,7 +96,7 @@ def test_a_transaction_ends_everywhere_as_it_was_decided(
     settlement_of(cluster, coordination, producer).settle(ending, [left_open], [])
 
     assert ending.outcome == (Outcome.COMMITTED if commit else Outcome.ABORTED)
-    assert open_on(cluster, [left_open], producer.producer_id) == frozenset()
+    assert open_on(cluster, [left_open], producer.producer_id) == {}
     have = read_all(broker.bootstrap, topic)
     assert (len(have[0]), len(have[1])) == (shown, shown)
 
@@ -140,3 +139,53 @@ def test_a_producer_that_nobody_has_used_has_nothing_to_end(
     coordination: WireCluster, unique: Unique
 ) -> None:
     assert last_ending(coordination, unique("never")) == Ending(Outcome.UNKNOWN)
+
+
+@pytest.mark.parametrize(("in_ledger", "shown"), [(True, 1), (False, 0)])
+def test_a_writer_goes_by_the_ledger_where_the_coordinator_has_forgotten(
+    in_ledger: bool,
+    shown: int,
+    broker: Broker,
+    primary: Broker,
+    cluster: WireCluster,
+    coordination: WireCluster,
+    folder: Path,
+    unique: Unique,
+) -> None:
+    topic = unique("forgotten")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, [Record(b"key", b"value")])
+    flow = make_flow(folder, primary, broker, [topic], writers=1)
+    (range_,) = plan_now(flow).ranges
+    producer = TransactionalProducer(
+        coordination, transactional_id(flow.name, range_.writer), timeout_ms=60_000
+    )
+    producer.start()
+    ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
+    producer.add_partitions([ledger])
+    send(cluster, producer, range_.target, single_record(b"key", b"value", 1))
+    if in_ledger:
+        entry = a_transaction(
+            a_copied_range(
+                0, 1, topic=topic, remote_topic=range_.remote_topic, segments=[(0, 0, 1)]
+            ),
+            flow=flow.name,
+        )
+        send(cluster, producer, ledger, single_record(*encode(entry), entry.at))
+    producer.end(commit=True)
+    producer.start()
+    assert last_ending(coordination, producer.transactional_id).outcome == Outcome.UNKNOWN
+
+    copy_for_flow(flow, "run-1", range_.writer, [replace(range_, end=0)])
+
+    assert open_on(cluster, [range_.target], producer.producer_id) == {}
+    assert len(read_all(broker.bootstrap, range_.remote_topic)[0]) == shown
+
+
+def send(
+    cluster: WireCluster, producer: TransactionalProducer, tp: TopicPartition, record: Batch
+) -> None:
+    batch = for_producer(record, producer_id=producer.producer_id, epoch=producer.epoch, sequence=0)
+    node = cluster.leaders([tp])[tp].node
+    answer = cluster.connection(node).call(producer.produce_request({tp: batch}))
+    assert answer.responses[0].partition_responses[0].error_code == 0

@@ -16,10 +16,12 @@ from kafka_ferry.errors import (
     FerryError,
     RangesFailed,
     SameCluster,
+    SparkFailed,
     StepFailed,
     VerificationFailed,
 )
 from kafka_ferry.ledger import LedgerError
+from kafka_ferry.wire.settlement import Unsettled
 
 WHAT, ADVICE = "It went wrong.", "Look there."
 SENTENCES = ("orders-0 stopped.", "orders-1 stopped.")
@@ -39,6 +41,8 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
     (SameCluster(WHAT, advice=ADVICE), False, 2, "It went wrong. Look there."),
     (Fenced(WHAT, advice=ADVICE), False, 5, "It went wrong. Look there."),
     (CorruptBatch(WHAT, advice=ADVICE), False, 1, "It went wrong. Look there."),
+    (SparkFailed(WHAT, advice=ADVICE), True, 1, "It went wrong. Look there."),
+    (Unsettled(WHAT, advice=ADVICE), False, 1, "It went wrong. Look there."),
     (
         BrokerError(WHAT, code=3, name="UNKNOWN_TOPIC", transient=True, advice=ADVICE),
         True,

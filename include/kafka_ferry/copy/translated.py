@@ -35,7 +35,7 @@ from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader, WireCluster
 from kafka_ferry.wire.endings import Ending, Outcome, last_ending
 from kafka_ferry.wire.faults import NONE, NOT_ENOUGH_REPLICAS, error_name, fault, is_transient
-from kafka_ferry.wire.settlement import Settlement
+from kafka_ferry.wire.settlement import Evidence, Settlement
 from kafka_ferry.wire.transactions import CommittedOffset, TransactionalProducer, committed_offsets
 
 # About 400 KB of JSON: a ledger record must stay below the default max.message.bytes.
@@ -62,6 +62,7 @@ class TranslatedWriter:
         dead_letters: the topic for records that the target does not take; "" lets their partition
             fail.
         intakes: tells what remote topics take, by their names.
+        evidence: tells what was committed of what Kafka left open.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class TranslatedWriter:
         intakes: Callable[[AbstractSet[str]], Mapping[str, Intake]] = lambda names: dict.fromkeys(
             names, Intake()
         ),
+        evidence: Evidence | None = None,
     ) -> None:
         self.failures: dict[TopicPartition, Failure] = {}
         self._flow, self._run, self._number = flow, run, number
@@ -94,6 +96,10 @@ class TranslatedWriter:
         )
         self._pipeline = Pipeline(self._data, self._producer, self._judge)
         self._settlement = Settlement(self._data, self._coordination, self._producer, self._group)
+        # How the transaction before the last take-over ended, until that is seen everywhere.
+        self._ending: Ending | None = None
+        self._unsettled: set[TopicPartition] = set()
+        self._evidence = evidence
         self._lanes: dict[TopicPartition, Lane] = {}
         self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
         self._refused: dict[TopicPartition, Failure] = {}
@@ -116,17 +122,22 @@ class TranslatedWriter:
     def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
         """See ``Writer.take_over``."""
         void = self._void
+        self._unsettled |= {tp for tp, lane in self._lanes.items() if lane.in_transaction}
         self._forget_transaction()
         for source in self._refused:
             # What was accepted before the refusal may be void: it is written again, up to there.
             self.failures.pop(source, None)
         self._pipeline.forget()
-        ending = patiently(lambda: last_ending(self._coordination, self._producer.transactional_id))
-        written = {tp for tp, lane in self._lanes.items() if lane.in_transaction}
+        if self._ending is None:
+            name = self._producer.transactional_id
+            self._ending = patiently(lambda: last_ending(self._coordination, name))
         self._start_producer(void)
         by_target = {range_.target: range_ for range_ in ranges}
         self._open_lanes(by_target)
-        self._settlement.settle(ending, written | self._lanes.keys(), by_target)
+        self._unsettled |= self._lanes.keys()
+        self._settlement.settle(self._ending, self._unsettled, by_target, self._evidence)
+        # From here on this process knows how its own transactions ended.
+        self._ending, self._unsettled, self._evidence = None, set(), None
         committed = committed_offsets(self._coordination, self._group, by_target)
         positions = {}
         for tp, found in committed.items():

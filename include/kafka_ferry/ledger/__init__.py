@@ -13,7 +13,7 @@ from kafka_ferry.ledger.record import (
     ledger_topic,
 )
 from kafka_ferry.ledger.table import LedgerRange, LedgerTable
-from kafka_ferry.ledger.topic import ledger_creation
+from kafka_ferry.ledger.topic import ledger_creation, read_ledger
 
 __all__ = [
     "CopiedRange",
@@ -29,4 +29,5 @@ __all__ = [
     "encode",
     "ledger_creation",
     "ledger_topic",
+    "read_ledger",
 ]

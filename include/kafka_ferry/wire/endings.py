@@ -79,8 +79,8 @@ def last_ending(cluster: WireCluster, transactional_id: str) -> Ending:
 
 def open_on(
     cluster: WireCluster, partitions: Iterable[TopicPartition], producer_id: int
-) -> frozenset[TopicPartition]:
-    """The partitions on which a transaction of ``producer_id`` has no end yet.
+) -> dict[TopicPartition, int]:
+    """The partitions on which a transaction of ``producer_id`` has no end yet, and where it begins there.
 
     Those that the principal may not read are left out, as are all where brokers cannot tell.
 
@@ -94,14 +94,14 @@ def open_on(
             by_leader[leader.node][tp.topic].append(tp.partition)
         elif leader.topic_id:
             raise fault(leader.error or 5, f"Looking for the leader of {tp} on {cluster.alias}")
-    found = set()
+    found: dict[TopicPartition, int] = {}
     for node, topics in by_leader.items():
         request = DescribeProducersRequest(
             topics=[_Topic(name=name, partition_indexes=of) for name, of in topics.items()]
         )
         connection = cluster.connection(node)
         if not connection.offers(request):
-            return frozenset()
+            return {}
         answered = set()
         for topic in connection.call(request).topics:
             for entry in topic.partitions:
@@ -109,11 +109,9 @@ def open_on(
                 answered.add(tp)
                 if entry.error_code not in (0, _TOPIC_AUTHORIZATION_FAILED):
                     raise fault(entry.error_code, f"Describing the producers of {tp}")
-                if any(
-                    state.producer_id == producer_id and state.current_txn_start_offset >= 0
-                    for state in entry.active_producers
-                ):
-                    found.add(tp)
+                for state in entry.active_producers:
+                    if state.producer_id == producer_id and state.current_txn_start_offset >= 0:
+                        found[tp] = state.current_txn_start_offset
         asked = (TopicPartition(name, number) for name, of in topics.items() for number in of)
         cluster.require_answers(asked, answered)
-    return frozenset(found)
+    return found

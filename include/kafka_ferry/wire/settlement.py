@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from kafka_ferry.errors import FerryError
@@ -28,6 +28,10 @@ log = logging.getLogger(__name__)
 # Markers are written within milliseconds; what takes longer is asked of the coordinator.
 _GRACE_S: Final = 0.5
 _ROUNDS: Final = 5
+
+
+Evidence = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, Outcome] | None]
+"""Says of each open partition, given with where the open part begins, how it was to end; None if it cannot."""
 
 
 class Unsettled(FerryError):
@@ -61,6 +65,7 @@ class Settlement:
         ending: Ending,
         written: Iterable[TopicPartition],
         committed: Iterable[TopicPartition],
+        evidence: Evidence | None = None,
     ) -> None:
         """Return when nothing of the producer's last transaction is open any more.
 
@@ -68,9 +73,11 @@ class Settlement:
             ending: how it ended.
             written: the partitions that it may have written to.
             committed: the partitions that it may have committed offsets for.
+            evidence: tells of what is open which was committed, whatever ``ending`` says: another
+                transaction may have ended since. None where it is known to be the last one.
 
         Raises:
-            Unsettled: if something is open and ``ending`` does not say how it was to end.
+            Unsettled: if something is open and nobody knows how it was to end.
             FerryError: if the target does not answer, or leaves it open, for a minute.
         """
         written, committed = {*written, *ending.partitions}, set(committed)
@@ -78,27 +85,39 @@ class Settlement:
             open_, pending = self._open(written, committed)
             if not (open_ or pending):
                 return
-            names = ", ".join(sorted(map(str, open_))) or f"the group {self._group}"
-            if ending.outcome == Outcome.UNKNOWN:
-                raise Unsettled(
-                    f"A transaction of {self._producer.transactional_id} (producer id "
-                    f"{self._producer.producer_id}) was never ended on {names}.",
-                    advice="Kafka left its marker out, and how it was to end is no longer known. "
-                    "Compare the partition's end with the ledger, then abort it with "
-                    "kafka-transactions.sh, or delete the remote topic and set "
-                    "on.target.topic.lost: recopy.",
-                )
-            log.warning("Kafka left a marker out: ending the transaction again on %s", names)
-            if open_:
-                self._producer.add_partitions(open_)
-            if pending:
-                self._producer.add_group(self._group)
-            self._producer.end(commit=ending.outcome == Outcome.COMMITTED)
+            whole = dict.fromkeys(open_, ending.outcome)
+            outcomes = (evidence(open_) if evidence else None) or whole
+            if Outcome.UNKNOWN in {*outcomes.values(), *([ending.outcome] if pending else [])}:
+                self._raise_unsettled(open_)
+            for outcome in (Outcome.COMMITTED, Outcome.ABORTED):
+                partitions = [tp for tp, found in outcomes.items() if found == outcome]
+                self._end(outcome, partitions, offsets=pending and ending.outcome == outcome)
         raise FerryError(f"A transaction of {self._producer.transactional_id} stays open.")
+
+    def _end(self, outcome: Outcome, partitions: list[TopicPartition], *, offsets: bool) -> None:
+        if not (partitions or offsets):
+            return
+        names = ", ".join(sorted(map(str, partitions))) or f"the group {self._group}"
+        log.warning("Kafka left a marker out: what is open on %s ends %s", names, outcome.value)
+        if partitions:
+            self._producer.add_partitions(partitions)
+        if offsets:
+            self._producer.add_group(self._group)
+        self._producer.end(commit=outcome == Outcome.COMMITTED)
+
+    def _raise_unsettled(self, partitions: Iterable[TopicPartition]) -> None:
+        names = ", ".join(sorted(map(str, partitions))) or f"the group {self._group}"
+        raise Unsettled(
+            f"A transaction of {self._producer.transactional_id} (producer id "
+            f"{self._producer.producer_id}) was never ended on {names}.",
+            advice="Kafka left its marker out, and how it was to end is no longer known. Compare "
+            "the partition's end with the ledger, then abort it with kafka-transactions.sh, or "
+            "delete the remote topic and set on.target.topic.lost: recopy.",
+        )
 
     def _open(
         self, written: set[TopicPartition], committed: set[TopicPartition]
-    ) -> tuple[frozenset[TopicPartition], bool]:
+    ) -> tuple[dict[TopicPartition, int], bool]:
         """What is still open when markers have had their time."""
         deadline, pause = time.monotonic() + _GRACE_S, 0.001
         while True:

@@ -280,6 +280,11 @@ backup->primary.groups = x
         ("writers=many", "writers", "valid integer"),
         ("primary->backup.topics=[", "primary->backup.topics", "no valid regular expression"),
         ("primary.security.protocol=x", "primary.security.protocol", "must be one of"),
+        (
+            "primary.consumer.isolation.level=x",
+            "primary.consumer.isolation.level",
+            "read_committed",
+        ),
         ("backup.bootstrap.servers=x", "backup.bootstrap.servers", "must list brokers"),
         ("backup.bootstrap.servers=", "backup.bootstrap.servers", "is required"),
         ("enabled=true\nbackup.bootstrap.servers=", "backup.bootstrap.servers", "is required"),

@@ -157,13 +157,15 @@ def _add_tasks(flow: Flow, project: Project) -> None:
     @task(trigger_rule=after_all)
     def publish() -> dict[str, Any]:
         """Writes the report; fails unless the run is complete and proved."""
+        from kafka_ferry.report import headline  # noqa: PLC0415  (jinja2, and rows of the proof)
+
         run = _run(flow)
         try:
             with airflow_errors():
                 report = run.publish()
         finally:
             log.info("Report: %s", run.report_path)
-        log.info("Complete and verified: %d records, %d bytes", report.records, report.bytes)
+        log.info("%s: %d records, %d bytes", headline(report), report.records, report.bytes)
         return {"records": report.records, "bytes": report.bytes, "report": str(run.report_path)}
 
     synced, published = sync_topics(), publish()

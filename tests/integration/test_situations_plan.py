@@ -17,13 +17,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from kafka_ferry.batches import Reason
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import read_positions
 from kafka_ferry.plan import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.epochs import epoch_ends
 from kafka_sandbox.broker import Broker
-from tests.support.builders import create_topic, produce, recreate_topic
+from tests.support.builders import create_topic, delete_before, produce, recreate_topic
 from tests.support.flows import (
     copy_now,
     copy_planned,
@@ -101,6 +102,29 @@ def test_records_in_a_remote_topic_that_others_made_anew_are_foreign(
     assert "holds records that this flow has not copied" in refusal.reason
 
 
+def test_foreign_records_are_seen_where_both_topics_were_made_anew_too(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    """The positions of the old pair say nothing of the new one."""
+    topic = unique("anew")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, named("old", 30))
+    flow = make_flow(folder, primary, backup, [topic])
+    assert failures(copy_now(flow)) == []
+    recreate_topic(primary, topic)
+    produce(primary.bootstrap, topic, named("new", 5))
+    recreate_topic(backup, remote(flow, topic))
+    produce(backup.bootstrap, remote(flow, topic), named("theirs", 5))
+
+    (refusal,) = plan_now(flow, "run-2").refused
+    assert "holds records that this flow has not copied" in refusal.reason
+
+    flow = make_flow(folder, primary, backup, [topic], on_foreign_records="adopt")
+    assert failures(copy_now(flow, "run-3")) == []
+    assert values(backup, remote(flow, topic)) == told("theirs", 5) + told("new", 5)
+    assert copy_now(flow, "run-4") == []
+
+
 @pytest.fixture
 def strict(folder: Path) -> Iterator[Broker]:
     """A target on which whoever does not log in is bound by ACLs."""
@@ -175,6 +199,26 @@ def test_a_plan_ends_before_open_transactions_unless_uncommitted_records_are_wan
         ends += [range_.end for range_ in plan_now(flow).ranges]
     producer.abort_transaction()
     assert ends == [10, 11]
+
+
+def test_where_all_that_was_to_be_copied_is_deleted_the_loss_alone_is_recorded(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("emptied")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, named("first", 30))
+    flow = make_flow(folder, primary, backup, [topic], on_source_truncation="continue")
+    assert failures(copy_now(flow)) == []
+    produce(primary.bootstrap, topic, named("second", 30))
+    delete_before(primary, topic, 60)
+
+    plan = plan_now(flow, "run-2")
+    assert [(range_.start, range_.end) for range_ in plan.ranges] == [(30, 60)]
+    assert failures(copy_planned(flow, plan)) == []
+
+    lost = [(row["start"], row["end"], row["reasons"]) for row in ledger_rows(flow)]
+    assert lost == [(0, 30, {}), (30, 60, {Reason.LOST: 30})]
+    assert copy_now(flow, "run-3") == []
 
 
 # Where a log parts from the one that was copied

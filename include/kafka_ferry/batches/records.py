@@ -19,6 +19,9 @@ _MAGIC: Final = 2
 _LENGTH_COUNTS_FROM: Final = 12
 _SMALL: Final = len(SMALL)
 
+# A record takes some 200 bytes of memory beside its content, and as few as 7 in a batch.
+MAX_RECORDS: Final = 4_000_000
+
 Record = tuple[int, int, bytes, bytes]
 """Offset, timestamp (ms), attributes (a byte), content: key, value and headers. Plain, for speed."""
 
@@ -34,6 +37,8 @@ def read_records(batch: Batch) -> list[Record]:
     """
     header = batch.header
     try:
+        if header.records > MAX_RECORDS:
+            raise MalformedBatch(f"{header.records} records, where {MAX_RECORDS} can be rebuilt")
         records = _walk(decompress(batch.payload, header.codec), header)
     except IndexError:
         reason = "records are cut off"

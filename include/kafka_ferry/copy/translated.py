@@ -14,18 +14,18 @@ Not promised: the target offsets. They are what the target gives, and the ledger
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from typing import Final
 
-from kafka_ferry.batches import Batch, Intake, Passage, cut_at, single_record
+from kafka_ferry.batches import Batch, Intake, Passage, single_record
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.lanes import Lane, Outgoing
 from kafka_ferry.copy.pipeline import Answer, Pipeline
-from kafka_ferry.copy.rejections import ABOUT_RECORDS, Rejections, letter_for
+from kafka_ferry.copy.rejections import letter_for
 from kafka_ferry.copy.takeover import transactional_id
+from kafka_ferry.copy.verdicts import Verdicts
 from kafka_ferry.copy.writer import Failure, StartOver
 from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.ledger import TransactionEntry, encode, ledger_topic
@@ -34,17 +34,12 @@ from kafka_ferry.plan.positions import Position, PositionMetadata, position_grou
 from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader, WireCluster
 from kafka_ferry.wire.endings import Ending, Outcome, last_ending
-from kafka_ferry.wire.faults import NONE, NOT_ENOUGH_REPLICAS, error_name, fault, is_transient
+from kafka_ferry.wire.faults import NOT_ENOUGH_REPLICAS, error_name, fault, is_transient
 from kafka_ferry.wire.settlement import Evidence, Settlement
 from kafka_ferry.wire.transactions import CommittedOffset, TransactionalProducer, committed_offsets
 
 # About 400 KB of JSON: a ledger record must stay below the default max.message.bytes.
 _MAX_SEGMENTS: Final = 10_000
-# A partition whose leader does not come back must not hold the others back for ever.
-_MAX_STUMBLES: Final = 6
-# OUT_OF_ORDER_SEQUENCE_NUMBER, DUPLICATE_SEQUENCE_NUMBER, INVALID_TXN_STATE,
-# INVALID_PRODUCER_ID_MAPPING, UNKNOWN_PRODUCER_ID, TRANSACTION_ABORTABLE: the transaction is void.
-_VOID: Final = frozenset({45, 46, 48, 49, 59, 120})
 
 
 class TranslatedWriter:
@@ -82,7 +77,6 @@ class TranslatedWriter:
         ),
         evidence: Evidence | None = None,
     ) -> None:
-        self.failures: dict[TopicPartition, Failure] = {}
         self._flow, self._run, self._number = flow, run, number
         self._group = position_group(flow)
         self._ledger = TopicPartition(ledger_topic(source_alias), 0)
@@ -94,7 +88,8 @@ class TranslatedWriter:
         self._producer = TransactionalProducer(
             self._coordination, transactional_id(flow, number), timeout_ms=timeout_ms
         )
-        self._pipeline = Pipeline(self._data, self._producer, self._judge)
+        self._verdicts = Verdicts(self._dead_letters)
+        self._pipeline = Pipeline(self._data, self._producer, self._verdicts.judge)
         self._settlement = Settlement(self._data, self._coordination, self._producer, self._group)
         # How the transaction before the last take-over ended, until that is seen everywhere.
         self._ending: Ending | None = None
@@ -102,12 +97,12 @@ class TranslatedWriter:
         self._evidence = evidence
         self._lanes: dict[TopicPartition, Lane] = {}
         self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
-        self._refused: dict[TopicPartition, Failure] = {}
-        self._rejections: dict[TopicPartition, Rejections] = defaultdict(Rejections)
-        self._stumbles: Counter[TopicPartition] = Counter()
         self._unsealed_bytes = self._unsealed_runs = 0
-        # Why the open transaction cannot be committed, once that is known.
-        self._void: StartOver | None = None
+
+    @property
+    def failures(self) -> dict[TopicPartition, Failure]:
+        """See ``Writer``."""
+        return self._verdicts.failures
 
     @property
     def unsealed_bytes(self) -> int:
@@ -121,12 +116,10 @@ class TranslatedWriter:
 
     def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
         """See ``Writer.take_over``."""
-        void = self._void
+        void = self._verdicts.void
         self._unsettled |= {tp for tp, lane in self._lanes.items() if lane.in_transaction}
         self._forget_transaction()
-        for source in self._refused:
-            # What was accepted before the refusal may be void: it is written again, up to there.
-            self.failures.pop(source, None)
+        self._verdicts.write_again()
         self._pipeline.forget()
         if self._ending is None:
             name = self._producer.transactional_id
@@ -185,9 +178,9 @@ class TranslatedWriter:
         """Whether the partition can be written to now, and is of the topic that was planned for."""
         needed = min(self._intakes[range_.remote_topic].min_insync_replicas, leader.replicas)
         if leader.node < 0:
-            self._stumble(range_, range_.start, leader.error)
+            self._verdicts.stumble(range_, range_.start, leader.error)
         elif range_.remote_topic_id not in ("", leader.topic_id):
-            self._fail(
+            self._verdicts.fail(
                 range_,
                 range_.start,
                 "the target's topic was deleted and made anew since it was planned; "
@@ -195,7 +188,7 @@ class TranslatedWriter:
             )
         elif leader.in_sync < needed:
             # Not even the marker of an abort could be written: it would hold up all the others.
-            self._stumble(range_, range_.start, NOT_ENOUGH_REPLICAS)
+            self._verdicts.stumble(range_, range_.start, NOT_ENOUGH_REPLICAS)
 
     def _is_of_this_topic(self, range_: Range, position: Position) -> bool:
         """Whether what lies before the position is in the remote topic that there is now."""
@@ -204,28 +197,16 @@ class TranslatedWriter:
             return True
         if not self._recopy:
             message = "the target's topic was deleted and made anew since; its history is gone."
-            self._fail(range_, position.offset, message)
+            self._verdicts.fail(range_, position.offset, message)
         return not self._recopy
-
-    def _fail(self, range_: Range, offset: int, message: str) -> None:
-        self.failures[range_.source] = Failure(range_, offset, message, transient=False)
 
     def write(self, range_: Range, passage: Passage) -> None:
         """See ``Writer.write``."""
         lane = self._lanes.get(range_.target)
-        if lane is None or range_.source in self.failures:
+        if lane is None:
             return
-        refused = self._refused.get(range_.source)
-        if refused and passage.end > refused.offset:
-            self.failures[range_.source] = refused
-            if passage.start >= refused.offset:
-                return
-            passage, _ = cut_at(passage, refused.offset)
-        rejections = self._rejections.get(range_.source)
-        if rejections is None:
-            self._put(lane, Outgoing(passage, range_))
-            return
-        for piece, letters in rejections.sort_out(passage, self._intakes[range_.remote_topic]):
+        intake = self._intakes[range_.remote_topic]
+        for piece, letters in self._verdicts.sort_out(range_, passage, intake):
             self._put(lane, Outgoing(piece, range_))
             for record, error in letters:
                 assert self._dead_letters is not None
@@ -262,7 +243,7 @@ class TranslatedWriter:
             }
             if moved or self._refreshed:
                 self._end(moved)
-        self._stumbles.clear()
+        self._verdicts.sealed()
         self._forget_transaction()
         return new_positions
 
@@ -286,7 +267,7 @@ class TranslatedWriter:
 
     def _forget_transaction(self) -> None:
         self._refreshed.clear()
-        self._void = None
+        self._verdicts.void = None
         self._unsealed_bytes = self._unsealed_runs = 0
         for lane in self._lanes.values():
             lane.forget()
@@ -318,7 +299,7 @@ class TranslatedWriter:
             lane = self._lanes[tp]
             if lane.range is None:
                 raise fault(code, f"Writing to {tp.topic}")
-            self._refuse(lane, lane.waiting[0], Answer(code, -1, "", ()))
+            self._verdicts.refuse(lane, lane.waiting[0], Answer(code, -1, "", ()))
         if refused:
             # The broker adds all partitions of a request or none.
             raise StartOver(
@@ -327,64 +308,11 @@ class TranslatedWriter:
         for lane in (self._lanes[tp] for tp in new):
             lane.in_transaction = True
 
-    def _judge(self, lane: Lane, out: Outgoing, answer: Answer) -> None:
-        refused = self._refused.get(lane.range.source) if lane.range else None
-        behind_refused = refused is not None and out.passage.start >= refused.offset
-        what = str(out.range or self._ledger)
-        if answer.code == NONE and behind_refused:
-            self._make_void(f"{refused} A later batch was accepted.", excludes=True)
-        elif answer.code == NONE:
-            out.base_offset = answer.base_offset
-            lane.settle()
-        elif behind_refused:
-            return
-        elif answer.code in _VOID:
-            self._make_void(f"Writing {what}: {error_name(answer.code)}.")
-        elif is_transient(answer.code) and out.range:
-            self._stumble(out.range, out.passage.start, answer.code)
-        else:
-            error = fault(answer.code, f"Writing {what}")
-            if out.range is None or not isinstance(error, BrokerError):
-                raise error
-            self._refuse(lane, out, answer)
-
-    def _refuse(self, lane: Lane, out: Outgoing, answer: Answer) -> None:
-        """The target does not take a batch: set records aside, or stop the partition before it."""
-        range_, passage = out.range, out.passage
-        assert range_ is not None
-        error = error_name(answer.code) + (f": {answer.words}" if answer.words else "")
-        if lane.range is None:
-            message = f"{self._dead_letters} refused its dead letter: {error}."
-            self._refused[range_.source] = Failure(range_, passage.start, message, transient=False)
-            self._make_void(message, excludes=True)
-        elif self._dead_letters and answer.code in ABOUT_RECORDS:
-            self._rejections[range_.source].learn(passage, answer.code, error, answer.records)
-            self._make_void(f"{range_.target} refused records of {passage}: {error}", excludes=True)
-        else:
-            message = f"the target refused the batch of offsets [{passage.start}, {passage.end}): {error}."
-            failure = Failure(range_, passage.start, message, is_transient(answer.code))
-            self._refused[range_.source] = self.failures[range_.source] = failure
-            lane.waiting.clear()
-
-    def _stumble(self, range_: Range, offset: int, code: int) -> None:
-        """Count a transient error of one partition; the transaction is void for it."""
-        self._make_void(f"{range_.target}: {error_name(code)}.")
-        self._stumbles[range_.source] += 1
-        if self._stumbles[range_.source] >= _MAX_STUMBLES:
-            message = f"the target kept answering {error_name(code)}."
-            self.failures[range_.source] = Failure(range_, offset, message, transient=True)
-
-    def _make_void(self, why: str, *, excludes: bool = False) -> None:
-        if self._void is None:
-            self._void = StartOver(why, excludes=excludes)
-        else:
-            self._void.excludes &= excludes
-
     def _raise_if_void(self) -> None:
-        if self._void:
+        if self._verdicts.void:
             # Who else stumbles is counted too, or a few bad partitions would use up all tries.
             self._pipeline.receive_all()
-            raise self._void
+            raise self._verdicts.void
 
     def _write_ledger(self, moved: Mapping[TopicPartition, Lane]) -> None:
         entry = TransactionEntry(

@@ -64,7 +64,9 @@ class Writer(Protocol):
         ``failures`` with the offset it kept.
     """
 
-    failures: dict[TopicPartition, Failure]
+    @property
+    def failures(self) -> Mapping[TopicPartition, Failure]:
+        """Ranges that are not written any further, by *source* partition."""
 
     @property
     def unsealed_bytes(self) -> int:

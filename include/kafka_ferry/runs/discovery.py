@@ -35,16 +35,15 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
     selected, _ = select_topics(flow, names)
     source_topics = source.topics(selected)
     remote_names = {name: policy_of(flow).remote_topic(name) for name in selected}
-    ledger_name = ledger_topic(flow.source.alias)
-    positions = read_positions(flow.target, flow.name)
-    ledger_end, copied = 0, dict[str, str]()
-    if target.topics([ledger_name]):
-        ledger_end = ledger.project(flow.target, ledger_name)
-        positions = ledger.positions() | positions
-        copied = ledger.topics()
+    positions, ledger_end = _positions(flow, target, ledger)
+    copied = ledger.topics() if ledger_end else {}
     target_topics = target.topics({*remote_names.values(), *copied.values()})
     remote_topics = [target_topics[name] for name in remote_names.values() if name in target_topics]
     foreign, unreadable = _foreign(flow, target, _strange(remote_topics, positions))
+    if foreign:
+        # Another run may have copied there since the ledger was read, which says so by now.
+        positions, ledger_end = _positions(flow, target, ledger)
+        foreign &= {topic.name for topic in _strange(remote_topics, positions)}
     return Found(
         source_cluster_id=source_id,
         target_cluster_id=target_id,
@@ -59,6 +58,18 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
         unreadable=unreadable,
         diverged=_diverged(flow, source_topics, remote_names, positions),
     )
+
+
+def _positions(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable
+) -> tuple[dict[TopicPartition, Position], int]:
+    """The group's positions, or else the ledger's; and the offset up to which the ledger was read."""
+    positions = read_positions(flow.target, flow.name)
+    name = ledger_topic(flow.source.alias)
+    if not target.topics([name]):
+        return positions, 0
+    ledger_end = ledger.project(flow.target, name)
+    return ledger.positions() | positions, ledger_end
 
 
 def _strange(

@@ -29,8 +29,9 @@ class Lag:
 
     @property
     def lag(self) -> int:
-        """Offsets that are on the source and not yet accounted for on the target."""
-        return self.log_end - (self.log_start if self.position is None else self.position)
+        """Offsets that are on the source and not yet accounted for; 0 for a log that was cut back."""
+        behind = self.log_end - (self.log_start if self.position is None else self.position)
+        return max(0, behind)
 
 
 def lag(flow: Flow) -> list[Lag]:

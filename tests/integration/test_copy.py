@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -238,6 +239,26 @@ def test_a_batch_that_the_target_refuses_stops_its_partition_and_no_other(
 
     set_config(backup, remote(flow, topic), "max.message.bytes", "2000000")
     assert failures(copy_now(flow, "run-2")) == []
+    assert_same(primary, topic, backup, remote(flow, topic))
+
+
+def test_a_task_that_is_repeated_after_the_group_was_deleted_goes_by_the_ledger(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("repeated")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, [Record(value=b"%d" % i) for i in range(100)])
+    flow = make_flow(folder, primary, backup, [topic])
+    (outcome,) = copy_now(flow)
+    produce(primary.bootstrap, topic, [Record(value=b"%d" % i) for i in range(100, 150)])
+    group = f"ferry.{flow.name}"
+    client = AdminClient({"bootstrap.servers": backup.bootstrap})
+    client.delete_consumer_groups([group])[group].result()
+
+    longer = replace(outcome.range, end=150)
+    (again,) = copy_for_flow(flow, "run-1", outcome.range.writer, [longer])
+
+    assert again == replace(again, range=longer, position=150, failure=None)
     assert_same(primary, topic, backup, remote(flow, topic))
 
 

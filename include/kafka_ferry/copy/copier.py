@@ -164,8 +164,7 @@ class _Copy:
                     self.failures[range_.source] = failure
                     continue
                 position = None
-            # What this task has sealed counts even if somebody deletes the group meanwhile.
-            start = position or Position(self.sealed.get(range_.source, range_.start))
+            start = position or Position(range_.start)
             self.sealed[range_.source] = start.offset
             if start.offset < range_.end or self._may_rewind(range_, start):
                 starts[range_] = start

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import Intake
@@ -13,8 +12,8 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.copier import Limits, Outcome, copy_ranges
 from kafka_ferry.copy.fetching import ReadRules
 from kafka_ferry.copy.reader import RangeReader
-from kafka_ferry.copy.takeover import outcomes_by_ledger
 from kafka_ferry.copy.translated import TranslatedWriter
+from kafka_ferry.copy.witness import Witness
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -61,7 +60,7 @@ def copy_for_flow(flow: Flow, run: str, number: int, ranges: Sequence[Range]) ->
         recopy=flow.on_target_topic_lost == "recopy",
         dead_letters=flow.dead_letter_name if flow.on_rejected_record == "dead-letter" else "",
         intakes=intakes.of,
-        evidence=partial(outcomes_by_ledger, flow),
+        witness=Witness(flow),
     )
     limits = Limits(
         flow.transaction_max_bytes,

@@ -7,12 +7,11 @@ from typing import Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, kafka_python_config
-from kafka_ferry.ledger import TransactionEntry, ledger_topic, read_ledger
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.positions import Position, PositionMetadata, position_group
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.endings import Outcome, last_ending
+from kafka_ferry.wire.endings import last_ending
 from kafka_ferry.wire.faults import fault
 from kafka_ferry.wire.settlement import Settlement
 from kafka_ferry.wire.transactions import CommittedOffset, TransactionalProducer
@@ -46,37 +45,6 @@ def _started(cluster: WireCluster, flow: Flow, number: int) -> TransactionalProd
     producer.start()
     Settlement(cluster, cluster, producer, position_group(flow.name)).settle(ending, [], [])
     return producer
-
-
-def outcomes_by_ledger(
-    flow: Flow, open_: Mapping[TopicPartition, int]
-) -> Mapping[TopicPartition, Outcome] | None:
-    """How transactions were to end that Kafka left open, by the ledger record that each of them holds.
-
-    Args:
-        flow: the flow.
-        open_: where the open part begins, by *target* partition.
-
-    Returns:
-        Committed for a partition whose open part the ledger knows of, else aborted; None if the
-        ledger itself is open, so that its newest records cannot be seen.
-    """
-    ledger = ledger_topic(flow.source.alias)
-    if any(tp.topic == ledger for tp in open_):
-        return None
-    outcomes = dict.fromkeys(open_, Outcome.ABORTED)
-    topic_ids: dict[TopicPartition, str] = {}
-    for _, entry in read_ledger(flow.target, ledger, 0):
-        for copied in entry.ranges if isinstance(entry, TransactionEntry) else ():
-            tp = TopicPartition(copied.remote_topic, copied.partition)
-            if tp not in open_:
-                continue
-            if topic_ids.setdefault(tp, copied.remote_topic_id) != copied.remote_topic_id:
-                # What went into an earlier topic of that name says nothing.
-                topic_ids[tp], outcomes[tp] = copied.remote_topic_id, Outcome.ABORTED
-            if any(s.target <= open_[tp] < s.target + s.records for s in copied.segments):
-                outcomes[tp] = Outcome.COMMITTED
-    return outcomes
 
 
 def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, Position]) -> None:

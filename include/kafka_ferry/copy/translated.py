@@ -26,6 +26,7 @@ from kafka_ferry.copy.pipeline import Answer, Pipeline
 from kafka_ferry.copy.rejections import letter_for
 from kafka_ferry.copy.takeover import transactional_id
 from kafka_ferry.copy.verdicts import Verdicts
+from kafka_ferry.copy.witness import Witness
 from kafka_ferry.copy.writer import Failure, StartOver
 from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.ledger import TransactionEntry, encode, ledger_topic
@@ -35,7 +36,7 @@ from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader, WireCluster
 from kafka_ferry.wire.endings import Ending, Outcome, last_ending
 from kafka_ferry.wire.faults import NOT_ENOUGH_REPLICAS, error_name, fault, is_transient
-from kafka_ferry.wire.settlement import Evidence, Settlement
+from kafka_ferry.wire.settlement import Settlement
 from kafka_ferry.wire.transactions import CommittedOffset, TransactionalProducer, committed_offsets
 
 # About 400 KB of JSON: a ledger record must stay below the default max.message.bytes.
@@ -57,7 +58,7 @@ class TranslatedWriter:
         dead_letters: the topic for records that the target does not take; "" lets their partition
             fail.
         intakes: tells what remote topics take, by their names.
-        evidence: tells what was committed of what Kafka left open.
+        witness: the ledger, for what Kafka has left open or forgotten; None where nobody may ask.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class TranslatedWriter:
         intakes: Callable[[AbstractSet[str]], Mapping[str, Intake]] = lambda names: dict.fromkeys(
             names, Intake()
         ),
-        evidence: Evidence | None = None,
+        witness: Witness | None = None,
     ) -> None:
         self._flow, self._run, self._number = flow, run, number
         self._group = position_group(flow)
@@ -94,7 +95,8 @@ class TranslatedWriter:
         # How the transaction before the last take-over ended, until that is seen everywhere.
         self._ending: Ending | None = None
         self._unsettled: set[TopicPartition] = set()
-        self._evidence = evidence
+        self._witness = witness
+        self._knows_endings = False
         self._lanes: dict[TopicPartition, Lane] = {}
         self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
         self._unsealed_bytes = self._unsealed_runs = 0
@@ -128,18 +130,29 @@ class TranslatedWriter:
         by_target = {range_.target: range_ for range_ in ranges}
         self._open_lanes(by_target)
         self._unsettled |= self._lanes.keys()
-        self._settlement.settle(self._ending, self._unsettled, by_target, self._evidence)
+        evidence = None if self._knows_endings or not self._witness else self._witness.outcomes
+        self._settlement.settle(self._ending, self._unsettled, by_target, evidence)
         # From here on this process knows how its own transactions ended.
-        self._ending, self._unsettled, self._evidence = None, set(), None
-        committed = committed_offsets(self._coordination, self._group, by_target)
+        self._ending, self._unsettled, self._knows_endings = None, set(), True
         positions = {}
-        for tp, found in committed.items():
-            position = position_of(found.offset, found.metadata, found.leader_epoch)
+        for tp, position in self._committed_positions(by_target).items():
             if self._is_of_this_topic(by_target[tp], position):
                 positions[by_target[tp].source] = position
                 if position.topic_id in ("", by_target[tp].topic_id) and tp in self._lanes:
                     self._lanes[tp].position = position.offset
         return positions
+
+    def _committed_positions(
+        self, by_target: Mapping[TopicPartition, Range]
+    ) -> dict[TopicPartition, Position]:
+        committed = committed_offsets(self._coordination, self._group, by_target)
+        positions = {
+            tp: position_of(found.offset, found.metadata, found.leader_epoch)
+            for tp, found in committed.items()
+        }
+        # Somebody may have deleted the group since the run began.
+        forgotten = by_target.keys() & self._lanes.keys() - positions.keys()
+        return positions | (self._witness.positions(forgotten) if self._witness else {})
 
     def _start_producer(self, void: StartOver | None) -> None:
         try:

@@ -159,20 +159,6 @@ def test_a_position_beyond_the_plan_is_checked_only_where_it_may_be_set_back(
     assert source.starts == [{ORDERS.source: 50} if asked else {}]
 
 
-def test_what_was_sealed_counts_though_the_target_has_forgotten_the_position(
-    source: FakeSource,
-) -> None:
-    writer = FakeWriter()
-
-    def forget(number: int) -> Exception | None:
-        writer.positions.clear()
-        return StartOver("its outcome is unknown") if number == 2 else None
-
-    writer.on_send = forget
-    assert copied([ORDERS], source, writer, EACH_READ) == done(ORDERS)
-    assert writer.copied(ORDERS.source) == (0, 40)
-
-
 def test_a_position_without_a_topic_id_is_taken_as_it_is(source: FakeSource) -> None:
     writer = FakeWriter(positions={ORDERS.source: Position(7)})
     assert copied([ORDERS], source, writer, ALL_AT_ONCE) == done(ORDERS)

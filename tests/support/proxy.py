@@ -36,6 +36,7 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._flowing = asyncio.Event()
+        self._listening = asyncio.Lock()
         self._flowing.set()
         self._server: asyncio.Server | None = None
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
@@ -80,8 +81,10 @@ class Proxy:
         return asyncio.run_coroutine_threadsafe(step, self._loop).result()
 
     async def _listen(self) -> None:
-        if self._server is None:
-            self._server = await asyncio.start_server(self._serve, HOST, self.port)
+        # Two that wait to listen again would take the port from each other.
+        async with self._listening:
+            if self._server is None:
+                self._server = await asyncio.start_server(self._serve, HOST, self.port)
 
     def _stop_listening(self) -> None:
         if self._server:

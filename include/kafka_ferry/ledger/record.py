@@ -25,7 +25,15 @@ _Int64 = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class LedgerError(FerryError):
-    """A ledger record that cannot be read."""
+    """A ledger record, or the table made of them, cannot be read.
+
+    Attributes:
+        transient: whether it may be read the next time.
+    """
+
+    def __init__(self, message: str, *, advice: str = "", transient: bool = False) -> None:
+        super().__init__(message, advice=advice)
+        self.transient = transient
 
 
 class _Model(BaseModel):

@@ -7,8 +7,10 @@ projection makes it anew from the topic.
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -17,7 +19,13 @@ import pyarrow.parquet as pq
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.config import Cluster
-from kafka_ferry.ledger.record import CopiedRange, Entry, TransactionEntry, VerificationEntry
+from kafka_ferry.ledger.record import (
+    CopiedRange,
+    Entry,
+    LedgerError,
+    TransactionEntry,
+    VerificationEntry,
+)
 from kafka_ferry.ledger.topic import read_ledger
 from kafka_ferry.plan.positions import Position
 from kafka_ferry.plan.ranges import TopicPartition
@@ -62,6 +70,7 @@ SCHEMA: Final = pa.schema(
 # An hourly flow makes some 9,000 files a year; they are merged whenever so many have come together.
 _MERGE_AT: Final = 64
 _ROWS_AT_ONCE: Final = 20_000
+_PAUSES_S: Final = (0.01, 0.1, 0.5, 1.0)
 
 
 class LedgerRange(NamedTuple):
@@ -77,6 +86,14 @@ class LedgerRange(NamedTuple):
         return TopicPartition(self.copied.remote_topic, self.copied.partition)
 
 
+class _Part(NamedTuple):
+    """The rows of a file from the ledger offset ``start`` on, up to ``end``."""
+
+    name: str
+    start: int
+    end: int
+
+
 class LedgerTable:
     """The projected ledger of one flow.
 
@@ -88,11 +105,12 @@ class LedgerTable:
     def __init__(self, folder: StateFolder, flow: str) -> None:
         self._folder = folder
         self._flow = flow
+        self._complete_to = 0
 
     @property
     def next_offset(self) -> int:
         """The ledger offset to project next."""
-        return max((_interval(name)[1] for name in self._folder.names(".parquet")), default=0)
+        return max((part.end for part in self._parts()), default=0)
 
     def project(self, target: Cluster, topic: str) -> int:
         """Append what is new in the ledger's topic.
@@ -107,7 +125,7 @@ class LedgerTable:
             if offset < first:
                 log.warning("The ledger %s was made anew: so is its table.", topic)
                 self._folder.delete(self._folder.names())
-                first = 0
+                self._complete_to = first = 0
             following = offset + 1
             if entry.flow == self._flow:
                 rows.extend(_rows(offset, entry))
@@ -116,24 +134,48 @@ class LedgerTable:
                 rows, first = [], following
         if following > first:
             self._append(rows, first, following)
+        self._complete_to = following
         self._merge()
         return following
 
     def read(
         self, filter_: pc.Expression | None = None, columns: list[str] | None = None
     ) -> pa.Table:
-        """The rows that match, in ledger order."""
-        tables = [
-            pq.read_table(
-                self._folder.open_parquet(name), columns=columns, filters=filter_, schema=SCHEMA
-            )
-            for name in self._current()
-        ]
-        return (
-            pa.concat_tables(tables)
-            if tables
-            else SCHEMA.empty_table().select(columns or SCHEMA.names)
+        """The rows that match, in ledger order.
+
+        Raises:
+            LedgerError: transient, if somebody deletes the table again and again meanwhile.
+        """
+        for pause_s in _PAUSES_S:
+            parts = self._parts()
+            if max((part.end for part in parts), default=0) >= self._complete_to:
+                # Another run of the flow may have merged the files since they were listed.
+                with contextlib.suppress(FileNotFoundError):
+                    return self._read(parts, filter_, columns)
+            time.sleep(pause_s)
+        raise LedgerError(
+            f"The ledger's table in {self._folder.location} was deleted while it was read.",
+            advice="Run it again: the table is made anew.",
+            transient=True,
         )
+
+    def _read(
+        self, parts: Sequence[_Part], filter_: pc.Expression | None, columns: list[str] | None
+    ) -> pa.Table:
+        tables = []
+        for part in parts:
+            wanted = pc.field("ledger_offset") >= part.start
+            tables.append(
+                pq.read_table(
+                    self._folder.open_parquet(part.name),
+                    columns=columns,
+                    filters=wanted if filter_ is None else wanted & filter_,
+                    schema=SCHEMA,
+                )
+            )
+        if not tables:
+            return SCHEMA.empty_table().select(columns or SCHEMA.names)
+        return pa.concat_tables(tables)
 
     def ranges(self, *, since: int, of_run: str) -> Iterator[LedgerRange]:
         """The ranges in the ledger from the offset ``since`` on, and all of the run ``of_run``."""
@@ -183,22 +225,29 @@ class LedgerTable:
         rows = self.read(pc.field("type") == "verification", ["through"])
         return int(pc.max(rows["through"]).as_py() or 0)
 
-    def _current(self) -> list[str]:
-        """The files that no other one replaces; a merge that was interrupted leaves both behind."""
-        names = self._folder.names(".parquet")
-        return [
-            name
-            for name in names
-            if not any(other != name and _covers(other, name) for other in names)
-        ]
+    def _parts(self) -> list[_Part]:
+        """What to read of which file so that each ledger offset from 0 on comes once, up to the first gap.
+
+        Files may overlap: a merge that was interrupted leaves both behind, and two runs of a flow
+        that are active at once project the same.
+        """
+        parts: list[_Part] = []
+        at = 0
+        intervals = {name: _interval(name) for name in self._folder.names(".parquet")}
+        for name in sorted(intervals, key=lambda name: (intervals[name][0], -intervals[name][1])):
+            first, following = intervals[name]
+            if first <= at < following:
+                parts.append(_Part(name, at, following))
+                at = following
+        return parts
 
     def _append(self, rows: list[dict[str, Any]], first: int, following: int) -> None:
         self._write(pa.Table.from_pylist(rows, SCHEMA), first, following)
 
     def _merge(self) -> None:
-        names = self._current()
+        names = self._folder.names(".parquet")
         if len(names) >= _MERGE_AT:
-            self._write(self.read(), _interval(names[0])[0], _interval(names[-1])[1])
+            self._write(self.read(), 0, self.next_offset)
             self._folder.delete(names)
 
     def _write(self, table: pa.Table, first: int, following: int) -> None:
@@ -210,11 +259,6 @@ class LedgerTable:
 def _interval(name: str) -> tuple[int, int]:
     first, following = name.removesuffix(".parquet").split("-")
     return int(first), int(following)
-
-
-def _covers(wide: str, narrow: str) -> bool:
-    (first, following), (inner_first, inner_following) = _interval(wide), _interval(narrow)
-    return first <= inner_first and inner_following <= following
 
 
 def _rows(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kafka_ferry.config import Cluster
-from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.ledger import LedgerError, LedgerTable
 from kafka_ferry.ledger.record import Entry
 from kafka_ferry.ledger.table import SCHEMA
 from kafka_ferry.plan import Position, TopicPartition
@@ -192,7 +192,39 @@ def test_a_table_that_was_deleted_is_made_anew(
     before = table.read()
     for name in files(tmp_path):
         (tmp_path / name).unlink()
-    assert (table.next_offset, table.read().num_rows) == (0, 0)
+    assert table.next_offset == 0
+    with pytest.raises(LedgerError, match="was deleted while it was read") as raised:
+        table.read()
+    assert raised.value.transient
+    assert project(table, ledger, LEDGER) == 17
+    assert table.read() == before
+
+
+def test_what_two_runs_projected_at_once_is_there_once(
+    table: LedgerTable, ledger: Topic, tmp_path: Path
+) -> None:
+    """Each went on where it had found the table's end, whatever the other was writing."""
+    for begin, end in [(0, 5), (5, 9), (5, 13), (9, 17)]:
+        own = tmp_path / f"{begin}-{end}"
+        run = LedgerTable(StateFolder(str(own)), FLOW)
+        for until in (begin, end):
+            project(run, ledger, [entry for entry in LEDGER if entry[0] < until])
+        newest = files(own)[-1]
+        (tmp_path / newest).write_bytes((own / newest).read_bytes())
+    once = LedgerTable(StateFolder(str(tmp_path / "once")), FLOW)
+    project(once, ledger, LEDGER)
+
+    assert table.next_offset == 17
+    assert table.read() == once.read()
+
+
+def test_a_file_that_is_missing_among_others_is_made_anew(
+    table: LedgerTable, ledger: Topic, tmp_path: Path
+) -> None:
+    in_steps(table, ledger, 2)
+    before = table.read()
+    (tmp_path / files(tmp_path)[1]).unlink()
+
     assert project(table, ledger, LEDGER) == 17
     assert table.read() == before
 

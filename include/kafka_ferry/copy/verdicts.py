@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from kafka_ferry.batches import Intake, Passage, Rejected, cut_at
+from kafka_ferry.batches import Intake, MalformedBatch, Passage, Rejected, cut_at
 from kafka_ferry.copy.lanes import Lane, Outgoing
 from kafka_ferry.copy.pipeline import Answer
 from kafka_ferry.copy.rejections import ABOUT_RECORDS, Rejections
@@ -61,9 +61,14 @@ class Verdicts:
             self.failures[range_.source] = refused
             if passage.start >= refused.offset:
                 return
-            passage, _ = cut_at(passage, refused.offset)
-        rejections = self._rejections.get(range_.source)
-        yield from rejections.sort_out(passage, intake) if rejections else [(passage, [])]
+        try:
+            if refused and passage.end > refused.offset:
+                passage, _ = cut_at(passage, refused.offset)
+            rejections = self._rejections.get(range_.source)
+            yield from rejections.sort_out(passage, intake) if rejections else [(passage, [])]
+        except MalformedBatch as error:
+            # It passed unopened until now.
+            self.fail(range_, passage.start, f"the source sent {error}.")
 
     def judge(self, lane: Lane, out: Outgoing, answer: Answer) -> None:
         """Take note of what a broker said of one batch.
@@ -101,11 +106,14 @@ class Verdicts:
             self._refused[range_.source] = Failure(range_, passage.start, message, transient=False)
             self.make_void(message, excludes=True)
         elif self._dead_letters and answer.code in ABOUT_RECORDS:
-            self._rejections[range_.source].learn(passage, answer.code, error, answer.records)
             message = (
                 f"{range_.target} refused records of [{passage.start}, {passage.end}): {error}."
             )
             self.make_void(message, excludes=True)
+            try:
+                self._rejections[range_.source].learn(passage, answer.code, error, answer.records)
+            except MalformedBatch as malformed:
+                self.fail(range_, passage.start, f"the source sent {malformed}; {message}")
         else:
             message = f"the target refused the batch of offsets [{passage.start}, {passage.end}): {error}."
             failure = Failure(range_, passage.start, message, is_transient(answer.code))

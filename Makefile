@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory --no-builtin-rules
-.PHONY: help setup demo demo-down test test-quick lint format docs clusters clusters-down bench clean
+.PHONY: help setup demo demo-down test test-quick storm lint format docs clusters clusters-down bench clean
 
 help: ## List the commands
 	@awk -F ' *:.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test: setup ## Run all tests, on real clusters and a real Airflow
 
 test-quick: setup ## Run the tests without the slow ones
 	@pytest -m "not slow"
+
+storm: setup ## Kill, cut and delete while flows run: make storm FAULTS=500 SEED=7
+	@pytest -s tests/faults/test_storm.py $(if $(FAULTS),--storm-faults $(FAULTS)) $(if $(SEED),--storm-seed $(SEED))
 
 lint: $(SETUP) ## Check style, types, imports between parts, and spelling
 	@echo "ruff check"; ruff check --quiet .

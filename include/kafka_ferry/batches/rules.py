@@ -45,7 +45,7 @@ class Case:
 Rule = tuple[Callable[[Case], bool], Reason | Rebuilt]
 
 
-# The first rule that holds decides. B.n: the broker's check that demands it, where it is one.
+# The first rule that holds decides; named are the checks of the broker that demand it.
 RULES: Final[tuple[Rule, ...]] = (
     # Dropped. A client's control batch is refused; nobody sees the records of the other two.
     (lambda case: case.batch.header.is_control, Reason.CONTROL),

@@ -151,7 +151,10 @@ class TranslatedWriter:
             for tp, found in committed.items()
         }
         # Somebody may have deleted the group since the run began.
-        forgotten = by_target.keys() & self._lanes.keys() - positions.keys()
+        forgotten = {
+            tp: self._lanes[tp].remote_topic_id
+            for tp in (by_target.keys() & self._lanes.keys()) - positions.keys()
+        }
         return positions | (self._witness.positions(forgotten) if self._witness else {})
 
     def _start_producer(self, void: StartOver | None) -> None:

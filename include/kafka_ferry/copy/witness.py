@@ -50,23 +50,29 @@ class Witness:
                 outcomes[tp] = Outcome.COMMITTED
         return outcomes
 
-    def positions(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Position]:
-        """The positions of partitions of which the flow's group has none, for those that were copied before."""
-        topics = self._target.topics({tp.topic for tp in partitions})
+    def positions(self, topic_ids: Mapping[TopicPartition, str]) -> dict[TopicPartition, Position]:
+        """The positions of partitions of which the flow's group has none, for those that were copied before.
+
+        Args:
+            topic_ids: the ids of the partitions' topics: what went into earlier ones says nothing.
+        """
+        topics = self._target.topics({tp.topic for tp in topic_ids})
         bounds = self._target.log_bounds(topics.values())
-        if not any(bounds[tp].start < bounds[tp].end for tp in bounds.keys() & set(partitions)):
+        if not any(bounds[tp].start < bounds[tp].end for tp in bounds.keys() & topic_ids.keys()):
             # Nobody ever wrote there: the usual reason.
             return {}
-        return {
-            TopicPartition(copied.remote_topic, copied.partition): Position(
-                copied.end,
-                copied.topic_id,
-                copied.remote_topic_id,
-                origin="ledger",
-                leader_epoch=copied.leader_epoch,
-            )
-            for copied in self._newest_life(partitions)
-        }
+        positions = {}
+        for copied in self._newest_life(topic_ids):
+            tp = TopicPartition(copied.remote_topic, copied.partition)
+            if copied.remote_topic_id == topic_ids[tp]:
+                positions[tp] = Position(
+                    copied.end,
+                    copied.topic_id,
+                    copied.remote_topic_id,
+                    origin="ledger",
+                    leader_epoch=copied.leader_epoch,
+                )
+        return positions
 
     def _newest_life(self, partitions: Collection[TopicPartition]) -> Iterator[CopiedRange]:
         """The ranges that went into the newest topics of the partitions' names, in the ledger's order."""

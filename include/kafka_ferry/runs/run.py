@@ -230,12 +230,18 @@ class Run:
         """
         from kafka_ferry.copy import fence_writers, restore_positions
 
-        flow, planned = self.flow, {range_.target for range_ in plan.ranges}
+        flow = self.flow
+        planned = {range_.target: range_.remote_topic_id for range_ in plan.ranges}
 
         def forgotten() -> dict[TopicPartition, Position]:
             known = read_positions(flow.target, flow.name)
             written = self._ledger.positions()
-            return {tp: written[tp] for tp in (planned & written.keys()) - known.keys()}
+            return {
+                tp: written[tp]
+                for tp in (planned.keys() & written.keys()) - known.keys()
+                # What went into an earlier topic of that name says nothing.
+                if written[tp].remote_topic_id == planned[tp]
+            }
 
         if forgotten():
             # A writer that still ran could commit a later position meanwhile.

@@ -94,7 +94,7 @@ def test_a_topic_that_cannot_be_copied_is_named_in_the_log_and_the_others_are_co
     for topic in (good, bad):
         create_topic(primary.bootstrap, topic)
         produce(primary.bootstrap, topic, some_records(10))
-    create_topic(backup.bootstrap, f"{source}.{bad}", compression_type="zstd")
+    create_topic(backup.bootstrap, f"{source}.{bad}", message_timestamp_type="LogAppendTime")
     dag_id = add_flow(tmp_path / source, configs, primary, backup, good, bad, schedule="")
     api.wait_for_dag(dag_id)
     assert api.unpause_and_find_run(dag_id) is None
@@ -106,7 +106,9 @@ def test_a_topic_that_cannot_be_copied_is_named_in_the_log_and_the_others_are_co
     # At once: no retry could help.
     assert run.tasks["mirror"] == run.tasks["publish"] == "failed"
     assert run.tasks["verify"] == "success"
-    assert f"{bad}: {source}.{bad} on the target has compression.type=zstd" in run.log
+    assert (
+        f"{bad}: {source}.{bad} on the target has message.timestamp.type=LogAppendTime" in run.log
+    )
     assert f"REFUSES {bad}" in api.log(dag_id, run.run_id, "plan")
     assert_same(primary, good, backup, f"{source}.{good}")
     assert read_all(backup.bootstrap, f"{source}.{bad}") == {0: []}

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from kafka_ferry.batches.aborted import AbortFilter
+from kafka_ferry.batches.codecs import NONE
 from kafka_ferry.batches.header import Batch, MalformedBatch
 from kafka_ferry.batches.intake import Intake
 from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, assembled, gap
@@ -74,6 +75,7 @@ class _Passing:
         self._absent: list[Absent] = []
         self._records: list[Record] = []
         self._bytes = 0
+        self._codec = NONE
         self._leader_epoch = -1
 
     def add(self, batch: Batch, aborted: AbortFilter) -> Iterator[Passage]:
@@ -117,8 +119,10 @@ class _Passing:
             yield from self._pass([], self.at)
 
     def _join(self, case: Case) -> Iterator[Passage]:
-        if self._waiting and self._waiting[0].codec != case.codec:
+        # Producers leave a batch uncompressed that compressing does not shrink.
+        if NONE not in (self._codec, case.codec) and self._codec != case.codec:
             yield from self.flush()
+        self._codec = self._codec or case.codec
         if not self._waiting:
             self._waiting, self.at = [case], case.end
             return
@@ -129,6 +133,7 @@ class _Passing:
         size = _size(records)
         if self._bytes + size > self._intake.join_limit:
             yield from self.flush()
+            self._codec = case.codec
         self._waiting.append(case)
         self._records += records
         self._bytes += size
@@ -147,11 +152,12 @@ class _Passing:
             ]
         else:
             records = self._records if len(cases) > 1 else _wanted(cases[0]) if cases else []
-            codec = cases[0].codec if cases else 0
+            codec = self._codec if len(cases) > 1 else cases[0].codec if cases else NONE
             pieces = list(fitting_batches(records, codec, self._intake.max_batch_bytes))
         start, known = self._start, tuple(self._absent)
         self._start = self.at = stop
         self._waiting, self._absent, self._records, self._bytes = [], [], [], 0
+        self._codec = NONE
         yield from assembled(
             start,
             stop,

@@ -300,13 +300,12 @@ def test_each_joined_batch_counts_under_its_own_first_reason() -> None:
 @pytest.mark.parametrize(
     ("second", "intake"),
     [
-        (a_batch(2, at=2, codec=1), Intake()),
         (a_batch(2, at=2, leader_epoch=4), Intake()),
         (a_batch(2, at=2), Intake(join_up_to=60)),
         (a_batch(2, at=2), Intake(join_below=10)),
         (a_batch(2, at=2), Intake(join_below=0)),
     ],
-    ids=["codec", "leader epoch", "enough bytes", "not small", "joining is off"],
+    ids=["leader epoch", "enough bytes", "not small", "joining is off"],
 )
 def test_batches_that_do_not_go_together_pass_alone(second: bytes, intake: Intake) -> None:
     found = joined(a_batch(2) + second, 4, intake)
@@ -314,6 +313,25 @@ def test_batches_that_do_not_go_together_pass_alone(second: bytes, intake: Intak
         (((0, 2),), {}),
         (((2, 2),), {}),
     ]
+
+
+def test_batches_of_two_codecs_pass_alone() -> None:
+    found = joined(a_batch(2, codec=3) + a_batch(2, at=2, codec=1), 4, Intake())
+    assert [(passage.runs, passage.rebuilt) for passage in found] == [
+        (((0, 2),), {}),
+        (((2, 2),), {}),
+    ]
+
+
+@pytest.mark.parametrize("codecs", [(0, 3, 0), (3, 0, 0), (0, 0, 3), (3, 3, 0)])
+def test_batches_that_compressing_did_not_shrink_travel_with_their_neighbours(
+    codecs: tuple[int, ...],
+) -> None:
+    stored = b"".join(a_batch(2, at=2 * i, codec=codec) for i, codec in enumerate(codecs))
+    (passage,) = joined(stored, 6, Intake())
+    assert passage.batch is not None
+    assert (passage.runs, passage.batch.header.codec) == (((0, 6),), 3)
+    assert [record.offset for record in consumed(passage.batch.encode())] == list(range(6))
 
 
 def test_batches_of_several_codecs_go_together_where_the_target_pins_one() -> None:

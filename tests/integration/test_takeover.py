@@ -13,11 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.batches import AbortFilter, passages
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import read_positions
-from kafka_ferry.copy import fence_writers
+from kafka_ferry.copy import fence_writers, restore_positions
 from kafka_ferry.copy.translated import TranslatedWriter
 from kafka_ferry.errors import Fenced
 from kafka_ferry.plan import Range
@@ -25,7 +26,15 @@ from kafka_ferry.runs import Run
 from kafka_ferry.wire import WireCluster, fetch
 from kafka_sandbox.broker import Broker
 from tests.support.builders import Record, create_topic, produce
-from tests.support.flows import assert_same, copy_now, failures, ledger_rows, make_flow, remote
+from tests.support.flows import (
+    assert_same,
+    copy_now,
+    failures,
+    ledger_of,
+    ledger_rows,
+    make_flow,
+    remote,
+)
 
 Unique = Callable[[str], str]
 
@@ -119,6 +128,25 @@ def test_fencing_all_writers_stops_each_of_them(planned: tuple[Flow, Range]) -> 
     with pytest.raises(Fenced):
         writer.seal()
     writer.close()
+
+
+def test_positions_that_the_group_has_lost_are_committed_again_as_the_ledger_has_them(
+    planned: tuple[Flow, Range], backup: Broker
+) -> None:
+    flow, range_ = planned
+    assert failures(copy_now(flow)) == []
+    group = f"ferry.{flow.name}"
+    client = AdminClient({"bootstrap.servers": backup.bootstrap})
+    client.delete_consumer_groups([group])[group].result()
+    known = ledger_of(flow).positions()
+
+    fence_writers(flow, flow.writers)
+    restore_positions(flow, "run-2", known)
+
+    (position,) = read_positions(flow.target, flow.name).values()
+    found = known[range_.target]
+    assert (position.offset, position.leader_epoch) == (60, found.leader_epoch)
+    assert (position.topic_id, position.remote_topic_id) == (found.topic_id, found.remote_topic_id)
 
 
 def test_killed_again_and_again_while_the_source_grows_the_copy_is_exact(

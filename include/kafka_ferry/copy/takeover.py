@@ -11,7 +11,7 @@ from kafka_ferry.patience import patiently
 from kafka_ferry.plan.positions import Position, PositionMetadata, position_group
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.endings import last_ending
+from kafka_ferry.wire.endings import Ending, Outcome, last_ending
 from kafka_ferry.wire.faults import fault
 from kafka_ferry.wire.settlement import Settlement
 from kafka_ferry.wire.transactions import CommittedOffset, TransactionalProducer
@@ -24,6 +24,12 @@ def transactional_id(flow: str, number: int) -> str:
     return f"ferry.{flow}.{number}"
 
 
+def committed_position(position: Position, run: str) -> CommittedOffset:
+    """``position`` as it is committed in the flow's group, by the run ``run``."""
+    metadata = PositionMetadata(position.topic_id, position.remote_topic_id, run, now_ms())
+    return CommittedOffset(position.offset, metadata.encode(), position.leader_epoch)
+
+
 def fence_writers(flow: Flow, writers: int) -> None:
     """Fence the writers 0 to ``writers - 1`` of ``flow`` and abort what they left open.
 
@@ -33,18 +39,7 @@ def fence_writers(flow: Flow, writers: int) -> None:
     settings = kafka_python_config(flow.target.client_properties("producer"))
     with WireCluster(flow.target.alias, settings) as cluster:
         for number in range(writers):
-            _started(cluster, flow, number)
-
-
-def _started(cluster: WireCluster, flow: Flow, number: int) -> TransactionalProducer:
-    """The producer of a writer number, whoever held it being fenced and its transaction ended."""
-    producer = TransactionalProducer(
-        cluster, transactional_id(flow.name, number), timeout_ms=_TIMEOUT_MS
-    )
-    ending = patiently(lambda: last_ending(cluster, producer.transactional_id))
-    producer.start()
-    Settlement(cluster, cluster, producer, position_group(flow.name)).settle(ending, [], [])
-    return producer
+            _take_over(cluster, flow, number)
 
 
 def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, Position]) -> None:
@@ -57,17 +52,24 @@ def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, P
     """
     group = position_group(flow.name)
     settings = kafka_python_config(flow.target.client_properties("producer"))
-    offsets = {
-        tp: CommittedOffset(
-            position.offset,
-            PositionMetadata(position.topic_id, position.remote_topic_id, run, now_ms()).encode(),
-            position.leader_epoch,
-        )
-        for tp, position in positions.items()
-    }
+    offsets = {tp: committed_position(position, run) for tp, position in positions.items()}
     with WireCluster(flow.target.alias, settings) as cluster:
-        producer = _started(cluster, flow, 0)
+        producer, settlement = _take_over(cluster, flow, 0)
         producer.add_group(group)
         for tp, code in producer.commit_offsets(group, offsets).items():
             raise fault(code, f"Committing the position of {tp} on {flow.target.alias}")
         producer.end(commit=True)
+        settlement.settle(Ending(Outcome.COMMITTED), [], positions)
+
+
+def _take_over(
+    cluster: WireCluster, flow: Flow, number: int
+) -> tuple[TransactionalProducer, Settlement]:
+    """The producer of a writer number, whoever held it being fenced and its transaction ended."""
+    name = transactional_id(flow.name, number)
+    producer = TransactionalProducer(cluster, name, timeout_ms=_TIMEOUT_MS)
+    ending = patiently(lambda: last_ending(cluster, name))
+    producer.start()
+    settlement = Settlement(cluster, cluster, producer, position_group(flow.name))
+    settlement.settle(ending, [], [])
+    return producer, settlement

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 from kafka_ferry.batches import Batch, Intake, Passage, single_record
@@ -24,20 +25,20 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.lanes import Lane, Outgoing
 from kafka_ferry.copy.pipeline import Answer, Pipeline
 from kafka_ferry.copy.rejections import letter_for
-from kafka_ferry.copy.takeover import transactional_id
+from kafka_ferry.copy.takeover import committed_position, transactional_id
 from kafka_ferry.copy.verdicts import Verdicts
 from kafka_ferry.copy.witness import Witness
 from kafka_ferry.copy.writer import Failure, StartOver
 from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.ledger import TransactionEntry, encode, ledger_topic
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan.positions import Position, PositionMetadata, position_group, position_of
+from kafka_ferry.plan.positions import Position, position_group, position_of
 from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader, WireCluster
 from kafka_ferry.wire.endings import Ending, Outcome, last_ending
 from kafka_ferry.wire.faults import NOT_ENOUGH_REPLICAS, error_name, fault, is_transient
 from kafka_ferry.wire.settlement import Settlement
-from kafka_ferry.wire.transactions import CommittedOffset, TransactionalProducer, committed_offsets
+from kafka_ferry.wire.transactions import TransactionalProducer, committed_offsets
 
 # About 400 KB of JSON: a ledger record must stay below the default max.message.bytes.
 _MAX_SEGMENTS: Final = 10_000
@@ -350,16 +351,11 @@ class TranslatedWriter:
                 positions[tp] = lane.range, end
         if not positions:
             return
-        offsets = {
-            tp: CommittedOffset(
-                position.offset,
-                PositionMetadata(
-                    range_.topic_id, self._lanes[tp].remote_topic_id, self._run, now_ms()
-                ).encode(),
-                position.leader_epoch,
-            )
-            for tp, (range_, position) in positions.items()
-        }
+        offsets = {}
+        for tp, (range_, position) in positions.items():
+            ids = (range_.topic_id, self._lanes[tp].remote_topic_id)
+            ours = replace(position, topic_id=ids[0], remote_topic_id=ids[1])
+            offsets[tp] = committed_position(ours, self._run)
         self._producer.add_group(self._group)
         for tp, code in self._producer.commit_offsets(self._group, offsets).items():
             range_, position = positions[tp]

@@ -14,10 +14,14 @@ from kafka.protocol.admin.transactions import (
 
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.cluster import TRANSACTION, WireCluster
-from kafka_ferry.wire.faults import fault
+from kafka_ferry.wire.faults import (
+    LEADER_NOT_AVAILABLE,
+    NONE,
+    TOPIC_AUTHORIZATION_FAILED,
+    fault,
+)
 
 _TRANSACTIONAL_ID_NOT_FOUND: Final = 105
-_TOPIC_AUTHORIZATION_FAILED: Final = 29
 _Topic = DescribeProducersRequest.TopicRequest
 
 
@@ -93,7 +97,8 @@ def open_on(
         if leader.node >= 0:
             by_leader[leader.node][tp.topic].append(tp.partition)
         elif leader.topic_id:
-            raise fault(leader.error or 5, f"Looking for the leader of {tp} on {cluster.alias}")
+            code = leader.error or LEADER_NOT_AVAILABLE
+            raise fault(code, f"Looking for the leader of {tp} on {cluster.alias}")
     found: dict[TopicPartition, int] = {}
     for node, topics in by_leader.items():
         request = DescribeProducersRequest(
@@ -107,7 +112,7 @@ def open_on(
             for entry in topic.partitions:
                 tp = TopicPartition(topic.name, entry.partition_index)
                 answered.add(tp)
-                if entry.error_code not in (0, _TOPIC_AUTHORIZATION_FAILED):
+                if entry.error_code not in (NONE, TOPIC_AUTHORIZATION_FAILED):
                     raise fault(entry.error_code, f"Describing the producers of {tp}")
                 for state in entry.active_producers:
                     if state.producer_id == producer_id and state.current_txn_start_offset >= 0:

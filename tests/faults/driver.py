@@ -42,14 +42,11 @@ def main(file: str, run: str, engine: str) -> None:
 
 def with_threads(flow: Flow, run: Run) -> list[str]:
     """Copy each writer's ranges in a thread."""
-    ranges = sorted(run._folder.plan().ranges, key=attrgetter("writer"))
-    by_writer = {number: list(group) for number, group in groupby(ranges, attrgetter("writer"))}
+    ranges = sorted(run._folder.plan().ranges, key=attrgetter("owner"))
+    by_writer = [list(group) for _, group in groupby(ranges, attrgetter("owner"))]
     print("copying", flush=True)
     with ThreadPoolExecutor() as pool:
-        copies = [
-            pool.submit(copy_for_flow, flow, run.run_id, number, group)
-            for number, group in by_writer.items()
-        ]
+        copies = [pool.submit(copy_for_flow, flow, run.run_id, group) for group in by_writer]
     outcomes = [outcome for copy in copies for outcome in copy.result()]
     return [str(outcome.failure) for outcome in outcomes if outcome.failure]
 

@@ -167,7 +167,7 @@ def test_a_plan_that_is_carried_out_twice_writes_nothing_twice(
     flow = make_flow(folder, primary, backup, [topic])
     (outcome,) = copy_now(flow)
 
-    (again,) = copy_for_flow(flow, "run-1", outcome.range.writer, [outcome.range])
+    (again,) = copy_for_flow(flow, "run-1", [outcome.range])
 
     assert again.failure is None
     assert again.position == 100
@@ -256,7 +256,7 @@ def test_a_task_that_is_repeated_after_the_group_was_deleted_goes_by_the_ledger(
     client.delete_consumer_groups([group])[group].result()
 
     longer = replace(outcome.range, end=150)
-    (again,) = copy_for_flow(flow, "run-1", outcome.range.writer, [longer])
+    (again,) = copy_for_flow(flow, "run-1", [longer])
 
     assert again == replace(again, range=longer, position=150, failure=None)
     assert_same(primary, topic, backup, remote(flow, topic))

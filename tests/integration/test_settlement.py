@@ -176,7 +176,7 @@ def test_a_writer_goes_by_the_ledger_where_the_coordinator_has_forgotten(
     producer.start()
     assert last_ending(coordination, producer.transactional_id).outcome == Outcome.UNKNOWN
 
-    copy_for_flow(flow, "run-1", range_.writer, [replace(range_, end=0)])
+    copy_for_flow(flow, "run-1", [replace(range_, end=0)])
 
     assert open_on(cluster, [range_.target], producer.producer_id) == {}
     assert len(read_all(broker.bootstrap, range_.remote_topic)[0]) == shown

@@ -62,9 +62,9 @@ def plan_now(flow: Flow, run: str = "run-1") -> Plan:
 def copy_planned(flow: Flow, plan: Plan) -> list[Outcome]:
     """Copy what a plan says in this process, one writer after the other."""
     outcomes: list[Outcome] = []
-    ranges = sorted(plan.ranges, key=attrgetter("writer"))
-    for number, group in groupby(ranges, key=attrgetter("writer")):
-        outcomes += copy_for_flow(flow, plan.run, number, list(group))
+    ranges = sorted(plan.ranges, key=attrgetter("owner"))
+    for _, group in groupby(ranges, key=attrgetter("owner")):
+        outcomes += copy_for_flow(flow, plan.run, list(group))
     return outcomes
 
 

@@ -23,14 +23,13 @@ if TYPE_CHECKING:
 _TRANSACTION_SLACK_MS: Final = 110_000
 
 
-def copy_for_flow(flow: Flow, run: str, number: int, ranges: Sequence[Range]) -> list[Outcome]:
-    """Copy ``ranges``, all of them the writer's ``number``, as ``flow`` says.
+def copy_for_flow(flow: Flow, run: str, ranges: Sequence[Range]) -> list[Outcome]:
+    """Copy ``ranges``, one or more, as ``flow`` says.
 
     Args:
         flow: the flow, with whatever secrets its clusters need.
         run: the run's id, for positions and ledger.
-        number: the writer's number.
-        ranges: at most one of a partition.
+        ranges: all of one writer, with offsets kept in the same way, at most one of a partition.
 
     Returns:
         An outcome for each range, in the order given.
@@ -55,7 +54,7 @@ def copy_for_flow(flow: Flow, run: str, number: int, ranges: Sequence[Range]) ->
         flow=flow.name,
         source_alias=source.alias,
         run=run,
-        number=number,
+        number=ranges[0].writer,
         timeout_ms=flow.transaction_max_ms + _TRANSACTION_SLACK_MS,
         recopy=flow.on_target_topic_lost == "recopy",
         dead_letters=flow.dead_letter_name if flow.on_rejected_record == "dead-letter" else "",

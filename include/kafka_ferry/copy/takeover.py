@@ -26,7 +26,9 @@ def transactional_id(flow: str, number: int) -> str:
 
 def committed_position(position: Position, run: str) -> CommittedOffset:
     """``position`` as it is committed in the flow's group, by the run ``run``."""
-    metadata = PositionMetadata(position.topic_id, position.remote_topic_id, run, now_ms())
+    metadata = PositionMetadata(
+        position.topic_id, position.remote_topic_id, run, now_ms(), position.producer
+    )
     return CommittedOffset(position.offset, metadata.encode(), position.leader_epoch)
 
 

@@ -71,6 +71,7 @@ class Witness:
                     copied.remote_topic_id,
                     origin="ledger",
                     leader_epoch=copied.leader_epoch,
+                    producer=copied.producer,
                 )
         return positions
 

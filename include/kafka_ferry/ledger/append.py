@@ -6,7 +6,13 @@ from typing import Final
 
 from kafka_ferry.batches import for_producer, single_record
 from kafka_ferry.config import Flow, kafka_python_config
-from kafka_ferry.ledger.record import RunEntry, VerificationEntry, encode, ledger_topic
+from kafka_ferry.ledger.record import (
+    OwnershipEntry,
+    RunEntry,
+    VerificationEntry,
+    encode,
+    ledger_topic,
+)
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
@@ -18,7 +24,7 @@ from kafka_ferry.wire.transactions import TransactionalProducer
 _TIMEOUT_MS: Final = 60_000
 
 
-def append_entry(flow: Flow, entry: RunEntry | VerificationEntry) -> None:
+def append_entry(flow: Flow, entry: OwnershipEntry | RunEntry | VerificationEntry) -> None:
     """Append ``entry`` to the ledger, in a transaction of the flow's own; whoever did so before is fenced.
 
     Raises:

@@ -1,7 +1,8 @@
 """The ledger's format: what each record in ``ferry-ledger.{source}.internal`` says. docs/ledger.md describes it.
 
-Three kinds of record, each a JSON object with a version and a type:
+Four kinds of record, each a JSON object with a version and a type:
 
+- ``ownership``: remote topics that the flow marks as its own, and how offsets are kept in them;
 - ``run``: a run began, and with how many writers;
 - ``transaction``: a transaction of one writer, in which this very record was written, so that the
   record is there exactly if the data and the positions are;
@@ -16,6 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.errors import FerryError
+from kafka_ferry.plan.facts import Mark
+from kafka_ferry.plan.positions import ProducerState
 
 VERSION: Final = 1
 
@@ -66,6 +69,11 @@ class CopiedRange(_Model):
         leader_epoch: the source's leader epoch of the last batch, -1 where it is not known.
         rewound_from: the position before it was set back to ``start``, because the source's log
             had been cut back to there (an unclean leader election); -1 where it was not.
+        preserved: whether the records kept their offsets. They were written before this entry then,
+            and not in its transaction.
+        producer: the producer that wrote them then, as of ``end``.
+        adopted: how many of the records an earlier attempt had written, whose entry is missing; they
+            were compared with the source's one by one, and ``digest`` is without them.
     """
 
     topic: str
@@ -85,6 +93,9 @@ class CopiedRange(_Model):
     lost: tuple[tuple[int, int], ...] = ()
     leader_epoch: int = Field(-1, ge=-1, lt=2**31)
     rewound_from: int = Field(-1, ge=-1, lt=2**63)
+    preserved: bool = False
+    producer: ProducerState | None = None
+    adopted: _Int64 = 0
 
     @field_validator("segments", "lost")
     @classmethod
@@ -116,6 +127,13 @@ class TransactionEntry(_Entry):
     ranges: tuple[CopiedRange, ...]
 
 
+class OwnershipEntry(_Entry):
+    """The flow owns remote topics from here on."""
+
+    type: Literal["ownership"] = "ownership"
+    marks: tuple[Mark, ...]
+
+
 class VerificationEntry(_Entry):
     """Every range in the ledger before the ledger offset ``through`` was verified."""
 
@@ -125,7 +143,7 @@ class VerificationEntry(_Entry):
     records: _Int64
 
 
-Entry = RunEntry | TransactionEntry | VerificationEntry
+Entry = OwnershipEntry | RunEntry | TransactionEntry | VerificationEntry
 _ENTRY: Final[TypeAdapter[Entry]] = TypeAdapter(Annotated[Entry, Field(discriminator="type")])
 
 

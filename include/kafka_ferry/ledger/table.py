@@ -8,6 +8,7 @@ projection makes it anew from the topic.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,11 +24,13 @@ from kafka_ferry.ledger.record import (
     CopiedRange,
     Entry,
     LedgerError,
+    OwnershipEntry,
     TransactionEntry,
     VerificationEntry,
 )
 from kafka_ferry.ledger.topic import read_ledger
-from kafka_ferry.plan.positions import Position
+from kafka_ferry.plan.facts import Mark
+from kafka_ferry.plan.positions import Position, ProducerState
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.state import StateFolder
 
@@ -38,6 +41,14 @@ _SEGMENT: Final = pa.struct(
     [("source", pa.int64()), ("target", pa.int64()), ("records", pa.int64())]
 )
 _INTERVAL: Final = pa.struct([("start", pa.int64()), ("end", pa.int64())])
+_PRODUCER: Final = pa.struct(
+    [
+        ("producer_id", pa.int64()),
+        ("epoch", pa.int32()),
+        ("sequence", pa.int32()),
+        ("unfilled_to", pa.int64()),
+    ]
+)
 SCHEMA: Final = pa.schema(
     [
         pa.field("ledger_offset", pa.int64(), nullable=False),
@@ -65,6 +76,10 @@ SCHEMA: Final = pa.schema(
         ("lost", pa.list_(_INTERVAL)),
         ("leader_epoch", pa.int32()),
         ("rewound_from", pa.int64()),
+        ("preserved", pa.bool_()),
+        ("producer", _PRODUCER),
+        ("adopted", pa.int64()),
+        ("created", pa.bool_()),
     ]
 )
 # An hourly flow makes some 9,000 files a year; they are merged whenever so many have come together.
@@ -195,6 +210,7 @@ class LedgerTable:
                 "end",
                 "at",
                 "leader_epoch",
+                "producer",
             ],
         )
         # Later entries replace earlier ones.
@@ -206,6 +222,7 @@ class LedgerTable:
                 row["at"],
                 origin="ledger",
                 leader_epoch=-1 if row["leader_epoch"] is None else row["leader_epoch"],
+                producer=ProducerState(**row["producer"]) if row["producer"] else None,
             )
             for row in rows.to_pylist()
         }
@@ -214,6 +231,13 @@ class LedgerTable:
         """The remote topic of each source topic that was ever copied, the newest where it has changed."""
         rows = self.read(pc.field("type") == "transaction", ["topic", "remote_topic"])
         return dict(zip(rows["topic"].to_pylist(), rows["remote_topic"].to_pylist(), strict=True))
+
+    def marks(self) -> dict[str, Mark]:
+        """The newest mark on each remote topic's name; its id tells whether it is still that topic."""
+        rows = self.read(
+            pc.field("type") == "ownership", [field.name for field in dataclasses.fields(Mark)]
+        )
+        return {row["remote_topic"]: Mark(**row) for row in rows.to_pylist()}
 
     def last_run(self) -> dict[str, Any] | None:
         """The newest ``run`` row."""
@@ -277,6 +301,9 @@ def _rows(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
             row["segments"] = [segment._asdict() for segment in copied.segments]
             row["lost"] = [{"start": start, "end": end} for start, end in copied.lost]
             yield common | row | {"writer": entry.writer}
+    elif isinstance(entry, OwnershipEntry):
+        for mark in entry.marks:
+            yield common | dataclasses.asdict(mark)
     elif isinstance(entry, VerificationEntry):
         yield common | {"through": entry.through, "records": entry.records}
     else:
@@ -290,4 +317,6 @@ def _copied(row: Mapping[str, Any]) -> CopiedRange:
     fields["rebuilt"] = dict(row["rebuilt"])
     fields["segments"] = tuple(Segment(**segment) for segment in row["segments"])
     fields["lost"] = tuple((lost["start"], lost["end"]) for lost in row["lost"] or ())
+    if row["producer"]:
+        fields["producer"] = ProducerState(**row["producer"])
     return CopiedRange.model_construct(**fields)

@@ -1,6 +1,6 @@
 """What a run will do: names on the target, positions, ranges, the plan. Pure."""
 
-from kafka_ferry.plan.facts import Found, LogBounds, Topic
+from kafka_ferry.plan.facts import Found, LogBounds, Mark, Topic
 from kafka_ferry.plan.plan import (
     Creation,
     Growth,
@@ -12,7 +12,7 @@ from kafka_ferry.plan.plan import (
     save_plan,
 )
 from kafka_ferry.plan.planning import make_plan
-from kafka_ferry.plan.positions import Position, position_group
+from kafka_ferry.plan.positions import Position, ProducerState, position_group
 from kafka_ferry.plan.ranges import Range, TopicPartition, writer_of
 from kafka_ferry.plan.selection import policy_of, select_topics
 
@@ -21,9 +21,11 @@ __all__ = [
     "Found",
     "Growth",
     "LogBounds",
+    "Mark",
     "Note",
     "Plan",
     "Position",
+    "ProducerState",
     "Range",
     "Refusal",
     "Skipped",

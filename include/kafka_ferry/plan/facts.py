@@ -29,6 +29,27 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """The flow's mark of ownership on a remote topic, which the ledger keeps.
+
+    Attributes:
+        topic: the source's topic.
+        topic_id: its id on the source.
+        remote_topic: the topic on the target.
+        remote_topic_id: its id there: another topic of that name is not marked.
+        preserved: whether records keep their offsets in it, for as long as it exists.
+        created: whether the flow has created it.
+    """
+
+    topic: str
+    topic_id: str
+    remote_topic: str
+    remote_topic_id: str
+    preserved: bool
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LogBounds:
     """The offsets that a consumer of some isolation level can read of a partition: ``[start, end)``."""
 

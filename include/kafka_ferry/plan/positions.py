@@ -9,6 +9,27 @@ from pydantic import TypeAdapter, ValidationError
 
 
 @dataclass(frozen=True, slots=True)
+class ProducerState:
+    """The producer whose batches a partition with preserved offsets holds, and how far it has counted.
+
+    Sequence numbers count the records that it ever wrote to the partition, and wrap at 2^31
+    (``DefaultRecordBatch.incrementSequence``).
+
+    Attributes:
+        producer_id: its id on the target.
+        epoch: its epoch, which never changes: with another one its sequences would begin anew.
+        sequence: of the next record.
+        unfilled_to: while the offsets before the mirror's start are being filled, that start; -1
+            from the first copied range on.
+    """
+
+    producer_id: int
+    epoch: int
+    sequence: int
+    unfilled_to: int = -1
+
+
+@dataclass(frozen=True, slots=True)
 class PositionMetadata:
     """What is committed beside a position, as JSON.
 
@@ -17,12 +38,14 @@ class PositionMetadata:
         remote_topic_id: the same for the target's topic.
         run: the run that committed it.
         at: when, in milliseconds since 1970.
+        producer: of a partition with preserved offsets; None elsewhere.
     """
 
     topic_id: str
     remote_topic_id: str
     run: str
     at: int
+    producer: ProducerState | None = None
     v: Literal[1] = 1
 
     def encode(self) -> str:
@@ -53,6 +76,7 @@ class Position:
         origin: read from the flow's group, or recovered from the ledger because the group forgot it.
         leader_epoch: the source's leader epoch of the last batch before ``offset`` (KIP-101): a
             log that was cut back below ``offset`` has another one there; -1 where not known.
+        producer: of a partition with preserved offsets, as of ``offset``; None elsewhere.
     """
 
     offset: int
@@ -61,6 +85,7 @@ class Position:
     at: int = 0
     origin: Literal["group", "ledger"] = "group"
     leader_epoch: int = -1
+    producer: ProducerState | None = None
 
 
 def position_group(flow: str) -> str:
@@ -74,5 +99,10 @@ def position_of(offset: int, metadata: str, leader_epoch: int = -1) -> Position:
     if known is None:
         return Position(offset, leader_epoch=leader_epoch)
     return Position(
-        offset, known.topic_id, known.remote_topic_id, known.at, leader_epoch=leader_epoch
+        offset,
+        known.topic_id,
+        known.remote_topic_id,
+        known.at,
+        leader_epoch=leader_epoch,
+        producer=known.producer,
     )

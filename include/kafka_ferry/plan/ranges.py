@@ -41,6 +41,8 @@ class Range:
         writer: the number of the writer that the target partition belongs to.
         remote_topic_id: the remote topic's id when the range was planned, "" where the topic was
             still to be created: ``start`` means nothing for another topic of the same name.
+        preserved: whether its records keep their offsets on the target.
+        log_start: where the remote partition's log is to start then; -1 leaves it as it is.
     """
 
     topic: str
@@ -51,6 +53,8 @@ class Range:
     remote_topic: str
     writer: int
     remote_topic_id: str = ""
+    preserved: bool = False
+    log_start: int = -1
 
     @property
     def source(self) -> TopicPartition:
@@ -61,6 +65,11 @@ class Range:
     def target(self) -> TopicPartition:
         """The partition on the target."""
         return TopicPartition(self.remote_topic, self.partition)
+
+    @property
+    def owner(self) -> tuple[bool, int]:
+        """What ranges have in common that one writer writes: how offsets are kept, and its number."""
+        return self.preserved, self.writer
 
     def __len__(self) -> int:
         return self.end - self.start

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 SOURCE: Final = "kafka-ferry-ranges"
 _COLUMNS: Final = (
     "topic string, partition int, start bigint, end bigint, "
-    "topic_id string, remote_topic string, writer int, remote_topic_id string"
+    "topic_id string, remote_topic string, writer int, remote_topic_id string, "
+    "preserved boolean, log_start bigint"
 )
 
 
@@ -89,11 +90,10 @@ class RangeStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset_of(plan, self._attempt) if plan.ranges else start
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[WriterRanges]:  # noqa: ARG002
-        """One input partition for each writer that has ranges."""
-        ranges = sorted(ranges_in(end, self._writers), key=attrgetter("writer"))
-        return [
-            WriterRanges(tuple(group)) for _, group in groupby(ranges, key=attrgetter("writer"))
-        ]
+        """One input partition for each writer of either kind that has ranges."""
+        owner = attrgetter("owner")
+        ranges = sorted(ranges_in(end, self._writers), key=owner)
+        return [WriterRanges(tuple(group)) for _, group in groupby(ranges, key=owner)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The ranges of one writer as rows."""
@@ -115,10 +115,14 @@ def offset_of(plan: Plan, attempt: str) -> dict[str, Any]:
                 "id": range_.topic_id,
                 "remote": range_.remote_topic,
                 "remote_id": range_.remote_topic_id,
+                "preserved": range_.preserved,
                 "ranges": {},
             },
         )
-        topic["ranges"][str(range_.partition)] = f"{range_.start}-{range_.end}"
+        interval = f"{range_.start}-{range_.end}"
+        if range_.log_start >= 0:
+            interval += f"-{range_.log_start}"
+        topic["ranges"][str(range_.partition)] = interval
     return {"run": plan.run, "attempt": attempt, "topics": topics}
 
 
@@ -129,17 +133,19 @@ def ranges_in(offset: Mapping[str, Any], writers: int) -> list[Range]:
     ranges = []
     for name, topic in offset["topics"].items():
         for number, interval in topic["ranges"].items():
-            start, _, end = interval.partition("-")
+            start, end, *log_start = map(int, interval.split("-"))
             ranges.append(
                 Range(
                     topic=name,
                     partition=int(number),
-                    start=int(start),
-                    end=int(end),
+                    start=start,
+                    end=end,
                     topic_id=topic["id"],
                     remote_topic=topic["remote"],
                     writer=writer_of(TopicPartition(topic["remote"], int(number)), writers),
                     remote_topic_id=topic.get("remote_id", ""),
+                    preserved=topic.get("preserved", False),
+                    log_start=log_start[0] if log_start else -1,
                 )
             )
     return ranges

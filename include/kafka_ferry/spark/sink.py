@@ -62,8 +62,8 @@ class RangeCopyWriter(DataSourceStreamArrowWriter):
         ranges = [Range(**row) for batch in iterator for row in batch.to_pylist()]
         flow = shipped_flow(self._options["config"], self._options["flow"])
         outcomes: list[Outcome] = []
-        for number, group in groupby(ranges, key=attrgetter("writer")):
-            outcomes += copy_for_flow(flow, self._options["run"], number, list(group))
+        for _, group in groupby(ranges, key=attrgetter("owner")):
+            outcomes += copy_for_flow(flow, self._options["run"], list(group))
         return CopyMessage(outcomes_to_json(outcomes))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

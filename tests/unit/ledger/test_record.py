@@ -68,6 +68,9 @@ def test_a_transaction_of_this_release_looks_like_this() -> None:
                 "lost": [],
                 "leader_epoch": -1,
                 "rewound_from": -1,
+                "preserved": False,
+                "producer": None,
+                "adopted": 0,
             }
         ],
     }

@@ -116,6 +116,8 @@ def test_an_entry_or_a_copied_range_is_a_row(table: LedgerTable, ledger: Topic) 
         "lost": [{"start": 3, "end": 7}],
         "leader_epoch": 5,
         "rewound_from": -1,
+        "preserved": False,
+        "adopted": 0,
     }
     assert (payments["ledger_offset"], payments["topic"], payments["partition"]) == (
         2,

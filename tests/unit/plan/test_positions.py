@@ -40,6 +40,7 @@ def test_metadata_of_this_release_looks_like_this() -> None:
         "remote_topic_id": "target-id",
         "run": "run-1",
         "at": 1_700_000_000_000,
+        "producer": None,
         "v": 1,
     }
 

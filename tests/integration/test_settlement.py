@@ -25,6 +25,7 @@ from kafka_ferry.wire.transactions import (
     TransactionalProducer,
     committed_offsets,
     has_pending_offsets,
+    produce_request,
 )
 from kafka_sandbox.broker import Broker
 from tests.support.builders import Record, create_topic, produce, read_all
@@ -187,5 +188,5 @@ def send(
 ) -> None:
     batch = for_producer(record, producer_id=producer.producer_id, epoch=producer.epoch, sequence=0)
     node = cluster.leaders([tp])[tp].node
-    answer = cluster.connection(node).call(producer.produce_request({tp: batch}))
+    answer = cluster.connection(node).call(produce_request({tp: batch}, producer.transactional_id))
     assert answer.responses[0].partition_responses[0].error_code == 0

@@ -2,6 +2,7 @@
 
 from kafka_ferry.batches.aborted import AbortedTransaction, AbortFilter
 from kafka_ferry.batches.digest import RangeDigest
+from kafka_ferry.batches.empty import empty_batch, empty_batches
 from kafka_ferry.batches.header import (
     Batch,
     BatchHeader,
@@ -11,13 +12,15 @@ from kafka_ferry.batches.header import (
 )
 from kafka_ferry.batches.intake import Intake
 from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, gap, lost
-from kafka_ferry.batches.records import single_record
+from kafka_ferry.batches.records import Record, read_records, single_record
 from kafka_ferry.batches.rejected import (
     Rejected,
+    by_runs,
     cut_at,
     dead_letter,
     halves,
     offsets_at,
+    records_of,
     set_aside,
     unfit,
 )
@@ -37,11 +40,15 @@ __all__ = [
     "RangeDigest",
     "Reason",
     "Rebuilt",
+    "Record",
     "Rejected",
     "Segment",
     "SegmentList",
+    "by_runs",
     "cut_at",
     "dead_letter",
+    "empty_batch",
+    "empty_batches",
     "for_producer",
     "gap",
     "halves",
@@ -49,6 +56,8 @@ __all__ = [
     "next_sequence",
     "offsets_at",
     "passages",
+    "read_records",
+    "records_of",
     "set_aside",
     "single_record",
     "split_batches",

@@ -118,8 +118,10 @@ def crc_of(header: BatchHeader, payload: bytes) -> int:
     return int(google_crc32c.extend(google_crc32c.value(checked), payload))
 
 
-def for_producer(batch: Batch, *, producer_id: int, epoch: int, sequence: int) -> bytes:
-    """``batch`` as a transactional producer of our own sends it, its records untouched.
+def for_producer(
+    batch: Batch, *, producer_id: int, epoch: int, sequence: int, transactional: bool = True
+) -> bytes:
+    """``batch`` as a producer of our own sends it, its records untouched.
 
     The base offset becomes 0 (brokers refuse anything else from a client), the leader epoch -1,
     the delete horizon is cleared (the target's cleaner would obey the source's), and the CRC is
@@ -127,14 +129,17 @@ def for_producer(batch: Batch, *, producer_id: int, epoch: int, sequence: int) -
 
     Args:
         batch: a dense batch: ``count == last_offset_delta + 1``, CreateTime, no control batch.
-        producer_id: of our transactional producer.
-        epoch: of our transactional producer.
+        producer_id: of our producer.
+        epoch: of our producer.
         sequence: of the batch's first record, 0 to 2^31 - 1.
+        transactional: whether it is part of a transaction of ours, whatever it was on the source.
 
     Returns:
         The whole batch for the ``records`` field of a produce request.
     """
-    attributes = (batch.header.attributes & ~_DELETE_HORIZON) | _TRANSACTIONAL
+    attributes = batch.header.attributes & ~(_DELETE_HORIZON | _TRANSACTIONAL)
+    if transactional:
+        attributes |= _TRANSACTIONAL
     header = batch.header._replace(
         base_offset=0,
         leader_epoch=-1,

@@ -33,6 +33,8 @@ class Intake:
             fewer replicas, all of them.
         join_below: neighbouring batches smaller than so many bytes are joined; 0 for none.
         join_up_to: joined batches have at most so many bytes before they are compressed.
+        offsets_kept: whether records keep their source offsets there, so that each batch must
+            hold records at offsets in a row.
     """
 
     max_batch_bytes: int = _MAX_MESSAGE_BYTES
@@ -43,14 +45,22 @@ class Intake:
     min_insync_replicas: int = 1
     join_below: int = JOIN_BELOW
     join_up_to: int = _JOIN_UP_TO
+    offsets_kept: bool = False
 
     @classmethod
-    def of_topic(cls, configs: Mapping[str, str], *, join_below: int = JOIN_BELOW) -> Intake:
+    def of_topic(
+        cls,
+        configs: Mapping[str, str],
+        *,
+        join_below: int = JOIN_BELOW,
+        offsets_kept: bool = False,
+    ) -> Intake:
         """What a topic takes.
 
         Args:
             configs: its effective configs; Kafka's defaults stand in for missing ones.
             join_below: as the attribute.
+            offsets_kept: as the attribute.
         """
         latest = _HOUR_MS
         if configs.get("message.timestamp.type") == "LogAppendTime":
@@ -65,6 +75,7 @@ class Intake:
             after_max_ms=int(configs.get("message.timestamp.after.max.ms", latest)),
             min_insync_replicas=int(configs.get("min.insync.replicas", 1)),
             join_below=join_below,
+            offsets_kept=offsets_kept,
         )
 
     @property

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from kafka_ferry.batches.header import Batch
@@ -117,11 +118,13 @@ def assembled(
         rebuilt = {}
 
 
-def within(absent: Iterable[Absent], start: int, end: int) -> Iterator[Absent]:
-    """The part of ``absent`` that lies in ``[start, end)``."""
-    for span in absent:
-        if max(span.first, start) < min(span.end, end):
-            yield Absent(max(span.first, start), min(span.end, end), span.reason)
+def within(absent: Sequence[Absent], start: int, end: int) -> Iterator[Absent]:
+    """The part of ``absent``, which ascends, that lies in ``[start, end)``."""
+    for i in range(bisect_right(absent, start, key=attrgetter("end")), len(absent)):
+        span = absent[i]
+        if span.first >= end:
+            return
+        yield Absent(max(span.first, start), min(span.end, end), span.reason)
 
 
 def _others(start: int, end: int, runs: Runs, known: Iterable[Absent]) -> Iterator[Absent]:

@@ -133,6 +133,14 @@ def _runs(records: Sequence[Record], begin: int, end: int) -> Iterator[tuple[int
     yield from _runs(records, middle, end)
 
 
+def split_at_gaps(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
+    """``records``, which ascend, in parts of which each has offsets in a row."""
+    at = 0
+    for _, count in runs_of(records):
+        yield records[at : at + count]
+        at += count
+
+
 def dense_batch(
     records: Sequence[Record], codec: int, *, at: int = 0, deltas: Sequence[int] | None = None
 ) -> Batch:
@@ -149,8 +157,43 @@ def dense_batch(
     """
     if deltas is None:
         deltas = range(len(records))
-    payload = compress(_encoded(records, deltas), codec)
+    plain = _encoded(records, deltas)
     timestamps = [record[1] for record in records]
+    if not -(2**63) <= min(timestamps) <= max(timestamps) < 2**63:
+        raise MalformedBatch("a timestamp that 64 bits do not hold")
+    return packed_batch(
+        plain,
+        codec,
+        records=len(records),
+        at=at,
+        last_offset_delta=deltas[-1],
+        base_timestamp=timestamps[0],
+        max_timestamp=max(timestamps),
+    )
+
+
+def packed_batch(
+    plain: bytes,
+    codec: int,
+    *,
+    records: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    at: int = 0,
+    last_offset_delta: int | None = None,
+) -> Batch:
+    """The CreateTime batch with ``plain`` as its records, one behind the other as they are encoded.
+
+    Args:
+        plain: the records.
+        codec: to compress them with.
+        records: how many they are.
+        base_timestamp: what their times are relative to.
+        max_timestamp: the latest of their times.
+        at: the batch's base offset.
+        last_offset_delta: where behind ``at`` the last one is; by default they are dense.
+    """
+    payload = compress(plain, codec)
     header = BatchHeader(
         base_offset=at,
         length=HEADER.size - _LENGTH_COUNTS_FROM + len(payload),
@@ -158,16 +201,14 @@ def dense_batch(
         magic=_MAGIC,
         crc=0,
         attributes=codec,
-        last_offset_delta=deltas[-1],
-        base_timestamp=timestamps[0],
-        max_timestamp=max(timestamps),
+        last_offset_delta=records - 1 if last_offset_delta is None else last_offset_delta,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
         producer_id=-1,
         producer_epoch=-1,
         base_sequence=-1,
-        records=len(records),
+        records=records,
     )
-    if not -(2**63) <= min(timestamps) <= header.max_timestamp < 2**63:
-        raise MalformedBatch("a timestamp that 64 bits do not hold")
     return Batch(header, payload).with_crc()
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from kafka_ferry.batches.codecs import ZSTD
 from kafka_ferry.batches.header import Batch, MalformedBatch
 from kafka_ferry.batches.intake import Intake
-from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, within
-from kafka_ferry.batches.records import Record, dense_batch, read_records, runs_of
+from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, assembled, within
+from kafka_ferry.batches.records import (
+    Record,
+    dense_batch,
+    read_records,
+    runs_of,
+    split_at_gaps,
+)
 from kafka_ferry.batches.varint import decode_varint, encode_varint
 
 
@@ -46,7 +52,7 @@ def unfit(passage: Passage, intake: Intake, now_ms: int) -> frozenset[int]:
     """
     return frozenset(
         offset
-        for offset, timestamp, _, content in _opened(passage)
+        for offset, timestamp, _, content in records_of(passage)
         if (intake.keys_required and _is_negative(content)) or not intake.takes(timestamp, now_ms)
     )
 
@@ -60,7 +66,7 @@ def set_aside(passage: Passage, offsets: Collection[int]) -> tuple[Passage, tupl
     Raises:
         MalformedBatch: if the passage's batch cannot be read.
     """
-    records = _opened(passage)
+    records = records_of(passage)
     taken = [record for record in records if record[0] in offsets]
     if not taken:
         return passage, ()
@@ -100,7 +106,7 @@ def cut_at(passage: Passage, offset: int) -> tuple[Passage, Passage]:
         )
         rebuilt = passage.rebuilt
     else:
-        records = _opened(passage)
+        records = records_of(passage)
         sides = (
             [record for record in records if record[0] < offset],
             [record for record in records if record[0] >= offset],
@@ -124,6 +130,32 @@ def cut_at(passage: Passage, offset: int) -> tuple[Passage, Passage]:
             absent=tuple(within(passage.absent, offset, passage.end)),
             rebuilt={},
         ),
+    )
+
+
+def by_runs(passage: Passage) -> Iterator[Passage]:
+    """The passage in pieces with at most one run each, for a topic that keeps the source's offsets.
+
+    One without a gap between its records comes as it is, unopened.
+
+    Raises:
+        MalformedBatch: if the passage's batch cannot be read.
+    """
+    if passage.batch is None or len(passage.runs) < 2:
+        yield passage
+        return
+    codec = passage.batch.header.codec
+    pieces = [
+        (dense_batch(records, codec), runs_of(records))
+        for records in split_at_gaps(records_of(passage))
+    ]
+    yield from assembled(
+        passage.start,
+        passage.end,
+        pieces,
+        known=passage.absent,
+        rebuilt=passage.rebuilt,
+        leader_epoch=passage.leader_epoch,
     )
 
 
@@ -156,8 +188,12 @@ def _offsets(passage: Passage) -> Sequence[int]:
     return list(chain.from_iterable(range(first, first + n) for first, n in passage.runs))
 
 
-def _opened(passage: Passage) -> list[Record]:
-    """The records of the batch, at their source offsets."""
+def records_of(passage: Passage) -> list[Record]:
+    """The records of the passage's batch, at their source offsets.
+
+    Raises:
+        MalformedBatch: if the batch cannot be read.
+    """
     if passage.batch is None:
         return []
     return [

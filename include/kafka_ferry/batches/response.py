@@ -4,7 +4,9 @@ Promises, for every batch and every range:
 
 (a) each source offset of the range is accounted for once: a record on the target or one reason;
 (b) a batch that a broker would store wrongly is never passed as it is;
-(c) nothing is decided from the bytes before their CRC was checked.
+(c) nothing is decided from the bytes before their CRC was checked;
+(d) where the target keeps the source's offsets, the records of a batch are at offsets in a row,
+    however many batches that takes.
 
 Not promised here: that the target accepts the batch. A record may be larger than all that it takes,
 and its refusal names the partition.
@@ -21,7 +23,7 @@ from kafka_ferry.batches.codecs import NONE
 from kafka_ferry.batches.header import Batch, MalformedBatch
 from kafka_ferry.batches.intake import Intake
 from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, assembled, gap
-from kafka_ferry.batches.records import Record, Runs, fitting_batches, read_records
+from kafka_ferry.batches.records import Record, Runs, fitting_batches, read_records, split_at_gaps
 from kafka_ferry.batches.rules import Case, judge
 from kafka_ferry.batches.split import split_batches
 
@@ -71,9 +73,8 @@ class _Passing:
         self._start = start
         self._end = end
         self._intake = intake
-        self._waiting: list[Case] = []
+        self._waiting: list[_Wanted] = []
         self._absent: list[Absent] = []
-        self._records: list[Record] = []
         self._bytes = 0
         self._codec = NONE
         self._leader_epoch = -1
@@ -102,10 +103,10 @@ class _Passing:
         if isinstance(verdict, Reason):
             yield from self._drop(case, verdict)
         elif case.is_small:
-            yield from self._join(case)
+            yield from self._join(_Wanted(case))
         else:
             yield from self.flush()
-            yield from self._pass([case], stop)
+            yield from self._pass([_Wanted(case)], stop)
 
     def flush(self) -> Iterator[Passage]:
         """What has waited for more."""
@@ -118,45 +119,45 @@ class _Passing:
         if not self._waiting:
             yield from self._pass([], self.at)
 
-    def _join(self, case: Case) -> Iterator[Passage]:
-        # Producers leave a batch uncompressed that compressing does not shrink.
-        if NONE not in (self._codec, case.codec) and self._codec != case.codec:
+    def _join(self, wanted: _Wanted) -> Iterator[Passage]:
+        if self._waiting and not self._goes_along(wanted):
             yield from self.flush()
-        self._codec = self._codec or case.codec
-        if not self._waiting:
-            self._waiting, self.at = [case], case.end
-            return
-        if len(self._waiting) == 1:
-            self._records = _wanted(self._waiting[0])
-            self._bytes = _size(self._records)
-        records = _wanted(case)
-        size = _size(records)
-        if self._bytes + size > self._intake.join_limit:
-            yield from self.flush()
-            self._codec = case.codec
-        self._waiting.append(case)
-        self._records += records
-        self._bytes += size
-        self.at = case.end
+        self._waiting.append(wanted)
+        self._codec = self._codec or wanted.case.codec
+        self.at = wanted.case.end
 
-    def _pass(self, cases: list[Case], stop: int) -> Iterator[Passage]:
-        """The passages up to ``stop``; ``cases`` are the batches of which records are left."""
-        if len(cases) > 1:
-            cases = [replace(case, has_neighbours=True) for case in cases]
-        verdicts = [judge(case) for case in cases]
+    def _goes_along(self, wanted: _Wanted) -> bool:
+        """Whether it goes into one batch with those that wait, and is counted among them then.
+
+        Nothing is opened before all else speaks for it.
+        """
+        # Producers leave a batch uncompressed that compressing does not shrink.
+        if NONE not in (self._codec, wanted.case.codec) and self._codec != wanted.case.codec:
+            return False
+        if self._intake.offsets_kept and not self._waiting[-1].joins(wanted):
+            return False
+        if len(self._waiting) == 1:
+            self._bytes = self._waiting[0].size
+        self._bytes += wanted.size
+        return self._bytes <= self._intake.join_limit
+
+    def _pass(self, all_wanted: list[_Wanted], stop: int) -> Iterator[Passage]:
+        """The passages up to ``stop``; ``all_wanted`` is of the batches of which records are left."""
+        have_neighbours = len(all_wanted) > 1
+        verdicts = [
+            judge(replace(wanted.case, has_neighbours=have_neighbours)) for wanted in all_wanted
+        ]
         rebuilt = Counter(verdict for verdict in verdicts if isinstance(verdict, Rebuilt))
-        if cases and not rebuilt:
-            header = cases[0].batch.header
+        if all_wanted and not rebuilt:
+            batch = all_wanted[0].case.batch
             pieces: list[tuple[Batch, Runs]] = [
-                (cases[0].batch, ((header.base_offset, header.records),))
+                (batch, ((batch.header.base_offset, batch.header.records),))
             ]
         else:
-            records = self._records if len(cases) > 1 else _wanted(cases[0]) if cases else []
-            codec = self._codec if len(cases) > 1 else cases[0].codec if cases else NONE
-            pieces = list(fitting_batches(records, codec, self._intake.max_batch_bytes))
+            pieces = list(self._rebuilt(all_wanted))
         start, known = self._start, tuple(self._absent)
         self._start = self.at = stop
-        self._waiting, self._absent, self._records, self._bytes = [], [], [], 0
+        self._waiting, self._absent, self._bytes = [], [], 0
         self._codec = NONE
         yield from assembled(
             start,
@@ -167,15 +168,44 @@ class _Passing:
             leader_epoch=self._leader_epoch,
         )
 
-
-def _wanted(case: Case) -> list[Record]:
-    records = read_records(case.batch)
-    header = case.batch.header
-    if (case.start, case.end) == (header.base_offset, header.next_offset):
-        return records
-    return [record for record in records if case.start <= record[0] < case.end]
+    def _rebuilt(self, all_wanted: list[_Wanted]) -> Iterator[tuple[Batch, Runs]]:
+        records = [record for wanted in all_wanted for record in wanted.records]
+        codec = max((wanted.case.codec for wanted in all_wanted), default=NONE)
+        for part in split_at_gaps(records) if self._intake.offsets_kept else [records]:
+            yield from fitting_batches(part, codec, self._intake.max_batch_bytes)
 
 
-def _size(records: list[Record]) -> int:
-    """Plain bytes, with what a record's offset and time take at most between neighbours."""
-    return sum(len(record[3]) for record in records) + 12 * len(records)
+class _Wanted:
+    """What is wanted of a batch; it is opened when somebody asks for its records, and once."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self._records: list[Record] | None = None
+
+    @property
+    def records(self) -> list[Record]:
+        """The records that are wanted."""
+        if self._records is None:
+            records, case = read_records(self.case.batch), self.case
+            if not case.is_whole:
+                records = [record for record in records if case.start <= record[0] < case.end]
+            self._records = records
+        return self._records
+
+    @property
+    def size(self) -> int:
+        """Plain bytes, with what a record's offset and time take at most between neighbours."""
+        records = self.records
+        return sum(len(record[3]) for record in records) + 12 * len(records)
+
+    def joins(self, following: _Wanted) -> bool:
+        """Whether the first record of ``following`` is at the offset behind the last one here."""
+        if self.case.end != following.case.start:
+            return False
+        return self._reaches(self.case.end - 1, -1) and following._reaches(following.case.start, 0)
+
+    def _reaches(self, offset: int, place: int) -> bool:
+        """Whether the record at ``place`` is the one at ``offset``, which dense batches need not show."""
+        if self.case.is_dense:
+            return True
+        return bool(self.records) and self.records[place][0] == offset

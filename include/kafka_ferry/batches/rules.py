@@ -37,6 +37,17 @@ class Case:
         return self.batch.header.size < self.intake.join_below
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all its offsets are wanted."""
+        header = self.batch.header
+        return (self.start, self.end) == (header.base_offset, header.next_offset)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether each of its offsets has a record."""
+        return self.batch.header.records == self.batch.header.last_offset_delta + 1
+
+    @property
     def codec(self) -> int:
         """The codec with which it arrives."""
         return self.intake.codec_for(self.batch.header.codec)
@@ -53,17 +64,9 @@ RULES: Final[tuple[Rule, ...]] = (
     (lambda case: case.batch.header.records == 0, Reason.COMPACTED),
     # Rebuilt. ProduceRequest.validateRecords: v2 only.
     (lambda case: case.batch.stored_format < 2, Rebuilt.OLD_FORMAT),
-    (
-        lambda case: (
-            (case.start, case.end) != (case.batch.header.base_offset, case.batch.header.next_offset)
-        ),
-        Rebuilt.RANGE_EDGE,
-    ),
+    (lambda case: not case.is_whole, Rebuilt.RANGE_EDGE),
     # LogValidator.validateBatch: the offsets must be as many as the records.
-    (
-        lambda case: case.batch.header.records != case.batch.header.last_offset_delta + 1,
-        Rebuilt.OFFSET_GAPS,
-    ),
+    (lambda case: not case.is_dense, Rebuilt.OFFSET_GAPS),
     # A CreateTime topic would fall back to the producer's time, which nobody saw.
     (lambda case: case.batch.header.is_log_append_time, Rebuilt.LOG_APPEND_TIME),
     # The broker would recompress it, and the digest of what it stores would be another.

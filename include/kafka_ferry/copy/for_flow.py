@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kafka_ferry.batches import Intake
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.copier import Limits, Outcome, copy_ranges
 from kafka_ferry.copy.fetching import ReadRules
+from kafka_ferry.copy.preserved import PreservedWriter
 from kafka_ferry.copy.reader import RangeReader
 from kafka_ferry.copy.translated import TranslatedWriter
 from kafka_ferry.copy.witness import Witness
@@ -35,37 +36,45 @@ def copy_for_flow(flow: Flow, run: str, ranges: Sequence[Range]) -> list[Outcome
         An outcome for each range, in the order given.
     """
     source, target = flow.source, flow.target
-    intakes = _Intakes(flow)
+    preserved = ranges[0].preserved
+    intakes = _Intakes(flow, offsets_kept=preserved)
+    # Neither is possible where offsets are kept: the plan refuses them, and so does the copier.
+    append_recreated = flow.on_source_topic_recreated == "append" and not preserved
+    rewind = flow.on_source_divergence == "continue" and not preserved
 
     def read(starts: Mapping[Range, Position]) -> RangeReader:
         rules = ReadRules(
             max_bytes=flow.fetch_max_bytes,
             committed=flow.isolation_level == "read_committed",
             skip_lost=flow.on_source_truncation == "continue",
-            rewind=flow.on_source_divergence == "continue",
+            rewind=rewind,
             intakes=intakes.of({range_.remote_topic for range_ in starts}),
         )
         settings = kafka_python_config(source.client_properties("consumer"))
         return RangeReader(source.alias, settings, starts, rules)
 
-    writer = TranslatedWriter(
-        target.alias,
-        kafka_python_config(target.client_properties("producer")),
-        flow=flow.name,
-        source_alias=source.alias,
-        run=run,
-        number=ranges[0].writer,
-        timeout_ms=flow.transaction_max_ms + _TRANSACTION_SLACK_MS,
-        recopy=flow.on_target_topic_lost == "recopy",
-        dead_letters=flow.dead_letter_name if flow.on_rejected_record == "dead-letter" else "",
-        intakes=intakes.of,
-        witness=Witness(flow),
+    writing: dict[str, Any] = {
+        "flow": flow.name,
+        "source_alias": source.alias,
+        "run": run,
+        "number": ranges[0].writer,
+        "timeout_ms": flow.transaction_max_ms + _TRANSACTION_SLACK_MS,
+        "recopy": flow.on_target_topic_lost == "recopy",
+        "dead_letters": flow.dead_letter_name if flow.on_rejected_record == "dead-letter" else "",
+        "intakes": intakes.of,
+        "witness": Witness(flow),
+    }
+    settings = kafka_python_config(target.client_properties("producer"))
+    writer = (
+        PreservedWriter(target.alias, settings, fill=flow.fill, **writing)
+        if preserved
+        else TranslatedWriter(target.alias, settings, **writing)
     )
     limits = Limits(
         flow.transaction_max_bytes,
         flow.transaction_max_ms,
-        append_recreated=flow.on_source_topic_recreated == "append",
-        rewind=flow.on_source_divergence == "continue",
+        append_recreated=append_recreated,
+        rewind=rewind,
     )
     try:
         return copy_ranges(ranges, read, writer, limits)
@@ -76,8 +85,9 @@ def copy_for_flow(flow: Flow, run: str, ranges: Sequence[Range]) -> list[Outcome
 class _Intakes:
     """What the flow's remote topics take, asked of the target once."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, *, offsets_kept: bool) -> None:
         self._flow = flow
+        self._offsets_kept = offsets_kept
         self._known: dict[str, Intake] = {}
 
     def of(self, topics: AbstractSet[str]) -> Mapping[str, Intake]:
@@ -87,6 +97,8 @@ class _Intakes:
             for name in unknown:
                 configs = found[name].configs if name in found else {}
                 self._known[name] = Intake.of_topic(
-                    configs, join_below=self._flow.join_batches_below
+                    configs,
+                    join_below=self._flow.join_batches_below,
+                    offsets_kept=self._offsets_kept,
                 )
         return self._known

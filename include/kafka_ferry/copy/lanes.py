@@ -18,11 +18,13 @@ class Outgoing:
         passage: the passage.
         range: the range that it is of or that it is written for; None for the flow's own records.
         base_offset: where the target stored its batch, once it says so.
+        adopted: whether an earlier attempt had written its records.
     """
 
     passage: Passage
     range: Range | None = None
     base_offset: int | None = None
+    adopted: bool = False
 
     @property
     def is_settled(self) -> bool:
@@ -41,6 +43,7 @@ class Tally:
 
     Attributes:
         rewound_from: the position before it was set back to ``start``, -1 where it was not.
+        adopted: records that an earlier attempt had written.
     """
 
     start: int
@@ -53,6 +56,7 @@ class Tally:
     reasons: Counter[str] = field(default_factory=Counter)
     rebuilt: Counter[str] = field(default_factory=Counter)
     segments: SegmentList = field(default_factory=SegmentList)
+    adopted: int = 0
     digest: RangeDigest = field(default_factory=RangeDigest)
     lost: list[tuple[int, int]] = field(default_factory=list)
 
@@ -68,10 +72,13 @@ class Tally:
         ]
         if passage.batch and out.base_offset is not None:
             self.records += passage.batch.header.records
-            self.bytes += passage.batch.header.size
-            self.batches += 1
             self.segments.add(passage.runs, out.base_offset)
-            self.digest.add(passage.batch)
+            if out.adopted:
+                self.adopted += passage.batch.header.records
+            else:
+                self.bytes += passage.batch.header.size
+                self.batches += 1
+                self.digest.add(passage.batch)
 
 
 @dataclass(slots=True)
@@ -110,13 +117,16 @@ class Lane:
         """Account for everything at the head whose outcome is known."""
         while self.sent and self.sent[0].is_settled:
             head = self.sent.popleft()
-            if self.range is None:
-                continue
-            if self.tally is None:
-                start = head.passage.start
-                self.tally = Tally(start, start, self.position if start < self.position else -1)
-                self.position = -1
-            self.tally.add(head)
+            if self.range:
+                self.account(head)
+
+    def account(self, out: Outgoing) -> None:
+        """Count what became of a passage of the range."""
+        if self.tally is None:
+            start = out.passage.start
+            self.tally = Tally(start, start, self.position if start < self.position else -1)
+            self.position = -1
+        self.tally.add(out)
 
     def forget(self) -> None:
         """Forget what a transaction held that has ended."""
@@ -146,4 +156,5 @@ class Lane:
             lost=tuple(tally.lost),
             leader_epoch=tally.leader_epoch,
             rewound_from=tally.rewound_from,
+            adopted=tally.adopted,
         )

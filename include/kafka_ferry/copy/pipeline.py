@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_ferry.batches import for_producer, next_sequence
+from kafka_ferry.batches import Batch, next_sequence
 from kafka_ferry.copy.lanes import Lane, Outgoing
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.transactions import TransactionalProducer
+from kafka_ferry.wire.transactions import produce_request
 
 # The broker handles one request of a connection at a time and remembers five batches of a producer.
 _IN_FLIGHT: Final = 5
@@ -45,33 +45,52 @@ class Pipeline:
 
     Args:
         cluster: the target; nothing else may use its connections.
-        producer: the producer whose transaction the batches belong to.
+        encode: makes a batch that of the lane's producer, at the lane's sequence.
         judge: called with each answer, in order within a partition.
+        transactional_id: of the producer whose transaction the batches belong to, None for none.
+        request_bytes: a request takes no further batch once it has so many bytes.
     """
 
     def __init__(
         self,
         cluster: WireCluster,
-        producer: TransactionalProducer,
+        encode: Callable[[Lane, Batch], bytes],
         judge: Callable[[Lane, Outgoing, Answer], None],
+        *,
+        transactional_id: str | None = None,
+        request_bytes: int = _REQUEST_BYTES,
     ) -> None:
         self._cluster = cluster
-        self._producer = producer
+        self._encode = encode
         self._judge = judge
+        self._transactional_id = transactional_id
+        self._request_bytes = request_bytes
         self._in_flight: dict[int, deque[dict[TopicPartition, tuple[Lane, Outgoing]]]] = (
             defaultdict(deque)
         )
 
-    def send_round(self, lanes: Mapping[TopicPartition, Lane]) -> None:
-        """Send at most one batch of each lane."""
+    def send_round(self, lanes: Mapping[TopicPartition, Lane]) -> bool:
+        """Send at most one batch of each lane; whether there was one."""
         requests: dict[int, dict[TopicPartition, tuple[Lane, Outgoing]]] = defaultdict(dict)
         sizes: Counter[int] = Counter()
         for tp, lane in lanes.items():
-            if sizes[lane.node] < _REQUEST_BYTES and (out := lane.next_to_send()):
+            if sizes[lane.node] < self._request_bytes and (out := lane.next_to_send()):
                 requests[lane.node][tp] = lane, out
                 sizes[lane.node] += out.size
-        for node, request in requests.items():
-            self._send(node, request)
+        for node, batches in requests.items():
+            self._send(node, batches)
+        return bool(requests)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no answer is due."""
+        return not any(self._in_flight.values())
+
+    def receive_next(self) -> None:
+        """Wait for one answer of each broker that owes one."""
+        for node, requests in self._in_flight.items():
+            if requests:
+                self._receive(node)
 
     def receive_all(self) -> None:
         """Wait for the answers to everything that is on its way."""
@@ -84,20 +103,16 @@ class Pipeline:
         self._in_flight.clear()
         self._cluster.close()
 
-    def _send(self, node: int, request: dict[TopicPartition, tuple[Lane, Outgoing]]) -> None:
+    def _send(self, node: int, batches: dict[TopicPartition, tuple[Lane, Outgoing]]) -> None:
         encoded = {}
-        for tp, (lane, out) in request.items():
+        for tp, (lane, out) in batches.items():
             batch = out.passage.batch
             assert batch is not None
-            encoded[tp] = for_producer(
-                batch,
-                producer_id=self._producer.producer_id,
-                epoch=self._producer.epoch,
-                sequence=lane.sequence,
-            )
+            encoded[tp] = self._encode(lane, batch)
             lane.sequence = next_sequence(lane.sequence, batch.header.records)
-        self._cluster.connection(node).send(self._producer.produce_request(encoded))
-        self._in_flight[node].append(request)
+        request = produce_request(encoded, self._transactional_id)
+        self._cluster.connection(node).send(request)
+        self._in_flight[node].append(batches)
         if len(self._in_flight[node]) >= _IN_FLIGHT:
             self._receive(node)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from typing import Final
 
 from kafka_ferry.clock import now_ms
@@ -19,9 +20,9 @@ from kafka_ferry.wire.transactions import CommittedOffset, TransactionalProducer
 _TIMEOUT_MS: Final = 60_000
 
 
-def transactional_id(flow: str, number: int) -> str:
-    """The transactional id of the flow's writer ``number``."""
-    return f"ferry.{flow}.{number}"
+def transactional_id(flow: str, number: int, *, preserved: bool = False) -> str:
+    """The transactional id of the flow's writer ``number``, of the kind that preserves offsets or not."""
+    return f"ferry.{flow}.{'preserved.' if preserved else ''}{number}"
 
 
 def committed_position(position: Position, run: str) -> CommittedOffset:
@@ -33,15 +34,15 @@ def committed_position(position: Position, run: str) -> CommittedOffset:
 
 
 def fence_writers(flow: Flow, writers: int) -> None:
-    """Fence the writers 0 to ``writers - 1`` of ``flow`` and abort what they left open.
+    """Fence the writers 0 to ``writers - 1`` of ``flow``, of both kinds, and abort what they left open.
 
     To be done before the number of writers changes: a partition then belongs to another writer,
     whose own start does not fence the old one.
     """
     settings = kafka_python_config(flow.target.client_properties("producer"))
     with WireCluster(flow.target.alias, settings) as cluster:
-        for number in range(writers):
-            _take_over(cluster, flow, number)
+        for number, preserved in product(range(writers), (False, True)):
+            _take_over(cluster, flow, number, preserved=preserved)
 
 
 def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, Position]) -> None:
@@ -65,10 +66,10 @@ def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, P
 
 
 def _take_over(
-    cluster: WireCluster, flow: Flow, number: int
+    cluster: WireCluster, flow: Flow, number: int, *, preserved: bool = False
 ) -> tuple[TransactionalProducer, Settlement]:
     """The producer of a writer number, whoever held it being fenced and its transaction ended."""
-    name = transactional_id(flow.name, number)
+    name = transactional_id(flow.name, number, preserved=preserved)
     producer = TransactionalProducer(cluster, name, timeout_ms=_TIMEOUT_MS)
     ending = patiently(lambda: last_ending(cluster, name))
     producer.start()

@@ -2,9 +2,8 @@
 
 Promises, beyond those of ``copy.writer.Writer``:
 
-(a) a transaction holds, for each of its partitions, the batches, the next source offset (committed
-    in the flow's group under the *target* partition), the records that went to the dead letter
-    topic instead, and its part of one ledger record; they appear together or not at all;
+(a) the batches of a transaction, its positions and its ledger record appear together or not at all
+    (``copy.sealing``);
 (b) a partition never has a hole: if a batch was refused and a later one accepted, the transaction
     is aborted and written again up to the refused batch;
 (c) order within a partition is kept (``copy.pipeline``).
@@ -14,208 +13,21 @@ Not promised: the target offsets. They are what the target gives, and the ledger
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import Final
+from collections.abc import Mapping
+from typing import ClassVar
 
-from kafka_ferry.batches import Batch, Intake, Passage, single_record
-from kafka_ferry.clock import now_ms
+from kafka_ferry.batches import Passage
 from kafka_ferry.copy.lanes import Lane, Outgoing
-from kafka_ferry.copy.pipeline import Answer, Pipeline
-from kafka_ferry.copy.rejections import letter_for
-from kafka_ferry.copy.takeover import committed_position, transactional_id
-from kafka_ferry.copy.verdicts import Verdicts
-from kafka_ferry.copy.witness import Witness
-from kafka_ferry.copy.writer import Failure, StartOver
-from kafka_ferry.errors import BrokerError, FerryError
-from kafka_ferry.ledger import TransactionEntry, encode, ledger_topic
-from kafka_ferry.patience import patiently
-from kafka_ferry.plan.positions import Position, position_group, position_of
+from kafka_ferry.copy.sealing import SealingWriter, void_unless_known
+from kafka_ferry.plan.positions import Position
 from kafka_ferry.plan.ranges import Range, TopicPartition
-from kafka_ferry.wire import PartitionLeader, WireCluster
-from kafka_ferry.wire.endings import Ending, Outcome, last_ending
-from kafka_ferry.wire.faults import NOT_ENOUGH_REPLICAS, error_name, fault, is_transient
-from kafka_ferry.wire.settlement import Settlement
-from kafka_ferry.wire.transactions import TransactionalProducer, committed_offsets
-
-# About 400 KB of JSON: a ledger record must stay below the default max.message.bytes.
-_MAX_SEGMENTS: Final = 10_000
+from kafka_ferry.wire import PartitionLeader
 
 
-class TranslatedWriter:
-    """Writes one writer number's partitions in transactions.
+class TranslatedWriter(SealingWriter):
+    """Writes one writer number's partitions in transactions."""
 
-    Args:
-        alias: the target's alias.
-        settings: kafka-python's configuration for it.
-        flow: the flow's name, ``source->target``.
-        source_alias: the source's alias, which names the ledger.
-        run: the run's id.
-        number: the writer's number.
-        timeout_ms: after so long without an end the broker aborts a transaction.
-        recopy: whether a remote topic that was made anew is filled from each range's start.
-        dead_letters: the topic for records that the target does not take; "" lets their partition
-            fail.
-        intakes: tells what remote topics take, by their names.
-        witness: the ledger, for what Kafka has left open or forgotten; None where nobody may ask.
-    """
-
-    def __init__(
-        self,
-        alias: str,
-        settings: Mapping[str, object],
-        *,
-        flow: str,
-        source_alias: str,
-        run: str,
-        number: int,
-        timeout_ms: int,
-        recopy: bool = False,
-        dead_letters: str = "",
-        intakes: Callable[[AbstractSet[str]], Mapping[str, Intake]] = lambda names: dict.fromkeys(
-            names, Intake()
-        ),
-        witness: Witness | None = None,
-    ) -> None:
-        self._flow, self._run, self._number = flow, run, number
-        self._group = position_group(flow)
-        self._ledger = TopicPartition(ledger_topic(source_alias), 0)
-        self._dead_letters = TopicPartition(dead_letters, 0) if dead_letters else None
-        self._recopy, self._ask_intakes = recopy, intakes
-        self._intakes: Mapping[str, Intake] = {}
-        self._data = WireCluster(alias, settings)
-        self._coordination = WireCluster(alias, settings)
-        self._producer = TransactionalProducer(
-            self._coordination, transactional_id(flow, number), timeout_ms=timeout_ms
-        )
-        self._verdicts = Verdicts(self._dead_letters)
-        self._pipeline = Pipeline(self._data, self._producer, self._verdicts.judge)
-        self._settlement = Settlement(self._data, self._coordination, self._producer, self._group)
-        # How the transaction before the last take-over ended, until that is seen everywhere.
-        self._ending: Ending | None = None
-        self._unsettled: set[TopicPartition] = set()
-        self._witness = witness
-        self._knows_endings = False
-        self._lanes: dict[TopicPartition, Lane] = {}
-        self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
-        self._unsealed_bytes = self._unsealed_runs = 0
-
-    @property
-    def failures(self) -> dict[TopicPartition, Failure]:
-        """See ``Writer``."""
-        return self._verdicts.failures
-
-    @property
-    def unsealed_bytes(self) -> int:
-        """Bytes written since the last ``seal``."""
-        return self._unsealed_bytes
-
-    @property
-    def must_seal(self) -> bool:
-        """Whether the ledger record of the transaction gets long."""
-        return self._unsealed_runs > _MAX_SEGMENTS
-
-    def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
-        """See ``Writer.take_over``."""
-        void = self._verdicts.void
-        self._unsettled |= {tp for tp, lane in self._lanes.items() if lane.in_transaction}
-        self._forget_transaction()
-        self._verdicts.write_again()
-        self._pipeline.forget()
-        if self._ending is None:
-            name = self._producer.transactional_id
-            self._ending = patiently(lambda: last_ending(self._coordination, name))
-        self._start_producer(void)
-        by_target = {range_.target: range_ for range_ in ranges}
-        self._open_lanes(by_target)
-        self._unsettled |= self._lanes.keys()
-        evidence = None if self._knows_endings or not self._witness else self._witness.outcomes
-        self._settlement.settle(self._ending, self._unsettled, by_target, evidence)
-        # From here on this process knows how its own transactions ended.
-        self._ending, self._unsettled, self._knows_endings = None, set(), True
-        positions = {}
-        for tp, position in self._committed_positions(by_target).items():
-            if self._is_of_this_topic(by_target[tp], position):
-                positions[by_target[tp].source] = position
-                if position.topic_id in ("", by_target[tp].topic_id) and tp in self._lanes:
-                    self._lanes[tp].position = position.offset
-        return positions
-
-    def _committed_positions(
-        self, by_target: Mapping[TopicPartition, Range]
-    ) -> dict[TopicPartition, Position]:
-        committed = committed_offsets(self._coordination, self._group, by_target)
-        positions = {
-            tp: position_of(found.offset, found.metadata, found.leader_epoch)
-            for tp, found in committed.items()
-        }
-        # Somebody may have deleted the group since the run began.
-        forgotten = {
-            tp: self._lanes[tp].remote_topic_id
-            for tp in (by_target.keys() & self._lanes.keys()) - positions.keys()
-        }
-        return positions | (self._witness.positions(forgotten) if self._witness else {})
-
-    def _start_producer(self, void: StartOver | None) -> None:
-        try:
-            if self._producer.producer_id < 0:
-                self._producer.start()
-            else:
-                self._producer.start_over()
-        except BrokerError as error:
-            # A partition that takes no records takes no end of the transaction either.
-            error.message += f" It began with: {void.message}" if void else ""
-            raise
-
-    def _open_lanes(self, by_target: Mapping[TopicPartition, Range]) -> None:
-        own = [self._ledger, *([self._dead_letters] if self._dead_letters else [])]
-
-        def ask() -> Mapping[TopicPartition, PartitionLeader]:
-            leaders = self._data.leaders([*by_target, *own])
-            for tp in own:
-                if leaders[tp].node < 0:
-                    raise fault(leaders[tp].error, f"Looking for the topic {tp.topic}")
-            return leaders
-
-        leaders = patiently(ask)
-        self._intakes = self._ask_intakes({tp.topic for tp in by_target})
-        self._lanes = {
-            tp: Lane(leader.node, by_target.get(tp), leader.topic_id)
-            for tp, leader in leaders.items()
-            if leader.node >= 0
-        }
-        for tp, range_ in by_target.items():
-            if range_.source not in self.failures:
-                self._check(range_, leaders[tp])
-        self._raise_if_void()
-
-    def _check(self, range_: Range, leader: PartitionLeader) -> None:
-        """Whether the partition can be written to now, and is of the topic that was planned for."""
-        needed = min(self._intakes[range_.remote_topic].min_insync_replicas, leader.replicas)
-        if leader.node < 0:
-            self._verdicts.stumble(range_, range_.start, leader.error)
-        elif range_.remote_topic_id not in ("", leader.topic_id):
-            self._verdicts.fail(
-                range_,
-                range_.start,
-                "the target's topic was deleted and made anew since it was planned; "
-                "the next run sees to it.",
-            )
-        elif leader.in_sync < needed:
-            # Not even the marker of an abort could be written: it would hold up all the others.
-            self._verdicts.stumble(range_, range_.start, NOT_ENOUGH_REPLICAS)
-
-    def _is_of_this_topic(self, range_: Range, position: Position) -> bool:
-        """Whether what lies before the position is in the remote topic that there is now."""
-        lane = self._lanes.get(range_.target)
-        if lane is None or position.remote_topic_id in ("", lane.remote_topic_id):
-            return True
-        if not self._recopy:
-            message = "the target's topic was deleted and made anew since; its history is gone."
-            self._verdicts.fail(range_, position.offset, message)
-        return not self._recopy
+    _preserves: ClassVar = False
 
     def write(self, range_: Range, passage: Passage) -> None:
         """See ``Writer.write``."""
@@ -225,159 +37,28 @@ class TranslatedWriter:
         intake = self._intakes[range_.remote_topic]
         for piece, letters in self._verdicts.sort_out(range_, passage, intake):
             self._put(lane, Outgoing(piece, range_))
-            for record, error in letters:
-                assert self._dead_letters is not None
-                letter = _alone(letter_for(range_, record, error, self._run), record.offset)
-                self._put(self._lanes[self._dead_letters], Outgoing(letter, range_))
-
-    def _put(self, lane: Lane, out: Outgoing) -> None:
-        lane.waiting.append(out)
-        self._unsealed_bytes += out.size
-        self._unsealed_runs += len(out.passage.runs)
+            self._put_letters(range_, letters)
 
     def send(self) -> None:
         """See ``Writer.send``."""
-        with _void_unless_known():
+        with void_unless_known():
             self._pump()
 
-    def refresh(self, range_: Range, position: Position) -> None:
-        """See ``Writer.refresh``."""
-        if range_.target in self._lanes:
-            self._refreshed[range_.target] = (range_, position)
+    def _lane(self, leader: PartitionLeader, range_: Range | None) -> Lane:
+        return Lane(leader.node, range_, leader.topic_id)
 
-    def seal(self) -> Mapping[TopicPartition, int]:
-        """See ``Writer.seal``."""
-        with _void_unless_known():
-            self._drain()
-            moved = {tp: lane for tp, lane in self._lanes.items() if lane.tally}
-            if moved:
-                self._write_ledger(moved)
-            self._commit_positions(moved)
-            new_positions = {
-                lane.range.source: lane.tally.end
-                for lane in moved.values()
-                if lane.range and lane.tally
-            }
-            if moved or self._refreshed:
-                self._end(moved)
-        self._verdicts.sealed()
-        self._forget_transaction()
-        return new_positions
+    def _transactional(self) -> Mapping[TopicPartition, Lane]:
+        return self._lanes
 
-    def _end(self, moved: Iterable[TopicPartition]) -> None:
-        """Commit the transaction, and see it committed everywhere."""
-        written = {tp for tp, lane in self._lanes.items() if lane.in_transaction}
-        self._producer.end(commit=True)
-        try:
-            self._settlement.settle(Ending(Outcome.COMMITTED), written, {*moved, *self._refreshed})
-        except FerryError as error:
-            # To start over would abort on some partitions what is committed on others.
-            raise FerryError(
-                f"A committed transaction could not be seen to its end: {error.message}",
-                advice=error.advice,
-            ) from error
+    def _resume(
+        self, positions: Mapping[TopicPartition, Position]
+    ) -> Mapping[TopicPartition, Position]:
+        for tp, position in positions.items():
+            lane = self._lanes.get(tp)
+            if lane and lane.range and position.topic_id in ("", lane.range.topic_id):
+                lane.position = position.offset
+        return positions
 
-    def close(self) -> None:
-        """See ``Writer.close``."""
-        self._data.close()
-        self._coordination.close()
-
-    def _forget_transaction(self) -> None:
-        self._refreshed.clear()
-        self._verdicts.void = None
-        self._unsealed_bytes = self._unsealed_runs = 0
-        for lane in self._lanes.values():
-            lane.forget()
-
-    def _pump(self) -> None:
-        """Send all that waits."""
-        while waiting := {tp: lane for tp, lane in self._lanes.items() if lane.waiting}:
-            self._join_transaction(waiting)
-            self._pipeline.send_round(waiting)
-            self._raise_if_void()
-
-    def _drain(self) -> None:
-        self._pump()
-        self._pipeline.receive_all()
-        self._raise_if_void()
-        for lane in self._lanes.values():
-            lane.settle()
-
-    def _join_transaction(self, waiting: Mapping[TopicPartition, Lane]) -> None:
-        new = [
-            tp
-            for tp, lane in waiting.items()
-            if not lane.in_transaction and any(out.size for out in lane.waiting)
-        ]
-        if not new:
-            return
-        refused = self._producer.add_partitions(new)
-        for tp, code in refused.items():
-            lane = self._lanes[tp]
-            if lane.range is None:
-                raise fault(code, f"Writing to {tp.topic}")
-            self._verdicts.refuse(lane, lane.waiting[0], Answer(code, -1, "", ()))
-        if refused:
-            # The broker adds all partitions of a request or none.
-            raise StartOver(
-                f"{len(refused)} partition(s) were not let into the transaction.", excludes=True
-            )
-        for lane in (self._lanes[tp] for tp in new):
-            lane.in_transaction = True
-
-    def _raise_if_void(self) -> None:
-        if self._verdicts.void:
-            # Who else stumbles is counted too, or a few bad partitions would use up all tries.
-            self._pipeline.receive_all()
-            raise self._verdicts.void
-
-    def _write_ledger(self, moved: Mapping[TopicPartition, Lane]) -> None:
-        entry = TransactionEntry(
-            flow=self._flow,
-            run=self._run,
-            at=now_ms(),
-            writer=self._number,
-            ranges=tuple(lane.copied() for lane in moved.values()),
-        )
-        record = single_record(*encode(entry), entry.at)
-        self._lanes[self._ledger].waiting.append(Outgoing(_alone(record)))
-        self._drain()
-
-    def _commit_positions(self, moved: Mapping[TopicPartition, Lane]) -> None:
-        positions = dict(self._refreshed)
-        for tp, lane in moved.items():
-            if lane.range and lane.tally:
-                end = Position(lane.tally.end, leader_epoch=lane.tally.leader_epoch)
-                positions[tp] = lane.range, end
-        if not positions:
-            return
-        offsets = {}
-        for tp, (range_, position) in positions.items():
-            ids = (range_.topic_id, self._lanes[tp].remote_topic_id)
-            ours = replace(position, topic_id=ids[0], remote_topic_id=ids[1])
-            offsets[tp] = committed_position(ours, self._run)
-        self._producer.add_group(self._group)
-        for tp, code in self._producer.commit_offsets(self._group, offsets).items():
-            range_, position = positions[tp]
-            message = f"its position could not be committed: {error_name(code)}."
-            self.failures[range_.source] = Failure(
-                range_, position.offset, message, is_transient(code)
-            )
-            raise StartOver(f"{range_.target}: {message}", excludes=True)
-
-
-def _alone(record: Batch, offset: int = 0) -> Passage:
-    return Passage(offset, offset + 1, record, ((offset, 1),))
-
-
-@contextmanager
-def _void_unless_known() -> Iterator[None]:
-    """Turn errors after which nobody knows what was written into ``StartOver``."""
-    try:
-        yield
-    except StartOver:
-        raise
-    except FerryError as error:
-        if not error.transient:
-            raise
-        raise StartOver(error.message, advice=error.advice) from error
+    def _position(self, lane: Lane) -> Position:
+        assert lane.tally is not None
+        return Position(lane.tally.end, leader_epoch=lane.tally.leader_epoch)

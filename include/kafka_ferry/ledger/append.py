@@ -19,7 +19,7 @@ from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.endings import Ending, Outcome, last_ending
 from kafka_ferry.wire.faults import fault
 from kafka_ferry.wire.settlement import Settlement
-from kafka_ferry.wire.transactions import TransactionalProducer
+from kafka_ferry.wire.transactions import TransactionalProducer, produce_request
 
 _TIMEOUT_MS: Final = 60_000
 
@@ -53,7 +53,7 @@ def append_entry(flow: Flow, entry: OwnershipEntry | RunEntry | VerificationEntr
                 batch, producer_id=producer.producer_id, epoch=producer.epoch, sequence=0
             )
             answer = cluster.connection(leader.node).call(
-                producer.produce_request({ledger: encoded})
+                produce_request({ledger: encoded}, producer.transactional_id)
             )
             code = answer.responses[0].partition_responses[0].error_code
             if code:

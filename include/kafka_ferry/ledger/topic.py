@@ -43,6 +43,8 @@ def read_ledger(cluster: Cluster, topic: str, start: int) -> Iterator[tuple[int,
             "enable.auto.offset.store": False,
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
+            # The end is only known from a fetch that waited in vain.
+            "fetch.wait.max.ms": 10,
             "auto.offset.reset": "earliest",
             "log_level": 0,
         }

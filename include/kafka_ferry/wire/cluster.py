@@ -29,6 +29,7 @@ class PartitionLeader:
         error: Kafka's error code for the topic or partition, 0 where all is well.
         replicas: how many replicas it has.
         in_sync: how many of them are in sync.
+        epoch: the leader epoch, -1 where it is not known.
     """
 
     node: int
@@ -36,6 +37,7 @@ class PartitionLeader:
     error: int
     replicas: int = 0
     in_sync: int = 0
+    epoch: int = -1
 
 
 class WireCluster:
@@ -84,6 +86,7 @@ class WireCluster:
                     error,
                     len(entry.replica_nodes),
                     len(entry.isr_nodes),
+                    entry.leader_epoch,
                 )
         errors = {topic.name: topic.error_code for topic in answer.topics}
         unknown = {

@@ -43,6 +43,8 @@ _SPOKEN: Final[dict[str, int]] = {
     "SaslHandshake": 1,
     "SaslAuthenticate": 2,
     "ApiVersions": 3,
+    "DeleteRecords": 2,
+    "WriteTxnMarkers": 1,
     "DescribeProducers": 0,
     "DescribeTransactions": 0,
 }

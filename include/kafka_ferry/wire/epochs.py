@@ -45,13 +45,14 @@ def epoch_ends(
     for node, partitions in by_leader.items():
         for first in range(0, len(partitions), _AT_ONCE):
             some = {tp: epochs[tp] for tp in partitions[first : first + _AT_ONCE]}
-            ends.update(_ends(cluster, node, some))
+            ends.update(epoch_ends_on(cluster, node, some))
     return ends
 
 
-def _ends(
+def epoch_ends_on(
     cluster: WireCluster, node: int, epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
+    """The same for partitions that the broker ``node`` leads; of the newest epoch, its log's very end."""
     topics: dict[str, list[object]] = defaultdict(list)
     for tp, epoch in epochs.items():
         topics[tp.topic].append(

@@ -35,18 +35,41 @@ def committed_batches(
         before = at
         fetched = _fetch(cluster, leader, partition, at)
         aborted = AbortFilter(fetched.aborted)
-        try:
-            for batch in split_batches(fetched.records):
-                header = batch.header
-                if not batch.crc_matches:
-                    raise MalformedBatch(f"a batch at offset {header.base_offset} with a wrong CRC")
-                is_data = not (aborted.is_aborted(batch) or header.is_control)
-                if header.next_offset > at:
-                    at = header.next_offset
-                    if is_data:
-                        yield batch
-        except MalformedBatch as error:
-            raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
+        for batch in _checked(cluster, partition, fetched):
+            header = batch.header
+            is_data = not (aborted.is_aborted(batch) or header.is_control)
+            if header.next_offset > at:
+                at = header.next_offset
+                if is_data:
+                    yield batch
+
+
+def stored_batches(
+    cluster: WireCluster, leader: int, partition: TopicPartition, start: int, end: int
+) -> Iterator[Batch]:
+    """All batches of a partition that hold an offset of ``[start, end)``, control batches too, whatever became of them.
+
+    Args:
+        cluster: the cluster.
+        leader: the broker that leads the partition.
+        partition: the partition.
+        start: the first offset to read.
+        end: the offset after the last one to read, not behind the high watermark.
+
+    Raises:
+        CorruptBatch: on bytes that are no valid batch.
+        FerryError: if the partition cannot be read.
+    """
+    at, before = start, -1
+    while before < at < end:
+        before = at
+        fetched = _fetch(cluster, leader, partition, at, committed=False)
+        for batch in _checked(cluster, partition, fetched):
+            if at < batch.header.next_offset:
+                at = batch.header.next_offset
+                yield batch
+            if at >= end:
+                return
 
 
 def holds_records(cluster: WireCluster, partition: TopicPartition) -> bool:
@@ -74,7 +97,25 @@ def leader_of(cluster: WireCluster, partition: TopicPartition) -> int:
     return leader.node
 
 
-def _fetch(cluster: WireCluster, leader: int, partition: TopicPartition, at: int) -> Fetched:
+def _checked(cluster: WireCluster, partition: TopicPartition, fetched: Fetched) -> Iterator[Batch]:
+    try:
+        for batch in split_batches(fetched.records):
+            if not batch.crc_matches:
+                at = batch.header.base_offset
+                raise MalformedBatch(f"a batch at offset {at} with a wrong CRC")
+            yield batch
+    except MalformedBatch as error:
+        raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
+
+
+def _fetch(
+    cluster: WireCluster,
+    leader: int,
+    partition: TopicPartition,
+    at: int,
+    *,
+    committed: bool = True,
+) -> Fetched:
     answers = fetch(
         cluster,
         leader,
@@ -82,6 +123,7 @@ def _fetch(cluster: WireCluster, leader: int, partition: TopicPartition, at: int
         max_bytes=_FETCH_BYTES,
         partition_max_bytes=_FETCH_BYTES,
         max_wait_ms=0,
+        committed=committed,
     )
     fetched = next(answers, None)
     # A broker that throttles us answers with nothing at all.

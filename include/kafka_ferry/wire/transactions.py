@@ -214,20 +214,6 @@ class TransactionalProducer:
             f"{'Committing' if commit else 'Aborting'} a transaction",
         )
 
-    def produce_request(self, batches: Mapping[TopicPartition, bytes]) -> Any:
-        """A produce request (v9, acks=all) with exactly one batch for each partition in it."""
-        topics: dict[str, list[object]] = defaultdict(list)
-        for tp, batch in batches.items():
-            topics[tp.topic].append(_ProducePartition(index=tp.partition, records=batch))
-        return ProduceRequest(
-            transactional_id=self.transactional_id,
-            acks=_ALL_REPLICAS,
-            timeout_ms=_PRODUCE_TIMEOUT_MS,
-            topic_data=[
-                _ProduceTopic(name=name, partition_data=entries) for name, entries in topics.items()
-            ],
-        )
-
     def _call(self, request: Any) -> Any:
         return self._cluster.coordinator(self.transactional_id, TRANSACTION).call(request)
 
@@ -239,6 +225,28 @@ class TransactionalProducer:
             return answer
 
         return patiently(ask)
+
+
+def produce_request(
+    batches: Mapping[TopicPartition, bytes], transactional_id: str | None = None
+) -> Any:
+    """A produce request (v9, acks=all) with exactly one batch for each partition in it.
+
+    Args:
+        batches: the batches, as ``for_producer`` makes them.
+        transactional_id: of the producer whose transaction they belong to, None for no transaction.
+    """
+    topics: dict[str, list[object]] = defaultdict(list)
+    for tp, batch in batches.items():
+        topics[tp.topic].append(_ProducePartition(index=tp.partition, records=batch))
+    return ProduceRequest(
+        transactional_id=transactional_id,
+        acks=_ALL_REPLICAS,
+        timeout_ms=_PRODUCE_TIMEOUT_MS,
+        topic_data=[
+            _ProduceTopic(name=name, partition_data=entries) for name, entries in topics.items()
+        ],
+    )
 
 
 # UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED: other partitions

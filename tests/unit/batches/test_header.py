@@ -31,6 +31,7 @@ batch_strategies = {
     producer_id=st.integers(0, INT64),
     epoch=st.integers(0, INT16),
     sequence=st.integers(0, INT32),
+    transactional=st.booleans(),
 )
 def test_a_batch_given_to_another_producer_holds_the_same_records_and_is_ours(
     logged,
@@ -43,6 +44,7 @@ def test_a_batch_given_to_another_producer_holds_the_same_records_and_is_ours(
     producer_id,
     epoch,
     sequence,
+    transactional,
 ):
     source = a_batch(
         logged,
@@ -59,7 +61,13 @@ def test_a_batch_given_to_another_producer_holds_the_same_records_and_is_ours(
     assert batch.crc_matches
     assert batch.encode() == source
 
-    sent = for_producer(batch, producer_id=producer_id, epoch=epoch, sequence=sequence)
+    sent = for_producer(
+        batch,
+        producer_id=producer_id,
+        epoch=epoch,
+        sequence=sequence,
+        transactional=transactional,
+    )
 
     read = DefaultRecordBatch(sent)
     assert read.validate_crc()
@@ -69,7 +77,7 @@ def test_a_batch_given_to_another_producer_holds_the_same_records_and_is_ours(
         sequence,
     )
     assert (read.base_offset, read.leader_epoch, read.magic) == (0, -1, 2)
-    assert read.attributes == codec | build.TRANSACTIONAL
+    assert read.attributes == codec | build.TRANSACTIONAL * transactional
     before = header_of(source)
     for kept in ("length", "last_offset_delta", "base_timestamp", "max_timestamp", "count"):
         assert header_of(sent)[kept] == before[kept]
@@ -142,6 +150,38 @@ def test_the_next_sequence_is_the_one_behind_kafka_pythons_last(sequence: int, c
     last = DefaultRecordBatch(batch).last_sequence
     assert next_sequence(sequence, count) == next_sequence(last, 1)
     assert 0 <= next_sequence(sequence, count) <= INT32
+
+
+def incremented(sequence: int, increment: int) -> int:
+    """``DefaultRecordBatch.incrementSequence``, as it is in Java."""
+    if sequence > INT32 - increment:
+        return increment - (INT32 - sequence) - 1
+    return sequence + increment
+
+
+near_the_wrap = st.integers(0, INT32) | st.integers(INT32 - 3, INT32) | st.integers(0, 3)
+
+
+@given(sequence=near_the_wrap, count=near_the_wrap)
+def test_sequences_are_counted_as_the_broker_counts_them(sequence: int, count: int) -> None:
+    following = next_sequence(sequence, count)
+    assert following == incremented(sequence, count) == (sequence + count) % 2**31
+    assert 0 <= following <= INT32
+
+
+@given(sequence=near_the_wrap, counts=st.lists(near_the_wrap, max_size=5), data=st.data())
+def test_counting_in_pieces_is_counting_at_once(
+    sequence: int, counts: list[int], data: st.DataObject
+) -> None:
+    following = sequence
+    for count in counts:
+        following = next_sequence(following, count)
+    assert following == (sequence + sum(counts)) % 2**31
+
+    total = data.draw(near_the_wrap)
+    part = data.draw(st.integers(0, total))
+    in_pieces = next_sequence(next_sequence(sequence, part), total - part)
+    assert in_pieces == next_sequence(sequence, total)
 
 
 @pytest.mark.parametrize("byte", range(17, 61))

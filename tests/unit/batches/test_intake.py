@@ -20,13 +20,14 @@ def test_a_topics_configs_say_what_it_takes() -> None:
         "message.timestamp.after.max.ms": "2000",
         "retention.ms": "5",
     }
-    assert Intake.of_topic(configs, join_below=7) == Intake(
+    assert Intake.of_topic(configs, join_below=7, offsets_kept=True) == Intake(
         max_batch_bytes=2_000_000,
         codec=4,
         keys_required=True,
         before_max_ms=1_000,
         after_max_ms=2_000,
         join_below=7,
+        offsets_kept=True,
     )
 
 

@@ -102,6 +102,7 @@ intakes = st.builds(
     codec=st.none() | build.codecs,
     join_below=st.sampled_from([0, 90, 150, 32 * 1024]),
     join_up_to=st.sampled_from([1, 100, 1_000_000]),
+    offsets_kept=st.booleans(),
 )
 
 
@@ -132,6 +133,7 @@ def test_every_offset_of_a_range_is_accounted_for_once_as_a_consumer_would_see_i
             header = passage.batch.header
             assert header.codec == intake.codec or intake.codec is None
             assert header.size <= intake.max_batch_bytes or header.records == 1
+            assert len(passage.runs) == 1 or not intake.offsets_kept
 
 
 @settings(max_examples=60)

@@ -1,0 +1,462 @@
+"""The offset-preserving write protocol: each record stands on the target at its source's own offset.
+
+::
+
+    source   0 1 2 . . 5 6 M        (3 and 4: aborted; M: the marker of a transaction)
+    target   0 1 2 c c 5 6 c        (c: control records, which no consumer shows)
+
+Promises, beyond those of ``copy.writer.Writer``:
+
+(a) a record is written only at its own offset: what comes next in the log is decided by the log's
+    end, one batch of a partition is on its way at a time, and an answer that names another offset
+    stops the partition;
+(b) nothing is written twice: batches are of one producer for ever, whose sequence numbers count
+    its records, so that a broker knows a batch again and refuses one that overlaps;
+(c) an offset without a record holds a control record: no consumer, of either isolation level,
+    sees anything that a committed reader of the source does not see.
+
+Data is visible before it is sealed. What an attempt has written and not sealed is *adopted* by the
+next one: it reads source and target again from the position on, and compares them record by record.
+
+Not promised: that nobody else writes. It is noticed by offset, named, and cannot be undone.
+docs/preserved-offsets.md has the order of events, and what is there after a crash between any two.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Any, ClassVar, Final
+
+from kafka_ferry.batches import (
+    Batch,
+    Passage,
+    Record,
+    by_runs,
+    cut_at,
+    empty_batches,
+    for_producer,
+    gap,
+    records_of,
+    set_aside,
+)
+from kafka_ferry.batches.header import MAX_SEQUENCE
+from kafka_ferry.copy.ahead import Ahead, Misplaced
+from kafka_ferry.copy.filling import Filler, MarkerFiller, TransactionFiller
+from kafka_ferry.copy.lanes import Lane, Outgoing
+from kafka_ferry.copy.pipeline import Answer, Pipeline
+from kafka_ferry.copy.sealing import SealingWriter, void_unless_known
+from kafka_ferry.copy.tracks import Track
+from kafka_ferry.patience import patiently
+from kafka_ferry.plan.positions import Position, ProducerState
+from kafka_ferry.plan.ranges import Range, TopicPartition
+from kafka_ferry.wire import PartitionLeader
+from kafka_ferry.wire.ends import delete_records, high_watermarks, settled_ends
+from kafka_ferry.wire.faults import NONE, error_name
+from kafka_ferry.wire.markers import new_producer_id
+
+# Two requests to a broker, so that one is on its way while the other is answered.
+_REQUEST_BYTES: Final = 2 * 1024 * 1024
+# Control records are in the log within milliseconds after they were asked for.
+_GRACE_S: Final = 1.0
+# Whoever was asleep for so long may have been taken for dead.
+_STALE_S: Final = 20.0
+_REPAIR: Final = (
+    "The copy of this partition can no longer be completed: find the other producer and take its "
+    "right to write away, then delete {topic} on the target and set on.target.topic.lost: recopy "
+    "(docs/preserved-offsets.md, Repair)."
+)
+
+
+class PreservedWriter(SealingWriter):
+    """Writes one writer number's partitions at the source's own offsets.
+
+    Args:
+        fill: ``transactions`` or ``markers``: how offsets without a record are filled.
+        others: as ``SealingWriter``.
+    """
+
+    _preserves: ClassVar = True
+
+    def __init__(self, alias: str, settings: Mapping[str, object], *, fill: str, **others: Any):
+        super().__init__(alias, settings, **others)
+        self._records = Pipeline(
+            self._data, self._encode_record, self._judge, request_bytes=_REQUEST_BYTES
+        )
+        self._filler: Filler = (
+            MarkerFiller(self._coordination)
+            if fill == "markers"
+            else TransactionFiller(self._producer)
+        )
+        self._heard_at = 0.0
+
+    def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
+        """See ``Writer.take_over``."""
+        self._records.forget()
+        positions = super().take_over(ranges)
+        self._heard_at = time.monotonic()
+        return positions
+
+    def write(self, range_: Range, passage: Passage) -> None:
+        """See ``Writer.write``."""
+        track = self._lanes.get(range_.target)
+        if not isinstance(track, Track):
+            return
+        intake = self._intakes[range_.remote_topic]
+        for piece, letters in self._verdicts.sort_out(range_, passage, intake):
+            self._put_letters(range_, letters)
+            for part in by_runs(piece):
+                self._take(track, part)
+
+    def send(self) -> None:
+        """See ``Writer.send``."""
+        with void_unless_known():
+            self._pump_records()
+
+    def seal(self) -> Mapping[TopicPartition, int]:
+        """See ``Writer.seal``; then the logs' starts follow."""
+        sealed = super().seal()
+        self._heard_at = time.monotonic()
+        with void_unless_known():
+            self._follow_starts(sealed)
+        return sealed
+
+    def _lane(self, leader: PartitionLeader, range_: Range | None) -> Lane:
+        if range_ is None:
+            return Lane(leader.node, None, leader.topic_id)
+        return Track(leader.node, range_, leader.topic_id, leader=leader)
+
+    def _transactional(self) -> Mapping[TopicPartition, Lane]:
+        return {tp: lane for tp, lane in self._lanes.items() if lane.range is None}
+
+    def _tracks(self) -> dict[TopicPartition, Track]:
+        return {tp: lane for tp, lane in self._lanes.items() if isinstance(lane, Track)}
+
+    def _position(self, lane: Lane) -> Position:
+        assert isinstance(lane, Track)
+        assert lane.tally is not None
+        return Position(
+            lane.tally.end, leader_epoch=lane.tally.leader_epoch, producer=lane.producer
+        )
+
+    # --- taking over
+
+    def _resume(
+        self, positions: Mapping[TopicPartition, Position]
+    ) -> Mapping[TopicPartition, Position]:
+        tracks = {tp: t for tp, t in self._tracks().items() if self._is_open(t)}
+        ends = patiently(
+            lambda: settled_ends(
+                self._coordination, {tp: track.leader for tp, track in tracks.items()}
+            )
+        )
+        positions = dict(positions)
+        positions |= self._register(
+            {tp: track for tp, track in tracks.items() if tp not in positions}, ends
+        )
+        for tp, track in tracks.items():
+            if tp in positions and self._is_open(track):
+                self._open(tp, track, positions[tp], ends[tp])
+        self._fill_starts({tp: t for tp, t in tracks.items() if t.starts_at and self._is_open(t)})
+        return {tp: _begun(position) for tp, position in positions.items()}
+
+    def _is_open(self, track: Track) -> bool:
+        assert track.range is not None
+        return track.range.source not in self.failures
+
+    def _register(
+        self, new: Mapping[TopicPartition, Track], ends: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, Position]:
+        """The positions of partitions that nobody has written to, committed before anybody does.
+
+        Whoever finds records behind such a position knows by the producer whose they are.
+        """
+        positions = {}
+        for tp, track in new.items():
+            range_ = track.range
+            assert range_ is not None
+            if ends[tp]:
+                self._fail(
+                    track, range_.start, f"it holds {ends[tp]} offsets, none copied by this flow."
+                )
+                continue
+            start = max(range_.log_start, 0)
+            producer = ProducerState(-1, 0, start % (MAX_SEQUENCE + 1), unfilled_to=start)
+            positions[tp] = Position(range_.start, range_.topic_id, producer=producer)
+        if not positions:
+            return {}
+        producer_id = new_producer_id(self._coordination)
+        for tp, position in positions.items():
+            assert position.producer is not None
+            producer = replace(position.producer, producer_id=producer_id)
+            positions[tp] = replace(position, producer=producer)
+            range_ = new[tp].range
+            assert range_ is not None
+            self._refreshed[tp] = range_, positions[tp]
+        self._commit_positions({})
+        self._end({})
+        self._refreshed.clear()
+        return positions
+
+    def _open(self, tp: TopicPartition, track: Track, position: Position, end: int) -> None:
+        """Find out what comes next in the partition, whose log ends at ``end``."""
+        producer = position.producer
+        if producer is None:
+            self._fail(track, position.offset, "it was copied with translated offsets until now.")
+            return
+        track.producer_id, track.epoch = producer.producer_id, producer.epoch
+        track.sequence = track.counted = producer.sequence
+        track.end, track.fill_to = end, position.offset
+        known_to = position.offset
+        if producer.unfilled_to >= 0:
+            # Nothing is sealed yet: the log ends anywhere between 0 and what an attempt came to write.
+            known_to = track.starts_at = producer.unfilled_to
+        elif end < position.offset:
+            message = (
+                f"its log ends at {end}, before the position {position.offset}: records that were "
+                "copied are gone (an unclean leader election?)."
+            )
+            self._fail(track, position.offset, message)
+            return
+        if end > known_to:
+            compacted = self._intakes[tp.topic].keys_required
+            track.ahead = Ahead(
+                self._coordination, track.node, tp, known_to, end, producer, is_compacted=compacted
+            )
+            if known_to < position.offset:
+                self._compare(track, gap(known_to, min(position.offset, end)))
+            if end <= position.offset:
+                track.ahead = None
+
+    def _fill_starts(self, tracks: Mapping[TopicPartition, Track]) -> None:
+        """Bring the logs of new partitions to where their mirrors start, before anybody uses them."""
+        for tp, track in tracks.items():
+            # Only empty records are in the log so far, and its end has counted them.
+            if (at := track.end) < track.starts_at:
+                track.sequence = at % (MAX_SEQUENCE + 1)
+                for batch in empty_batches(track.starts_at - at, self._intakes[tp.topic]):
+                    behind = at + batch.header.records
+                    passage = Passage(at, behind, batch, ((at, behind - at),))
+                    track.waiting.append(Outgoing(passage, track.range))
+                    at = behind
+        with void_unless_known():
+            while any(track.waiting for track in tracks.values()):
+                if not self._records.send_round(tracks):
+                    self._records.receive_next()
+                self._raise_if_void()
+            for track in tracks.values():
+                # They are no records of the range.
+                track.tally, track.counted = None, track.sequence
+            self._move_starts({tp: t.starts_at for tp, t in tracks.items() if self._is_open(t)})
+
+    def _move_starts(self, starts: Mapping[TopicPartition, int]) -> None:
+        nodes = {tp: self._lanes[tp].node for tp in starts}
+        for tp, code in delete_records(self._coordination, nodes, starts).items():
+            track = self._lanes[tp]
+            assert isinstance(track, Track)
+            message = (
+                f"the start of its log could not be moved to {starts[tp]}: {error_name(code)}. "
+                "Following the source's start needs DELETE on the topic; "
+                "on.source.start.moved: keep does without."
+            )
+            self._fail(track, track.end, message, code)
+
+    # --- adopting
+
+    def _take(self, track: Track, passage: Passage) -> None:
+        """Have the passage written, unless an earlier attempt has written it."""
+        if track.ahead and passage.start < track.ahead.end:
+            known, rest = (
+                cut_at(passage, track.ahead.end)
+                if passage.end > track.ahead.end
+                else (passage, None)
+            )
+            self._adopt(track, known)
+            if rest is None:
+                return
+            passage = rest
+        if self._is_open(track):
+            self._put(track, Outgoing(passage, track.range))
+
+    def _adopt(self, track: Track, passage: Passage) -> None:
+        """Account for a passage that an earlier attempt has written, if the target holds just that."""
+        for part in self._compare(track, passage):
+            base_offset = part.runs[0][0] if part.runs else None
+            track.account(Outgoing(part, track.range, base_offset, adopted=True))
+            self._unsealed_runs += len(part.runs)
+        if track.ahead and passage.end >= track.ahead.end:
+            track.ahead, track.sequence = None, track.counted
+
+    def _compare(self, track: Track, passage: Passage) -> list[Passage]:
+        """The passage as it is on the target; nothing where the partition fails, because it is not."""
+        assert track.ahead is not None
+        assert track.range is not None
+        try:
+            found = track.ahead.take(passage.end)
+            wanted = records_of(passage)
+            if found != wanted:
+                passage = self._explained(track, passage, found, wanted)
+        except Misplaced as error:
+            self._fail(track, error.offset, error.message, advice=True)
+            return []
+        return list(by_runs(passage))
+
+    def _explained(
+        self, track: Track, passage: Passage, found: list[Record], wanted: list[Record]
+    ) -> Passage:
+        """The passage as it is on the target, where something has happened to its records since.
+
+        Raises:
+            Misplaced: if nothing explains how it differs.
+        """
+        ahead = track.ahead
+        assert ahead is not None and track.range is not None
+        there = {record[0] for record in found}
+        left = [record for record in wanted if record[0] in there]
+        gone = [record[0] for record in wanted if record[0] not in there]
+        if left != found:
+            pairs = zip_longest(left, found, fillvalue=(passage.end,))
+            offset = next(min(a[0], b[0]) for a, b in pairs if a != b)
+            raise Misplaced("it holds a record that the source does not have.", offset=offset)
+        unexplained = [offset for offset in gone if offset >= ahead.expired_to]
+        if not unexplained or ahead.is_compacted:
+            return passage
+        if not self._dead_letters:
+            raise Misplaced(
+                "it holds nothing where the source has a record.", offset=unexplained[0]
+            )
+        rest, letters = set_aside(passage, unexplained)
+        error = "the target refused it when it was first tried"
+        self._put_letters(track.range, [(letter, error) for letter in letters])
+        return rest
+
+    # --- writing
+
+    def _encode_record(self, lane: Lane, batch: Batch) -> bytes:
+        assert isinstance(lane, Track)
+        return for_producer(
+            batch,
+            producer_id=lane.producer_id,
+            epoch=lane.epoch,
+            sequence=lane.sequence,
+            transactional=False,
+        )
+
+    def _drain(self) -> None:
+        self._pump_records(to_the_end=True)
+        super()._drain()
+
+    def _pump_records(self, *, to_the_end: bool = False) -> None:
+        """Send and fill all that waits; what is sent last need not be answered, unless ``to_the_end``."""
+        while True:
+            self._stay_alive()
+            tracks = {tp: t for tp, t in self._tracks().items() if self._is_open(t)}
+            if self._records.send_round(tracks):
+                pass
+            elif any(t.has_unsent for t in tracks.values()) and not self._records.is_idle:
+                self._records.receive_next()
+            elif gaps := {tp: t for tp, t in tracks.items() if t.missing and not t.is_sending}:
+                self._fill(gaps)
+            elif to_the_end and not self._records.is_idle:
+                self._records.receive_next()
+            else:
+                return
+            self._raise_if_void()
+
+    def _stay_alive(self) -> None:
+        """After a long silence, find out whether another writer has taken over (raises ``Fenced``).
+
+        Sequence numbers keep a writer that was asleep from doing harm, but only for as long as the
+        broker remembers them.
+        """
+        if time.monotonic() - self._heard_at > _STALE_S:
+            self._producer.start_over()
+            self._heard_at = time.monotonic()
+
+    def _raise_if_void(self) -> None:
+        if self._verdicts.void:
+            self._records.receive_all()
+        super()._raise_if_void()
+
+    def _judge(self, lane: Lane, out: Outgoing, answer: Answer) -> None:
+        assert isinstance(lane, Track)
+        lane.is_sending = False
+        offset = out.passage.runs[0][0]
+        if answer.code == NONE and answer.base_offset == offset:
+            out.base_offset = offset
+            lane.end = sum(out.passage.runs[0])
+            lane.settle()
+        elif answer.code == NONE:
+            message = (
+                f"it stored the record of offset {offset} at {answer.base_offset}: something else "
+                f"has been written to it from offset {lane.end} on."
+            )
+            self._fail(lane, offset, message, advice=True)
+        else:
+            self._verdicts.judge(lane, out, answer)
+
+    def _fill(self, tracks: Mapping[TopicPartition, Track]) -> None:
+        """Write control records, and see them in the logs: a batch behind them must not overtake them."""
+        filled = self._filler.fill(tracks)
+        self._heard_at = time.monotonic()
+        expected = {tp: tracks[tp].end + records for tp, records in filled.records.items()}
+        ends = self._ends_after(expected)
+        for tp, end in expected.items():
+            tracks[tp].end = ends[tp]
+            if ends[tp] > end:
+                message = (
+                    f"its log ends at {ends[tp]} where it was filled to {end}: something else has "
+                    "been written to it."
+                )
+                self._fail(tracks[tp], end, message, advice=True)
+            tracks[tp].settle()
+        for tp, code in filled.refused.items():
+            message = f"it takes no control records: {error_name(code)}."
+            self._fail(tracks[tp], tracks[tp].end, message, code)
+
+    def _ends_after(self, expected: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """The logs' ends, once what was asked for is in them or will never be."""
+        nodes = {tp: self._lanes[tp].node for tp in expected}
+        deadline, pause = time.monotonic() + _GRACE_S, 0.0005
+        while time.monotonic() < deadline:
+            ends = high_watermarks(self._coordination, nodes)
+            if all(ends[tp] >= end for tp, end in expected.items()):
+                return ends
+            time.sleep(pause)
+            pause = min(pause * 2, 0.05)
+        # A broker that was away may have been left out (wire.settlement): ends what still goes on.
+        self._producer.start_over()
+        leaders = {tp: track.leader for tp, track in self._tracks().items() if tp in expected}
+        return patiently(lambda: settled_ends(self._coordination, leaders))
+
+    def _follow_starts(self, sealed: Mapping[TopicPartition, int]) -> None:
+        """Let the logs start where the source's do, as far as is copied."""
+        starts = {}
+        for tp, track in self._tracks().items():
+            assert track.range is not None
+            start = min(track.range.log_start, sealed.get(track.range.source, track.fill_to))
+            if self._is_open(track) and start > track.starts_at:
+                starts[tp] = track.starts_at = start
+        if starts:
+            self._move_starts(starts)
+
+    def _fail(
+        self, track: Track, offset: int, message: str, code: int = NONE, *, advice: bool = False
+    ) -> None:
+        """Write no more to a partition."""
+        assert track.range is not None
+        if advice:
+            message = f"{message} {_REPAIR.format(topic=track.range.remote_topic)}"
+        self._verdicts.fail(
+            track.range, offset, f"{track.range.target} on the target: {message}", code
+        )
+        track.waiting.clear()
+        track.fill_to = 0
+
+
+def _begun(position: Position) -> Position:
+    """The position, its log's start being filled."""
+    producer = position.producer and replace(position.producer, unfilled_to=-1)
+    return replace(position, producer=producer)

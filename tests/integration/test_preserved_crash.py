@@ -1,0 +1,116 @@
+"""Killed between any two requests, a preserved copy goes on where its log ends: the crash table, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.config import Flow
+from kafka_ferry.control import read_positions
+from kafka_ferry.plan import Plan
+from kafka_sandbox.broker import Broker
+from tests.support.builders import Record, create_topic, delete_before, produce, read_all
+from tests.support.flows import copy_planned, failures, ledger_rows, make_flow, plan_now, remote
+from tests.support.killing import Fate, Killed, fated
+from tests.support.offsets import assert_same_offsets
+
+Unique = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def topic(primary: Broker) -> str:
+    """Two partitions: one begins at offset 5 and has aborted records and markers, one is plain."""
+    name = "killed-in-between"
+    create_topic(primary.bootstrap, name, 2)
+
+    def records(part: str, count: int) -> list[Record]:
+        return [Record(b"%d" % i, f"{part} {i}".encode(), partition=0) for i in range(count)]
+
+    produce(primary.bootstrap, name, records("gone", 5))
+    delete_before(primary, name, 5)
+    produce(primary.bootstrap, name, records("first", 7))
+    produce(primary.bootstrap, name, records("committed", 3), transactional_id=f"{name}-a")
+    produce(primary.bootstrap, name, records("aborted", 2), transactional_id=f"{name}-b", abort=True)
+    produce(primary.bootstrap, name, records("last", 2), transactional_id=f"{name}-a")
+    produce(primary.bootstrap, name, [Record(value=b"%d" % i, partition=1) for i in range(4)])
+    return name
+
+
+@pytest.fixture
+def plan(
+    tmp_path: Path, primary: Broker, backup: Broker, topic: str, unique: Unique
+) -> Callable[[str], tuple[Flow, Plan]]:
+    """Plans a new flow, and makes its topics."""
+
+    def new(fill: str) -> tuple[Flow, Plan]:
+        folder = tmp_path / unique("crash")
+        folder.mkdir()
+        flow = make_flow(folder, primary, backup, [topic], offsets="preserved", fill=fill)
+        plan = plan_now(flow)
+        assert not plan.refused, plan.refused
+        assert len({range_.owner for range_ in plan.ranges}) == 1
+        return flow, plan
+
+    return new
+
+
+def requests_of_a_copy(flow: Flow, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    fate = Fate()
+    with fated(monkeypatch, fate):
+        assert not failures(copy_planned(flow, plan))
+    return fate.sent
+
+
+@pytest.mark.parametrize("fill", ["transactions", "markers"])
+@pytest.mark.parametrize("answered", [False, True], ids=["unsent", "unanswered"])
+def test_a_crash_at_any_request_leaves_a_copy_that_goes_on(
+    fill: str,
+    answered: bool,
+    plan: Callable[[str], tuple[Flow, Plan]],
+    primary: Broker,
+    backup: Broker,
+    topic: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent = requests_of_a_copy(*plan(fill), monkeypatch)
+    kinds = {"InitProducerIdRequest", "ProduceRequest", "DeleteRecordsRequest", "EndTxnRequest"}
+    assert kinds < set(sent)
+    assert ("WriteTxnMarkersRequest" in sent) == (fill == "markers")
+    for at, request in enumerate(sent):
+        flow, planned = plan(fill)
+        # A coordinator that is not ready is asked twice, so that not every copy has as many requests.
+        with fated(monkeypatch, Fate(at, answered)), suppress(Killed):
+            copy_planned(flow, planned)
+        where = f"killed at request {at}, {request}"
+        assert_nothing_else(primary, topic, backup, remote(flow, topic), where)
+
+        again = planned if at % 2 else plan_now(flow, "run-2")
+        assert not failures(copy_planned(flow, again)), where
+
+        assert_same_offsets(primary, topic, backup, remote(flow, topic))
+        assert_ledger_joins(flow, where)
+        ends = {tp.partition: position.offset for tp, position in read_positions(flow.target, flow.name).items()}
+        assert ends == {range_.partition: range_.end for range_ in planned.ranges}, where
+
+
+def assert_nothing_else(source: Broker, topic: str, target: Broker, copy: str, where: str) -> None:
+    """The target shows no consumer a record that is not the source's, but for those before its start."""
+    want = read_all(source.bootstrap, topic)
+    for isolation in ("read_committed", "read_uncommitted"):
+        for number, records in read_all(target.bootstrap, copy, isolation=isolation).items():
+            known = {record.offset: record for record in want[number]}
+            first = min(known)
+            for record in records:
+                assert record.offset < first or record == known.get(record.offset), where
+
+
+def assert_ledger_joins(flow: Flow, where: str) -> None:
+    """Each offset is in one range of the ledger."""
+    spans: dict[int, list[tuple[int, int]]] = {}
+    for row in ledger_rows(flow):
+        spans.setdefault(row["partition"], []).append((row["start"], row["end"]))
+    for joined in spans.values():
+        assert all(a[1] == b[0] for a, b in zip(joined, joined[1:], strict=False)), (where, joined)

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.errors import FerryError
+from kafka_ferry.plan.plan import PLAINLY_TRANSLATED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -173,6 +175,7 @@ def _show_plan(planned: Plan) -> None:
         ranges.add_row(range_.topic, *map(str, numbers), range_.remote_topic)
     if planned.ranges:
         out.print(ranges)
+    _show_choices(planned)
     for creation in planned.creations:
         configs = ", ".join(f"{key}={value}" for key, value in creation.configs.items())
         out.print(
@@ -186,6 +189,22 @@ def _show_plan(planned: Plan) -> None:
         out.print(f"REFUSED {refusal}", style="red", markup=False)
     for skipped in planned.skipped:
         out.print(f"skip {skipped.topic}: {skipped.reason}", style="dim", markup=False)
+
+
+def _show_choices(planned: Plan) -> None:
+    """How offsets are kept, where that is not the same for every topic anyway."""
+    if all(choice.reason == PLAINLY_TRANSLATED for choice in planned.choices):
+        return
+    table = Table("TOPIC", "OFFSETS", "WHY", "GAPS", "TO PASS OVER THEM", box=None)
+    for choice in planned.choices:
+        kept = "preserved" if choice.preserved else "translated"
+        costs = (f"{choice.gaps:,}", f"{choice.fill_ms / 1000:,.1f} s")
+        table.add_row(
+            choice.topic, kept, escape(choice.reason), *(costs if choice.preserved else ("-", "-"))
+        )
+    out.print(table)
+    for acl in planned.advised_acls:
+        out.print(f"advised: {acl}", style="dim", markup=False)
 
 
 def _show_notes(notes: Iterable[object]) -> None:

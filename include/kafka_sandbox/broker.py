@@ -21,6 +21,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_sandbox import jvm
 from kafka_sandbox.errors import SandboxError
+from kafka_sandbox.jars import KAFKA_VERSION, Jars, kafka
 from kafka_sandbox.processes import Leash, last_lines
 
 HOST = "127.0.0.1"
@@ -65,6 +66,7 @@ class Broker:
             with ``listeners``, which must then name ``PLAINTEXT`` and ``CONTROLLER`` too.
         daemon: whether the broker outlives this process; otherwise it is killed with it, however
             this process ends.
+        version: of Kafka, 3.3 or newer; older ones need ZooKeeper (``zookeeper.ZooKeeperBroker``).
     """
 
     def __init__(
@@ -75,12 +77,14 @@ class Broker:
         controller_port: int | None = None,
         config: Mapping[str, str] | None = None,
         daemon: bool = False,
+        version: str = KAFKA_VERSION,
     ) -> None:
         self.directory = directory.resolve()
         self.port = port or free_port()
         self.controller_port = controller_port or free_port()
         self.config = dict(config or {})
         self.daemon = daemon
+        self.version = version
         self._child: subprocess.Popen[bytes] | None = None
         self._leash: Leash | None = None
 
@@ -111,6 +115,10 @@ class Broker:
         process = self._process()
         return process.pid if process else None
 
+    def log_folder(self, topic: str, partition: int) -> Path:
+        """Where the segments of a partition's log are."""
+        return self._data / f"{topic}-{partition}"
+
     def start(self) -> Broker:
         """Starts the process, with its storage formatted the first time, and does not wait.
 
@@ -126,8 +134,7 @@ class Broker:
                 raise SandboxError(f"Port {port} of {HOST} is in use by another process.")
         self.directory.mkdir(parents=True, exist_ok=True)
         self._properties_file.write_text(_as_properties(self._properties()))
-        if not (self._data / "meta.properties").exists():
-            self._format()
+        self._prepare()
         self._launch()
         return self
 
@@ -159,7 +166,7 @@ class Broker:
         """Shuts the broker down in order; kills it after ``timeout`` seconds."""
         process = self._process()
         if process and _end(process, signal.SIGTERM, timeout):
-            jvm.adopt_archive(self._class_archive)
+            jvm.adopt_archive(self._class_archive, self._jars)
         self.kill()
 
     def kill(self) -> None:
@@ -187,6 +194,10 @@ class Broker:
         """Stops the broker and deletes its directory."""
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    @property
+    def _jars(self) -> Jars:
+        return kafka(self.version)
 
     @property
     def _data(self) -> Path:
@@ -235,12 +246,17 @@ class Broker:
             **self.config,
         }
 
+    def _prepare(self) -> None:
+        """What the broker's own process needs to start, beside its properties."""
+        if not (self._data / "meta.properties").exists():
+            self._format()
+
     def _format(self) -> None:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         # With "=", or an id that begins with a hyphen would be read as an option.
         arguments = ["format", f"--cluster-id={cluster}", f"--config={self._properties_file}"]
         done = subprocess.run(
-            jvm.command("kafka.tools.StorageTool", *arguments),
+            jvm.command("kafka.tools.StorageTool", *arguments, jars=self._jars),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -252,10 +268,14 @@ class Broker:
     def _launch(self) -> None:
         # One that a killed broker left may be half written.
         self._class_archive.unlink(missing_ok=True)
-        properties = str(self._properties_file)
+        command = jvm.command(
+            *("kafka.Kafka", str(self._properties_file)),
+            jars=self._jars,
+            archive_to=self._class_archive,
+        )
         with self.log_file.open("ab") as log:
             self._child = subprocess.Popen(
-                jvm.command("kafka.Kafka", properties, archive_to=self._class_archive),
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from kafka_sandbox import jars
+from kafka_sandbox.jars import KAFKA, Jars, class_path, java
 
 # The quick compiler alone and the simple collector: on two cores a broker answers sooner and needs
 # less memory, and even after millions of records it is no slower.
@@ -13,41 +14,53 @@ _LOGGING = (
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS",
 )
-# The classes of an earlier broker, mapped instead of loaded: a start takes about half the time.
-_ARCHIVE = jars.SANDBOX / "kafka" / "broker.jsa"
 
 
-def command(main_class: str, *arguments: str, archive_to: Path | None = None) -> list[str]:
+def command(
+    main_class: str,
+    *arguments: str,
+    jars: Jars = KAFKA,
+    options: Iterable[str] = (),
+    archive_to: Path | None = None,
+) -> list[str]:
     """The command line that runs ``main_class`` with Kafka's jars.
 
     Args:
         main_class: such as ``kafka.Kafka``.
         arguments: of its ``main``.
+        jars: the jars that it is in.
+        options: of the JVM, beside those that every command has.
         archive_to: where the JVM is to leave an archive of its classes at an orderly end, for
             ``adopt_archive``; it leaves none where there is a good one already.
 
     Raises:
         SandboxError: there is no Java, or the jars cannot be fetched.
     """
-    class_path = jars.class_path()
+    classes = class_path(jars)
     archive: list[str] = []
-    if _archive_fits():
-        archive = [f"-XX:SharedArchiveFile={_ARCHIVE}"]
+    if _archive_fits(jars):
+        archive = [f"-XX:SharedArchiveFile={_archive(jars)}"]
     elif archive_to:
         archive = [f"-XX:ArchiveClassesAtExit={archive_to}"]
-    java = str(jars.java())
-    return [java, *_SMALL, *archive, *_LOGGING, "-cp", class_path, main_class, *arguments]
+    started = [str(java()), *_SMALL, *archive, *_LOGGING, *options]
+    return [*started, "-cp", classes, main_class, *arguments]
 
 
-def adopt_archive(archive: Path) -> None:
+def adopt_archive(archive: Path, jars: Jars = KAFKA) -> None:
     """Keeps the class archive that a JVM left, for all later commands; there need not be one."""
     if archive.exists():
-        archive.replace(_ARCHIVE)
+        archive.replace(_archive(jars))
 
 
-def _archive_fits() -> bool:
+def _archive(jars: Jars) -> Path:
+    """The classes of an earlier broker, mapped instead of loaded: a start takes about half the time."""
+    return jars.home / "broker.jsa"
+
+
+def _archive_fits(jars: Jars) -> bool:
     """Whether the archive is there and younger than the Java and the jars that it was made with."""
-    if not _ARCHIVE.exists():
+    archive = _archive(jars)
+    if not archive.exists():
         return False
-    made_with = max(jars.java().resolve().stat().st_ctime, jars.RESOLVED.stat().st_mtime)
-    return _ARCHIVE.stat().st_mtime > made_with
+    made_with = max(java().resolve().stat().st_ctime, jars.resolved.stat().st_mtime)
+    return archive.stat().st_mtime > made_with

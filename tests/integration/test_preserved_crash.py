@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,9 @@ def topic(primary: Broker) -> str:
     delete_before(primary, name, 5)
     produce(primary.bootstrap, name, records("first", 7))
     produce(primary.bootstrap, name, records("committed", 3), transactional_id=f"{name}-a")
-    produce(primary.bootstrap, name, records("aborted", 2), transactional_id=f"{name}-b", abort=True)
+    produce(
+        primary.bootstrap, name, records("aborted", 2), transactional_id=f"{name}-b", abort=True
+    )
     produce(primary.bootstrap, name, records("last", 2), transactional_id=f"{name}-a")
     produce(primary.bootstrap, name, [Record(value=b"%d" % i, partition=1) for i in range(4)])
     return name
@@ -92,7 +95,10 @@ def test_a_crash_at_any_request_leaves_a_copy_that_goes_on(
 
         assert_same_offsets(primary, topic, backup, remote(flow, topic))
         assert_ledger_joins(flow, where)
-        ends = {tp.partition: position.offset for tp, position in read_positions(flow.target, flow.name).items()}
+        ends = {
+            tp.partition: position.offset
+            for tp, position in read_positions(flow.target, flow.name).items()
+        }
         assert ends == {range_.partition: range_.end for range_ in planned.ranges}, where
 
 
@@ -113,4 +119,4 @@ def assert_ledger_joins(flow: Flow, where: str) -> None:
     for row in ledger_rows(flow):
         spans.setdefault(row["partition"], []).append((row["start"], row["end"]))
     for joined in spans.values():
-        assert all(a[1] == b[0] for a, b in zip(joined, joined[1:], strict=False)), (where, joined)
+        assert all(a[1] == b[0] for a, b in pairwise(joined)), (where, joined)

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from kafka_ferry.batches import Segment
-from kafka_ferry.config import Flow, kafka_python_config
-from kafka_ferry.plan import TopicPartition
-from kafka_ferry.report import RunReport
-from kafka_ferry.runs import Run, verification
-from kafka_ferry.runs.publication import publish_run
-from kafka_ferry.verify.recount import PartitionRecount, recount
-from kafka_ferry.wire import WireCluster
 from kafka_sandbox.broker import Broker
 from tests.support.builders import (
     Record,
@@ -26,30 +18,14 @@ from tests.support.builders import (
     recreate_topic,
 )
 from tests.support.flows import copy_now, failures, make_flow, remote
+from tests.support.proof import recount_here, verified
 
 Unique = Callable[[str], str]
-NO_SPARK: Any = None
 
 
 @pytest.fixture(autouse=True)
 def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Recounts in this process."""
-
-    def recount_all(
-        _: object, flow: Flow, partitions: Mapping[TopicPartition, Sequence[Sequence[Segment]]]
-    ) -> dict[TopicPartition, PartitionRecount]:
-        settings = kafka_python_config(flow.target.client_properties("consumer"))
-        with WireCluster(flow.target.alias, settings) as cluster:
-            return {tp: recount(cluster, tp, ranges) for tp, ranges in partitions.items()}
-
-    monkeypatch.setattr(verification, "recount_all", recount_all)
-
-
-def verified(flow: Flow, run: str) -> RunReport:
-    """The report of a run that was copied."""
-    this = Run(flow, run)
-    this.verify(NO_SPARK)
-    return publish_run(flow, this._folder, this._ledger, run, ["plan", "verify"])
+    recount_here(monkeypatch)
 
 
 def write(broker: Broker, topic: str, *values: bytes) -> None:

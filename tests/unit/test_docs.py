@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from kafka_ferry.batches import Reason, Rebuilt
 from kafka_ferry.config import Flow
 from kafka_ferry.ledger import CopiedRange
+from kafka_ferry.plan import Mark, ProducerState
 from kafka_ferry.verify.checks import WARNINGS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -24,9 +26,10 @@ def test_every_reason_is_a_row_of_a_table_in_the_concepts(name: StrEnum) -> None
     assert f"\n| {name} | " in CONCEPTS
 
 
-def test_every_field_of_a_range_is_in_the_ledgers_description() -> None:
+def test_every_field_of_a_range_and_of_a_mark_is_in_the_ledgers_description() -> None:
     described = set(re.findall(r"`(\w+)`", LEDGER))
     assert set(CopiedRange.model_fields) <= described
+    assert {field.name for kind in (Mark, ProducerState) for field in fields(kind)} <= described
 
 
 @pytest.mark.parametrize("check", WARNINGS.checks, ids=lambda check: check.left)

@@ -2,14 +2,18 @@
 
 from kafka_ferry.config.clients import confluent_config, kafka_python_config
 from kafka_ferry.config.cluster import Cluster
-from kafka_ferry.config.flow import Flow, IsolationLevelName
+from kafka_ferry.config.flow import Flow, IsolationLevelName, MirrorStart, OffsetsMode
 from kafka_ferry.config.load import flow_files, load_flow, load_flows
 from kafka_ferry.config.patterns import TopicFilter
+from kafka_ferry.config.per_topic import PerTopic
 
 __all__ = [
     "Cluster",
     "Flow",
     "IsolationLevelName",
+    "MirrorStart",
+    "OffsetsMode",
+    "PerTopic",
     "TopicFilter",
     "confluent_config",
     "flow_files",

@@ -16,11 +16,23 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_v
 
 from kafka_ferry.config.cluster import Cluster, is_secret
 from kafka_ferry.config.patterns import TopicFilter, compile_patterns, split_list
+from kafka_ferry.config.per_topic import PerTopic, per_topic
 from kafka_ferry.config.policies import Policies
 
-__all__ = ["OPTIONS", "Cluster", "Flow", "IsolationLevelName", "PolicyName", "is_secret"]
+__all__ = [
+    "OPTIONS",
+    "Cluster",
+    "Flow",
+    "IsolationLevelName",
+    "MirrorStart",
+    "OffsetsMode",
+    "PolicyName",
+    "is_secret",
+]
 
 IsolationLevelName = Literal["read_committed", "read_uncommitted"]
+OffsetsMode = Literal["translated", "preserved", "auto"]
+MirrorStart = Literal["log-start"] | int
 PolicyName = Literal["DefaultReplicationPolicy", "IdentityReplicationPolicy"]
 _POLICIES: Final = ("DefaultReplicationPolicy", "IdentityReplicationPolicy")
 _POLICY_PACKAGE: Final = "org.apache.kafka.connect.mirror."
@@ -31,6 +43,8 @@ _UNITS: Final = {"": 1, "B": 1, "KIB": _KIB, "MIB": _MIB, "GIB": 1024 * _MIB}
 _PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
 _FIFTEEN_MINUTES_MS: Final = 15 * 60 * 1000  # the brokers' transaction.max.timeout.ms
 _INT32_MAX: Final = 2**31 - 1
+_INT64_MAX: Final = 2**63 - 1
+_MODES: Final[tuple[OffsetsMode, ...]] = ("translated", "preserved", "auto")
 
 
 def _as_list(value: Any) -> Any:
@@ -50,6 +64,24 @@ def _as_bytes(value: Any) -> Any:
     if size is None or size[2].upper() not in _UNITS:
         raise ValueError("must be a number of bytes, or a size such as 64KiB, 64MiB or 1GiB")
     return int(size[1]) * _UNITS[size[2].upper()]
+
+
+def _as_mode(value: object) -> OffsetsMode:
+    for mode in _MODES:
+        if value == mode:
+            return mode
+    raise ValueError(f"must be one of {', '.join(_MODES)}")
+
+
+def _as_start(value: object) -> MirrorStart:
+    if value == "log-start":
+        return "log-start"
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if is_number or (isinstance(value, str) and regex.fullmatch(r"[0-9]+", value)):
+        offset = int(str(value))
+        if 0 <= offset <= _INT64_MAX:
+            return offset
+    raise ValueError("must be log-start or an offset")
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
@@ -143,6 +175,36 @@ class Flow(Policies):
         alias="join.batches.below",
         description="Neighbouring batches of the source that are smaller than this are joined into "
         "large ones, in bytes; 0 leaves every batch as it is.",
+    )
+    offsets: Annotated[PerTopic[OffsetsMode], per_topic("translated", _as_mode)] = Field(
+        default=PerTopic("translated"),
+        description="How a topic's offsets are kept: translated, in any topic of the target, with a "
+        "map of the offsets in the ledger; or preserved, in a topic of the flow's own, where each "
+        "record has the offset that it has on the source. With auto, a remote topic that was never "
+        "written to is preserved unless its source is mostly gaps or compacted, and any other "
+        "translated. What was chosen stays for as long as the remote topic exists. One value, or "
+        "a mapping from topics (names or Java regular expressions) to values, of which the first "
+        "that matches counts; in properties files, pattern:value, pattern:value.",
+    )
+    offsets_start: Annotated[PerTopic[MirrorStart], per_topic("log-start", _as_start)] = Field(
+        default=PerTopic("log-start"),
+        alias="offsets.start",
+        description="Where the mirror of a topic with preserved offsets begins: at the start of the "
+        "source's log, or at an offset; of 0, the offsets that the source no longer has are gaps. "
+        "One value or a mapping, as for offsets.",
+    )
+    fill: Literal["transactions", "markers"] = Field(
+        default="transactions",
+        description="How offsets without a record are passed over where offsets are preserved: by "
+        "empty transactions, or by WriteTxnMarkers requests, which are faster by far and need "
+        "CLUSTER_ACTION on the target.",
+    )
+    fill_max_ms: Number = Field(
+        default=600_000,
+        ge=0,
+        alias="fill.max.ms",
+        description="The longest that passing over one topic's offsets without a record may be "
+        "expected to take in one run, in milliseconds.",
     )
     schedule: str | None = Field(
         default="@hourly",

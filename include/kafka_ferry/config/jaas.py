@@ -92,6 +92,14 @@ def credentials(properties: Mapping[str, str], protocol: str, file: str) -> Cred
         raise ConfigError(file, "sasl.jaas.config", f"{error}.", advice=advice) from None
 
 
+def login_name(properties: Mapping[str, str]) -> str | None:
+    """The user name in Java client properties; None where there is none, or none that is readable."""
+    try:
+        return parse_login(properties.get("sasl.jaas.config", "")).options.get("username")
+    except JaasError:
+        return None
+
+
 def _name_and_password(login: Login, mechanism: str) -> tuple[str, str]:
     wanted = LOGIN_MODULES[mechanism]
     if login.module.rpartition(".")[2] != wanted:

@@ -59,6 +59,19 @@ class Policies(BaseModel):
         description="When a remote topic holds records before the flow ever copied to it: adopt "
         "copies behind them.",
     )
+    on_source_start_moved: Literal["follow", "keep"] = Field(
+        default="follow",
+        alias="on.source.start.moved",
+        description="When the source deleted old records of a topic whose offsets are preserved "
+        "(retention, DeleteRecords): follow deletes them on the target too, so that both logs start "
+        "at the same offset; keep leaves them to the target's own retention.",
+    )
+    on_fill_limit: Literal["fail", "translate"] = Field(
+        default="fail",
+        alias="on.fill.limit",
+        description="When preserving a topic's offsets would take longer than fill.max.ms: translate "
+        "copies it with translated offsets, unless the flow has begun to preserve them.",
+    )
     on_rejected_record: Literal["fail", "dead-letter"] = Field(
         default="fail",
         alias="on.rejected.record",

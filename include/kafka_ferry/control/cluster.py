@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
@@ -119,6 +119,24 @@ class ClusterControl:
                     ),
                 )
         return found
+
+    @patient
+    def topic_ids(self, names: Iterable[str], *, wait_for: Container[str] = ()) -> dict[str, str]:
+        """The ids of those topics of ``names`` that exist.
+
+        Args:
+            names: names of topics.
+            wait_for: those of them that were created just now: brokers hear of them a moment later.
+        """
+        ids = {}
+        for some in _chunks(sorted(names), _TOPICS_AT_ONCE):
+            described = self._described(some)
+            ids.update({name: topic_id for name, (topic_id, _) in described.items()})
+            unknown = [name for name in some if name in wait_for and name not in described]
+            if unknown:
+                created = ", ".join(unknown)
+                raise ClusterUnreachable(f"{self.alias} knows nothing of {created} yet.")
+        return ids
 
     @patient
     def log_bounds(

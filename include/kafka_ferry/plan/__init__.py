@@ -2,9 +2,11 @@
 
 from kafka_ferry.plan.facts import Found, LogBounds, Mark, Topic
 from kafka_ferry.plan.plan import (
+    AdvisedAcl,
     Creation,
     Growth,
     Note,
+    OffsetsChoice,
     Plan,
     Refusal,
     Skipped,
@@ -17,12 +19,14 @@ from kafka_ferry.plan.ranges import Range, TopicPartition, writer_of
 from kafka_ferry.plan.selection import policy_of, select_topics
 
 __all__ = [
+    "AdvisedAcl",
     "Creation",
     "Found",
     "Growth",
     "LogBounds",
     "Mark",
     "Note",
+    "OffsetsChoice",
     "Plan",
     "Position",
     "ProducerState",

@@ -75,6 +75,13 @@ class Found:
         unreadable: remote topics of which that cannot be told, each with the reason.
         diverged: by *source* partition, where the source's log parts from the one that was copied:
             the end offset there of the position's leader epoch, if that is below the position.
+        marks: the newest mark on each remote topic's name, as the ledger has it.
+        remote_bounds: by *target* partition, what a ``read_uncommitted`` consumer can read of the
+            topics whose offsets are or could be preserved.
+        densities: by *source* partition of these topics, about which share of the offsets that are
+            still to be copied has a record; partitions that could not be sampled are absent.
+        first_copied: by *target* partition of topics whose mirror begins at a given offset, the
+            first source offset that was ever copied.
     """
 
     source_cluster_id: str
@@ -89,3 +96,7 @@ class Found:
     foreign: frozenset[str] = frozenset()
     unreadable: Mapping[str, str] = field(default_factory=dict)
     diverged: Mapping[TopicPartition, int] = field(default_factory=dict)
+    marks: Mapping[str, Mark] = field(default_factory=dict)
+    remote_bounds: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
+    densities: Mapping[TopicPartition, float] = field(default_factory=dict)
+    first_copied: Mapping[TopicPartition, int] = field(default_factory=dict)

@@ -78,6 +78,53 @@ class Note:
         return f"{_where(self.topic, self.partition)}: {self.message}"
 
 
+PLAINLY_TRANSLATED: Final = "offsets: translated."
+"""The reason where a topic is translated, as the flow says and as it always was."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsChoice:
+    """How a topic's offsets are kept on the target.
+
+    Attributes:
+        topic: the source's topic.
+        remote_topic: the topic on the target.
+        preserved: whether records keep their offsets there.
+        reason: why, as a sentence.
+        gaps: about how many offsets without a record the run has to pass over then.
+        fill_ms: about how long that takes, in milliseconds.
+        topic_id: the source topic's id.
+    """
+
+    topic: str
+    remote_topic: str
+    preserved: bool
+    reason: str
+    gaps: int = 0
+    fill_ms: int = 0
+    topic_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AdvisedAcl:
+    """An access rule that a remote topic should have; Kafka Ferry sets none.
+
+    Attributes:
+        remote_topic: the topic on the target.
+        principal: as Kafka writes it, or words where it is not known.
+        operation: Kafka's name of it.
+        permission: ``ALLOW`` or ``DENY``.
+    """
+
+    remote_topic: str
+    principal: str
+    operation: str
+    permission: str
+
+    def __str__(self) -> str:
+        return f"{self.permission} {self.operation} on {self.remote_topic} to {self.principal}"
+
+
 def _where(topic: str, partition: int | None) -> str:
     return topic if partition is None else f"{topic}-{partition}"
 
@@ -99,6 +146,8 @@ class Plan(AsJson):
         skipped: topics that are not mirrored.
         refused: topics and partitions that should be and cannot.
         notes: what is out of the ordinary, and lets the run go on.
+        choices: how the offsets of each topic that is planned are kept.
+        advised_acls: who should have access to remote topics whose offsets are preserved.
     """
 
     WHAT: ClassVar = "a plan"
@@ -115,6 +164,8 @@ class Plan(AsJson):
     skipped: tuple[Skipped, ...] = ()
     refused: tuple[Refusal, ...] = ()
     notes: tuple[Note, ...] = ()
+    choices: tuple[OffsetsChoice, ...] = ()
+    advised_acls: tuple[AdvisedAcl, ...] = ()
 
     @property
     def offsets(self) -> int:

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from kafka_ferry.config import Flow
+from kafka_ferry.plan.acls import advised_acls
 from kafka_ferry.plan.facts import Found, LogBounds, Topic
-from kafka_ferry.plan.plan import Creation, Growth, Note, Plan, Refusal, Skipped
+from kafka_ferry.plan.offsets import choose_offsets, with_costs
+from kafka_ferry.plan.plan import (
+    Creation,
+    Growth,
+    Note,
+    OffsetsChoice,
+    Plan,
+    Refusal,
+    Skipped,
+)
 from kafka_ferry.plan.positions import Position
 from kafka_ferry.plan.ranges import Range, TopicPartition, writer_of
 from kafka_ferry.plan.selection import policy_of, select_topics
 from kafka_ferry.plan.situations import Pair, Place, judge_partition, judge_topic
+from kafka_ferry.plan.starts import Start, next_start, unfilled_to
 
 # Brokers forget the offsets of a group without members after seven days by default.
 _REFRESH_AFTER_MS: Final = 24 * 60 * 60 * 1000
@@ -32,8 +44,8 @@ _CONFIGS_NOT_COPIED: Final = frozenset(
     }
 )
 
-_Step = Range | Creation | Growth | Skipped | Refusal | Note
-_Kind = TypeVar("_Kind", Range, Creation, Growth, Skipped, Refusal, Note)
+_Step = Range | Creation | Growth | Skipped | Refusal | Note | OffsetsChoice
+_Kind = TypeVar("_Kind", Range, Creation, Growth, Skipped, Refusal, Note, OffsetsChoice)
 
 
 def make_plan(flow: Flow, found: Found, *, run: str, at: int) -> Plan:
@@ -63,6 +75,8 @@ def make_plan(flow: Flow, found: Found, *, run: str, at: int) -> Plan:
         skipped=all_of(Skipped),
         refused=all_of(Refusal),
         notes=all_of(Note),
+        choices=all_of(OffsetsChoice),
+        advised_acls=tuple(advised_acls(flow, all_of(OffsetsChoice))),
     )
 
 
@@ -87,10 +101,20 @@ def _topic(flow: Flow, found: Found, pair: Pair, topic: Topic, at: int) -> Itera
     if unfaithful:
         yield unfaithful
         return
+    choice = choose_offsets(flow, pair, found)
+    if isinstance(choice, Refusal):
+        yield choice
+        return
+    pair = replace(pair, preserved=choice.preserved)
     verdicts = list(judge_topic(flow, pair))
     yield from verdicts
     if any(isinstance(verdict, Refusal) for verdict in verdicts):
         return
+    choice = with_costs(flow, pair, found, choice)
+    yield choice
+    if isinstance(choice, Refusal):
+        return
+    pair = replace(pair, preserved=choice.preserved)
     if pair.remote is None:
         yield _creation(topic, pair.remote_topic, flow.replication_factor)
     elif pair.remote.partitions < topic.partitions:
@@ -148,14 +172,24 @@ def _partition(
         )
         return
     position = pair.position(number)
-    start = bounds.start
+    begin = Start(bounds.start)
+    if pair.preserved:
+        begin = next_start(flow, pair, number, bounds, found)
+    start, log_start = begin.offset, begin.log_start
     if position:
-        place = Place(position.offset, bounds, found.diverged.get(source))
+        place = _place(found, pair, position, source, target)
         start, verdicts = judge_partition(flow, place, source)
         yield from verdicts
         if any(isinstance(verdict, Refusal) for verdict in verdicts):
             return
-    if _is_due(pair.positions.get(number), start, bounds, at, anew=position is None):
+    elif start > bounds.end:
+        reason = f"its mirror is to begin at {start}, and its log ends at {bounds.end}."
+        yield Refusal(topic.name, number, reason, "Set offsets.start no higher than that.")
+        return
+    # An empty log, too, is to begin, end and start where the source's does.
+    must_move = log_start >= 0 and start > 0
+    stored = pair.positions.get(number)
+    if must_move or _is_due(stored, start, bounds, at, anew=position is None):
         yield Range(
             topic=topic.name,
             partition=number,
@@ -165,7 +199,25 @@ def _partition(
             remote_topic=pair.remote_topic,
             writer=writer_of(target, flow.writers),
             remote_topic_id=pair.remote.topic_id if pair.remote else "",
+            preserved=pair.preserved,
+            log_start=log_start,
         )
+
+
+def _place(
+    found: Found, pair: Pair, position: Position, source: TopicPartition, target: TopicPartition
+) -> Place:
+    remote = found.remote_bounds.get(target)
+    # Until the target's log was brought to its start, it ends below the position.
+    is_filled = pair.preserved and unfilled_to(position) < 0
+    return Place(
+        position.offset,
+        found.bounds[source],
+        found.diverged.get(source),
+        pair.remote_topic,
+        pair.preserved,
+        remote.end if remote and is_filled else None,
+    )
 
 
 def _is_due(stored: Position | None, start: int, bounds: LogBounds, at: int, *, anew: bool) -> bool:

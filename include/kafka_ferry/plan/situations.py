@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from kafka_ferry.config import Flow
-from kafka_ferry.plan.facts import Found, LogBounds, Topic
+from kafka_ferry.plan.facts import Found, LogBounds, Mark, Topic
 from kafka_ferry.plan.plan import Note, Refusal
 from kafka_ferry.plan.positions import Position
 from kafka_ferry.plan.ranges import TopicPartition
-
-_Case = TypeVar("_Case")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +29,8 @@ class Pair:
         positions: by partition.
         foreign: whether the remote topic holds records, none of them copied by this flow.
         unreadable: why that cannot be told, "" where it can.
+        mark: the flow's mark on this very remote topic.
+        preserved: whether records keep their offsets in it.
     """
 
     topic: str
@@ -40,6 +40,8 @@ class Pair:
     positions: Mapping[int, Position]
     foreign: bool = False
     unreadable: str = ""
+    mark: Mark | None = None
+    preserved: bool = False
 
     @classmethod
     def of(cls, topic: str, remote_topic: str, found: Found) -> Pair:
@@ -48,14 +50,16 @@ class Pair:
         The positions of an earlier topic that went into an earlier remote topic say nothing of
         this pair, and are left out.
         """
+        remote, mark = found.target_topics.get(remote_topic), found.marks.get(remote_topic)
         pair = cls(
             topic=topic,
             source=found.source_topics.get(topic),
             remote_topic=remote_topic,
-            remote=found.target_topics.get(remote_topic),
+            remote=remote,
             positions={},
             foreign=remote_topic in found.foreign,
             unreadable=found.unreadable.get(remote_topic, ""),
+            mark=mark if mark and remote and mark.remote_topic_id == remote.topic_id else None,
         )
         positions = {}
         for number in range(pair.source.partitions if pair.source else 0):
@@ -89,11 +93,20 @@ class Place:
         bounds: what the source holds.
         diverged: where the source's log parts from the one that was copied, None where it does
             not, or where nobody can tell.
+        remote_topic: the remote topic's name.
+        preserved: whether records keep their offsets in it.
+        remote_end: where the target's log ends then, None where nobody can tell.
     """
 
     offset: int
     bounds: LogBounds
     diverged: int | None = None
+    remote_topic: str = ""
+    preserved: bool = False
+    remote_end: int | None = None
+
+
+_Case = TypeVar("_Case", Pair, Place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +121,8 @@ class Situation(Generic[_Case]):
         go_on: the option's value that lets the flow go on.
         outcome: what becomes of it then.
         offset: where copying goes on then, if not where the case says.
+        if_preserved: what to do about it where offsets are preserved, and so no option can help;
+            "" where it makes no difference.
     """
 
     holds: Callable[[_Case], bool]
@@ -117,6 +132,7 @@ class Situation(Generic[_Case]):
     go_on: str = ""
     outcome: str = ""
     offset: Callable[[_Case], int] | None = None
+    if_preserved: str = ""
 
     def judge(
         self, flow: Flow, case: _Case, topic: str, partition: int | None = None
@@ -125,6 +141,8 @@ class Situation(Generic[_Case]):
         if not self.holds(case):
             return None
         reason = self.reason.format(it=case)
+        if case.preserved and self.if_preserved:
+            return Refusal(topic, partition, reason, self.if_preserved.format(it=case))
         if self.option and getattr(flow, self.option.replace(".", "_")) == self.go_on:
             return Note(topic, partition, f"{reason} {self.outcome.format(it=case)}")
         advice = self.advice.format(it=case)
@@ -152,6 +170,8 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
         option="on.source.topic.recreated",
         go_on="append",
         outcome="The new one's records go behind the old one's in {it.remote_topic}.",
+        if_preserved="Preserved offsets cannot be shifted: delete {it.remote_topic} on the target, "
+        "and the new topic is copied to a new one of that name.",
     ),
     Situation(
         holds=lambda it: (
@@ -184,7 +204,18 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
 """What may have happened to a topic; the first that does not let the flow go on counts."""
 
 
+_ANEW: Final = (
+    "delete {it.remote_topic} on the target and set on.target.topic.lost: recopy, which copies all "
+    "that the source still has."
+)
+
 OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
+    Situation(
+        holds=lambda it: it.remote_end is not None and it.remote_end < it.offset,
+        reason="the target's log of {it.remote_topic} ends at {it.remote_end}, before the position "
+        "{it.offset}: records that were copied are gone (an unclean leader election?).",
+        advice="To copy them again, " + _ANEW,
+    ),
     Situation(
         holds=lambda it: it.diverged is not None and it.diverged < it.offset,
         reason="the source's log was cut back below the position {it.offset}: offsets "
@@ -195,6 +226,7 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
         go_on="continue",
         outcome="The target keeps them, and copying goes on at {it.diverged}.",
         offset=lambda it: it.offset if it.diverged is None else it.diverged,
+        if_preserved="Preserved offsets cannot be taken back: " + _ANEW,
     ),
     Situation(
         holds=lambda it: it.diverged is None and it.offset > it.bounds.end,

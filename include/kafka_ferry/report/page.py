@@ -27,6 +27,7 @@ def render(report: RunReport) -> str:
         report=report,
         headline=headline(report),
         differs=any(_differences(report)),
+        has_preserved=report.has_preserved,
         checks=sorted(verdict.expectations, key=lambda check: (not check.failed, check.success)),
         failures=[failure for failure in verdict.failures if failure not in told],
         warnings=[warning for warning in verdict.warnings if warning not in told],

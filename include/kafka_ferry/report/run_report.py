@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.batches import Reason
+from kafka_ferry.plan import OffsetsChoice, TopicPartition
 from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
 
 State = Literal["verified", "not verified", "incomplete", "failed"]
@@ -37,6 +38,10 @@ class RunReport(AsJson):
             copied, a sentence each.
         dead_letter_topic: where records go that the target cannot take.
         notes: what the plan found out of the ordinary and let pass, a sentence each.
+        choices: how the offsets of each planned topic are kept, and why.
+        adopted: copied records that an attempt before had written and not sealed; each was compared
+            with the source's.
+        adoptions: the ranges that have such records, a sentence each.
         ranges: the ranges that were verified.
         partitions: their partitions.
         verdict: what the verification found, None where nothing was verified.
@@ -62,6 +67,9 @@ class RunReport(AsJson):
     losses: tuple[str, ...] = ()
     dead_letter_topic: str = ""
     notes: tuple[str, ...] = ()
+    choices: tuple[OffsetsChoice, ...] = ()
+    adopted: int = 0
+    adoptions: tuple[str, ...] = ()
     ranges: tuple[RangeRow, ...] = ()
     partitions: tuple[PartitionRow, ...] = ()
     verdict: Verdict | None = None
@@ -80,6 +88,26 @@ class RunReport(AsJson):
     def dead_lettered(self) -> int:
         """Records that the target could not take and the dead letter topic took."""
         return self.reasons.get(Reason.DEAD_LETTERED, 0)
+
+    @property
+    def preserved(self) -> tuple[OffsetsChoice, ...]:
+        """The topics whose records keep their offsets."""
+        return tuple(choice for choice in self.choices if choice.preserved)
+
+    @property
+    def has_preserved(self) -> bool:
+        """Whether any topic in it, planned or only verified, keeps its offsets."""
+        return bool(self.preserved) or any(row.preserved for row in self.partitions)
+
+    @property
+    def unsealed(self) -> tuple[str, ...]:
+        """The partitions with records that the ledger does not have yet, a sentence each."""
+        return tuple(
+            f"{TopicPartition(row.topic, row.partition)}: {row.unsealed:,} on {row.remote_topic}, "
+            f"from offset {row.covered_end} on."
+            for row in self.partitions
+            if row.unsealed
+        )
 
     @property
     def state(self) -> State:

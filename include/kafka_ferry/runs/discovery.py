@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
+
+import pyarrow.compute as pc
 
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import ClusterControl, read_positions
@@ -11,6 +14,10 @@ from kafka_ferry.errors import AccessDenied, SameCluster
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan import Found, Position, Topic, TopicPartition, policy_of, select_topics
+from kafka_ferry.plan.offsets import is_to_be_sampled, may_be_preserved
+from kafka_ferry.plan.situations import Pair
+from kafka_ferry.plan.starts import rest_of
+from kafka_ferry.runs.sampling import sample_densities
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.epochs import epoch_ends
 from kafka_ferry.wire.scan import holds_records
@@ -39,12 +46,20 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
     copied = ledger.topics() if ledger_end else {}
     target_topics = target.topics({*remote_names.values(), *copied.values()})
     remote_topics = [target_topics[name] for name in remote_names.values() if name in target_topics]
-    foreign, unreadable = _foreign(flow, target, _strange(remote_topics, positions))
+    marks = ledger.marks() if ledger_end else {}
+    # What a topic with preserved offsets holds is for its writer to say.
+    kept = {(m.remote_topic, m.remote_topic_id) for m in marks.values() if m.preserved}
+    strange = [
+        topic
+        for topic in _strange(remote_topics, positions)
+        if (topic.name, topic.topic_id) not in kept
+    ]
+    foreign, unreadable = _foreign(flow, target, strange)
     if foreign:
         # Another run may have copied there since the ledger was read, which says so by now.
         positions, ledger_end = _positions(flow, target, ledger)
         foreign &= {topic.name for topic in _strange(remote_topics, positions)}
-    return Found(
+    found = Found(
         source_cluster_id=source_id,
         target_cluster_id=target_id,
         source_names=frozenset(names),
@@ -57,7 +72,53 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
         foreign=foreign,
         unreadable=unreadable,
         diverged=_diverged(flow, source_topics, remote_names, positions),
+        marks=marks,
     )
+    pairs = [Pair.of(name, remote_names[name], found) for name in source_topics]
+    return _with_what_offsets_need(flow, target, ledger, found, pairs)
+
+
+def _with_what_offsets_need(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable, found: Found, pairs: Iterable[Pair]
+) -> Found:
+    """The same, with what must be known of topics whose offsets are preserved, or could be."""
+    pairs = [pair for pair in pairs if may_be_preserved(flow, pair)]
+    remote_topics = [pair.remote for pair in pairs if pair.remote]
+    bounds = target.log_bounds(remote_topics, "read_uncommitted") if remote_topics else {}
+    found = replace(found, remote_bounds=bounds)
+    spans = {
+        rest.source: (rest.start, rest.end)
+        for pair in pairs
+        if is_to_be_sampled(flow, pair, found)
+        for rest in rest_of(flow, pair, found)
+    }
+    placed = [
+        pair.remote
+        for pair in pairs
+        if pair.remote
+        and pair.positions
+        and flow.offsets_start.said_of(pair.topic) not in (None, "log-start")
+    ]
+    return replace(
+        found,
+        densities=sample_densities(flow, spans),
+        first_copied=_first_copied(ledger, placed),
+    )
+
+
+def _first_copied(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
+    """The first source offset that was ever copied to each partition of the remote ``topics``."""
+    ids = {topic.name: topic.topic_id for topic in topics}
+    if not ids:
+        return {}
+    wanted = (pc.field("type") == "transaction") & pc.field("remote_topic").isin(list(ids))
+    columns = ["remote_topic", "remote_topic_id", "partition", "start"]
+    first: dict[TopicPartition, int] = {}
+    for row in ledger.read(wanted, columns).to_pylist():
+        if row["remote_topic_id"] == ids[row["remote_topic"]]:
+            target = TopicPartition(row["remote_topic"], row["partition"])
+            first[target] = min(row["start"], first.get(target, row["start"]))
+    return first
 
 
 def _positions(

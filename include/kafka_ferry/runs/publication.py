@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.clock import now_ms
@@ -19,6 +20,20 @@ if TYPE_CHECKING:
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.runs.folder import RunFolder
 
+_COLUMNS: Final = [
+    "topic",
+    "partition",
+    "start",
+    "end",
+    "records",
+    "bytes",
+    "batches",
+    "reasons",
+    "rebuilt",
+    "lost",
+    "adopted",
+]
+
 
 def publish_run(
     flow: Flow, folder: RunFolder, ledger: LedgerTable, run: str, steps: Sequence[str]
@@ -30,17 +45,19 @@ def publish_run(
     ended = {step: record for step in steps if (record := folder.step_record(step))}
     copied = ledger.read(
         (pc.field("type") == "transaction") & (pc.field("run") == run),
-        ["topic", "partition", "records", "bytes", "batches", "reasons", "rebuilt", "lost"],
+        _COLUMNS,
     )
     reasons: Counter[str] = Counter()
     rebuilt: Counter[str] = Counter()
     losses: list[str] = []
-    columns = ["topic", "partition", "reasons", "rebuilt", "lost"]
-    for row in copied.select(columns).to_pylist():
+    adoptions: list[str] = []
+    for row in copied.to_pylist():
         reasons.update(dict(row["reasons"]))
         rebuilt.update(dict(row["rebuilt"]))
         partition = TopicPartition(row["topic"], row["partition"])
         losses.extend(_loss(partition, **interval) for interval in row["lost"])
+        if row["adopted"]:
+            adoptions.append(f"{partition} [{row['start']}, {row['end']}): {row['adopted']:,}.")
     report = RunReport(
         flow=flow.name,
         run=run,
@@ -49,9 +66,9 @@ def publish_run(
         planned_at=plan.at,
         finished_at=now_ms(),
         seconds={step: record.seconds for step, record in ended.items()},
-        records=pc.sum(copied["records"]).as_py() or 0,
-        bytes=pc.sum(copied["bytes"]).as_py() or 0,
-        batches=pc.sum(copied["batches"]).as_py() or 0,
+        records=_sum(copied["records"]),
+        bytes=_sum(copied["bytes"]),
+        batches=_sum(copied["batches"]),
         reasons=dict(reasons),
         rebuilt=dict(rebuilt),
         failures=tuple(
@@ -65,6 +82,9 @@ def publish_run(
         losses=tuple(losses),
         dead_letter_topic=flow.dead_letter_name,
         notes=tuple(map(str, plan.notes)),
+        choices=plan.choices,
+        adopted=_sum(copied["adopted"]),
+        adoptions=tuple(adoptions),
         ranges=found.ranges,
         partitions=found.partitions,
         verdict=found.verdict,
@@ -72,6 +92,10 @@ def publish_run(
     folder.files.write("report.json", report.to_json())
     folder.files.write(REPORT, render(report))
     return report
+
+
+def _sum(column: pa.ChunkedArray) -> int:
+    return pc.sum(column).as_py() or 0
 
 
 def _loss(partition: TopicPartition, start: int, end: int) -> str:

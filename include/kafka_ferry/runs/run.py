@@ -25,6 +25,7 @@ from kafka_ferry.ledger import (
 from kafka_ferry.plan import Creation, Plan, Position, Refusal, TopicPartition, make_plan
 from kafka_ferry.runs.discovery import discover
 from kafka_ferry.runs.folder import Reconciliation, RunFolder
+from kafka_ferry.runs.marking import mark_topics
 from kafka_ferry.state import StateFolder
 
 if TYPE_CHECKING:
@@ -122,6 +123,9 @@ class Run:
     def sync_topics(self) -> Plan:
         """Create what the plan creates, and the flow's own topics; topics that fail become refusals of the plan.
 
+        Every remote topic that the plan copies to is marked in the ledger, before anything is
+        written to it, with how its offsets are kept.
+
         Returns:
             The plan as it is now.
 
@@ -134,6 +138,7 @@ class Run:
             for error in target.create_topics(self._own_topics()).values():
                 raise error
             errors = target.create_topics(plan.creations) | target.grow_topics(plan.growths)
+            errors |= mark_topics(self.flow, self._ledger, target, plan, without=errors.keys())
             if errors:
                 plan = _refuse(plan, errors)
                 self._folder.save_plan(plan)
@@ -267,7 +272,7 @@ class Run:
 
 def _refuse(plan: Plan, errors: Mapping[str, FerryError]) -> Plan:
     """The plan without the remote topics in ``errors``, which become refusals."""
-    topics = {range_.remote_topic: range_.topic for range_ in plan.ranges}
+    topics = {choice.remote_topic: choice.topic for choice in plan.choices}
     refused = tuple(
         Refusal(topics.get(remote, remote), None, f"{remote}: {error.message}", error.advice)
         for remote, error in errors.items()
@@ -275,5 +280,7 @@ def _refuse(plan: Plan, errors: Mapping[str, FerryError]) -> Plan:
     return replace(
         plan,
         ranges=tuple(range_ for range_ in plan.ranges if range_.remote_topic not in errors),
+        choices=tuple(choice for choice in plan.choices if choice.remote_topic not in errors),
+        advised_acls=tuple(acl for acl in plan.advised_acls if acl.remote_topic not in errors),
         refused=plan.refused + refused,
     )

@@ -6,6 +6,8 @@ import logging
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import VerificationFailed
@@ -14,6 +16,7 @@ from kafka_ferry.plan import Plan, TopicPartition
 from kafka_ferry.runs.folder import Reconciliation
 from kafka_ferry.spark.recount import recount_all
 from kafka_ferry.verify import RangeRow, judge, partition_rows, range_row
+from kafka_ferry.verify.claim import Claim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,11 +25,10 @@ if TYPE_CHECKING:
 
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerTable
-    from kafka_ferry.plan import Topic
+    from kafka_ferry.plan import LogBounds, Topic
     from kafka_ferry.runs.folder import RunFolder
     from kafka_ferry.state import StateFolder
-    from kafka_ferry.verify import PartitionRow, Recount, Verdict
-    from kafka_ferry.verify.recount import PartitionRecount
+    from kafka_ferry.verify import PartitionRecount, PartitionRow, Recount, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -52,15 +54,15 @@ def verify_run(
     # The run's ranges, those of others since it was planned, and those that nobody verified.
     since = min(ledger.verified_through(), plan.ledger_end)
     ranges = list(ledger.ranges(since=since, of_run=run))
-    topics = ClusterControl(flow.target).topics({entry.target.topic for entry in ranges})
+    target = ClusterControl(flow.target)
+    preserved = {range_.remote_topic for range_ in plan.ranges if range_.preserved}
+    topics = target.topics({entry.target.topic for entry in ranges} | preserved)
     by_target, gone = _by_target(ranges, topics)
-    recounts = recount_all(
-        spark,
-        flow,
-        {tp: [entry.copied.segments for entry in entries] for tp, entries in by_target.items()},
-    )
+    recounts = recount_all(spark, flow, _claims(by_target, ledger))
     present = _range_rows(by_target, recounts, topics)
-    partitions = _partition_rows(flow, plan, present, recounts)
+    preserved |= {row.remote_topic for row in present if row.preserved}
+    logs = target.log_bounds(topics[name] for name in preserved & topics.keys())
+    partitions = _partition_rows(flow, plan, present, recounts, logs)
     rows = present + [_range_row(entry, None) for entry in gone]
     docs = state.local_path / "data_docs" if state.local_path else None
     verdict = judge(rows, partitions, run=run, flow=flow.name, docs=docs)
@@ -101,6 +103,35 @@ def _by_target(
     return there, gone
 
 
+def _claims(
+    by_target: Mapping[TopicPartition, list[LedgerRange]], ledger: LedgerTable
+) -> dict[TopicPartition, list[Claim]]:
+    preserved = any(entry.copied.preserved for entries in by_target.values() for entry in entries)
+    first = _first_preserved(ledger) if preserved else {}
+    return {
+        tp: [
+            Claim.of(copied, is_first=first.get((tp, copied.remote_topic_id)) == copied.start)
+            for copied in (entry.copied for entry in entries)
+        ]
+        for tp, entries in by_target.items()
+    }
+
+
+def _first_preserved(ledger: LedgerTable) -> dict[tuple[TopicPartition, str], int]:
+    """Where the mirror of each *target* partition with preserved offsets begins, by its topic's id too."""
+    rows = ledger.read(
+        (pc.field("type") == "transaction") & pc.field("preserved"),
+        ["remote_topic", "partition", "remote_topic_id", "start"],
+    )
+    first = rows.group_by(rows.column_names[:3]).aggregate([("start", "min")])
+    return {
+        (TopicPartition(row["remote_topic"], row["partition"]), row["remote_topic_id"]): row[
+            "start_min"
+        ]
+        for row in first.to_pylist()
+    }
+
+
 def _range_rows(
     by_target: Mapping[TopicPartition, list[LedgerRange]],
     recounts: Mapping[TopicPartition, PartitionRecount],
@@ -129,12 +160,13 @@ def _partition_rows(
     plan: Plan,
     rows: list[RangeRow],
     recounts: Mapping[TopicPartition, PartitionRecount],
+    logs: Mapping[TopicPartition, LogBounds],
 ) -> list[PartitionRow]:
     positions = read_positions(flow.target, flow.name)
     return partition_rows(
         rows,
-        {range_.source: (range_.start, range_.end) for range_ in plan.ranges},
+        plan.ranges,
         {tp: position.offset for tp, position in positions.items()},
-        {tp: found.beyond for tp, found in recounts.items()},
-        remote_topics={range_.topic: range_.remote_topic for range_ in plan.ranges},
+        recounts,
+        logs,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pydantic import TypeAdapter
@@ -13,7 +13,9 @@ from kafka_ferry.batches import Segment
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.spark.files import shipped_flow
-from kafka_ferry.verify.recount import PartitionRecount, recount
+from kafka_ferry.verify import PartitionRecount
+from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.recount import recount
 from kafka_ferry.wire import WireCluster
 
 if TYPE_CHECKING:
@@ -21,9 +23,18 @@ if TYPE_CHECKING:
 
     from kafka_ferry.config import Flow
 
-_SEGMENTS: Final = pa.list_(pa.list_(pa.list_(pa.int64())))
+_CLAIM: Final = pa.struct(
+    [
+        ("segments", pa.list_(pa.list_(pa.int64()))),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("preserved", pa.bool_()),
+        ("producer_id", pa.int64()),
+        ("is_first", pa.bool_()),
+    ]
+)
 _ASKED: Final = pa.schema(
-    [("topic", pa.string()), ("partition", pa.int32()), ("ranges", _SEGMENTS)]
+    [("topic", pa.string()), ("partition", pa.int32()), ("claims", pa.list_(_CLAIM))]
 )
 _ANSWER: Final = "topic string, partition int, found string"
 _ANSWER_ARROW: Final = pa.schema(
@@ -37,34 +48,23 @@ _TASKS_PER_CORE: Final = 4
 def recount_all(
     spark: SparkSession,
     flow: Flow,
-    partitions: Mapping[TopicPartition, Sequence[Sequence[Segment]]],
+    partitions: Mapping[TopicPartition, Sequence[Claim]],
 ) -> dict[TopicPartition, PartitionRecount]:
     """Recount ranges of many target partitions at once.
 
     Args:
         spark: the session; its executors must reach the target and the flow's file.
         flow: the flow.
-        partitions: for each target partition the segments of its ranges, in the ledger's order.
+        partitions: for each target partition what the ledger claims of its ranges, in its order.
 
     Raises:
         Exception: Spark's own, with the task's error in its text, if a partition cannot be read.
     """
     if not partitions:
         return {}
-    asked = pa.Table.from_pylist(
-        [
-            {
-                "topic": tp.topic,
-                "partition": tp.partition,
-                "ranges": [[list(segment) for segment in segments] for segments in ranges],
-            }
-            for tp, ranges in partitions.items()
-        ],
-        _ASKED,
-    )
     tasks = min(len(partitions), spark.sparkContext.defaultParallelism * _TASKS_PER_CORE)
     found = (
-        spark.createDataFrame(asked)
+        spark.createDataFrame(_asked(partitions))
         .repartition(tasks)
         .mapInArrow(partial(_recount_rows, config=flow.file, flow=flow.name), _ANSWER)
         .collect()
@@ -83,7 +83,28 @@ def _recount_rows(
         for batch in batches:
             for row in batch.to_pylist():
                 tp = TopicPartition(row["topic"], row["partition"])
-                ranges = [[Segment(*segment) for segment in segments] for segments in row["ranges"]]
-                found = _FOUND.dump_json(recount(cluster, tp, ranges)).decode()
+                found = _FOUND.dump_json(recount(cluster, tp, _claims(row))).decode()
                 answer = {"topic": tp.topic, "partition": tp.partition, "found": found}
                 yield pa.RecordBatch.from_pylist([answer], schema=_ANSWER_ARROW)
+
+
+def _asked(partitions: Mapping[TopicPartition, Sequence[Claim]]) -> pa.Table:
+    rows = [
+        {
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "claims": [
+                claim._asdict() | {"segments": list(map(list, claim.segments))} for claim in claims
+            ],
+        }
+        for tp, claims in partitions.items()
+    ]
+    return pa.Table.from_pylist(rows, _ASKED)
+
+
+def _claims(row: Mapping[str, Any]) -> list[Claim]:
+    """The claims in a row of what ``_asked`` made."""
+    return [
+        Claim(**claim | {"segments": tuple(Segment(*segment) for segment in claim["segments"])})
+        for claim in row["claims"]
+    ]

@@ -1,17 +1,13 @@
 """Proof that a copy is complete: the ledger beside what was read back, judged and documented."""
 
 from kafka_ferry.verify.expectations import judge
-from kafka_ferry.verify.reconciliation import (
-    PartitionRow,
-    RangeRow,
-    Recount,
-    partition_rows,
-    range_row,
-)
+from kafka_ferry.verify.reconciliation import partition_rows, range_row
+from kafka_ferry.verify.rows import PartitionRecount, PartitionRow, RangeRow, Recount
 from kafka_ferry.verify.verdict import ExpectationResult, Verdict
 
 __all__ = [
     "ExpectationResult",
+    "PartitionRecount",
     "PartitionRow",
     "RangeRow",
     "Recount",

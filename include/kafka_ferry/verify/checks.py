@@ -99,6 +99,13 @@ RANGES: Final = Suite[RangeRow](
             lambda row: f"{_count(row.foreign, 'record')} of somebody else in {row.target}",
             "Find the other producer and take its right to write to the remote topic away.",
         ),
+        Check(
+            "records keep their source's offsets",
+            "misplaced",
+            lambda row: f"{_count(row.misplaced, 'record')} at other offsets in {row.target}",
+            "The ledger contradicts itself, which is a fault of the copier. Leave the ledger and "
+            "both topics as they are and report it.",
+        ),
     ),
 )
 
@@ -139,6 +146,34 @@ PARTITIONS: Final = Suite[PartitionRow](
             "Find the other producer and take its right to write to the remote topic away.",
         ),
         Check(
+            "nothing lies before the mirror's start",
+            "target_before",
+            lambda row: (
+                f"{_count(row.target_before, 'record')} on the target before the ledger's first one"
+            ),
+            "Somebody has written to the remote topic before the mirror began, or records that "
+            "stand for nothing could not be deleted: the flow needs the right to do so.",
+        ),
+        Check(
+            "the target's log goes as far as the ledger",
+            "unreached",
+            lambda row: (
+                f"read_committed consumers of {row.remote_topic} do not get to its last "
+                f"{_count(row.unreached, 'offset')}"
+            ),
+            "Look for an unclean leader election on the target, and for a transaction of somebody "
+            "else that is open in the remote topic (kafka-transactions.sh find-hanging).",
+        ),
+        Check(
+            "the target's log starts where the mirror does",
+            "exposed",
+            lambda row: (
+                f"{row.remote_topic} still shows {_count(row.exposed, 'offset')} before its start"
+            ),
+            "The flow needs the right to delete records of the remote topic; the next run tries "
+            "again.",
+        ),
+        Check(
             "every planned offset is covered",
             "uncovered",
             lambda row: (
@@ -160,7 +195,8 @@ WARNINGS: Final = Suite[RangeRow](
             "no copied record has expired on the target",
             "expired",
             lambda row: f"{row.expired:,} of {_count(row.copied, 'record')} below the log start",
-            "The remote topic's retention is shorter than the time until it was verified.",
+            "The remote topic's retention is shorter than the time until it was verified; or the "
+            "source's log start, which it follows where offsets are preserved, has passed them.",
         ),
         Check(
             "the target's cleaner has removed no copied record",

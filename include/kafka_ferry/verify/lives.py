@@ -13,7 +13,7 @@ The new life keeps what was copied below the cut; the branch that is lost is a l
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.verify.rows import UNKNOWN, RangeRow
@@ -30,6 +30,7 @@ class Life:
         end: where its last range ends.
         ledger_offset: of its last range.
         left_at: the position from which it was set back, -1 for whatever is no lost branch.
+        preserved: whether its records keep their offsets.
     """
 
     source: TopicPartition
@@ -38,17 +39,19 @@ class Life:
     end: int = 0
     ledger_offset: int = 0
     left_at: int = UNKNOWN
+    preserved: bool = False
 
     def add(self, row: RangeRow) -> None:
         """Go on with the range of ``row``."""
         self.spans.append((row.start, row.end))
         self.end = row.end
         self.ledger_offset = row.ledger_offset
+        self.preserved = row.preserved
 
     def cut(self, offset: int, left_at: int) -> Life:
         """Keep what is below ``offset``; what is not is the branch that is returned."""
-        branch = Life(self.source, self.target, [], self.end, self.ledger_offset, left_at)
-        branch.spans = [(max(start, offset), end) for start, end in self.spans if end > offset]
+        lost = [(max(start, offset), end) for start, end in self.spans if end > offset]
+        branch = replace(self, spans=lost, left_at=left_at)
         self.spans = [(start, min(end, offset)) for start, end in self.spans if start < offset]
         return branch
 

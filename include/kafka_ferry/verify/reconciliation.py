@@ -11,11 +11,10 @@ from typing import Final
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.ledger import CopiedRange
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.plan.facts import LogBounds
+from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.verify.lives import Life, lives
-from kafka_ferry.verify.rows import UNKNOWN, PartitionRow, RangeRow, Recount
-
-__all__ = ["PartitionRow", "RangeRow", "Recount", "partition_rows", "range_row"]
+from kafka_ferry.verify.rows import UNKNOWN, PartitionRecount, PartitionRow, RangeRow, Recount
 
 _LISTED_REASONS: Final = frozenset(Reason)
 
@@ -63,7 +62,10 @@ def range_row(
         foreign=recount.foreign,
         digest_sent=copied.digest,
         digest_read=recount.digest,
-        digest_comparable=recount.expired == cleaned == recount.rewritten == gone == 0,
+        # What was adopted was not sent, and is in no digest.
+        digest_comparable=not any(
+            (recount.expired, cleaned, recount.rewritten, recount.across, gone, copied.adopted)
+        ),
         topic_id=copied.topic_id,
         remote_topic_id=copied.remote_topic_id,
         lost=copied.reasons.get(Reason.LOST, 0),
@@ -71,52 +73,64 @@ def range_row(
         lost_intervals=copied.lost,
         rewound_from=copied.rewound_from,
         gone=gone,
+        preserved=copied.preserved,
+        adopted=copied.adopted,
+        misplaced=_misplaced(copied) if copied.preserved else 0,
+    )
+
+
+def _misplaced(copied: CopiedRange) -> int:
+    """Records that the ledger has at another offset than the source's, or outside of the range."""
+    return sum(
+        records
+        for source, target, records in copied.segments
+        if not copied.start <= source == target <= copied.end - records
     )
 
 
 def partition_rows(
     ranges: Sequence[RangeRow],
-    planned: Mapping[TopicPartition, tuple[int, int]],
+    planned: Iterable[Range],
     positions: Mapping[TopicPartition, int],
-    beyond: Mapping[TopicPartition, int],
-    *,
-    remote_topics: Mapping[str, str] | None = None,
+    recounts: Mapping[TopicPartition, PartitionRecount],
+    logs: Mapping[TopicPartition, LogBounds],
 ) -> list[PartitionRow]:
     """The rows for all partitions with a range, a plan or records that the ledger does not know.
 
-    A partition gets a row for each of its lives (``verify.lives``); plan, position and what lies
-    beyond belong to the last one.
+    A partition gets a row for each of its lives (``verify.lives``); plan, position and what was
+    read back of the target's log belong to the last one.
 
     Args:
         ranges: the ranges, in any order, without those whose remote topic is gone: they cover
             nothing of what was planned.
-        planned: *source* partition to the offsets ``(start, end)`` that the run planned.
+        planned: what the run planned.
         positions: *target* partition to the flow's committed position, a source offset.
-        beyond: *target* partition to the data records after the last one that the ledger knows.
-        remote_topics: source topic to the target's, for planned partitions of topics without a
-            range. Without it their position and what lies beyond cannot be looked up.
+        recounts: *target* partition to what was read back.
+        logs: *target* partition, of those with preserved offsets, to what a ``read_committed``
+            consumer can read of it.
 
     Returns:
         The rows by topic and partition; partitions known on the target only come first.
     """
-    names = dict(remote_topics or {}) | {row.topic: row.remote_topic for row in ranges}
+    plans = {range_.source: range_ for range_ in planned}
     known = lives(ranges)
     # A dictionary keeps the last value: the newest life of each partition.
     newest = {life.source: life for life in known}
     rows = [_ended(life) for life in known if life is not newest[life.source]]
     targets = set()
-    for source in newest.keys() | planned.keys():
-        life = newest.get(source)
-        target = (
-            life.target if life else TopicPartition(names.get(source.topic, ""), source.partition)
-        )
+    for source in newest.keys() | plans.keys():
+        life, plan = newest.get(source), plans.get(source)
+        target = life.target if life else plans[source].target
         targets.add(target)
-        row = _row(source, target, life, planned.get(source, (UNKNOWN, UNKNOWN)))
-        rows.append(_with_ends(row, positions.get(target, UNKNOWN), beyond.get(target, 0)))
+        row = _with_position(_row(source, target, life, plan), positions.get(target, UNKNOWN))
+        row = _with_others(row, recounts.get(target, PartitionRecount((), 0)))
+        rows.append(_with_log(row, logs[target], plan) if target in logs else row)
     rows.extend(
-        replace(_row(TopicPartition("", target.partition), target, None), target_beyond=records)
-        for target, records in beyond.items()
-        if records and target not in targets
+        replace(
+            _row(TopicPartition("", target.partition), target, None), target_beyond=found.beyond
+        )
+        for target, found in recounts.items()
+        if found.beyond and target not in targets
     )
     return sorted(rows, key=lambda row: (row.topic, row.partition, row.remote_topic))
 
@@ -124,16 +138,16 @@ def partition_rows(
 def _ended(life: Life) -> PartitionRow:
     """The row of a life that another one followed."""
     row = _row(life.source, life.target, life)
-    return row if life.left_at == UNKNOWN else _with_ends(row, life.left_at, 0)
+    return row if life.left_at == UNKNOWN else _with_position(row, life.left_at)
 
 
 def _row(
     source: TopicPartition,
     target: TopicPartition,
     life: Life | None,
-    planned: tuple[int, int] = (UNKNOWN, UNKNOWN),
+    plan: Range | None = None,
 ) -> PartitionRow:
-    plan_start, plan_end = planned
+    plan_start, plan_end = (UNKNOWN, UNKNOWN) if plan is None else (plan.start, plan.end)
     fallback = life.end if life else max(0, plan_start)
     start, end, gap, overlap = _cover(life.spans if life else (), fallback)
     return PartitionRow(
@@ -149,14 +163,29 @@ def _row(
         position=UNKNOWN,
         beyond_position=0,
         target_beyond=0,
+        preserved=life.preserved if life else plan is not None and plan.preserved,
     )
 
 
-def _with_ends(row: PartitionRow, position: int, target_beyond: int) -> PartitionRow:
+def _with_position(row: PartitionRow, position: int) -> PartitionRow:
     # Nobody has committed a position before the first range of a partition.
     untouched = position == UNKNOWN and row.covered_start == row.covered_end
     beyond = 0 if untouched else abs(row.covered_end - max(0, position))
-    return replace(row, position=position, beyond_position=beyond, target_beyond=target_beyond)
+    return replace(row, position=position, beyond_position=beyond)
+
+
+def _with_others(row: PartitionRow, found: PartitionRecount) -> PartitionRow:
+    return replace(
+        row, target_beyond=found.beyond, unsealed=found.unsealed, target_before=found.before
+    )
+
+
+def _with_log(row: PartitionRow, log: LogBounds, plan: Range | None) -> PartitionRow:
+    # Nobody moves a log's start beyond the position.
+    first = UNKNOWN if plan is None else min(plan.log_start, row.position)
+    return replace(
+        row, unreached=max(0, row.covered_end - log.end), exposed=max(0, first - log.start)
+    )
 
 
 def _cover(spans: Iterable[tuple[int, int]], fallback: int) -> tuple[int, int, int, int]:

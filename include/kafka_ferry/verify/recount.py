@@ -1,7 +1,8 @@
 """The independent read: what the target really holds of the ranges in the ledger.
 
 It opens no batch: headers count the records, and the digest runs over the bytes as they lie in
-the target's log. All it knows of the writer is the ledger's segments.
+the target's log. All it knows of the writer is what the ledger claims. Where records keep their
+offsets, ``verify.by_offset`` looks at each offset; here are those that got new ones.
 """
 
 from __future__ import annotations
@@ -10,24 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kafka_ferry.batches import RangeDigest, Segment
+from kafka_ferry.batches import RangeDigest
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.ranges import TopicPartition
-from kafka_ferry.verify.reconciliation import Recount
+from kafka_ferry.verify.by_offset import recount_by_offset
+from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.rows import PartitionRecount, Recount
 from kafka_ferry.wire import WireCluster, log_start
 from kafka_ferry.wire.scan import committed_batches, leader_of
-
-
-class PartitionRecount(NamedTuple):
-    """What was found in one target partition.
-
-    Attributes:
-        ranges: a recount for each range, in the order given.
-        beyond: data records behind the last range: nobody should have written them.
-    """
-
-    ranges: tuple[Recount, ...]
-    beyond: int
 
 
 @dataclass(slots=True)
@@ -51,39 +42,41 @@ class _Stretch(NamedTuple):
 
 
 def recount(
-    cluster: WireCluster, partition: TopicPartition, ranges: Sequence[Sequence[Segment]]
+    cluster: WireCluster, partition: TopicPartition, claims: Sequence[Claim]
 ) -> PartitionRecount:
     """Count and digest what a target partition holds of ranges that were copied into it.
 
     Args:
         cluster: the target.
         partition: the partition on the target.
-        ranges: the segments of each range, the ranges in the ledger's order.
+        claims: what the ledger claims of each range, the ranges in the ledger's order.
 
     Raises:
         CorruptBatch: if the target gives bytes that are no valid batch.
         FerryError: if the partition cannot be read for a minute.
     """
+    # The log's start or its leader may move while it is read: then it is read again.
+    if any(claim.preserved for claim in claims):
+        return patiently(lambda: recount_by_offset(cluster, partition, claims))
     stretches = sorted(
         _Stretch(segment.target, segment.target + segment.records, number)
-        for number, segments in enumerate(ranges)
-        for segment in segments
+        for number, claim in enumerate(claims)
+        for segment in claim.segments
     )
     if not stretches:
-        return PartitionRecount(tuple(_Counted().result(0) for _ in ranges), 0)
-    # The log's start or its leader may move while it is read: then it is read again.
-    return patiently(lambda: _recount(cluster, partition, ranges, stretches))
+        return PartitionRecount(tuple(_Counted().result(0) for _ in claims), 0)
+    return patiently(lambda: _recount(cluster, partition, claims, stretches))
 
 
 def _recount(
     cluster: WireCluster,
     partition: TopicPartition,
-    ranges: Sequence[Sequence[Segment]],
+    claims: Sequence[Claim],
     stretches: Sequence[_Stretch],
 ) -> PartitionRecount:
     leader = leader_of(cluster, partition)
     first = log_start(cluster, leader, partition)
-    counted = [_Counted() for _ in ranges]
+    counted = [_Counted() for _ in claims]
     beyond = at = 0
     for batch in committed_batches(cluster, leader, partition, max(stretches[0].start, first)):
         base, count = batch.header.base_offset, batch.header.records
@@ -99,9 +92,9 @@ def _recount(
             mine.records += count - min(max(first - base, 0), count)
             mine.rewritten += batch.header.has_delete_horizon
             mine.digest.add(batch)
-    expired = [
-        sum(min(max(first - s.target, 0), s.records) for s in segments) for segments in ranges
-    ]
     return PartitionRecount(
-        tuple(found.result(gone) for found, gone in zip(counted, expired, strict=True)), beyond
+        tuple(
+            found.result(claim.expired(first)) for found, claim in zip(counted, claims, strict=True)
+        ),
+        beyond,
     )

@@ -6,7 +6,7 @@ All offsets are "the next one to read": a range holds ``start`` and does not hol
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka_ferry.plan.ranges import TopicPartition
 
@@ -24,6 +24,7 @@ class Recount:
         expired: records of ours that are below the target's log start by now.
         rewritten: batches of ours that the target's cleaner has written anew, with all their
             records, to note until when it keeps their tombstones (KIP-534).
+        across: batches of ours that reach across an end of the range; ``digest`` is without them.
     """
 
     records: int
@@ -31,6 +32,25 @@ class Recount:
     foreign: int = 0
     expired: int = 0
     rewritten: int = 0
+    across: int = 0
+
+
+class PartitionRecount(NamedTuple):
+    """What was found in one target partition.
+
+    Attributes:
+        ranges: a recount for each range, in the order given.
+        beyond: data records behind the last range: nobody should have written them.
+        unsealed: records behind the last range that an attempt has written which broke off before
+            the ledger had them: the next run goes on with them. Only where offsets are preserved;
+            elsewhere they were written in a transaction that was aborted.
+        before: data records before the first range, if a mirror with preserved offsets begins there.
+    """
+
+    ranges: tuple[Recount, ...]
+    beyond: int
+    unsealed: int = 0
+    before: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +89,10 @@ class RangeRow:
         rewound_from: the position before the source's log was cut back to ``start``, -1 where it
             was not.
         gone: copied records whose remote topic was deleted since.
+        preserved: whether the records were to keep their offsets.
+        adopted: copied records that an attempt before had written, and that were compared with the
+            source's one by one.
+        misplaced: records that were to keep their offsets and have others, by the ledger.
     """
 
     topic: str
@@ -99,6 +123,9 @@ class RangeRow:
     lost_intervals: tuple[tuple[int, int], ...] = ()
     rewound_from: int = UNKNOWN
     gone: int = 0
+    preserved: bool = False
+    adopted: int = 0
+    misplaced: int = 0
 
     @property
     def found(self) -> int:
@@ -144,6 +171,12 @@ class PartitionRow:
             source has lost, the position from which it was set back.
         beyond_position: how far the position and the end of the ledger's ranges are apart.
         target_beyond: data records on the target after the last one that the ledger knows.
+        preserved: whether records keep their offsets.
+        unsealed: records of an attempt that broke off, after the last one that the ledger knows.
+        target_before: data records on the target before the mirror's first range.
+        unreached: offsets before ``covered_end`` that a ``read_committed`` consumer of the target
+            cannot get to; 0 unless offsets are preserved.
+        exposed: offsets that the target still has before the one that its log is to start at.
     """
 
     topic: str
@@ -158,6 +191,11 @@ class PartitionRow:
     position: int
     beyond_position: int
     target_beyond: int
+    preserved: bool = False
+    unsealed: int = 0
+    target_before: int = 0
+    unreached: int = 0
+    exposed: int = 0
 
     @property
     def uncovered(self) -> int:

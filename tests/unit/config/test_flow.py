@@ -36,6 +36,8 @@ def test_a_flow_goes_on_only_where_it_is_told_to() -> None:
         "on_source_divergence": "fail",
         "on_target_topic_lost": "fail",
         "on_foreign_records": "fail",
+        "on_source_start_moved": "follow",
+        "on_fill_limit": "fail",
         "on_rejected_record": "fail",
         "dead_letter_topic": None,
     }

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_ferry.plan import OffsetsChoice
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.page import _duration, _size, headline
 from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict
@@ -265,6 +266,73 @@ class TestThePage:
         assert "Copied, not verified" in text(RunReport("f", "r", "a", "b", 0, 0))
 
 
+CHOICES = (
+    OffsetsChoice("orders", "eu.orders", True, "offsets: preserved."),
+    OffsetsChoice("customers", "eu.customers", False, "auto: about 20% have a record."),
+)
+KEPT_PARTITION = replace(PARTITION, preserved=True, unsealed=1_040)
+
+
+class TestPreservedOffsets:
+    def test_are_said_of_each_topic_with_the_reason(self) -> None:
+        said = text(replace(REPORT, choices=CHOICES))
+        assert "Offsets preserved in 1 of 2 topics" in said
+        assert (
+            "How offsets are kept All topics orders preserved offsets: preserved. "
+            "customers translated auto: about 20% have a record." in said
+        )
+
+    def test_of_none_take_no_room(self) -> None:
+        said = text(replace(REPORT, choices=CHOICES[1:]))
+        for words in ("preserved", "Unsealed", "Adopted", "How offsets are kept"):
+            assert words not in said
+
+    def test_say_what_was_adopted_and_where(self) -> None:
+        said = text(replace(REPORT, adopted=1_200, adoptions=("orders-3 [100, 2000): 1,200.",)))
+        assert (
+            "Out of the ordinary Records that were on the target already: 1,200 An attempt that "
+            "broke off had written them. Each was compared with the source's. "
+            "orders-3 [100, 2000): 1,200." in said
+        )
+
+    def test_say_what_the_ledger_does_not_have_yet(self) -> None:
+        said = text(replace(REPORT, partitions=(KEPT_PARTITION, PARTITION)))
+        assert "Records that the ledger does not have yet" in said
+        assert "orders-3: 1,040 on eu.orders, from offset 200 on." in said
+        assert said.count(" on eu.orders, from") == 1
+
+    def test_without_either_say_nothing_out_of_the_ordinary(self) -> None:
+        assert "Out of the ordinary" not in text(replace(REPORT, choices=CHOICES))
+
+    def test_have_columns_of_their_own(self) -> None:
+        partition = replace(KEPT_PARTITION, target_before=71, unreached=72, exposed=73)
+        range_ = replace(RANGE, preserved=True, adopted=74, misplaced=75)
+        html = render(replace(REPORT, partitions=(partition,), ranges=(range_,)))
+        shown = cells_of(html, "partition") | cells_of(html, "range")
+        assert shown["Offsets"] == "100", "of the ranges' table"
+        assert cells_of(html, "partition")["Offsets"] == "preserved"
+        assert (
+            shown
+            | {
+                "Unsealed": "1,040",
+                "Before the mirror": "71",
+                "Not on the log": "72",
+                "Start too early": "73",
+                "Adopted": "74",
+                "Misplaced": "75",
+            }
+            == shown
+        )
+
+
+def cells_of(html: str, what: str) -> dict[str, str]:
+    """What the only row of a table says, by the heads of the columns."""
+    table = html[html.index(f"<h2>1 {what}") :]
+    table = table[: table.index("</table>")]
+    heads = re.findall(r"<th[^>]*>([^<]+)</th>", table)
+    return dict(zip(heads, re.findall(r"<td[^>]*>([^<]*)</td>", table), strict=True))
+
+
 class TestTheTables:
     @pytest.mark.parametrize(
         "changes",
@@ -273,6 +341,7 @@ class TestTheTables:
             {"target_records": 89},
             {"foreign": 1},
             {"digest_read": "d2"},
+            {"misplaced": 1},
         ],
     )
     def test_put_ranges_that_do_not_agree_on_top(self, changes) -> None:
@@ -288,6 +357,9 @@ class TestTheTables:
             {"overlap_offsets": 1},
             {"beyond_position": 1},
             {"target_beyond": 1},
+            {"target_before": 1},
+            {"unreached": 1},
+            {"exposed": 1},
             {"planned_end": 250},
         ],
     )
@@ -300,10 +372,7 @@ class TestTheTables:
 
     def test_have_columns_for_what_was_lost_dead_lettered_or_deleted_since(self) -> None:
         html = render(replace(REPORT, ranges=(replace(RANGE, lost=71, dead_lettered=72, gone=73),)))
-        row = html[html.index("<h2>1 range") :]
-        heads = re.findall(r"<th[^>]*>([^<]+)</th>", row)
-        cells = re.findall(r"<td[^>]*>([^<]+)</td>", row)
-        shown = dict(zip(heads, cells, strict=False))
+        shown = cells_of(html, "range")
         assert (shown["Lost"], shown["Dead letters"], shown["Topic gone"]) == ("71", "72", "73")
 
     def test_say_what_is_not_known(self) -> None:
@@ -315,10 +384,11 @@ class TestTheTables:
     def test_of_ten_thousand_rows_are_closed_and_made_within_seconds(self) -> None:
         ranges = tuple(replace(RANGE, start=n) for n in range(10_000))
         off = tuple(replace(RANGE, start=-n, foreign=1) for n in range(1, 4))
+        partitions = tuple(replace(PARTITION, partition=n) for n in range(10_000))
         began = time.perf_counter()
-        html = render(replace(REPORT, ranges=ranges + off))
+        html = render(replace(REPORT, ranges=ranges + off, partitions=partitions))
         assert time.perf_counter() - began < 20
-        assert len(html) < 6_000_000
+        assert len(html) < 9_000_000
         assert html.count('<tr class="off">') == 6
         assert "<details>\n    <summary>All ranges" in html
 
@@ -342,8 +412,11 @@ class TestSafety:
             skipped=((evil, evil),),
             losses=(evil,),
             notes=(evil,),
+            choices=(OffsetsChoice(evil, evil, True, evil),),
+            adopted=1,
+            adoptions=(evil,),
             ranges=(poisoned(RANGE),),
-            partitions=(poisoned(PARTITION),),
+            partitions=(poisoned(KEPT_PARTITION),),
             verdict=Verdict(
                 False,
                 (check, replace(check, raised=evil), replace(check, severity="warning")),

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.errors import FerryError
+from kafka_ferry.plan import OffsetsChoice
 from kafka_ferry.report import RunReport
 from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict
 
@@ -25,8 +26,11 @@ def test_a_report_comes_back_from_json_as_it_was() -> None:
         losses=("orders-3 [40, 100): 60 offsets were deleted",),
         dead_letter_topic="ferry-dead-letter.eu.internal",
         notes=("orders: it was deleted on the source.",),
-        ranges=(replace(RANGE, lost=2, lost_intervals=((100, 102),)),),
-        partitions=(PARTITION,),
+        choices=(OffsetsChoice("orders", "eu.orders", True, "offsets: preserved.", 12, 72),),
+        adopted=7,
+        adoptions=("orders-3 [100, 200): 7.",),
+        ranges=(replace(RANGE, preserved=True, adopted=7, lost=2, lost_intervals=((100, 102),)),),
+        partitions=(replace(PARTITION, preserved=True, unsealed=3),),
         verdict=Verdict(
             False,
             (ExpectationResult("x", "ranges", False, "critical", ("a",), "boom", "look"),),

@@ -9,7 +9,7 @@ import pytest
 
 from kafka_ferry.config import load_flow
 from kafka_ferry.ledger import CopiedRange, LedgerTable, encode
-from kafka_ferry.plan import Note, Plan
+from kafka_ferry.plan import Note, OffsetsChoice, Plan
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs.folder import RunFolder
 from kafka_ferry.runs.publication import publish_run
@@ -26,6 +26,11 @@ def lossy(start: int, end: int, *lost: tuple[int, int], **more: object) -> Copie
     )
 
 
+def kept(start: int, end: int, **more: object) -> CopiedRange:
+    """A range with preserved offsets."""
+    return a_copied_range(start, end, topic="kept", preserved=True, **more)
+
+
 @pytest.fixture
 def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunReport:
     """The report of run-2; run-1 lost something too."""
@@ -39,6 +44,8 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunReport:
         a_transaction(lossy(0, 40, (0, 30)), run="run-1"),
         a_transaction(lossy(40, 1_300, (40, 1_240), (1_250, 1_251)), run="run-2"),
         a_transaction(lossy(0, 9, (3, 4), topic="customers", partition=7), run="run-2"),
+        a_transaction(kept(0, 50, adopted=50), run="run-1"),
+        a_transaction(kept(50, 2_000, adopted=1_200), kept(0, 9, partition=1), run="run-2"),
     ]
     monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter(enumerate(entries)))
     assert all(json.loads(encode(entry)[1])["flow"] == flow.name for entry in entries)
@@ -47,7 +54,8 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunReport:
     ledger.project(flow.target, "ledger")
     folder = RunFolder(state.folder("runs"), "run-2")
     note = Note("old", None, "the topic was deleted on the source.")
-    folder.save_plan(Plan(flow.name, "run-2", 1, "A", "B", notes=(note,)))
+    choice = OffsetsChoice("kept", "primary.kept", True, "offsets: preserved.")
+    folder.save_plan(Plan(flow.name, "run-2", 1, "A", "B", notes=(note,), choices=(choice,)))
     return publish_run(flow, folder, ledger, "run-2", [])
 
 
@@ -67,3 +75,12 @@ def test_counts_dead_letters_and_says_where_they_are(report: RunReport) -> None:
 
 def test_hands_on_what_the_plan_noted(report: RunReport) -> None:
     assert report.notes == ("old: the topic was deleted on the source.",)
+
+
+def test_says_how_each_topics_offsets_are_kept(report: RunReport) -> None:
+    assert [(choice.topic, choice.preserved) for choice in report.choices] == [("kept", True)]
+
+
+def test_counts_what_this_run_has_adopted_and_names_the_ranges(report: RunReport) -> None:
+    assert report.adopted == 1_200
+    assert report.adoptions == ("kept-0 [50, 2000): 1,200.",)

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import LedgerRange, VerificationEntry
-from kafka_ferry.plan import Plan, Position, Range, Topic, TopicPartition
+from kafka_ferry.plan import (
+    LogBounds,
+    Plan,
+    Position,
+    ProducerState,
+    Range,
+    Topic,
+    TopicPartition,
+)
 from kafka_ferry.runs import verification
 from kafka_ferry.runs.folder import RunFolder
 from kafka_ferry.state import StateFolder
-from kafka_ferry.verify import PartitionRow, RangeRow, Recount, Verdict
-from kafka_ferry.verify.recount import PartitionRecount
+from kafka_ferry.verify import PartitionRecount, PartitionRow, RangeRow, Recount, Verdict
+from kafka_ferry.verify.claim import Claim
 from tests.unit.ledger.entries import a_copied_range
 
 NO_SPARK: Any = None
@@ -29,9 +38,10 @@ Verified = tuple[Verdict, tuple[RangeRow, ...], tuple[PartitionRow, ...]]
 
 @dataclass
 class Ledger:
-    """A ledger that holds ``entries``, none of them verified."""
+    """A ledger that holds ``entries``, none of them verified, and ``verified`` ones."""
 
     entries: list[LedgerRange] = field(default_factory=list)
+    verified: list[LedgerRange] = field(default_factory=list)
 
     def project(self, *_: object) -> int:
         return len(self.entries)
@@ -42,20 +52,29 @@ class Ledger:
     def ranges(self, *, since: int, of_run: str) -> Iterator[LedgerRange]:
         return iter(self.entries)
 
+    def read(self, _: object, columns: list[str]) -> pa.Table:
+        """The preserved ranges, and those that were verified before."""
+        rows = [entry.copied.model_dump() for entry in [*self.entries, *self.verified]]
+        preserved = [row for row in rows if row["preserved"]]
+        return pa.Table.from_pylist(preserved).select(columns)
+
 
 class Target:
     """A target that holds all that was copied into the topics that it has.
 
     Attributes:
         topics: those that there are now.
-        asked: target partitions that were read back, with the number of ranges.
+        asked: target partitions that were read back, with what the ledger claims.
+        logs: what can be read of partitions with preserved offsets; all that was copied by default.
         appended: what was written to the ledger.
     """
 
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = dict(THERE)
         self.positions: dict[TopicPartition, Position] = {}
-        self.asked: dict[TopicPartition, int] = {}
+        self.asked: dict[TopicPartition, list[Claim]] = {}
+        self.logs: dict[TopicPartition, LogBounds] = {}
+        self.unsealed = 0
         self.appended: list[VerificationEntry] = []
         self.ledger = Ledger()
 
@@ -70,17 +89,27 @@ class Target:
         self,
         _: object,
         __: object,
-        partitions: Mapping[TopicPartition, Sequence[Sequence[Segment]]],
+        partitions: Mapping[TopicPartition, Sequence[Claim]],
     ) -> dict[TopicPartition, PartitionRecount]:
         assert {tp.topic for tp in partitions} <= self.topics.keys()
-        self.asked = {tp: len(ranges) for tp, ranges in partitions.items()}
+        self.asked = {tp: list(claims) for tp, claims in partitions.items()}
         sent = {entry.copied.segments: entry.copied for entry in self.ledger.entries}
         return {
             tp: PartitionRecount(
-                tuple(Recount(sent[s].records, sent[s].digest) for s in map(tuple, ranges)), 0
+                tuple(
+                    Recount(sent[claim.segments].records, sent[claim.segments].digest)
+                    for claim in claims
+                ),
+                0,
+                self.unsealed,
             )
-            for tp, ranges in partitions.items()
+            for tp, claims in partitions.items()
         }
+
+
+def asked(target: Target) -> dict[TopicPartition, int]:
+    """How many ranges were read back of each partition."""
+    return {tp: len(claims) for tp, claims in target.asked.items()}
 
 
 @pytest.fixture
@@ -93,6 +122,11 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Target:
 
         def topics(self, names: set[str]) -> dict[str, Topic]:
             return {name: made.topics[name] for name in names & made.topics.keys()}
+
+        def log_bounds(self, topics: Iterable[Topic]) -> dict[TopicPartition, LogBounds]:
+            ends = {tp: LogBounds(0, found.offset) for tp, found in made.positions.items()}
+            asked = {topic.name for topic in topics}
+            return {tp: log for tp, log in (ends | made.logs).items() if tp.topic in asked}
 
     monkeypatch.setattr(verification, "ClusterControl", Control)
     monkeypatch.setattr(verification, "recount_all", made.recount)
@@ -116,10 +150,10 @@ def flow(tmp_path: Path) -> Flow:
 def verify(flow: Flow, target: Target) -> Callable[..., Verified]:
     """Verifies run-2, which planned the given offsets of orders-0 and of customers-0."""
 
-    def do(**planned: tuple[int, int]) -> Verified:
+    def do(*ranges: Range, **planned: tuple[int, int]) -> Verified:
         state = StateFolder(flow.state_path)
         folder = RunFolder(state.folder("runs"), "run-2")
-        ranges = tuple(
+        ranges += tuple(
             Range(topic, 0, *ends, f"id of {topic}", f"primary.{topic}", 0)
             for topic, ends in planned.items()
         )
@@ -145,7 +179,7 @@ def test_a_topic_that_was_copied_again_is_verified_without_what_went_into_the_ol
     verdict, ranges, (partition,) = verify(orders=(20, 130))
 
     assert verdict.success
-    assert target.asked == {ORDERS: 1}
+    assert asked(target) == {ORDERS: 1}
     assert verdict.warnings == (
         "orders-0 [0, 100): 100 records went into primary.orders, which was deleted since "
         "(expected: the remote topic that was copied into is still there)",
@@ -178,7 +212,7 @@ def test_what_an_earlier_run_copied_into_a_topic_that_is_gone_fails_nothing(
     verdict, _, _ = verify(customers=(0, 10))
 
     assert verdict.success
-    assert target.asked == {CUSTOMERS: 1}
+    assert asked(target) == {CUSTOMERS: 1}
     assert "100 records went into primary.orders, which was deleted" in verdict.warnings[0]
     assert target.appended
 
@@ -198,7 +232,7 @@ def test_a_run_whose_own_copy_is_gone_is_not_proved_and_the_other_topics_are_rea
 
     assert not verdict.success
     assert all(failure.startswith("orders-0 [0, 100): ") for failure in verdict.failures)
-    assert target.asked == {CUSTOMERS: 1}
+    assert asked(target) == {CUSTOMERS: 1}
     assert "primary.orders, which was deleted since" in verdict.warnings[0]
 
 
@@ -213,5 +247,106 @@ def test_both_lives_of_a_source_topic_are_read_back_from_their_one_remote_topic(
 
     assert verdict.success
     assert not verdict.warnings
-    assert target.asked == {ORDERS: 2}
+    assert asked(target) == {ORDERS: 2}
     assert [(row.covered_end, row.planned_end) for row in partitions] == [(100, -1), (30, 30)]
+
+
+class TestPreservedOffsets:
+    """orders-0 is mirrored from offset 20 on, at its own offsets."""
+
+    PRODUCER = ProducerState(7, 0, 80)
+
+    def plan(self, start: int, end: int, log_start: int = -1) -> Range:
+        return Range(
+            *("orders", 0, start, end, "id of orders", ORDERS.topic, 0),
+            preserved=True,
+            log_start=log_start,
+        )
+
+    def copied(self, target: Target, start: int, end: int, run: str = "run-2", **more: Any) -> None:
+        fields = {"segments": (Segment(start, start, end - start),), "producer": self.PRODUCER}
+        target.copied(start, end, run, **{"preserved": True} | fields | more)
+
+    def test_are_looked_up_with_all_that_the_ledger_claims(
+        self, target: Target, verify: Callable[..., Verified]
+    ) -> None:
+        self.copied(target, 20, 60, "run-1")
+        self.copied(target, 60, 100, adopted=10)
+
+        verdict, ranges, (partition,) = verify(self.plan(20, 100))
+
+        assert verdict.success
+        assert target.asked[ORDERS] == [
+            Claim((Segment(20, 20, 40),), 20, 60, True, 7, is_first=True),
+            Claim((Segment(60, 60, 40),), 60, 100, True, 7),
+        ]
+        assert [(row.preserved, row.adopted, row.digest_comparable) for row in ranges] == [
+            (True, 0, True),
+            (True, 10, False),
+        ]
+        assert partition.preserved
+
+    def test_begin_where_the_ledger_does_verified_or_not(
+        self, target: Target, verify: Callable[..., Verified]
+    ) -> None:
+        self.copied(target, 20, 60, "run-1")
+        target.ledger.verified.append(target.ledger.entries.pop())
+        self.copied(target, 60, 100)
+
+        verify(self.plan(60, 100))
+
+        assert [claim.is_first for claim in target.asked[ORDERS]] == [False]
+
+    def test_begin_anew_in_a_topic_that_was_made_anew(
+        self, target: Target, verify: Callable[..., Verified]
+    ) -> None:
+        self.copied(target, 0, 50, "run-1", remote_topic_id="of the old one")
+        self.copied(target, 20, 100)
+
+        verify(self.plan(20, 100))
+
+        assert [claim.is_first for claim in target.asked[ORDERS]] == [True]
+
+    def test_of_translated_ranges_no_claim_is_the_first(
+        self, target: Target, verify: Callable[..., Verified]
+    ) -> None:
+        target.copied(20, 100)
+        verify(orders=(20, 100))
+        assert target.asked[ORDERS] == [Claim((Segment(20, 1020, 80),), 20, 100)]
+
+    def test_that_the_ledger_has_shifted_fail_the_run(
+        self, target: Target, verify: Callable[..., Verified]
+    ) -> None:
+        self.copied(target, 20, 100, segments=(Segment(20, 21, 80),))
+        verdict, _, _ = verify(self.plan(20, 100))
+        assert verdict.failures == (
+            "orders-0 [20, 100): 80 records at other offsets in primary.orders-0 "
+            "(expected: records keep their source's offsets)",
+        )
+
+    def test_show_what_an_attempt_has_left_that_broke_off(
+        self, target: Target, verify: Callable[..., Verified]
+    ) -> None:
+        self.copied(target, 20, 100)
+        target.unsealed = 30
+        verdict, _, (partition,) = verify(self.plan(20, 100))
+        assert verdict.success
+        assert partition.unsealed == 30
+
+    def test_fail_where_the_targets_log_is_shorter_than_the_ledger_says(
+        self, target: Target, verify: Callable[..., Verified]
+    ) -> None:
+        self.copied(target, 20, 100)
+        target.logs[ORDERS] = LogBounds(20, 93)
+        verdict, _, _ = verify(self.plan(20, 100))
+        assert "do not get to its last 7 offsets" in verdict.failures[0]
+
+    def test_fail_where_the_targets_log_does_not_follow_the_sources_although_nothing_is_new(
+        self, target: Target, verify: Callable[..., Verified]
+    ) -> None:
+        target.positions[ORDERS] = Position(100)
+        target.logs[ORDERS] = LogBounds(20, 100)
+        verdict, _, _ = verify(self.plan(100, 100, log_start=70))
+        assert "primary.orders still shows 50 offsets before its start" in verdict.failures[0]
+        target.logs[ORDERS] = LogBounds(70, 100)
+        assert verify(self.plan(100, 100, log_start=70))[0].success

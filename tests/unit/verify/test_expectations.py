@@ -17,10 +17,14 @@ ACCOUNTED = "every source offset is a record on the target or has a reason"
 AS_MANY = "the target holds as many records as were copied"
 SAME_BYTES = "the target's bytes are those that were sent"
 NOBODY_ELSE = "nobody else wrote between our records"
+OFFSETS_KEPT = "records keep their source's offsets"
 NO_GAP = "the ranges of a partition join without a gap"
 NOT_TWICE = "no offset was copied twice"
 AT_POSITION = "the ledger ends where the position is"
 NOTHING_BEYOND = "nothing lies beyond what the ledger knows"
+NOTHING_BEFORE = "nothing lies before the mirror's start"
+FAR_ENOUGH = "the target's log goes as far as the ledger"
+STARTS_THERE = "the target's log starts where the mirror does"
 COVERED = "every planned offset is covered"
 NOT_EXPIRED = "no copied record has expired on the target"
 NOT_CLEANED = "the target's cleaner has removed no copied record"
@@ -95,7 +99,7 @@ def test_a_run_that_copied_nothing_is_a_success_with_no_ranges() -> None:
     verdict = judge([], [])
     assert verdict.success
     assert (verdict.ranges, verdict.records) == (0, 0)
-    assert len(verdict.expectations) == 15
+    assert len(verdict.expectations) == 19
 
 
 @pytest.mark.parametrize(
@@ -115,6 +119,7 @@ def test_a_run_that_copied_nothing_is_a_success_with_no_ranges() -> None:
         ),
         ({"digest_read": "d2"}, SAME_BYTES, "digest d1 sent, d2 read back"),
         ({"foreign": 4}, NOBODY_ELSE, "4 records of somebody else in eu.orders-3"),
+        ({"misplaced": 30}, OFFSETS_KEPT, "30 records at other offsets in eu.orders-3"),
     ],
 )
 def test_a_range_fails_just_the_expectation_that_it_violates(changes, name, sentence) -> None:
@@ -146,6 +151,17 @@ def test_a_range_fails_just_the_expectation_that_it_violates(changes, name, sent
             NOTHING_BEYOND,
             "5 records on the target after the ledger's last one",
         ),
+        (
+            {"target_before": 1_000},
+            NOTHING_BEFORE,
+            "1,000 records on the target before the ledger's first one",
+        ),
+        (
+            {"unreached": 7},
+            FAR_ENOUGH,
+            "read_committed consumers of eu.orders do not get to its last 7 offsets",
+        ),
+        ({"exposed": 60}, STARTS_THERE, "eu.orders still shows 60 offsets before its start"),
         ({"planned_end": 250}, COVERED, "planned [100, 250), covered [100, 200)"),
     ],
 )
@@ -155,6 +171,13 @@ def test_a_partition_fails_just_the_expectation_that_it_violates(changes, name, 
     (result,) = not_true(verdict).values()
     assert (result.name, result.table, result.severity) == (name, "partitions", "critical")
     assert verdict.failures == (f"orders-3 [100, 200): {sentence} (expected: {name})",)
+
+
+def test_what_an_attempt_left_behind_that_broke_off_is_no_failure() -> None:
+    adopted = replace(RANGE, preserved=True, adopted=90, digest_comparable=False)
+    verdict = judge([adopted], [replace(PARTITION, preserved=True, unsealed=40)])
+    assert verdict.success
+    assert not verdict.warnings
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_ferry.batches import Segment
 from kafka_ferry.ledger import CopiedRange
-from kafka_ferry.plan.ranges import TopicPartition
-from kafka_ferry.verify import PartitionRow, RangeRow, Recount, partition_rows, range_row
+from kafka_ferry.plan.facts import LogBounds
+from kafka_ferry.plan.positions import ProducerState
+from kafka_ferry.plan.ranges import Range, TopicPartition
+from kafka_ferry.verify import (
+    PartitionRecount,
+    PartitionRow,
+    RangeRow,
+    Recount,
+    partition_rows,
+    range_row,
+)
 
 SOURCE = TopicPartition("orders", 3)
 TARGET = TopicPartition("eu.orders", 3)
@@ -42,8 +52,16 @@ def tile(start: int, end: int, ledger_offset: int = 0, **changes: object) -> Ran
     return replace(row, **changes)
 
 
-def only_row(*ranges: RangeRow, planned=None, positions=None, beyond=None) -> PartitionRow:
-    (row,) = partition_rows(ranges, planned or {}, positions or {}, beyond or {})
+def planned(start: int, end: int, **more: object) -> Range:
+    return replace(Range("orders", 3, start, end, "source-id", "eu.orders", 0), **more)
+
+
+def beyond(records: int) -> PartitionRecount:
+    return PartitionRecount((), records)
+
+
+def only_row(*ranges: RangeRow, plan=(), positions=None, recounts=None, logs=None) -> PartitionRow:
+    (row,) = partition_rows(ranges, plan, positions or {}, recounts or {}, logs or {})
     return row
 
 
@@ -172,7 +190,9 @@ class TestRangesOfAPartition:
     def test_of_a_topic_made_anew_are_not_taken_for_copied_twice(self) -> None:
         old = [tile(0, 100, 1), tile(100, 200, 2)]
         new = [tile(0, 150, 3, topic_id="another")]
-        rows = partition_rows([*new, *old], {SOURCE: (0, 150)}, {TARGET: 150}, {TARGET: 4})
+        rows = partition_rows(
+            [*new, *old], [planned(0, 150)], {TARGET: 150}, {TARGET: beyond(4)}, {}
+        )
         assert [(r.covered_end, r.overlap_offsets, r.beyond_position) for r in rows] == [
             (200, 0, 0),
             (150, 0, 0),
@@ -183,7 +203,7 @@ class TestRangesOfAPartition:
         ]
 
     def test_of_a_remote_topic_made_anew_are_not_taken_for_copied_twice(self) -> None:
-        rows = partition_rows([tile(0, 9, 1), tile(0, 9, 2, remote_topic_id="x")], {}, {}, {})
+        rows = partition_rows([tile(0, 9, 1), tile(0, 9, 2, remote_topic_id="x")], [], {}, {}, {})
         assert [row.overlap_offsets for row in rows] == [0, 0]
 
 
@@ -194,14 +214,16 @@ class TestALogThatWasCutBack:
     SINCE = (tile(60, 75, 3, rewound_from=100), tile(75, 120, 4))
 
     def test_is_not_taken_for_copied_twice(self) -> None:
-        rows = partition_rows(self.BEFORE + self.SINCE, {}, {TARGET: 120}, {})
+        rows = partition_rows(self.BEFORE + self.SINCE, [], {TARGET: 120}, {}, {})
         assert [(r.overlap_offsets, r.gap_offsets, r.beyond_position) for r in rows] == [
             (0, 0, 0),
             (0, 0, 0),
         ]
 
     def test_keeps_what_lies_below_the_cut_and_has_the_lost_branch_beside_it(self) -> None:
-        branch, row = partition_rows(self.BEFORE + self.SINCE, {}, {TARGET: 120}, {TARGET: 4})
+        branch, row = partition_rows(
+            self.BEFORE + self.SINCE, [], {TARGET: 120}, {TARGET: beyond(4)}, {}
+        )
         assert (str(branch), branch.position, branch.target_beyond) == (
             "orders-3 [60, 100)",
             100,
@@ -212,7 +234,7 @@ class TestALogThatWasCutBack:
     def test_covers_a_plan_of_which_the_cut_went_through_the_middle(self) -> None:
         """The first attempt of a run copied to 100; the second one found the cut at 60."""
         ranges = (*self.BEFORE, *self.SINCE)
-        _, row = partition_rows(ranges, {SOURCE: (40, 120)}, {TARGET: 120}, {})
+        _, row = partition_rows(ranges, [planned(40, 120)], {TARGET: 120}, {}, {})
         assert (row.planned_start, row.uncovered, row.gap_offsets) == (40, 0, 0)
 
     @pytest.mark.parametrize(
@@ -226,31 +248,31 @@ class TestALogThatWasCutBack:
         ids=["before, below the cut", "before, above it", "since", "since, below the cut"],
     )
     def test_still_shows_what_really_was_copied_twice(self, twice: RangeRow, where: str) -> None:
-        rows = partition_rows((*self.BEFORE, *self.SINCE, twice), {}, {TARGET: 120}, {})
+        rows = partition_rows((*self.BEFORE, *self.SINCE, twice), [], {TARGET: 120}, {}, {})
         found = {str(row): row.overlap_offsets for row in rows if row.overlap_offsets}
         assert found == {where: 10}
 
     def test_still_shows_a_gap_below_the_cut(self) -> None:
-        rows = partition_rows((tile(0, 40, 1), *self.SINCE), {}, {TARGET: 120}, {})
+        rows = partition_rows((tile(0, 40, 1), *self.SINCE), [], {TARGET: 120}, {}, {})
         assert [(str(row), row.gap_offsets) for row in rows] == [("orders-3 [0, 120)", 20)]
 
     def test_shows_a_position_that_was_not_where_the_ledger_ended(self) -> None:
         since = replace(self.SINCE[0], rewound_from=110)
-        branch, _ = partition_rows((*self.BEFORE, since), {}, {TARGET: 75}, {})
+        branch, _ = partition_rows((*self.BEFORE, since), [], {TARGET: 75}, {}, {})
         assert branch.beyond_position == 10
 
     def test_has_one_life_where_what_was_before_is_verified_already(self) -> None:
-        row = only_row(*self.SINCE, planned={SOURCE: (60, 120)}, positions={TARGET: 120})
+        row = only_row(*self.SINCE, plan=[planned(60, 120)], positions={TARGET: 120})
         assert (row.covered_start, row.uncovered, row.beyond_position) == (60, 0, 0)
 
     def test_may_hold_nothing_new_yet(self) -> None:
         empty = tile(60, 60, 3, rewound_from=100)
-        _, row = partition_rows((*self.BEFORE, empty), {SOURCE: (60, 60)}, {TARGET: 60}, {})
+        _, row = partition_rows((*self.BEFORE, empty), [planned(60, 60)], {TARGET: 60}, {}, {})
         assert (row.covered_end, row.beyond_position, row.uncovered) == (60, 0, 0)
 
     def test_may_be_cut_back_again(self) -> None:
         again = tile(65, 70, 5, rewound_from=120)
-        rows = partition_rows((*self.BEFORE, *self.SINCE, again), {}, {TARGET: 70}, {})
+        rows = partition_rows((*self.BEFORE, *self.SINCE, again), [], {TARGET: 70}, {}, {})
         assert [str(row) for row in rows] == [
             "orders-3 [60, 100)",
             "orders-3 [65, 120)",
@@ -260,41 +282,32 @@ class TestALogThatWasCutBack:
 
     def test_leaves_the_branches_of_other_partitions_alone(self) -> None:
         other = replace(tile(0, 100, 2), partition=4)
-        rows = partition_rows((*self.BEFORE, *self.SINCE, other), {}, {}, {})
+        rows = partition_rows((*self.BEFORE, *self.SINCE, other), [], {}, {}, {})
         assert [str(row) for row in rows if row.partition == 4] == ["orders-4 [0, 100)"]
 
 
 class TestAPlannedPartition:
     @pytest.mark.parametrize(
-        ("planned", "uncovered"),
+        ("ends", "uncovered"),
         [((100, 200), 0), ((100, 230), 30), ((90, 200), 10), ((0, 100), 100), ((120, 180), 0)],
     )
-    def test_is_covered_where_its_ranges_reach(
-        self, planned: tuple[int, int], uncovered: int
-    ) -> None:
-        row = only_row(tile(100, 160), tile(160, 200), planned={SOURCE: planned})
+    def test_is_covered_where_its_ranges_reach(self, ends: tuple[int, int], uncovered: int) -> None:
+        row = only_row(tile(100, 160), tile(160, 200), plan=[planned(*ends)])
         assert row.uncovered == uncovered
         assert row.gap_offsets == 0
 
     def test_without_any_range_is_one_gap(self) -> None:
-        row = only_row(planned={SOURCE: (40, 100)})
+        row = only_row(plan=[planned(40, 100)])
         assert (row.gap_offsets, row.uncovered) == (60, 60)
         assert str(row) == "orders-3 [40, 100)"
 
     def test_with_nothing_to_copy_is_fine_without_a_range(self) -> None:
-        row = only_row(planned={SOURCE: (40, 40)})
+        row = only_row(plan=[planned(40, 40)])
         assert (row.gap_offsets, row.uncovered, row.beyond_position) == (0, 0, 0)
 
     def test_finds_its_position_by_its_remote_topic(self) -> None:
-        (row,) = partition_rows(
-            [], {SOURCE: (40, 40)}, {TARGET: 45}, {}, remote_topics={"orders": "eu.orders"}
-        )
+        (row,) = partition_rows([], [planned(40, 40)], {TARGET: 45}, {}, {})
         assert (row.remote_topic, row.position, row.beyond_position) == ("eu.orders", 45, 5)
-
-    def test_finds_its_remote_topic_from_other_partitions(self) -> None:
-        other = TopicPartition("orders", 4)
-        rows = partition_rows([tile(0, 9)], {other: (5, 5)}, {}, {})
-        assert [row.remote_topic for row in rows] == ["eu.orders", "eu.orders"]
 
 
 class TestThePosition:
@@ -309,11 +322,120 @@ class TestThePosition:
 
 class TestRecordsBeyondTheLedger:
     def test_are_counted_for_their_partition(self) -> None:
-        assert only_row(tile(0, 9), beyond={TARGET: 3}).target_beyond == 3
+        assert only_row(tile(0, 9), recounts={TARGET: beyond(3)}).target_beyond == 3
 
     def test_of_a_partition_that_nobody_copied_are_a_row_of_their_own(self) -> None:
         stray = TopicPartition("eu.other", 0)
-        first, second = partition_rows([tile(0, 9)], {}, {}, {stray: 2})
+        first, second = partition_rows([tile(0, 9)], [], {}, {stray: beyond(2)}, {})
         assert (first.topic, first.remote_topic, first.target_beyond) == ("", "eu.other", 2)
         assert str(first) == "eu.other-0 on the target"
         assert second.target_beyond == 0
+
+
+KEPT = COPIED.model_copy(
+    update={
+        "segments": (Segment(100, 100, 60), Segment(170, 170, 30)),
+        "preserved": True,
+        "producer": ProducerState(7, 0, 90),
+    }
+)
+
+
+def kept_row(**changes: object) -> RangeRow:
+    copied = KEPT.model_copy(update=changes)
+    return range_row(copied, Recount(90, "d1"), run="r", ledger_offset=7, target_is_compacted=False)
+
+
+class TestARangeWithPreservedOffsets:
+    def test_says_so_and_has_no_record_at_another_offset(self) -> None:
+        row = kept_row()
+        assert (row.preserved, row.misplaced, row.adopted) == (True, 0, 0)
+        assert row.digest_comparable
+        assert not row_of(Recount(90, "d1")).preserved
+
+    @pytest.mark.parametrize(
+        "segment",
+        [
+            Segment(170, 171, 30),
+            Segment(170, 5_000, 30),
+            Segment(90, 90, 30),
+            Segment(171, 171, 30),
+        ],
+        ids=["one off", "far off", "before the range", "across its end"],
+    )
+    def test_counts_records_that_the_ledger_has_elsewhere(self, segment: Segment) -> None:
+        assert kept_row(segments=(Segment(100, 100, 60), segment)).misplaced == 30
+
+    def test_of_translated_offsets_has_none_elsewhere(self) -> None:
+        assert kept_row(segments=(Segment(100, 7, 90),), preserved=False).misplaced == 0
+
+    def test_compares_no_digest_that_is_without_adopted_records(self) -> None:
+        row = kept_row(adopted=40)
+        assert row.adopted == 40
+        assert row.found == row.copied
+        assert not row.digest_comparable
+
+    def test_compares_no_digest_where_a_batch_reaches_across_an_end(self) -> None:
+        found = Recount(90, "d2", across=1)
+        row = range_row(KEPT, found, run="r", ledger_offset=7, target_is_compacted=False)
+        assert not row.digest_comparable
+
+
+class TestAPartitionWithPreservedOffsets:
+    RANGE = replace(tile(100, 200), preserved=True)
+
+    def row(self, *, log=(100, 200), log_start: int = -1, position: int = 200, **found: int):
+        return only_row(
+            self.RANGE,
+            plan=[planned(100, 200, preserved=True, log_start=log_start)],
+            positions={TARGET: position},
+            recounts={TARGET: PartitionRecount((), 0, **found)},
+            logs={TARGET: LogBounds(*log)},
+        )
+
+    def test_says_so_by_its_ranges_or_by_the_plan(self) -> None:
+        assert self.row().preserved
+        assert only_row(plan=[planned(0, 9, preserved=True)]).preserved
+        assert not only_row(tile(0, 9), plan=[planned(0, 9)]).preserved
+
+    def test_hands_on_what_lies_around_the_ledgers_ranges(self) -> None:
+        row = self.row(unsealed=5, before=3)
+        assert (row.unsealed, row.target_before, row.target_beyond) == (5, 3, 0)
+
+    @pytest.mark.parametrize(("log_end", "unreached"), [(200, 0), (230, 0), (170, 30), (0, 200)])
+    def test_is_to_be_readable_up_to_the_ledgers_end(self, log_end: int, unreached: int) -> None:
+        assert self.row(log=(0, log_end)).unreached == unreached
+
+    @pytest.mark.parametrize(
+        ("log_start", "position", "found", "exposed"),
+        [
+            (-1, 200, 0, 0),
+            (100, 200, 100, 0),
+            (100, 200, 120, 0),
+            (100, 200, 40, 60),
+            (150, 200, 100, 50),
+            (190, 160, 100, 60),
+            (100, -1, 0, 0),
+        ],
+        ids=[
+            "left as it is",
+            "as planned",
+            "later, by retention",
+            "not at the mirror's start",
+            "the source's has moved",
+            "no further than the position",
+            "nothing was copied",
+        ],
+    )
+    def test_is_to_start_where_the_plan_says(self, log_start, position, found, exposed) -> None:
+        row = self.row(log_start=log_start, position=position, log=(found, 200))
+        assert row.exposed == exposed
+
+    def test_is_to_start_there_even_where_nothing_was_copied(self) -> None:
+        plan = planned(200, 200, preserved=True, log_start=130)
+        row = only_row(plan=[plan], positions={TARGET: 200}, logs={TARGET: LogBounds(100, 200)})
+        assert row.exposed == 30
+
+    def test_of_translated_offsets_is_asked_for_neither(self) -> None:
+        row = only_row(tile(100, 200), positions={TARGET: 200}, recounts={TARGET: beyond(0)})
+        assert (row.unreached, row.exposed) == (0, 0)

@@ -1,0 +1,45 @@
+"""What the ledger claims of a range, as far as an independent read can look it up on the target."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kafka_ferry.batches import Segment
+from kafka_ferry.ledger import CopiedRange
+
+
+class Claim(NamedTuple):
+    """One range of the ledger, without its counts and its digest.
+
+    Attributes:
+        segments: where its records went.
+        start: first source offset.
+        end: source offset after the last one.
+        preserved: whether the records kept their offsets.
+        producer_id: of the producer that wrote them then; None where the ledger names none.
+        is_first: whether a mirror with preserved offsets begins with it, so that nothing may be
+            seen before it.
+    """
+
+    segments: tuple[Segment, ...]
+    start: int
+    end: int
+    preserved: bool = False
+    producer_id: int | None = None
+    is_first: bool = False
+
+    @classmethod
+    def of(cls, copied: CopiedRange, *, is_first: bool = False) -> Claim:
+        """What the ledger claims with ``copied``."""
+        return cls(
+            copied.segments,
+            copied.start,
+            copied.end,
+            copied.preserved,
+            copied.producer.producer_id if copied.producer else None,
+            is_first,
+        )
+
+    def expired(self, log_start: int) -> int:
+        """How many of the records lie below ``log_start`` on the target."""
+        return sum(min(max(log_start - target, 0), records) for _, target, records in self.segments)

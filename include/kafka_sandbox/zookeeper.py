@@ -1,0 +1,76 @@
+"""A broker from before KRaft, with the ZooKeeper that it keeps its cluster in."""
+
+from __future__ import annotations
+
+import subprocess
+
+from kafka_sandbox import jvm
+from kafka_sandbox.broker import HOST, Broker
+from kafka_sandbox.jars import line
+from kafka_sandbox.processes import Leash
+
+
+class ZooKeeperBroker(Broker):
+    """A broker of a version between 0.11 and 3.9 and a ZooKeeper, in two processes.
+
+    It is as ``Broker`` says, but for these: ``controller_port`` is ZooKeeper's, which starts and ends
+    with the broker, and with this process whatever ``daemon`` says; there is no ``CONTROLLER``
+    listener; and one that was killed does not come back, as ZooKeeper takes it for alive.
+    """
+
+    _zookeeper: subprocess.Popen[bytes] | None = None
+    _zookeeper_leash: Leash | None = None
+
+    def kill(self) -> None:
+        """See ``Broker.kill``; then ends ZooKeeper."""
+        super().kill()
+        if self._zookeeper_leash:
+            self._zookeeper_leash.let_go()
+        if self._zookeeper:
+            self._zookeeper.kill()
+            self._zookeeper.wait()
+        self._zookeeper = self._zookeeper_leash = None
+
+    def _properties(self) -> dict[str, str]:
+        package = (
+            "security.authorizer.Acl" if line(self.version) >= (2, 4) else "security.auth.SimpleAcl"
+        )
+        return {
+            "broker.id": "1",
+            "listeners": f"PLAINTEXT://{self.bootstrap}",
+            "zookeeper.connect": f"{HOST}:{self.controller_port}",
+            "log.dirs": str(self._data),
+            "auto.create.topics.enable": "false",
+            "authorizer.class.name": f"kafka.{package}Authorizer",
+            "allow.everyone.if.no.acl.found": "true",
+            "super.users": "User:ANONYMOUS",
+            "group.initial.rebalance.delay.ms": "0",
+            "offsets.topic.num.partitions": "4",
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.num.partitions": "4",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            **self.config,
+        }
+
+    def _prepare(self) -> None:
+        settings = {
+            "dataDir": str(self.directory / "zookeeper"),
+            "clientPort": str(self.controller_port),
+            "clientPortAddress": HOST,
+            "tickTime": "1000",
+            "admin.enableServer": "false",
+        }
+        file = self.directory / "zookeeper.properties"
+        file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        command = jvm.command(
+            *("org.apache.zookeeper.server.ZooKeeperServerMain", str(file)),
+            jars=self._jars,
+            # Its first versions want to show Log4j's settings in JMX, and there is no Log4j.
+            options=["-Dzookeeper.jmx.log4j.disable=true"],
+        )
+        with (self.directory / "zookeeper.log").open("ab") as log:
+            self._zookeeper = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        self._zookeeper_leash = Leash(self._zookeeper.pid)

@@ -1,0 +1,91 @@
+"""Kafka's own tools, run as an operator would, and what they say as objects."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from typing import Literal
+
+from kafka_sandbox import jvm
+from kafka_sandbox.broker import Broker
+
+EARLIEST, LATEST = -2, -1
+
+_BATCH = re.compile(r"^(?:\|\s*)?baseOffset: ")
+_FIELD = re.compile(r"(\w+): (\S+)")
+
+
+@dataclass(frozen=True)
+class DumpedBatch:
+    """A batch in a partition's log, as kafka-dump-log prints it.
+
+    Attributes:
+        base_offset: of its first record, even if that is compacted away.
+        last_offset: of its last record, likewise.
+        count: how many records it has.
+        producer_id: -1 for none.
+        epoch: of the producer.
+        base_sequence: -1 for none.
+        transactional: whether it is part of a transaction.
+        control: whether it holds markers, which no consumer shows.
+        compression: ``none``, ``gzip``, ...
+        valid: whether its checksum is right.
+    """
+
+    base_offset: int
+    last_offset: int
+    count: int
+    producer_id: int
+    epoch: int
+    base_sequence: int
+    transactional: bool
+    control: bool
+    compression: str
+    valid: bool
+
+
+def get_offsets(broker: Broker, topic: str, time: Literal[-1, -2]) -> dict[int, int]:
+    """kafka-get-offsets: where each partition starts (``EARLIEST``) or ends (``LATEST``)."""
+    printed = _run(
+        "org.apache.kafka.tools.GetOffsetShell",
+        *("--bootstrap-server", broker.bootstrap, "--topic", re.escape(topic)),
+        *("--time", str(time)),
+    )
+    # A topic's name may hold no colon.
+    fields = [line.split(":") for line in printed.splitlines() if line.startswith(f"{topic}:")]
+    return {int(partition): int(offset) for _, partition, offset in fields}
+
+
+def dump_log(broker: Broker, topic: str, partition: int = 0) -> list[DumpedBatch]:
+    """kafka-dump-log: the batches of all of a partition's segments, in the order of their offsets.
+
+    Segments hold what was before the log's start too, until they are deleted.
+    """
+    segments = sorted(broker.log_folder(topic, partition).glob("*.log"))
+    files = ",".join(str(segment) for segment in segments)
+    printed = _run("org.apache.kafka.tools.DumpLogSegments", "--files", files)
+    return [_batch(line) for line in printed.splitlines() if _BATCH.match(line)]
+
+
+def _batch(line: str) -> DumpedBatch:
+    fields = dict(_FIELD.findall(line))
+    return DumpedBatch(
+        base_offset=int(fields["baseOffset"]),
+        last_offset=int(fields["lastOffset"]),
+        count=int(fields["count"]),
+        producer_id=int(fields["producerId"]),
+        epoch=int(fields["producerEpoch"]),
+        base_sequence=int(fields["baseSequence"]),
+        transactional=fields["isTransactional"] == "true",
+        control=fields["isControl"] == "true",
+        compression=fields["compresscodec"],
+        valid=fields["isvalid"] == "true",
+    )
+
+
+def _run(tool: str, *arguments: str) -> str:
+    command = jvm.command(tool, *arguments)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, f"{tool} failed:\n{done.stdout}\n{done.stderr}"
+    return done.stdout

@@ -1,0 +1,49 @@
+"""Verifying a run without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.plan import TopicPartition
+from kafka_ferry.report import RunReport
+from kafka_ferry.runs import Run, verification
+from kafka_ferry.runs.publication import publish_run
+from kafka_ferry.verify import PartitionRecount
+from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.recount import recount
+from kafka_ferry.wire import WireCluster
+
+NO_SPARK: Any = None
+
+
+def recount_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have verifications recount in this process."""
+
+    def recount_all(
+        _: object, flow: Flow, partitions: Mapping[TopicPartition, Sequence[Claim]]
+    ) -> dict[TopicPartition, PartitionRecount]:
+        settings = kafka_python_config(flow.target.client_properties("consumer"))
+        with WireCluster(flow.target.alias, settings) as cluster:
+            return {tp: recount(cluster, tp, claims) for tp, claims in partitions.items()}
+
+    monkeypatch.setattr(verification, "recount_all", recount_all)
+
+
+def report_of(flow: Flow, run: str) -> RunReport:
+    """The report of a run that was copied and, if that is what its last step did, verified."""
+    this = Run(flow, run)
+    return publish_run(flow, this._folder, this._ledger, run, ["plan", "verify"])
+
+
+def verified(flow: Flow, run: str) -> RunReport:
+    """The report of a run that was copied and is proved.
+
+    Raises:
+        VerificationFailed: if it is not.
+    """
+    Run(flow, run).verify(NO_SPARK)
+    return report_of(flow, run)

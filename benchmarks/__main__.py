@@ -38,13 +38,18 @@ class Case:
         topic: its name.
         batch: the producer's ``batch.size`` in bytes.
         options: of the flow.
+        transaction: records in each of the producer's transactions, over all partitions; 0 for none.
+        share: how much of the records that were asked for the topic gets.
     """
 
     topic: str
     batch: int
     options: dict[str, object] = field(default_factory=dict)
+    transaction: int = 0
+    share: float = 1.0
 
 
+PRESERVED: dict[str, object] = {"offsets": "preserved"}
 UNJOINED: dict[str, object] = {"join.batches.below": 0}
 CASES = (
     Case("large-batches", 1_000_000),
@@ -52,6 +57,13 @@ CASES = (
     Case("16-KiB-unjoined", 16_384, UNJOINED),
     Case("4-KiB-batches", 4_096),
     Case("4-KiB-unjoined", 4_096, UNJOINED),
+    Case("large-preserved", 1_000_000, PRESERVED),
+    Case("16-KiB-preserved", 16_384, PRESERVED),
+    Case("4-KiB-preserved", 4_096, PRESERVED),
+    # 1,000 transactions of 100 records: 8,000 offsets without one.
+    Case("transactions", 16_384, {}, 100, 0.1),
+    Case("transactions-preserved", 16_384, PRESERVED, 100, 0.1),
+    Case("transactions-markers", 16_384, PRESERVED | {"fill": "markers"}, 100, 0.1),
 )
 
 
@@ -90,19 +102,24 @@ class Load:
         return max(self.peak.get(kind, {}).values(), default=0) >> 20
 
 
-def fill(bootstrap: str, topic: str, records: int, size: int, batch: int) -> None:
+def fill(bootstrap: str, case: Case, records: int, size: int) -> None:
     """Write ``records`` values of ``size`` bytes that lz4 can shrink by about a half."""
+    topic = case.topic
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result()
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "compression.type": "lz4",
-            "batch.size": batch,
-            "linger.ms": 50,
-            "queue.buffering.max.messages": 200_000,
-        }
-    )
+    config: dict[str, str | int] = {
+        "bootstrap.servers": bootstrap,
+        "compression.type": "lz4",
+        "batch.size": case.batch,
+        "linger.ms": 50,
+        "queue.buffering.max.messages": 200_000,
+    }
+    if case.transaction:
+        config |= {"transactional.id": topic, "linger.ms": 1, "retry.backoff.ms": 5}
+    producer = Producer(config)
+    if case.transaction:
+        producer.init_transactions()
+        producer.begin_transaction()
     values = [os.urandom(size // 2).hex().encode()[:size] for _ in range(2_000)]
     for number in range(records):
         while True:
@@ -114,6 +131,11 @@ def fill(bootstrap: str, topic: str, records: int, size: int, batch: int) -> Non
             except BufferError:
                 producer.poll(0.05)
         producer.poll(0)
+        if case.transaction and (number + 1) % case.transaction == 0:
+            producer.commit_transaction()
+            producer.begin_transaction()
+    if case.transaction:
+        producer.commit_transaction()
     producer.flush()
 
 
@@ -175,17 +197,20 @@ def copying_seconds(state: Path) -> float:
 def main(
     records: Annotated[int, typer.Option(help="Records in each topic.")] = 1_000_000,
     size: Annotated[int, typer.Option(help="Bytes of a value.")] = 1_000,
+    cases: Annotated[str, typer.Option(help="Names of cases, separated by commas.")] = "",
 ) -> None:
     """Measure `ferry run` on topics whose producers batched differently."""
+    wanted = cases.split(",") if cases else [case.topic for case in CASES]
+    chosen = [case for case in CASES if case.topic in wanted]
     figures: dict[str, dict[str, str]] = {}
     with tempfile.TemporaryDirectory(prefix="ferry-bench-") as temporary:
         folder = Path(temporary)
         brokers = {alias: Broker(folder / alias) for alias in ("source", "target")}
         start_all(brokers.values())
         try:
-            for case in CASES:
+            for case in chosen:
                 console.print(f"Writing {case.topic} ...")
-                fill(brokers["source"].bootstrap, case.topic, records, size, case.batch)
+                fill(brokers["source"].bootstrap, case, int(records * case.share), size)
                 console.print(f"Copying {case.topic} ...")
                 figures[case.topic] = measure(folder, brokers["source"], brokers["target"], case)
         finally:

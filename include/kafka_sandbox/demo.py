@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +26,13 @@ from kafka_sandbox import clusters, demo_data
 from kafka_sandbox.airflow import Airflow
 from kafka_sandbox.airflow_api import AirflowApi, DagRunResult
 from kafka_sandbox.broker import start_all
+from kafka_sandbox.demo_offsets import Shown, shown
 from kafka_sandbox.errors import SandboxError
 
 FLOW_FILE = sandbox.PROJECT / "include" / "configs" / "primary_to_backup.yaml"
 DAG_ID = "mirror_primary_to_backup"
+PRESERVED = "payments"
+"""The topic whose records keep their offsets."""
 MORE = 5
 """The second round has a fifth of the first one's records."""
 
@@ -73,11 +76,13 @@ def main(
     began = time.monotonic()
     try:
         airflow, rounds = _play(records, port)
+        offsets = _compare_offsets()
     except SandboxError as error:
         console.print(str(error), style="red", markup=False)
         raise typer.Exit(1) from None
     console.print(f"\nDone in {time.monotonic() - began:.0f} s.")
     _print_result(rounds)
+    console.print(offsets)
     _print_places(airflow, rounds[-1])
 
 
@@ -125,6 +130,28 @@ def _mirror(api: AirflowApi, written: int, what: str) -> Round:
         raise SandboxError(f"The run {run_id} left no report.")
     report = json.loads(page.with_name("report.json").read_text())
     return Round(written, run, report, (page, ferry_run.data_docs_path))
+
+
+def _compare_offsets() -> str:
+    """Whether the target shows every consumer what the source shows of the topic, offset by offset."""
+    source, target = (clusters.brokers()[name].bootstrap for name in ("primary", "backup"))
+    copy = f"primary.{PRESERVED}"
+    with _stage(f"Comparing {PRESERVED} with {copy}, offset by offset"):
+        committed = shown(source, PRESERVED, "read_committed")
+        views = [shown(target, copy, level) for level in ("read_committed", "read_uncommitted")]
+    if any(view != committed for view in views):
+        return f"[red]{copy} does not have the offsets of {PRESERVED}[/]"
+    return f"{_summed_up(committed)}, in either isolation level."
+
+
+def _summed_up(found: Mapping[int, Shown]) -> str:
+    records = sum(part.records for part in found.values())
+    gaps = sum(part.end - part.start for part in found.values()) - records
+    ends = ", ".join(f"{part.end:,}" for part in found.values())
+    return (
+        f"{PRESERVED} has the same offsets on both: {records:,} records compared, {gaps:,} offsets "
+        f"without one, logs that end at {ends}"
+    )
 
 
 def _log_handler() -> logging.Handler:

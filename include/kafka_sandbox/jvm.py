@@ -41,7 +41,8 @@ def command(
     if _archive_fits(jars):
         archive = [f"-XX:SharedArchiveFile={_archive(jars)}"]
     elif archive_to:
-        archive = [f"-XX:ArchiveClassesAtExit={archive_to}"]
+        # Of each class that it leaves out, it would speak at the end of the broker's log.
+        archive = [f"-XX:ArchiveClassesAtExit={archive_to}", "-Xlog:cds=off"]
     started = [str(java()), *_SMALL, *archive, *_LOGGING, *options]
     return [*started, "-cp", classes, main_class, *arguments]
 

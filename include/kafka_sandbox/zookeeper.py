@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
+import time
+from pathlib import Path
 
 from kafka_sandbox import jvm
 from kafka_sandbox.broker import HOST, Broker
+from kafka_sandbox.errors import SandboxError
 from kafka_sandbox.jars import line
-from kafka_sandbox.processes import Leash
+from kafka_sandbox.processes import Leash, last_lines
 
 
 class ZooKeeperBroker(Broker):
@@ -30,6 +34,10 @@ class ZooKeeperBroker(Broker):
             self._zookeeper.kill()
             self._zookeeper.wait()
         self._zookeeper = self._zookeeper_leash = None
+
+    @property
+    def _zookeeper_log(self) -> Path:
+        return self.directory / "zookeeper.log"
 
     def _properties(self) -> dict[str, str]:
         package = (
@@ -69,8 +77,28 @@ class ZooKeeperBroker(Broker):
             # Its first versions want to show Log4j's settings in JMX, and there is no Log4j.
             options=["-Dzookeeper.jmx.log4j.disable=true"],
         )
-        with (self.directory / "zookeeper.log").open("ab") as log:
+        with self._zookeeper_log.open("ab") as log:
             self._zookeeper = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
         self._zookeeper_leash = Leash(self._zookeeper.pid)
+        self._wait_for_zookeeper()
+
+    def _wait_for_zookeeper(self, timeout: float = 30) -> None:
+        # A broker that connects too early may wait in vain for its whole session's time.
+        deadline = time.monotonic() + timeout
+        while b"Mode:" not in _asked(self.controller_port):
+            ended = self._zookeeper is None or self._zookeeper.poll() is not None
+            if ended or time.monotonic() > deadline:
+                raise SandboxError(f"ZooKeeper does not answer.\n{last_lines(self._zookeeper_log)}")
+            time.sleep(0.05)
+
+
+def _asked(port: int) -> bytes:
+    """What ZooKeeper says of itself; nothing while it does not run."""
+    try:
+        with socket.create_connection((HOST, port), timeout=1) as connection:
+            connection.sendall(b"srvr")
+            return b"".join(iter(lambda: connection.recv(4096), b""))
+    except OSError:
+        return b""

@@ -17,7 +17,14 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import read_positions
 from kafka_ferry.plan import TopicPartition
 from kafka_sandbox.broker import Broker
-from tests.support.builders import Record, create_topic, delete_before, produce, read_all
+from tests.support.builders import (
+    Record,
+    create_topic,
+    delete_before,
+    produce,
+    read_all,
+    set_config,
+)
 from tests.support.flows import (
     copy_now,
     copy_planned,
@@ -222,6 +229,27 @@ def test_the_sources_log_start_is_followed_by_policy(
     # Nothing is new but the start.
     assert not failures(copy_now(flow, "run-2"))
     assert bounds(backup, remote(flow, topic)) == (8 if policy == "follow" else 0, 20)
+
+
+@FILLS
+def test_a_compacted_topic_begins_at_0_since_brokers_do_not_let_its_start_be_moved(
+    preserved: Callable[..., Flow], primary: Broker, backup: Broker, unique: Unique, fill: str
+) -> None:
+    topic = unique("compacted-start")
+    create_topic(primary.bootstrap, topic, cleanup_policy="delete")
+    produce(primary.bootstrap, topic, named("old", 20))
+    delete_before(primary, topic, 5)
+    set_config(primary, topic, "cleanup.policy", "compact")
+    flow = preserved(topic, fill=fill)
+    assert not failures(copy_now(flow))
+    copy = remote(flow, topic)
+    assert bounds(backup, copy) == (0, 20)
+    for isolation in ("read_committed", "read_uncommitted"):
+        assert (
+            read_all(backup.bootstrap, copy, isolation=isolation)[0]
+            == read_all(primary.bootstrap, topic)[0]
+        )
+    assert not failures(copy_now(flow, "run-2"))
 
 
 @FILLS

@@ -285,7 +285,7 @@ def test_what_an_attempt_left_is_shown_then_adopted_and_proved(
     assert (second.adopted, second.unsealed) == (3, ())
     assert second.adoptions == (f"{topic}-0 [{END}, {END + 3}): 3.",)
     (range_,) = second.ranges
-    assert (range_.adopted, range_.digest_comparable, range_.target_records) == (3, False, 3)
+    assert (range_.adopted, range_.digest_comparable, range_.target_records) == (3, True, 3)
     assert (third.adopted, third.ranges[0].digest_comparable) == (0, True)
 
 

@@ -72,6 +72,11 @@ class Passage:
     leader_epoch: int = -1
 
     @property
+    def first(self) -> int | None:
+        """The source offset of its first record, None where it has none."""
+        return self.runs[0][0] if self.runs else None
+
+    @property
     def reasons(self) -> Mapping[Reason, int]:
         """How many offsets have no record on the target, by reason."""
         counts: Counter[Reason] = Counter()

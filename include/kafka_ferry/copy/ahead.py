@@ -6,10 +6,22 @@ holds is for the reader of the source to say, record by record.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import Final, NamedTuple
 
-from kafka_ferry.batches import Batch, MalformedBatch, Record, next_sequence, read_records
+from kafka_ferry.batches import (
+    Batch,
+    MalformedBatch,
+    Passage,
+    Record,
+    Rejected,
+    by_runs,
+    next_sequence,
+    read_records,
+    records_of,
+    set_aside,
+)
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.positions import ProducerState
@@ -32,12 +44,26 @@ class Misplaced(FerryError):
         self.offset = offset
 
 
+class Adopted(NamedTuple):
+    """A passage of which the target was found to hold the records.
+
+    Attributes:
+        passages: the passage, in pieces of one run each, as it is on the target.
+        letters: records that the target had refused, and so holds no more than a gap for.
+        batches: the target's batches that were read for it, in their order; a batch that the next
+            passage has a part of is not among them twice.
+    """
+
+    passages: Sequence[Passage]
+    letters: Sequence[Rejected]
+    batches: Sequence[Batch]
+
+
 class Ahead:
     """The records of one target partition from a position to the log's end.
 
     Attributes:
         end: the log's end.
-        is_compacted: whether records may have been removed since.
         expired_to: where the log begins, as far as that is known: what was below is gone.
 
     Args:
@@ -47,7 +73,8 @@ class Ahead:
         start: the position.
         end: the log's end.
         producer: the flow's producer there, as of ``start``.
-        is_compacted: as the attribute.
+        is_compacted: whether the target's cleaner may have removed records since.
+        may_be_refused: whether records that the target refused may be missing.
     """
 
     def __init__(
@@ -60,6 +87,7 @@ class Ahead:
         producer: ProducerState,
         *,
         is_compacted: bool = False,
+        may_be_refused: bool = False,
     ) -> None:
         self.end = end
         self.expired_to = 0
@@ -68,18 +96,39 @@ class Ahead:
         self._partition = partition
         self._at = start
         self._producer = producer
-        self.is_compacted = is_compacted
+        self._is_compacted = is_compacted
+        self._may_be_refused = may_be_refused
         self._expected = producer.sequence
         self._batches: Iterator[Batch] | None = None
         self._left: list[Record] = []
+        self._read: list[Batch] = []
 
-    def take(self, until: int) -> list[Record]:
-        """The records below the offset ``until`` that were not taken yet.
+    def adopt(self, passage: Passage) -> Adopted:
+        """Compare ``passage``, which joins the last one and ends at the log's end at most, with the target.
 
         Raises:
-            Misplaced: if another producer wrote one of them, or ours at another time.
+            Misplaced: if the target holds anything else than the passage says.
             FerryError: if the target cannot be read.
         """
+        found, wanted = self._take(passage.end), records_of(passage)
+        read, self._read = self._read, []
+        there = {record[0] for record in found}
+        left = [record for record in wanted if record[0] in there]
+        if left != found:
+            pairs = zip_longest(left, found, fillvalue=(passage.end,))
+            offset = next(min(a[0], b[0]) for a, b in pairs if a != b)
+            raise Misplaced("it holds a record that the source does not have.", offset=offset)
+        gone = [record[0] for record in wanted if record[0] not in there]
+        gone = [offset for offset in gone if offset >= self.expired_to]
+        letters: Sequence[Rejected] = ()
+        if gone and not self._is_compacted:
+            if not self._may_be_refused:
+                raise Misplaced("it holds nothing where the source has a record.", offset=gone[0])
+            passage, letters = set_aside(passage, gone)
+        return Adopted(tuple(by_runs(passage)), letters, read)
+
+    def _take(self, until: int) -> list[Record]:
+        """The records below the offset ``until`` that were not taken yet."""
         taken: list[Record] = []
         while True:
             below = [record for record in self._left if record[0] < until]
@@ -123,11 +172,12 @@ class Ahead:
                 offset=header.base_offset,
             )
         begun = next_sequence(header.base_sequence, max(0, first - header.base_offset))
-        if self._expected not in (_UNKNOWN, begun) and not self.is_compacted:
+        if self._expected not in (_UNKNOWN, begun) and not self._is_compacted:
             raise Misplaced(
                 f"sequence number {begun} of the flow's own producer stands where "
                 f"{self._expected} belongs: a writer that was taken for dead has written again.",
                 offset=header.base_offset,
             )
         self._expected = next_sequence(header.base_sequence, header.last_offset_delta + 1)
+        self._read.append(batch)
         return [record for record in read_records(batch) if record[0] >= first]

@@ -23,8 +23,6 @@ from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.markers import MARKERS_AT_ONCE, Markers, write_markers
 from kafka_ferry.wire.transactions import TransactionalProducer
 
-# What else waits should not wait for long, and nobody notices a fence before the next request.
-_TRANSACTIONS_AT_ONCE: Final = 100
 # Seconds since 2020 fit into 31 bits, and a later writer counts higher.
 _COORDINATOR_EPOCH_SINCE_S: Final = 1_577_836_800
 
@@ -44,6 +42,10 @@ class Filled:
 
 class Filler(ABC):
     """Writes control records."""
+
+    @abstractmethod
+    def take_over(self) -> None:
+        """See to it that a writer before this one fills no more."""
 
     @abstractmethod
     def fill(self, tracks: Mapping[TopicPartition, Track]) -> Filled:
@@ -67,15 +69,20 @@ class TransactionFiller(Filler):
     def __init__(self, producer: TransactionalProducer) -> None:
         self._producer = producer
 
+    def take_over(self) -> None:
+        """See ``Filler``: starting the producer has done it."""
+
     def fill(self, tracks: Mapping[TopicPartition, Track]) -> Filled:
-        """See ``Filler``; the partitions move on together."""
-        rounds = min(_TRANSACTIONS_AT_ONCE, *(track.missing for track in tracks.values()))
-        for done in range(rounds):
-            if refused := self._producer.add_partitions(tracks):
-                # The broker adds all partitions of a request or none.
-                return Filled(dict.fromkeys(tracks, done), refused)
-            self._producer.end(commit=True)
-        return Filled(dict.fromkeys(tracks, rounds))
+        """See ``Filler``; the partitions move on together, by one.
+
+        A second transaction at once would find the first one's markers being written, and wait
+        longer than for seeing them in the logs.
+        """
+        if refused := self._producer.add_partitions(tracks):
+            # The broker adds all partitions of a request or none.
+            return Filled(dict.fromkeys(tracks, 0), refused)
+        self._producer.end(commit=True)
+        return Filled(dict.fromkeys(tracks, 1))
 
 
 class MarkerFiller(Filler):
@@ -90,7 +97,7 @@ class MarkerFiller(Filler):
         self._coordinator_epoch = 0
 
     def take_over(self) -> None:
-        """From the next control record in a partition on, refuse those of whoever took over before."""
+        """See ``Filler``; an older one is refused from the first control record in a partition on."""
         self._coordinator_epoch = int(time.time()) - _COORDINATOR_EPOCH_SINCE_S
 
     def fill(self, tracks: Mapping[TopicPartition, Track]) -> Filled:

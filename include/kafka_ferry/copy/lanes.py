@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from kafka_ferry.batches import Passage, RangeDigest, Reason, SegmentList
+from kafka_ferry.batches import Batch, Passage, RangeDigest, Reason, SegmentList
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.plan import Range
 
@@ -76,9 +76,13 @@ class Tally:
             if out.adopted:
                 self.adopted += passage.batch.header.records
             else:
-                self.bytes += passage.batch.header.size
-                self.batches += 1
-                self.digest.add(passage.batch)
+                self.add_stored(passage.batch)
+
+    def add_stored(self, batch: Batch) -> None:
+        """Count a batch as the target stores it."""
+        self.bytes += batch.header.size
+        self.batches += 1
+        self.digest.add(batch)
 
 
 @dataclass(slots=True)

@@ -27,20 +27,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 from typing import Any, ClassVar, Final
 
 from kafka_ferry.batches import (
     Batch,
     Passage,
-    Record,
     by_runs,
     cut_at,
     empty_batches,
     for_producer,
     gap,
-    records_of,
-    set_aside,
 )
 from kafka_ferry.batches.header import MAX_SEQUENCE
 from kafka_ferry.copy.ahead import Ahead, Misplaced
@@ -54,7 +50,7 @@ from kafka_ferry.plan.positions import Position, ProducerState
 from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader
 from kafka_ferry.wire.ends import delete_records, high_watermarks, settled_ends
-from kafka_ferry.wire.faults import NONE, error_name
+from kafka_ferry.wire.faults import NONE, TRANSACTION_COORDINATOR_FENCED, error_name
 from kafka_ferry.wire.markers import new_producer_id
 
 # Two requests to a broker, so that one is on its way while the other is answered.
@@ -95,6 +91,7 @@ class PreservedWriter(SealingWriter):
     def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
         """See ``Writer.take_over``."""
         self._records.forget()
+        self._filler.take_over()
         positions = super().take_over(ranges)
         self._heard_at = time.monotonic()
         return positions
@@ -221,14 +218,20 @@ class PreservedWriter(SealingWriter):
             self._fail(track, position.offset, message)
             return
         if end > known_to:
-            compacted = self._intakes[tp.topic].keys_required
             track.ahead = Ahead(
-                self._coordination, track.node, tp, known_to, end, producer, is_compacted=compacted
+                self._coordination,
+                track.node,
+                tp,
+                known_to,
+                end,
+                producer,
+                is_compacted=self._intakes[tp.topic].keys_required,
+                may_be_refused=self._dead_letters is not None,
             )
             if known_to < position.offset:
-                self._compare(track, gap(known_to, min(position.offset, end)))
-            if end <= position.offset:
-                track.ahead = None
+                # Nothing but control records lies between the log's start and the first range.
+                self._adopt(track, gap(known_to, min(position.offset, end)))
+                track.tally = None
 
     def _fill_starts(self, tracks: Mapping[TopicPartition, Track]) -> None:
         """Bring the logs of new partitions to where their mirrors start, before anybody uses them."""
@@ -282,55 +285,20 @@ class PreservedWriter(SealingWriter):
 
     def _adopt(self, track: Track, passage: Passage) -> None:
         """Account for a passage that an earlier attempt has written, if the target holds just that."""
-        for part in self._compare(track, passage):
-            base_offset = part.runs[0][0] if part.runs else None
-            track.account(Outgoing(part, track.range, base_offset, adopted=True))
-            self._unsealed_runs += len(part.runs)
-        if track.ahead and passage.end >= track.ahead.end:
-            track.ahead, track.sequence = None, track.counted
-
-    def _compare(self, track: Track, passage: Passage) -> list[Passage]:
-        """The passage as it is on the target; nothing where the partition fails, because it is not."""
-        assert track.ahead is not None
-        assert track.range is not None
+        assert track.ahead is not None and track.range is not None
         try:
-            found = track.ahead.take(passage.end)
-            wanted = records_of(passage)
-            if found != wanted:
-                passage = self._explained(track, passage, found, wanted)
+            adopted = track.ahead.adopt(passage)
         except Misplaced as error:
             self._fail(track, error.offset, error.message, advice=True)
-            return []
-        return list(by_runs(passage))
-
-    def _explained(
-        self, track: Track, passage: Passage, found: list[Record], wanted: list[Record]
-    ) -> Passage:
-        """The passage as it is on the target, where something has happened to its records since.
-
-        Raises:
-            Misplaced: if nothing explains how it differs.
-        """
-        ahead = track.ahead
-        assert ahead is not None and track.range is not None
-        there = {record[0] for record in found}
-        left = [record for record in wanted if record[0] in there]
-        gone = [record[0] for record in wanted if record[0] not in there]
-        if left != found:
-            pairs = zip_longest(left, found, fillvalue=(passage.end,))
-            offset = next(min(a[0], b[0]) for a, b in pairs if a != b)
-            raise Misplaced("it holds a record that the source does not have.", offset=offset)
-        unexplained = [offset for offset in gone if offset >= ahead.expired_to]
-        if not unexplained or ahead.is_compacted:
-            return passage
-        if not self._dead_letters:
-            raise Misplaced(
-                "it holds nothing where the source has a record.", offset=unexplained[0]
-            )
-        rest, letters = set_aside(passage, unexplained)
-        error = "the target refused it when it was first tried"
-        self._put_letters(track.range, [(letter, error) for letter in letters])
-        return rest
+            return
+        why = "the target refused it when it was first tried"
+        self._put_letters(track.range, [(letter, why) for letter in adopted.letters])
+        for part in adopted.passages:
+            track.account(Outgoing(part, track.range, part.first, adopted=True))
+            self._unsealed_runs += len(part.runs)
+        track.count_adopted(adopted.batches)
+        if passage.end >= track.ahead.end:
+            track.ahead, track.sequence = None, track.counted
 
     # --- writing
 
@@ -383,10 +351,11 @@ class PreservedWriter(SealingWriter):
     def _judge(self, lane: Lane, out: Outgoing, answer: Answer) -> None:
         assert isinstance(lane, Track)
         lane.is_sending = False
-        offset = out.passage.runs[0][0]
+        offset = out.passage.first
+        assert offset is not None
         if answer.code == NONE and answer.base_offset == offset:
             out.base_offset = offset
-            lane.end = sum(out.passage.runs[0])
+            lane.end = sum(out.passage.runs[-1])
             lane.settle()
         elif answer.code == NONE:
             message = (
@@ -412,6 +381,9 @@ class PreservedWriter(SealingWriter):
                 )
                 self._fail(tracks[tp], end, message, advice=True)
             tracks[tp].settle()
+        if TRANSACTION_COORDINATOR_FENCED in filled.refused.values():
+            # Another writer has filled there since: is it one that has taken over?
+            self._producer.start_over()
         for tp, code in filled.refused.items():
             message = f"it takes no control records: {error_name(code)}."
             self._fail(tracks[tp], tracks[tp].end, message, code)
@@ -419,7 +391,7 @@ class PreservedWriter(SealingWriter):
     def _ends_after(self, expected: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         """The logs' ends, once what was asked for is in them or will never be."""
         nodes = {tp: self._lanes[tp].node for tp in expected}
-        deadline, pause = time.monotonic() + _GRACE_S, 0.0005
+        deadline, pause = time.monotonic() + _GRACE_S, 0.0002
         while time.monotonic() < deadline:
             ends = high_watermarks(self._coordination, nodes)
             if all(ends[tp] >= end for tp, end in expected.items()):

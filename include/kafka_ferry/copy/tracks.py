@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from kafka_ferry.batches import next_sequence
+from kafka_ferry.batches import Batch, next_sequence
 from kafka_ferry.copy.ahead import Ahead
 from kafka_ferry.copy.lanes import Lane, Outgoing
 from kafka_ferry.ledger import CopiedRange
@@ -96,6 +96,12 @@ class Track(Lane):
         """Count what became of a passage of the range."""
         Lane.account(self, out)
         self.counted = next_sequence(self.counted, sum(count for _, count in out.passage.runs))
+
+    def count_adopted(self, batches: Iterable[Batch]) -> None:
+        """Count the batches in which an earlier attempt has written what was accounted for last."""
+        assert self.tally is not None
+        for batch in batches:
+            self.tally.add_stored(batch)
 
     def forget(self) -> None:
         """Forget what is sealed, or will be read again."""

@@ -8,6 +8,7 @@ from kafka_ferry.batches import for_producer, single_record
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.ledger.record import (
     OwnershipEntry,
+    ReleaseEntry,
     RunEntry,
     VerificationEntry,
     encode,
@@ -24,7 +25,9 @@ from kafka_ferry.wire.transactions import TransactionalProducer, produce_request
 _TIMEOUT_MS: Final = 60_000
 
 
-def append_entry(flow: Flow, entry: OwnershipEntry | RunEntry | VerificationEntry) -> None:
+def append_entry(
+    flow: Flow, entry: OwnershipEntry | ReleaseEntry | RunEntry | VerificationEntry
+) -> None:
     """Append ``entry`` to the ledger, in a transaction of the flow's own; whoever did so before is fenced.
 
     Raises:

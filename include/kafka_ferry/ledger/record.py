@@ -1,8 +1,9 @@
 """The ledger's format: what each record in ``ferry-ledger.{source}.internal`` says. docs/ledger.md describes it.
 
-Four kinds of record, each a JSON object with a version and a type:
+Five kinds of record, each a JSON object with a version and a type:
 
 - ``ownership``: remote topics that the flow marks as its own, and how offsets are kept in them;
+- ``release``: remote topics that the flow gives up, so that they are copied anew;
 - ``run``: a run began, and with how many writers;
 - ``transaction``: a transaction of one writer, in which this very record was written, so that the
   record is there exactly if the data and the positions are;
@@ -63,7 +64,7 @@ class CopiedRange(_Model):
         reasons: offsets without a record on the target, by reason.
         rebuilt: batches that could not pass unopened, by reason.
         segments: the offset map, ascending in both offsets.
-        digest: of the batches as they were sent (``RangeDigest``).
+        digest: of the batches as they were sent, or as adopted ones lie on the target (``RangeDigest``).
         lost: the intervals ``(start, end)`` of source offsets that retention or DeleteRecords had
             taken before they were copied; their sum is ``reasons["lost"]``.
         leader_epoch: the source's leader epoch of the last batch, -1 where it is not known.
@@ -72,8 +73,8 @@ class CopiedRange(_Model):
         preserved: whether the records kept their offsets. They were written before this entry then,
             and not in its transaction.
         producer: the producer that wrote them then, as of ``end``.
-        adopted: how many of the records an earlier attempt had written, whose entry is missing; they
-            were compared with the source's one by one, and ``digest`` is without them.
+        adopted: how many of the records an earlier attempt had written, whose entry is missing: they
+            were compared with the source's one by one.
     """
 
     topic: str
@@ -134,6 +135,20 @@ class OwnershipEntry(_Entry):
     marks: tuple[Mark, ...]
 
 
+class ReleasedTopic(_Model):
+    """A topic on the target by its id: another one of that name is not meant."""
+
+    remote_topic: str
+    remote_topic_id: str = Field(min_length=1)
+
+
+class ReleaseEntry(_Entry):
+    """The flow has given remote topics up: what was copied to them counts no more."""
+
+    type: Literal["release"] = "release"
+    remote_topics: tuple[ReleasedTopic, ...]
+
+
 class VerificationEntry(_Entry):
     """Every range in the ledger before the ledger offset ``through`` was verified."""
 
@@ -143,7 +158,7 @@ class VerificationEntry(_Entry):
     records: _Int64
 
 
-Entry = OwnershipEntry | RunEntry | TransactionEntry | VerificationEntry
+Entry = OwnershipEntry | ReleaseEntry | RunEntry | TransactionEntry | VerificationEntry
 _ENTRY: Final[TypeAdapter[Entry]] = TypeAdapter(Annotated[Entry, Field(discriminator="type")])
 
 

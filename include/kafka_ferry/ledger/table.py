@@ -25,6 +25,7 @@ from kafka_ferry.ledger.record import (
     Entry,
     LedgerError,
     OwnershipEntry,
+    ReleaseEntry,
     TransactionEntry,
     VerificationEntry,
 )
@@ -239,6 +240,11 @@ class LedgerTable:
         )
         return {row["remote_topic"]: Mark(**row) for row in rows.to_pylist()}
 
+    def released(self) -> frozenset[str]:
+        """The ids of the remote topics that the flow has given up."""
+        rows = self.read(pc.field("type") == "release", ["remote_topic_id"])
+        return frozenset(rows["remote_topic_id"].to_pylist())
+
     def last_run(self) -> dict[str, Any] | None:
         """The newest ``run`` row."""
         rows = self.read(pc.field("type") == "run", ["ledger_offset", "run", "writers", "at"])
@@ -304,6 +310,9 @@ def _rows(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
     elif isinstance(entry, OwnershipEntry):
         for mark in entry.marks:
             yield common | dataclasses.asdict(mark)
+    elif isinstance(entry, ReleaseEntry):
+        for released in entry.remote_topics:
+            yield common | released.model_dump()
     elif isinstance(entry, VerificationEntry):
         yield common | {"through": entry.through, "records": entry.records}
     else:

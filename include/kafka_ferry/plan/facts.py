@@ -82,6 +82,8 @@ class Found:
             still to be copied has a record; partitions that could not be sampled are absent.
         first_copied: by *target* partition of topics whose mirror begins at a given offset, the
             first source offset that was ever copied.
+        released: the ids of remote topics that the flow has given up: positions in them and marks
+            on them count no more.
     """
 
     source_cluster_id: str
@@ -100,3 +102,4 @@ class Found:
     remote_bounds: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
     densities: Mapping[TopicPartition, float] = field(default_factory=dict)
     first_copied: Mapping[TopicPartition, int] = field(default_factory=dict)
+    released: frozenset[str] = frozenset()

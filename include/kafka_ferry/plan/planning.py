@@ -140,6 +140,13 @@ def _unfaithful(pair: Pair) -> Refusal | None:
             f"{pair.remote_topic} is longer than {_MAX_NAME} characters.",
             "Rename it.",
         )
+    if pair.released:
+        return Refusal(
+            pair.topic,
+            None,
+            f"{pair.remote_topic} on the target was given up, and is still there.",
+            f"Run `ferry repair --topic {pair.remote_topic} --yes` again, which deletes it.",
+        )
     configs = pair.remote.configs if pair.remote else {}
     timestamps = configs.get("message.timestamp.type", "CreateTime")
     if timestamps != "CreateTime":

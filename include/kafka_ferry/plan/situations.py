@@ -31,6 +31,7 @@ class Pair:
         unreadable: why that cannot be told, "" where it can.
         mark: the flow's mark on this very remote topic.
         preserved: whether records keep their offsets in it.
+        released: whether the flow has given it up, and it was not deleted yet.
     """
 
     topic: str
@@ -42,13 +43,14 @@ class Pair:
     unreadable: str = ""
     mark: Mark | None = None
     preserved: bool = False
+    released: bool = False
 
     @classmethod
     def of(cls, topic: str, remote_topic: str, found: Found) -> Pair:
         """What was found of ``topic`` and ``remote_topic``.
 
         The positions of an earlier topic that went into an earlier remote topic say nothing of
-        this pair, and are left out.
+        this pair, and are left out; so are those in a remote topic that was given up.
         """
         remote, mark = found.target_topics.get(remote_topic), found.marks.get(remote_topic)
         pair = cls(
@@ -60,11 +62,14 @@ class Pair:
             foreign=remote_topic in found.foreign,
             unreadable=found.unreadable.get(remote_topic, ""),
             mark=mark if mark and remote and mark.remote_topic_id == remote.topic_id else None,
+            released=remote is not None and remote.topic_id in found.released,
         )
         positions = {}
         for number in range(pair.source.partitions if pair.source else 0):
             position = found.positions.get(TopicPartition(remote_topic, number))
-            if position and (pair.is_of_source(position) or pair.is_of_remote(position)):
+            if position is None or position.remote_topic_id in found.released:
+                continue
+            if pair.is_of_source(position) or pair.is_of_remote(position):
                 positions[number] = position
         return replace(pair, positions=positions)
 

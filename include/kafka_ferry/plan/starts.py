@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.plan.ranges import TopicPartition
@@ -48,7 +48,8 @@ def start_at(flow: Flow, pair: Pair, number: int, bounds: LogBounds) -> Start:
     """Where copying the partition ``number`` of ``pair`` begins, or goes on."""
     position = pair.position(number)
     if position is None:
-        return start_of(flow.offsets_start.of(pair.topic), bounds)
+        start = start_of(flow.offsets_start.of(pair.topic), bounds)
+        return start if _may_be_cut(pair) else replace(start, log_start=0)
     return Start(position.offset, unfilled_to(position))
 
 
@@ -59,8 +60,21 @@ def next_start(flow: Flow, pair: Pair, number: int, bounds: LogBounds, found: Fo
     remote = found.remote_bounds.get(target)
     if start.log_start >= 0 or flow.on_source_start_moved == "keep" or remote is None:
         return start
+    if not _may_be_cut(pair):
+        return start
     before = max(remote.start, found.first_copied.get(target, 0))
     return Start(start.offset, bounds.start) if bounds.start > before else start
+
+
+def _may_be_cut(pair: Pair) -> bool:
+    """Whether the target lets the start of the remote topic's log be moved.
+
+    Brokers refuse DeleteRecords where ``cleanup.policy`` is ``compact`` alone (POLICY_VIOLATION).
+    """
+    topic = pair.remote or pair.source
+    if topic is None or (topic is pair.source and "cleanup.policy" not in topic.overrides):
+        return True
+    return topic.configs.get("cleanup.policy") != "compact"
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
     target_topics = target.topics({*remote_names.values(), *copied.values()})
     remote_topics = [target_topics[name] for name in remote_names.values() if name in target_topics]
     marks = ledger.marks() if ledger_end else {}
+    released = ledger.released() if ledger_end else frozenset()
     # What a topic with preserved offsets holds is for its writer to say.
     kept = {(m.remote_topic, m.remote_topic_id) for m in marks.values() if m.preserved}
     strange = [
@@ -73,6 +74,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
         unreadable=unreadable,
         diverged=_diverged(flow, source_topics, remote_names, positions),
         marks=marks,
+        released=released,
     )
     pairs = [Pair.of(name, remote_names[name], found) for name in source_topics]
     return _with_what_offsets_need(flow, target, ledger, found, pairs)
@@ -102,11 +104,11 @@ def _with_what_offsets_need(
     return replace(
         found,
         densities=sample_densities(flow, spans),
-        first_copied=_first_copied(ledger, placed),
+        first_copied=first_copied(ledger, placed),
     )
 
 
-def _first_copied(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
+def first_copied(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
     """The first source offset that was ever copied to each partition of the remote ``topics``."""
     ids = {topic.name: topic.topic_id for topic in topics}
     if not ids:

@@ -19,7 +19,7 @@ from kafka_ferry.verify import RangeRow, judge, partition_rows, range_row
 from kafka_ferry.verify.claim import Claim
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -57,7 +57,7 @@ def verify_run(
     target = ClusterControl(flow.target)
     preserved = {range_.remote_topic for range_ in plan.ranges if range_.preserved}
     topics = target.topics({entry.target.topic for entry in ranges} | preserved)
-    by_target, gone = _by_target(ranges, topics)
+    by_target, gone = _by_target(ranges, topics, ledger.released())
     recounts = recount_all(spark, flow, _claims(by_target, ledger))
     present = _range_rows(by_target, recounts, topics)
     preserved |= {row.remote_topic for row in present if row.preserved}
@@ -84,9 +84,9 @@ def verify_run(
 
 
 def _by_target(
-    ranges: Iterable[LedgerRange], topics: Mapping[str, Topic]
+    ranges: Iterable[LedgerRange], topics: Mapping[str, Topic], released: Container[str]
 ) -> tuple[dict[TopicPartition, list[LedgerRange]], list[LedgerRange]]:
-    """The ranges by target partition, and those that went into a topic that is no more.
+    """The ranges by target partition, and those that went into a topic that is no more, or was given up.
 
     A topic of the same name that was made since holds none of their records. They are not
     recounted, and cover nothing of a plan: a run fails where its own copy is gone, and does not
@@ -96,7 +96,8 @@ def _by_target(
     gone = []
     for entry in ranges:
         topic = topics.get(entry.target.topic)
-        if topic and entry.copied.remote_topic_id in ("", topic.topic_id):
+        went_to = entry.copied.remote_topic_id
+        if topic and went_to in ("", topic.topic_id) and went_to not in released:
             there[entry.target].append(entry)
         else:
             gone.append(entry)

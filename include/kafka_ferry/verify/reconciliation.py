@@ -62,9 +62,8 @@ def range_row(
         foreign=recount.foreign,
         digest_sent=copied.digest,
         digest_read=recount.digest,
-        # What was adopted was not sent, and is in no digest.
         digest_comparable=not any(
-            (recount.expired, cleaned, recount.rewritten, recount.across, gone, copied.adopted)
+            (recount.expired, cleaned, recount.rewritten, recount.across, gone)
         ),
         topic_id=copied.topic_id,
         remote_topic_id=copied.remote_topic_id,

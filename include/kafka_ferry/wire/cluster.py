@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 import uuid
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from kafka_ferry.wire.faults import UNKNOWN_TOPIC_OR_PARTITION, fault
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
+# One that has moved says so, and is asked for again; nobody waits longer for that than for a broker.
+_COORDINATOR_KNOWN_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class WireCluster:
         self._settings = settings
         self._brokers: dict[int, tuple[str, int]] = {}
         self._connections: dict[int, Connection] = {}
+        self._coordinators: dict[tuple[str, int], tuple[int, float]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -114,11 +118,15 @@ class WireCluster:
             BrokerError: transient while the coordinator is not available.
             AccessDenied: without the right to the group or transactional id.
         """
-        answer = self.any_connection().call(FindCoordinatorRequest(key=key, key_type=kind))
-        if answer.error_code:
-            raise fault(answer.error_code, f"Finding the coordinator of {key} on {self.alias}")
-        self._brokers[answer.node_id] = (answer.host, answer.port)
-        return self.connection(answer.node_id)
+        node, found_at = self._coordinators.get((key, kind), (-1, 0.0))
+        if time.monotonic() - found_at > _COORDINATOR_KNOWN_S:
+            answer = self.any_connection().call(FindCoordinatorRequest(key=key, key_type=kind))
+            if answer.error_code:
+                raise fault(answer.error_code, f"Finding the coordinator of {key} on {self.alias}")
+            node = answer.node_id
+            self._brokers[node] = (answer.host, answer.port)
+            self._coordinators[key, kind] = node, time.monotonic()
+        return self.connection(node)
 
     def connection(self, node: int) -> Connection:
         """The connection to the broker ``node``, made when it is first asked for."""
@@ -160,6 +168,7 @@ class WireCluster:
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
+        self._coordinators.clear()
 
 
 def printed(topic_id: Any) -> str:

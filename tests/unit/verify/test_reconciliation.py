@@ -369,11 +369,11 @@ class TestARangeWithPreservedOffsets:
     def test_of_translated_offsets_has_none_elsewhere(self) -> None:
         assert kept_row(segments=(Segment(100, 7, 90),), preserved=False).misplaced == 0
 
-    def test_compares_no_digest_that_is_without_adopted_records(self) -> None:
+    def test_says_how_many_records_were_adopted(self) -> None:
         row = kept_row(adopted=40)
         assert row.adopted == 40
         assert row.found == row.copied
-        assert not row.digest_comparable
+        assert row.digest_comparable
 
     def test_compares_no_digest_where_a_batch_reaches_across_an_end(self) -> None:
         found = Recount(90, "d2", across=1)

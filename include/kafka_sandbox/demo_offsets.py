@@ -1,0 +1,85 @@
+"""What a consumer is shown of a topic, and at which offsets: the same on two clusters, or not."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from kafka_sandbox.errors import SandboxError
+
+_AT_ONCE = 10_000
+_SILENCE_S = 10.0
+
+
+@dataclass
+class Shown:
+    """What a consumer is shown of one partition.
+
+    Attributes:
+        start: the first offset of the log.
+        end: the offset after the last one of the log, whether it has a record or not.
+        records: how many records.
+        digest: over the offset, timestamp, key and value of each.
+    """
+
+    start: int
+    end: int
+    records: int = 0
+    digest: str = ""
+    _hash: hashlib._Hash = field(default_factory=hashlib.sha256, repr=False, compare=False)
+
+    def add(self, message: Message) -> None:
+        """Count a record."""
+        self.records += 1
+        what = (message.offset(), message.timestamp()[1], message.key(), message.value())
+        self._hash.update(repr(what).encode())
+        self.digest = self._hash.hexdigest()
+
+
+def shown(bootstrap: str, topic: str, isolation: str) -> dict[int, Shown]:
+    """What a consumer of the given ``isolation.level`` is shown, by partition.
+
+    Raises:
+        SandboxError: the cluster does not answer.
+    """
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "demo",
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+    )
+    try:
+        numbers = consumer.list_topics(topic).topics[topic].partitions
+        bounds = {n: consumer.get_watermark_offsets(TopicPartition(topic, n)) for n in numbers}
+        found = {number: Shown(*log) for number, log in bounds.items()}
+        logs = [TopicPartition(topic, number, log.start) for number, log in found.items()]
+        consumer.assign(logs)
+        for message in _until_the_end(consumer, len(logs)):
+            found[message.partition() or 0].add(message)
+        return found
+    except KafkaException as error:
+        raise SandboxError(f"{bootstrap}, while reading {topic}: {error.args[0].str()}") from None
+    finally:
+        consumer.close()
+
+
+def _until_the_end(consumer: Consumer, partitions: int) -> Iterator[Message]:
+    while partitions:
+        messages: Sequence[Message] = consumer.consume(_AT_ONCE, _SILENCE_S)
+        if not messages:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        for message in messages:
+            error = message.error()
+            if error is None:
+                yield message
+            elif error.code() == KafkaError._PARTITION_EOF:
+                partitions -= 1
+            else:
+                raise KafkaException(error)

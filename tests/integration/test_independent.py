@@ -1,0 +1,196 @@
+"""Preserved offsets as others see them: librdkafka's consumer, and Kafka's own tools.
+
+The sources are written by Kafka Streams and by Java's and librdkafka's producers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafka_sandbox.broker import Broker
+from tests.support.builders import Record, create_topic, delete_before, produce, read_all
+from tests.support.flows import copy_now, failures, make_flow, remote
+from tests.support.java import run_java
+from tests.support.kafka_tools import EARLIEST, LATEST, DumpedBatch, dump_log, get_offsets
+from tests.support.offsets import assert_same_offsets, assert_same_records, read_offsets
+from tests.support.waiting import wait_until
+
+Unique = Callable[[str], str]
+
+PARTITIONS = 2
+
+
+def records(count: int, keys: int = 1_000) -> list[Record]:
+    now = time.time_ns() // 1_000_000
+    return [
+        Record(b"%d" % (i % keys), b"value %d" % i, (("h", None),), now + i, i % PARTITIONS)
+        for i in range(count)
+    ]
+
+
+def plain(broker: Broker, topic: str) -> None:
+    create_topic(broker.bootstrap, topic, PARTITIONS)
+    for codec in ("none", "gzip", "zstd"):
+        produce(broker.bootstrap, topic, records(100), compression=codec)
+
+
+def truncated(broker: Broker, topic: str) -> None:
+    plain(broker, topic)
+    delete_before(broker, topic, 70)
+
+
+def with_the_brokers_time(broker: Broker, topic: str) -> None:
+    create_topic(broker.bootstrap, topic, PARTITIONS, message_timestamp_type="LogAppendTime")
+    for codec in ("none", "lz4"):
+        produce(broker.bootstrap, topic, records(50), compression=codec)
+
+
+def compacted(broker: Broker, topic: str) -> None:
+    create_topic(
+        *(broker.bootstrap, topic, PARTITIONS),
+        cleanup_policy="compact",
+        segment_ms="1",
+        min_cleanable_dirty_ratio="0.01",
+    )
+    for codec in ("none", "lz4", "none"):
+        produce(broker.bootstrap, topic, records(100, keys=7), compression=codec)
+    produce(broker.bootstrap, topic, records(10), transactional_id=topic, abort=True)
+    # The last segment is never cleaned.
+    produce(broker.bootstrap, topic, records(2, keys=1))
+    wait_until(lambda: all(len(left) < 30 for left in read_all(broker.bootstrap, topic).values()))
+
+
+def of_kafka_streams(broker: Broker, topic: str) -> None:
+    for name in (f"{topic}-input", topic):
+        create_topic(broker.bootstrap, name, PARTITIONS)
+    produce(broker.bootstrap, f"{topic}-input", records(500))
+    run_java("ExactlyOnceStreams", broker.bootstrap, f"{topic}-input", topic, 500)
+
+
+def of_interleaved_transactions(broker: Broker, topic: str) -> None:
+    create_topic(broker.bootstrap, topic, PARTITIONS)
+    run_java("InterleavedTransactions", broker.bootstrap, topic, PARTITIONS, 4, 6)
+
+
+SOURCES = [
+    (plain, "transactions"),
+    (truncated, "markers"),
+    (with_the_brokers_time, "markers"),
+    (compacted, "markers"),
+    pytest.param(of_kafka_streams, "transactions", marks=pytest.mark.slow),
+    pytest.param(of_interleaved_transactions, "markers", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("write", "fill"), SOURCES)
+def test_a_consumer_and_kafkas_tools_see_the_sources_offsets(
+    write: Callable[[Broker, str], None],
+    fill: str,
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+) -> None:
+    topic = unique("independent")
+    write(primary, topic)
+    flow = make_flow(
+        *(folder, primary, backup, [topic]), offsets="preserved", fill=fill, join_batches_below=0
+    )
+
+    assert failures(copy_now(flow)) == []
+
+    copied = remote(flow, topic)
+    assert_same_offsets(primary, topic, backup, copied, compacted=write is compacted)
+    for bound in (EARLIEST, LATEST):
+        assert get_offsets(primary, topic, bound) == get_offsets(backup, copied, bound)
+    for number in range(PARTITIONS):
+        assert_same_batches(primary, topic, backup, copied, number)
+
+
+def assert_same_batches(
+    source: Broker, topic: str, target: Broker, remote_topic: str, number: int
+) -> None:
+    """The segments hold the source's committed batches as they were, and markers in between."""
+    shown = read_offsets(source, topic)[number].keys()
+    start = get_offsets(target, remote_topic, EARLIEST)[number]
+    end = get_offsets(target, remote_topic, LATEST)[number]
+    want = [batch for batch in dump_log(source, topic, number) if batch.last_offset >= start]
+    have = [batch for batch in dump_log(target, remote_topic, number) if batch.last_offset >= start]
+    data = [batch for batch in have if not batch.control]
+
+    committed = [batch for batch in want if not batch.control and not shown.isdisjoint(span(batch))]
+    if all(is_dense(batch) for batch in committed):
+        # The log's start may be in the middle of the first one.
+        whole = [placed(batch) for batch in committed if batch.base_offset >= start]
+        assert [placed(batch) for batch in data][-len(whole) :] == whole
+    assert sum(batch.count for batch in data) == len(shown)
+    assert all(batch.valid and is_dense(batch) and not batch.transactional for batch in data)
+    assert len({batch.producer_id for batch in data}) == 1
+    sequences = [batch.base_sequence - data[0].base_sequence for batch in data]
+    assert sequences == [sum(batch.count for batch in data[:at]) for at in range(len(data))]
+
+    markers = [batch.base_offset for batch in have if batch.control]
+    assert set(markers) == set(range(start, end)) - shown
+    assert len(markers) == len(set(markers))
+
+
+def span(batch: DumpedBatch) -> range:
+    return range(batch.base_offset, batch.last_offset + 1)
+
+
+def is_dense(batch: DumpedBatch) -> bool:
+    """Whether it has a record at each of its offsets."""
+    return len(span(batch)) == batch.count
+
+
+def placed(batch: DumpedBatch) -> tuple[int, int, str]:
+    return batch.base_offset, batch.count, batch.compression
+
+
+def test_the_comparison_shows_the_first_offset_that_differs(
+    primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("compared")
+    for broker, last in [(primary, b"right"), (backup, b"wrong")]:
+        create_topic(broker.bootstrap, topic)
+        produce(broker.bootstrap, topic, [Record(b"k", b"same", timestamp=1_700_000_000_000)])
+        produce(broker.bootstrap, topic, [Record(b"k", last, timestamp=1_700_000_000_000)])
+
+    with pytest.raises(AssertionError, match=r"1 of 2 offsets differ, the first is 1") as raised:
+        assert_same_offsets(primary, topic, backup, topic)
+
+    assert "source  key b'k', value b'right'" in str(raised.value)
+    assert "target  key b'k', value b'wrong'" in str(raised.value)
+
+
+def test_the_comparison_sees_what_only_uncommitted_readers_see(
+    primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("compared")
+    for broker in (primary, backup):
+        create_topic(broker.bootstrap, topic)
+        produce(broker.bootstrap, topic, [Record(b"k")], transactional_id=topic, abort=True)
+
+    with pytest.raises(AssertionError, match="read_uncommitted on the target: 1 of 1 offsets"):
+        assert_same_offsets(primary, topic, backup, topic)
+
+
+def test_the_comparison_takes_only_what_a_cleaner_takes_for_compacted(
+    primary: Broker, unique: Unique
+) -> None:
+    topic = unique("compared")
+    create_topic(primary.bootstrap, topic)
+    written = [Record(b"a", b"1"), Record(b"a", b"2"), Record(b"b", b"1"), Record(b"b", None)]
+    produce(primary.bootstrap, topic, written)
+    shown = read_offsets(primary, topic)[0]
+    cleaned = {1: shown[1]}
+
+    assert_same_records("cleaned", shown, cleaned, compacted=True)
+    assert_same_records("cleaned", cleaned, shown, compacted=True)
+    for lost in ({}, {0: shown[0]}, {3: shown[3]}):
+        with pytest.raises(AssertionError):
+            assert_same_records("lost", shown, lost, compacted=True)

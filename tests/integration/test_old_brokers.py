@@ -1,0 +1,147 @@
+"""What works with brokers of older lines, as docs/compatibility.md says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.jars import line
+from tests.support.builders import Record, create_topic, delete_before, produce, set_config
+from tests.support.flows import assert_same, copy_now, failures, make_flow, plan_now, remote
+from tests.support.offsets import assert_same_offsets
+from tests.support.old_brokers import VERSIONS, broker_of
+
+Unique = Callable[[str], str]
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def old(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broker]:
+    """A broker of each of the versions, one after the other."""
+    version: str = request.param
+    with broker_of(version, tmp_path_factory.mktemp("old")) as broker:
+        yield broker
+
+
+@pytest.fixture
+def old_with_preserved(old: Broker) -> Broker:
+    """One that remembers a producer whose records are all deleted."""
+    if line(old.version) < (2, 4):
+        pytest.skip("It forgets a producer as soon as its records are deleted.")
+    return old
+
+
+def append(broker: Broker, topic: str, compression: str = "lz4") -> None:
+    """Plain records, committed and aborted ones, in both partitions."""
+    now = time.time_ns() // 1_000_000
+    records = [
+        Record(b"%d" % i, b"value %d" % i, (("h", b"1"),), now + i, partition=i % 2)
+        for i in range(200)
+    ]
+    produce(broker.bootstrap, topic, records, compression=compression)
+    for number in range(6):
+        abort = number % 3 == 1
+        produce(broker.bootstrap, topic, records[:20], transactional_id=topic, abort=abort)
+
+
+def a_topic(broker: Broker, name: str) -> str:
+    """A topic with two partitions, of which one begins at offset 30."""
+    create_topic(broker.bootstrap, name, partitions=2)
+    append(broker, name)
+    delete_before(broker, name, 30)
+    return name
+
+
+def copy_twice(folder: Path, source: Broker, target: Broker, topic: str, **options: object) -> str:
+    """Copies what there is, and what comes next; gives the name of the remote topic."""
+    flow = make_flow(folder, source, target, [topic], **options)
+    assert failures(copy_now(flow)) == []
+    append(source, topic)
+    assert failures(copy_now(flow, "run-2")) == []
+    return remote(flow, topic)
+
+
+def test_a_copy_to_an_old_broker(
+    folder: Path, primary: Broker, old: Broker, unique: Unique
+) -> None:
+    topic = a_topic(primary, unique("to-old"))
+
+    remote_topic = copy_twice(folder, primary, old, topic)
+
+    assert_same(primary, topic, old, remote_topic)
+
+
+def test_a_copy_from_an_old_broker(
+    folder: Path, old: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = a_topic(old, unique("from-old"))
+
+    remote_topic = copy_twice(folder, old, backup, topic)
+
+    assert_same(old, topic, backup, remote_topic)
+
+
+@pytest.mark.parametrize("fill", ["transactions", "markers"])
+def test_offsets_are_preserved_on_an_old_broker(
+    fill: str, folder: Path, primary: Broker, old_with_preserved: Broker, unique: Unique
+) -> None:
+    topic = a_topic(primary, unique("to-old"))
+
+    remote_topic = copy_twice(
+        folder, primary, old_with_preserved, topic, offsets="preserved", fill=fill
+    )
+
+    assert_same_offsets(primary, topic, old_with_preserved, remote_topic)
+
+
+def test_offsets_of_an_old_broker_are_preserved(
+    folder: Path, old: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = a_topic(old, unique("from-old"))
+
+    remote_topic = copy_twice(folder, old, backup, topic, offsets="preserved", fill="markers")
+
+    assert_same_offsets(old, topic, backup, remote_topic)
+
+
+def test_a_topic_whose_records_were_all_deleted_goes_on_with_preserved_offsets(
+    folder: Path, primary: Broker, old_with_preserved: Broker, unique: Unique
+) -> None:
+    topic = a_topic(primary, unique("emptied"))
+    flow = make_flow(folder, primary, old_with_preserved, [topic], offsets="preserved")
+    assert failures(copy_now(flow)) == []
+    for broker, name in [(primary, topic), (old_with_preserved, remote(flow, topic))]:
+        all_records = [TopicPartition(name, number, -1) for number in range(2)]
+        client = AdminClient({"bootstrap.servers": broker.bootstrap})
+        for deleted in client.delete_records(all_records).values():
+            deleted.result()
+
+    append(primary, topic)
+    assert failures(copy_now(flow, "run-2")) == []
+
+    assert_same_offsets(primary, topic, old_with_preserved, remote(flow, topic))
+
+
+def test_a_config_that_an_old_broker_does_not_know_is_named(
+    folder: Path, primary: Broker, old: Broker, unique: Unique
+) -> None:
+    if line(old.version) >= (3, 8):
+        pytest.skip("It knows the config.")
+    topic = unique("new-config")
+    create_topic(primary.bootstrap, topic)
+    set_config(primary, topic, "compression.zstd.level", "5")
+    flow = make_flow(folder, primary, old, [topic])
+
+    refused = [str(refusal) for refusal in plan_now(flow).refused]
+
+    assert len(refused) == 1
+    assert "Unknown topic config name: compression.zstd.level" in refused[0]

@@ -34,19 +34,17 @@ from kafka_ferry.batches import (
     Passage,
     by_runs,
     cut_at,
-    empty_batches,
     for_producer,
     gap,
 )
-from kafka_ferry.batches.header import MAX_SEQUENCE
 from kafka_ferry.copy.ahead import Ahead, Misplaced
 from kafka_ferry.copy.filling import Filler, MarkerFiller, TransactionFiller
 from kafka_ferry.copy.lanes import Lane, Outgoing
 from kafka_ferry.copy.pipeline import Answer, Pipeline
 from kafka_ferry.copy.sealing import SealingWriter, void_unless_known
-from kafka_ferry.copy.tracks import Track
+from kafka_ferry.copy.tracks import Track, first_position
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan.positions import Position, ProducerState
+from kafka_ferry.plan.positions import Position
 from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader
 from kafka_ferry.wire.ends import delete_records, high_watermarks, settled_ends
@@ -60,9 +58,9 @@ _GRACE_S: Final = 1.0
 # Whoever was asleep for so long may have been taken for dead.
 _STALE_S: Final = 20.0
 _REPAIR: Final = (
-    "The copy of this partition can no longer be completed: find the other producer and take its "
-    "right to write away, then delete {topic} on the target and set on.target.topic.lost: recopy "
-    "(docs/preserved-offsets.md, Repair)."
+    "Run `ferry repair --config ... --flow '{flow}' --topic {topic}`: this copy can no longer be "
+    "completed, and with --yes it is given up, so that the next run makes it anew; before that, "
+    "find the other producer and take its right to write away."
 )
 
 
@@ -179,9 +177,7 @@ class PreservedWriter(SealingWriter):
                     track, range_.start, f"it holds {ends[tp]} offsets, none copied by this flow."
                 )
                 continue
-            start = max(range_.log_start, 0)
-            producer = ProducerState(-1, 0, start % (MAX_SEQUENCE + 1), unfilled_to=start)
-            positions[tp] = Position(range_.start, range_.topic_id, producer=producer)
+            positions[tp] = first_position(range_)
         if not positions:
             return {}
         producer_id = new_producer_id(self._coordination)
@@ -199,23 +195,10 @@ class PreservedWriter(SealingWriter):
 
     def _open(self, tp: TopicPartition, track: Track, position: Position, end: int) -> None:
         """Find out what comes next in the partition, whose log ends at ``end``."""
-        producer = position.producer
-        if producer is None:
-            self._fail(track, position.offset, "it was copied with translated offsets until now.")
-            return
-        track.producer_id, track.epoch = producer.producer_id, producer.epoch
-        track.sequence = track.counted = producer.sequence
-        track.end, track.fill_to = end, position.offset
-        known_to = position.offset
-        if producer.unfilled_to >= 0:
-            # Nothing is sealed yet: the log ends anywhere between 0 and what an attempt came to write.
-            known_to = track.starts_at = producer.unfilled_to
-        elif end < position.offset:
-            message = (
-                f"its log ends at {end}, before the position {position.offset}: records that were "
-                "copied are gone (an unclean leader election?)."
-            )
-            self._fail(track, position.offset, message)
+        try:
+            known_to = track.open(position, end)
+        except Misplaced as error:
+            self._fail(track, error.offset, error.message, advice=True)
             return
         if end > known_to:
             track.ahead = Ahead(
@@ -224,7 +207,7 @@ class PreservedWriter(SealingWriter):
                 tp,
                 known_to,
                 end,
-                producer,
+                track.producer,
                 is_compacted=self._intakes[tp.topic].keys_required,
                 may_be_refused=self._dead_letters is not None,
             )
@@ -236,14 +219,8 @@ class PreservedWriter(SealingWriter):
     def _fill_starts(self, tracks: Mapping[TopicPartition, Track]) -> None:
         """Bring the logs of new partitions to where their mirrors start, before anybody uses them."""
         for tp, track in tracks.items():
-            # Only empty records are in the log so far, and its end has counted them.
-            if (at := track.end) < track.starts_at:
-                track.sequence = at % (MAX_SEQUENCE + 1)
-                for batch in empty_batches(track.starts_at - at, self._intakes[tp.topic]):
-                    behind = at + batch.header.records
-                    passage = Passage(at, behind, batch, ((at, behind - at),))
-                    track.waiting.append(Outgoing(passage, track.range))
-                    at = behind
+            for passage in track.start_passages(self._intakes[tp.topic]):
+                track.waiting.append(Outgoing(passage, track.range))
         with void_unless_known():
             while any(track.waiting for track in tracks.values()):
                 if not self._records.send_round(tracks):
@@ -420,7 +397,7 @@ class PreservedWriter(SealingWriter):
         """Write no more to a partition."""
         assert track.range is not None
         if advice:
-            message = f"{message} {_REPAIR.format(topic=track.range.remote_topic)}"
+            message = f"{message} {_REPAIR.format(flow=self._flow, topic=track.range.remote_topic)}"
         self._verdicts.fail(
             track.range, offset, f"{track.range.target} on the target: {message}", code
         )

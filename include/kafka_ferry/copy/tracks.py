@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from kafka_ferry.batches import Batch, next_sequence
-from kafka_ferry.copy.ahead import Ahead
+from kafka_ferry.batches import Batch, Intake, Passage, empty_batches, next_sequence
+from kafka_ferry.batches.header import MAX_SEQUENCE
+from kafka_ferry.copy.ahead import Ahead, Misplaced
 from kafka_ferry.copy.lanes import Lane, Outgoing
 from kafka_ferry.ledger import CopiedRange
-from kafka_ferry.plan.positions import ProducerState
+from kafka_ferry.plan.positions import Position, ProducerState
+from kafka_ferry.plan.ranges import Range
 from kafka_ferry.wire import PartitionLeader
 
 
@@ -47,6 +49,45 @@ class Track(Lane):
     ahead: Ahead | None = None
     is_sending: bool = False
     is_fenced: bool = False
+
+    def open(self, position: Position, end: int) -> int:
+        """Go on behind ``position`` in a log that ends at ``end``.
+
+        Returns:
+            Up to where the log is known; what lies behind that an earlier attempt has written.
+
+        Raises:
+            Misplaced: if the log does not go so far.
+        """
+        producer = position.producer
+        if producer is None:
+            message = "it was copied with translated offsets until now."
+            raise Misplaced(message, offset=position.offset)
+        self.producer_id, self.epoch = producer.producer_id, producer.epoch
+        self.sequence = self.counted = producer.sequence
+        self.end, self.fill_to = end, position.offset
+        if producer.unfilled_to >= 0:
+            # Nothing is sealed yet: the log ends anywhere between 0 and what an attempt came to write.
+            self.starts_at = producer.unfilled_to
+            return self.starts_at
+        if end < position.offset:
+            message = (
+                f"its log ends at {end}, before the position {position.offset}: records that were "
+                "copied are gone (an unclean leader election?)."
+            )
+            raise Misplaced(message, offset=position.offset)
+        return position.offset
+
+    def start_passages(self, intake: Intake) -> Iterator[Passage]:
+        """Empty records for what is missing below the mirror's start."""
+        at = self.end
+        if at < self.starts_at:
+            # Nothing else is in the log so far, and its end has counted them.
+            self.sequence = at % (MAX_SEQUENCE + 1)
+            for batch in empty_batches(self.starts_at - at, intake):
+                behind = at + batch.header.records
+                yield Passage(at, behind, batch, ((at, behind - at),))
+                at = behind
 
     @property
     def missing(self) -> int:
@@ -112,3 +153,13 @@ class Track(Lane):
         """What is there of the range since the last seal, for the ledger."""
         copied = Lane.copied(self)
         return copied.model_copy(update={"preserved": True, "producer": self.producer})
+
+
+def first_position(range_: Range) -> Position:
+    """The position of a partition that nobody has written to yet; its producer has no id yet.
+
+    By its first record the producer has written the empty records below the mirror's start.
+    """
+    start = max(range_.log_start, 0)
+    producer = ProducerState(-1, 0, start % (MAX_SEQUENCE + 1), unfilled_to=start)
+    return Position(range_.start, range_.topic_id, producer=producer)

@@ -140,18 +140,15 @@ def _compare_offsets() -> str:
         committed = shown(source, PRESERVED, "read_committed")
         views = [shown(target, copy, level) for level in ("read_committed", "read_uncommitted")]
     if any(view != committed for view in views):
-        return f"[red]{copy} does not have the offsets of {PRESERVED}[/]"
-    return f"{_summed_up(committed)}, in either isolation level."
+        return f"[red]The offsets of {PRESERVED} are not those of {copy}.[/]"
+    return f"The offsets of {PRESERVED} are those of {copy}: {_summed_up(committed)}."
 
 
 def _summed_up(found: Mapping[int, Shown]) -> str:
     records = sum(part.records for part in found.values())
     gaps = sum(part.end - part.start for part in found.values()) - records
     ends = ", ".join(f"{part.end:,}" for part in found.values())
-    return (
-        f"{PRESERVED} has the same offsets on both: {records:,} records compared, {gaps:,} offsets "
-        f"without one, logs that end at {ends}"
-    )
+    return f"{records:,} records compared,\n{gaps:,} gaps, partitions that end at {ends}"
 
 
 def _log_handler() -> logging.Handler:

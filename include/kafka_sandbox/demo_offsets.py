@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kafka_sandbox.errors import SandboxError
 
-_AT_ONCE = 10_000
-_SILENCE_S = 10.0
+_AT_ONCE = 1_000
+_PAUSE_S = 0.1
+_PATIENCE_S = 30.0
 
 
 @dataclass
@@ -71,11 +73,10 @@ def shown(bootstrap: str, topic: str, isolation: str) -> dict[int, Shown]:
 
 
 def _until_the_end(consumer: Consumer, partitions: int) -> Iterator[Message]:
+    deadline = time.monotonic() + _PATIENCE_S
     while partitions:
-        messages: Sequence[Message] = consumer.consume(_AT_ONCE, _SILENCE_S)
-        if not messages:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        for message in messages:
+        # It waits for so many, or for so long.
+        for message in consumer.consume(_AT_ONCE, _PAUSE_S):
             error = message.error()
             if error is None:
                 yield message
@@ -83,3 +84,6 @@ def _until_the_end(consumer: Consumer, partitions: int) -> Iterator[Message]:
                 partitions -= 1
             else:
                 raise KafkaException(error)
+            deadline = time.monotonic() + _PATIENCE_S
+        if time.monotonic() > deadline:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))

@@ -131,6 +131,20 @@ def test_a_topic_whose_records_were_all_deleted_goes_on_with_preserved_offsets(
     assert_same_offsets(primary, topic, old_with_preserved, remote(flow, topic))
 
 
+def test_preserved_offsets_are_refused_by_name_where_a_broker_forgets_producers(
+    folder: Path, primary: Broker, old: Broker, unique: Unique
+) -> None:
+    if line(old.version) >= (2, 4):
+        pytest.skip("It remembers them.")
+    topic = a_topic(primary, unique("refused"))
+    flow = make_flow(folder, primary, old, [topic], offsets="preserved")
+
+    told = failures(copy_now(flow))
+
+    assert len(told) == 2
+    assert all("Kafka 2.4" in sentence and "offsets: translated" in sentence for sentence in told)
+
+
 def test_a_config_that_an_old_broker_does_not_know_is_named(
     folder: Path, primary: Broker, old: Broker, unique: Unique
 ) -> None:

@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 from kafka.protocol.admin.transactions import DescribeProducersRequest
 
-from kafka_ferry.batches import for_producer, single_record
+from kafka_ferry.batches import Passage, for_producer, gap, single_record
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import fence_writers, restore_positions
+from kafka_ferry.copy.preserved import PreservedWriter
+from kafka_ferry.errors import Fenced
 from kafka_ferry.plan import Position, ProducerState, TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.connection import Connection
+from kafka_ferry.wire.ends import high_watermarks
 from kafka_ferry.wire.transactions import produce_request
 from kafka_sandbox.broker import Broker, start_all
 from tests.support.builders import Record, create_topic, produce, recreate_topic
@@ -101,7 +104,7 @@ def write_as(flow: Flow, tp: TopicPartition, producer: ProducerState) -> tuple[i
 def test_a_foreign_record_between_runs_is_found_at_its_offset(copy: Copied) -> None:
     produce(copy.target.bootstrap, copy.remote.topic, [Record(value=b"foreign")])
     copy.more()
-    copy.assert_named("offset 20", "another producer", "Repair")
+    copy.assert_named("offset 20", "another producer", "ferry repair")
 
 
 def test_a_foreign_transaction_between_runs_is_found_too(copy: Copied) -> None:
@@ -195,6 +198,76 @@ def test_sequences_make_a_writer_that_was_taken_for_dead_harmless(copy: Copied) 
     assert_same_offsets(copy.source, copy.topic, copy.target, copy.remote.topic)
 
 
+def a_writer(flow: Flow, fill: str = "transactions") -> PreservedWriter:
+    settings = kafka_python_config(flow.target.client_properties("producer"))
+    return PreservedWriter(
+        flow.target.alias,
+        settings,
+        fill=fill,
+        flow=flow.name,
+        source_alias=flow.source.alias,
+        run="by hand",
+        number=0,
+        timeout_ms=60_000,
+    )
+
+
+def test_a_writer_that_was_asleep_asks_who_writes_before_it_writes(
+    copy: Copied, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy.more()
+    ranges = [
+        range_ for range_ in plan_now(copy.flow, "run-2").ranges if range_.topic == copy.topic
+    ]
+    asleep, awake = a_writer(copy.flow), a_writer(copy.flow)
+    asleep.take_over(ranges)
+    awake.take_over(ranges)
+    record = single_record(b"k", b"v", 0)
+    asleep.write(ranges[0], Passage(20, 21, record, ((20, 1),)))
+    long_ago = time.monotonic() - 3600
+    monkeypatch.setattr(asleep, "_heard_at", long_ago)
+
+    with pytest.raises(Fenced):
+        asleep.send()
+
+    assert end_of(copy) == 20
+    asleep.close()
+    awake.close()
+
+
+def test_control_records_of_a_writer_that_was_taken_over_are_refused(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = copied(folder, primary, backup, unique, fill="markers")
+    produce(primary.bootstrap, copy.topic, named("a", 3), transactional_id=copy.topic, abort=True)
+    ranges = [
+        range_ for range_ in plan_now(copy.flow, "run-2").ranges if range_.topic == copy.topic
+    ]
+    old, new = a_writer(copy.flow, "markers"), a_writer(copy.flow, "markers")
+    old.take_over(ranges)
+    clock = time.time
+    monkeypatch.setattr(time, "time", lambda: clock() + 10)
+    new.take_over(ranges)
+    new.write(ranges[0], gap(20, 22))
+    new.send()
+    assert end_of(copy) == 22
+
+    old.write(ranges[0], gap(20, 24))
+    with pytest.raises(Fenced):
+        old.send()
+
+    assert end_of(copy) == 22
+    old.close()
+    new.close()
+
+
+def end_of(copy: Copied) -> int:
+    settings = kafka_python_config(copy.flow.target.client_properties("consumer"))
+    with WireCluster("target", settings) as cluster:
+        node = cluster.leaders([copy.remote])[copy.remote].node
+        return high_watermarks(cluster, {copy.remote: node})[copy.remote]
+
+
 def test_sequences_go_on_behind_two_to_the_31(
     folder: Path, primary: Broker, backup: Broker, unique: Unique
 ) -> None:
@@ -269,7 +342,7 @@ def test_a_writer_that_wakes_after_its_producer_was_forgotten_is_named(forgotten
     assert producer is not None
     assert write_as(forgotten.flow, forgotten.remote, replace(producer, sequence=7)) == (0, 20)
     forgotten.more()
-    forgotten.assert_named("offset 20", "sequence number 7", "taken for dead", "Repair")
+    forgotten.assert_named("offset 20", "sequence number 7", "taken for dead", "ferry repair")
 
 
 def test_a_target_that_lost_the_end_of_its_log_is_named(

@@ -18,8 +18,15 @@ from confluent_kafka.admin import (
 
 from kafka_ferry.config import Flow
 from kafka_sandbox.broker import Broker, start_all
-from tests.support.builders import Record, create_topic, produce
-from tests.support.flows import assert_same, copy_now, failures, make_flow, remote
+from tests.support.builders import Record, create_topic, delete_before, produce
+from tests.support.flows import (
+    assert_same,
+    copy_now,
+    failures,
+    make_flow,
+    remote,
+)
+from tests.support.offsets import assert_same_offsets
 
 TOPICS = ("open", "unreadable", "unwritable")
 
@@ -82,3 +89,27 @@ def test_topics_without_a_right_are_named_and_the_others_copied(
     assert all("TOPIC_AUTHORIZATION_FAILED" in sentence for sentence in said)
     assert {sentence.split("-")[0] for sentence in said} == {"unreadable", "unwritable"}
     assert_same(source, "open", target, remote(flow, "open"))
+
+
+def test_a_log_start_that_may_not_be_moved_is_named_and_by_policy_left(
+    folder: Path, strict: tuple[Broker, Broker]
+) -> None:
+    source, target = strict
+    topics = ("moves", "may-not-move")
+    for topic in topics:
+        create_topic(source.bootstrap, topic)
+        produce(source.bootstrap, topic, [Record(key=b"%d" % i) for i in range(20)])
+    flow = make_flow(folder, source, target, topics, writers=1, offsets="preserved")
+    assert not failures(copy_now(flow))
+    deny(target, remote(flow, "may-not-move"), AclOperation.DELETE)
+    for topic in topics:
+        delete_before(source, topic, 5)
+
+    (said,) = failures(copy_now(flow, "run-2"))
+
+    assert "may-not-move-0" in said
+    assert "DELETE" in said
+    assert "TOPIC_AUTHORIZATION_FAILED" in said
+    assert_same_offsets(source, "moves", target, remote(flow, "moves"))
+    keeping = flow.model_copy(update={"on_source_start_moved": "keep"})
+    assert not failures(copy_now(keeping, "run-3"))

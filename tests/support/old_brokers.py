@@ -9,8 +9,9 @@ from kafka_sandbox.broker import QUICK_CLEANER, Broker
 from kafka_sandbox.jars import line
 from kafka_sandbox.zookeeper import ZooKeeperBroker
 
-# The oldest line that takes everything, and the first without ZooKeeper.
-VERSIONS = os.environ.get("FERRY_BROKER_VERSIONS", "2.4.1 3.3.2").split()
+# The oldest with today's batches and transactions, the oldest that preserves offsets, the first
+# without ZooKeeper.
+VERSIONS = os.environ.get("FERRY_BROKER_VERSIONS", "0.11.0.3 2.4.1 3.3.2").split()
 """The versions to test; docs/compatibility.md says how to test others."""
 
 

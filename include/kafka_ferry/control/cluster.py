@@ -37,6 +37,8 @@ _TIMEOUT_S: Final = 15.0
 # One describe or list request for so many topics or partitions, so that no answer gets too large.
 _TOPICS_AT_ONCE: Final = 500
 _PARTITIONS_AT_ONCE: Final = 5_000
+# What librdkafka gives for topics of brokers before 2.8, which have no ids.
+_NO_TOPIC_ID: Final = "A" * 22
 
 _ISOLATION: Final[dict[IsolationLevelName, IsolationLevel]] = {
     "read_committed": IsolationLevel.READ_COMMITTED,
@@ -196,6 +198,31 @@ class ClusterControl:
             self._admin.create_partitions(wanted, operation_timeout=_TIMEOUT_S),
         )
 
+    def delete_topics(self, topic_ids: Mapping[str, str]) -> dict[str, FerryError]:
+        """Delete topics, each only if it still has the id that it is given with; needs DELETE on them.
+
+        Returns:
+            An error for each topic that could not be deleted; the others are gone then.
+        """
+        known = self.topic_ids(topic_ids)
+        names = [name for name, topic_id in topic_ids.items() if known.get(name) == topic_id]
+        if not names:
+            return {}
+        errors = self._each(
+            "deleting",
+            self._admin.delete_topics(names, operation_timeout=_TIMEOUT_S),
+            done=KafkaError.UNKNOWN_TOPIC_OR_PART,
+        )
+        self._see_gone({name: known[name] for name in names if name not in errors})
+        return errors
+
+    @patient
+    def _see_gone(self, topic_ids: Mapping[str, str]) -> None:
+        """Brokers hear of a deletion a moment later."""
+        left = dict(topic_ids.items() & self.topic_ids(topic_ids).items())
+        if left:
+            raise ClusterUnreachable(f"{self.alias} still knows {', '.join(sorted(left))}.")
+
     def _described(self, names: list[str]) -> dict[str, tuple[str, int]]:
         with self._errors("describing topics"):
             futures = self._admin.describe_topics(
@@ -212,6 +239,7 @@ class ClusterControl:
                 continue
             # librdkafka prints ids in plain base64, Kafka in the URL-safe alphabet.
             topic_id = str(topic.topic_id).translate(str.maketrans("+/", "-_"))
+            topic_id = "" if topic_id == _NO_TOPIC_ID else topic_id
             described[name] = (topic_id, len(topic.partitions))
         return described
 
@@ -245,16 +273,21 @@ class ClusterControl:
                     raise
         return offsets
 
-    def _each(self, doing: str, futures: Mapping[str, Future[object]]) -> dict[str, FerryError]:
+    def _each(
+        self,
+        doing: str,
+        futures: Mapping[str, Future[object]],
+        *,
+        done: int = KafkaError.TOPIC_ALREADY_EXISTS,
+    ) -> dict[str, FerryError]:
+        """Wait for all of them; ``done`` is the code that says that there is nothing to do."""
         errors: dict[str, FerryError] = {}
         for name, future in futures.items():
             try:
                 with self._errors(f"{doing} the topic {name}"):
                     future.result()
             except FerryError as error:
-                if not (
-                    isinstance(error, BrokerError) and error.code == KafkaError.TOPIC_ALREADY_EXISTS
-                ):
+                if not (isinstance(error, BrokerError) and error.code == done):
                     errors[name] = error
         return errors
 

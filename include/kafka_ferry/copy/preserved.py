@@ -64,6 +64,13 @@ _REPAIR: Final = (
 )
 
 
+# Before KAFKA-7190.
+_TOO_OLD: Final = (
+    "its broker forgets a producer whose records are deleted, so that nothing written twice would "
+    "be known again. Preserved offsets need Kafka 2.4; set offsets: translated."
+)
+
+
 class PreservedWriter(SealingWriter):
     """Writes one writer number's partitions at the source's own offsets.
 
@@ -141,6 +148,9 @@ class PreservedWriter(SealingWriter):
     def _resume(
         self, positions: Mapping[TopicPartition, Position]
     ) -> Mapping[TopicPartition, Position]:
+        if self._coordination.any_connection().is_before_2_4:
+            for track in self._tracks().values():
+                self._fail(track, 0, _TOO_OLD)
         tracks = {tp: t for tp, t in self._tracks().items() if self._is_open(t)}
         ends = patiently(
             lambda: settled_ends(

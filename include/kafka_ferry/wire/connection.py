@@ -49,6 +49,7 @@ _SPOKEN: Final[dict[str, int]] = {
     "DescribeTransactions": 0,
 }
 _CORRELATION_ID: Final = 4
+_UNSUPPORTED_VERSION: Final = 35
 _MAX_RESPONSE: Final = 256 * 1024 * 1024
 # Below it malloc gives the same memory again and again, which is faster than new pages.
 _MAPPED_FROM: Final = 32 * 1024 * 1024
@@ -60,6 +61,10 @@ _AUTHENTICATED: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
 
 class Connection:
     """A blocking connection to one broker.
+
+    Attributes:
+        closed: whether it can no longer be used.
+        is_before_2_4: whether the broker is of a Kafka release before 2.4.
 
     Args:
         host: the broker's host name or address.
@@ -82,6 +87,7 @@ class Connection:
         self._in_flight: deque[tuple[int, Any, int]] = deque()
         self._versions: dict[int, tuple[int, int]] = {}
         self.closed = False
+        self.is_before_2_4 = False
         self._quiet_until = 0.0
         self._socket = self._connect(host, port)
         try:
@@ -174,10 +180,12 @@ class Connection:
                 version=3, client_software_name="kafka-ferry", client_software_version="0.1"
             )
         )
+        if response.error_code == _UNSUPPORTED_VERSION:
+            # Brokers before 2.4 answer in version 0, whatever they were asked in (KIP-511).
+            self.is_before_2_4 = True
+            response = self.call(ApiVersionsRequest(version=0))
         if response.error_code:
-            raise FerryError(
-                f"{self.address} does not answer ApiVersions v3; brokers from 2.4 on do."
-            )
+            raise FerryError(f"{self.address} does not say which requests it speaks.")
         self._versions = {
             entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys
         }

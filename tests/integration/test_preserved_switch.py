@@ -1,0 +1,88 @@
+"""From translated to preserved offsets without a stop, as docs/preserved-offsets.md says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka import Consumer, TopicPartition
+
+from kafka_sandbox.broker import Broker
+from tests.support.builders import Record, create_topic, produce, read_all
+from tests.support.flows import copy_now, failures, make_flow, remote
+from tests.support.offsets import assert_same_offsets
+
+SCRIPT = Path(__file__).parents[2] / "docs/examples/source_offsets.py"
+
+
+def consume(broker: Broker, topic: str, group: str, count: int) -> tuple[list[bytes], str]:
+    """The values of the group's next records, and where it stands behind them, as lines of CSV."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe([topic])
+    values: list[bytes] = []
+    while len(values) < count:
+        message = consumer.poll(10)
+        assert message is not None and not message.error(), f"{len(values)} of {count} records"
+        values.append(message.value() or b"")
+    consumer.commit(asynchronous=False)
+    found = consumer.committed([TopicPartition(topic, number) for number in range(2)])
+    consumer.close()
+    lines = (f"{tp.topic},{tp.partition},{tp.offset}\n" for tp in found if tp.offset >= 0)
+    return values, "".join(lines)
+
+
+def test_a_group_moves_from_a_translated_topic_to_a_preserved_one_without_losing_its_place(
+    folder: Path, primary: Broker, backup: Broker, unique: Callable[[str], str]
+) -> None:
+    topic, group = unique("switched"), unique("billing")
+    create_topic(primary.bootstrap, topic, 2)
+
+    def write(number: int) -> None:
+        records = [Record(value=b"%d-%d" % (number, i), partition=i % 2) for i in range(10)]
+        produce(primary.bootstrap, topic, records, transactional_id=topic, abort=number % 3 == 2)
+
+    for number in range(6):
+        write(number)
+    translated = make_flow(folder, primary, backup, [topic])
+    assert not failures(copy_now(translated))
+    before, offsets = consume(backup, remote(translated, topic), group, 17)
+
+    # The same cluster by another alias, while both are written to.
+    other = folder / unique("kept")
+    other.mkdir()
+    preserved = make_flow(other, primary, backup, [topic], offsets="preserved")
+    for run, flow in enumerate((preserved, translated, preserved), 2):
+        write(run * 3)
+        assert not failures(copy_now(flow, f"run-{run}"))
+    assert_same_offsets(primary, topic, backup, remote(preserved, topic))
+
+    ledger = Path(translated.state_path) / translated.slug / "ledger"
+    moved = subprocess.run(
+        [sys.executable, str(SCRIPT), str(ledger), remote(preserved, topic)],
+        input=offsets,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    consumer = Consumer({"bootstrap.servers": backup.bootstrap, "group.id": group})
+    lines = (line.split(",") for line in moved.splitlines())
+    consumer.commit(
+        offsets=[TopicPartition(name, int(n), int(at)) for name, n, at in lines],
+        asynchronous=False,
+    )
+    consumer.close()
+    wanted = [
+        r.value or b"" for records in read_all(primary.bootstrap, topic).values() for r in records
+    ]
+    after, _ = consume(backup, remote(preserved, topic), group, len(wanted) - len(before))
+    assert sorted(before + after) == sorted(wanted)

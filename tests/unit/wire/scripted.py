@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self
 
 from hypothesis import strategies as st
+from kafka.protocol.admin import DeleteRecordsRequest
 from kafka.protocol.admin.transactions import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
@@ -27,6 +28,7 @@ from kafka.protocol.producer import (
     InitProducerIdRequest,
     ProduceRequest,
     TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
 )
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
@@ -96,6 +98,8 @@ KINDS = [
     Kind(SaslAuthenticateRequest, 2),
     Kind(DescribeTransactionsRequest, 0),
     Kind(DescribeProducersRequest, 0),
+    Kind(DeleteRecordsRequest, 2),
+    Kind(WriteTxnMarkersRequest, 1),
 ]
 
 _SAMPLES: Mapping[str, Any] = {

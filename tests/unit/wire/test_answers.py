@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.errors import BrokerError, ClusterUnreachable, FerryError
+from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import GROUP, Expected, WireCluster, connection, fetch, log_start
 from kafka_ferry.wire.cluster import printed
+from kafka_ferry.wire.ends import delete_records, high_watermarks
+from kafka_ferry.wire.markers import Markers, new_producer_id, write_markers
 from kafka_ferry.wire.transactions import (
     CommittedOffset,
     TransactionalProducer,
@@ -27,9 +29,10 @@ ASKED = TopicPartition("orders", 1)
 OTHER = TopicPartition("orders", 2)
 TOPIC_ID = "TTb4ol0PSw6aU4xLHLsKEQ"
 
-METADATA, FETCH_12, FETCH_13, _, COORDINATOR, INIT, ADD, ADD_GROUP, COMMIT, OFFSETS, END, STARTS = (
-    KINDS[1:13]
-)
+SPOKEN = [*KINDS[1:13], *KINDS[-2:]]
+METADATA, FETCH_12, FETCH_13, _, COORDINATOR, INIT, ADD = SPOKEN[:7]
+ADD_GROUP, COMMIT, OFFSETS, END, LISTED, DELETED, MARKERS = SPOKEN[7:]
+SOME_MARKERS = Markers(2, producer_id=7, epoch=0, coordinator_epoch=3)
 Call = Callable[[WireCluster, TransactionalProducer], object]
 
 
@@ -54,7 +57,7 @@ CALLS: list[tuple[Kind, Call]] = [
     (METADATA, lambda cluster, _: cluster.leaders([ASKED])),
     (FETCH_13, lambda cluster, _: fetch_all(cluster, ASKED)),
     (FETCH_12, lambda cluster, _: fetch_all(cluster, ASKED, topic_id="")),
-    (STARTS, lambda cluster, _: log_start(cluster, 1, ASKED)),
+    (LISTED, lambda cluster, _: log_start(cluster, 1, ASKED)),
     (COORDINATOR, lambda cluster, _: cluster.coordinator("g", GROUP)),
     (OFFSETS, lambda cluster, _: committed_offsets(cluster, "g", [ASKED])),
     (OFFSETS, lambda cluster, _: committed_offsets(cluster, "g")),
@@ -63,6 +66,10 @@ CALLS: list[tuple[Kind, Call]] = [
     (ADD_GROUP, lambda _, producer: producer.add_group("g")),
     (COMMIT, lambda _, producer: commit(producer, ASKED)),
     (END, lambda _, producer: producer.end(commit=True)),
+    (LISTED, lambda cluster, _: high_watermarks(cluster, {ASKED: 1})),
+    (DELETED, lambda cluster, _: delete_records(cluster, {ASKED: 1}, {ASKED: 5})),
+    (MARKERS, lambda cluster, _: write_markers(cluster, 1, {ASKED: SOME_MARKERS})),
+    (INIT, lambda cluster, _: new_producer_id(cluster)),
 ]
 
 
@@ -115,7 +122,7 @@ def _halve(message: Any) -> None:
 def calling(broker: ScriptedBroker, call: Call, said: dict[Kind, bytes]) -> object:
     """What ``call`` gives while the broker says the truth but for ``said``."""
     broker.drop()
-    answers = {kind: truth(broker, kind) for kind in KINDS[1:13]}
+    answers = {kind: truth(broker, kind) for kind in SPOKEN}
     broker.speak(answers | said)
     settings = {"bootstrap_servers": [f"{HOST}:{broker.port}"], "request_timeout_ms": 2000}
     with WireCluster("primary", settings) as cluster:
@@ -143,14 +150,19 @@ def test_no_answer_is_another_error_or_a_hang(
 
 SILENCE: list[tuple[Kind, str, Call]] = [
     (FETCH_13, "responses", CALLS[1][1]),
-    (STARTS, "topics", CALLS[3][1]),
+    (LISTED, "topics", CALLS[3][1]),
     (OFFSETS, "topics", CALLS[5][1]),
     (ADD, "results_by_topic_v3_and_below", CALLS[8][1]),
     (COMMIT, "topics", CALLS[10][1]),
+    (LISTED, "topics", CALLS[12][1]),
+    (DELETED, "topics", CALLS[13][1]),
+    (MARKERS, "markers", CALLS[14][1]),
 ]
 
 
-@pytest.mark.parametrize(("kind", "field", "call"), SILENCE, ids=[str(k) for k, *_ in SILENCE])
+@pytest.mark.parametrize(
+    ("kind", "field", "call"), SILENCE, ids=[f"{k} {n}" for n, (k, *_) in enumerate(SILENCE)]
+)
 def test_silence_is_no_answer(broker: ScriptedBroker, kind: Kind, field: str, call: Call) -> None:
     with pytest.raises(ClusterUnreachable, match="did not answer for orders-1"):
         calling(broker, call, {kind: encoded(kind, **{field: []})})
@@ -164,6 +176,9 @@ def test_silence_is_no_answer(broker: ScriptedBroker, kind: Kind, field: str, ca
         lambda cluster, _: committed_offsets(cluster, "g", [ASKED, OTHER]),
         lambda _, producer: producer.add_partitions([ASKED, OTHER]),
         lambda _, producer: commit(producer, ASKED, OTHER),
+        lambda cluster, _: high_watermarks(cluster, {ASKED: 1, OTHER: 1}),
+        lambda cluster, _: delete_records(cluster, {ASKED: 1, OTHER: 1}, {ASKED: 5, OTHER: 5}),
+        lambda cluster, _: write_markers(cluster, 1, dict.fromkeys((ASKED, OTHER), SOME_MARKERS)),
     ],
 )
 def test_an_answer_for_one_partition_is_none_for_another(
@@ -171,6 +186,16 @@ def test_an_answer_for_one_partition_is_none_for_another(
 ) -> None:
     with pytest.raises(ClusterUnreachable, match="did not answer for orders-2"):
         calling(broker, call, {})
+
+
+def test_control_records_without_the_right_are_refused_with_advice(broker: ScriptedBroker) -> None:
+    denied = sample(MARKERS.response[None], MARKERS.version)
+    _halve(denied)
+    denied.markers[0].topics[0].partitions[0].error_code = 31
+    with pytest.raises(AccessDenied, match="CLUSTER_AUTHORIZATION_FAILED") as caught:
+        calling(broker, CALLS[14][1], {MARKERS: denied.encode(version=MARKERS.version)})
+    assert "CLUSTER_ACTION" in caught.value.advice
+    assert "fill: transactions" in caught.value.advice
 
 
 def test_a_partition_that_nobody_asked_for_is_refused(broker: ScriptedBroker) -> None:

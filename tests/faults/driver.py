@@ -45,7 +45,7 @@ def with_threads(flow: Flow, run: Run) -> list[str]:
     ranges = sorted(run._folder.plan().ranges, key=attrgetter("owner"))
     by_writer = [list(group) for _, group in groupby(ranges, attrgetter("owner"))]
     print("copying", flush=True)
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(len(by_writer) or 1) as pool:
         copies = [pool.submit(copy_for_flow, flow, run.run_id, group) for group in by_writer]
     outcomes = [outcome for copy in copies for outcome in copy.result()]
     return [str(outcome.failure) for outcome in outcomes if outcome.failure]

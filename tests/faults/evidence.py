@@ -1,24 +1,119 @@
-"""What to know of a partition that differs: which records, and what the ledger says of them."""
+"""What a storm must leave behind, and what to know of a partition that differs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from operator import itemgetter
+from typing import Any
 
+from confluent_kafka import KafkaException
+
+from kafka_ferry.config import Flow
 from kafka_sandbox.broker import Broker
+from tests.faults.topics import StormTopic
 from tests.support.builders import ConsumedRecord, read_all
-from tests.support.flows import content
+from tests.support.flows import assert_same, content, ledger_rows, remote
+from tests.support.offsets import ISOLATIONS, assert_same_offsets, bounds, read_offsets
 
 _AROUND = 60
+Row = Mapping[str, Any]
+
+
+def assert_copied(
+    source: Broker, topic: StormTopic, target: Broker, remote_topic: str, ledger: Sequence[Row]
+) -> None:
+    """The target has the source's records, at the same offsets where these are preserved.
+
+    Raises:
+        AssertionError: with what is known of the partitions that differ.
+    """
+    try:
+        if topic.preserved:
+            assert_same_offsets(source, topic.name, target, remote_topic, compacted=topic.compacted)
+        else:
+            assert_same(source, topic.name, target, remote_topic)
+    except AssertionError as error:
+        for line in differences(source, topic.name, target, remote_topic, ledger):
+            error.add_note(line)
+        raise
+
+
+def assert_ledger_tells(source: Broker, topic: StormTopic, ledger: Sequence[Row]) -> None:
+    """The ranges of each partition join, from the mirror's start on, without gap or overlap.
+
+    And where offsets are preserved, every segment says so.
+    """
+    for number, log in bounds(source, topic.name, range(topic.partitions)).items():
+        where = f"{topic.name}-{number}"
+        ranges = [row for row in ledger if (row["topic"], row["partition"]) == (topic.name, number)]
+        ranges.sort(key=itemgetter("start", "end"))
+        # A mirror begins where the source's log began at the time.
+        latest = log.start if topic.truncated else 0
+        at = ranges[0]["start"] if ranges else log.start
+        assert at <= latest, f"{where}: the ledger begins at {at}, the source's log at {latest}"
+        for row in ranges:
+            assert row["start"] == at, f"{where}: {row} does not begin at {at}"
+            assert row["preserved"] == topic.preserved, f"{where}: {row}"
+            moved = [s for s in row["segments"] if s["source"] != s["target"]]
+            assert not (topic.preserved and moved), f"{where}: {moved} in {row}"
+            at = row["end"]
+        assert at == log.end, f"{where}: the ledger ends at {at}, the source's log at {log.end}"
+
+
+def assert_nothing_else(
+    source: Broker, topic: StormTopic, target: Broker, remote_topic: str
+) -> int:
+    """No consumer of the target sees a record that the source does not have at that offset.
+
+    Compared is what the source still has when all is read: it may have deleted and compacted.
+
+    Returns:
+        How many records a ``read_uncommitted`` consumer of the target sees.
+    """
+    try:
+        seen = {
+            isolation: read_offsets(target, remote_topic, isolation) for isolation in ISOLATIONS
+        }
+    except KafkaException:
+        # No run has come to create it.
+        return 0
+    known = read_offsets(source, topic.name)
+    logs = bounds(source, topic.name, known)
+    for isolation, partitions in seen.items():
+        for number, records in partitions.items():
+            there = known[number]
+            for offset, record in records.items():
+                gone = offset < logs[number].start or (topic.compacted and offset not in there)
+                assert gone or _said(record) == _said(there.get(offset)), (
+                    f"{remote_topic}-{number}, {isolation}:\n"
+                    f"  source  {there.get(offset)}\n  target  {record}"
+                )
+    return sum(len(records) for records in seen["read_uncommitted"].values())
+
+
+def _said(record: ConsumedRecord | None) -> object:
+    """What must be the same of records at the same offset; that of append time becomes a record's own."""
+    return record and (record.key, record.value, record.headers, record.timestamp)
+
+
+def unsealed(flow: Flow, target: Broker, topics: Sequence[StormTopic]) -> list[str]:
+    """The partitions with preserved offsets that were written to and are not in the ledger."""
+    sealed = {(row["topic"], row["partition"]) for row in ledger_rows(flow)}
+    return [
+        f"{topic.name}-{number}"
+        for topic in topics
+        if topic.preserved
+        for number, log in bounds(
+            target, remote(flow, topic.name), range(topic.partitions), "read_uncommitted"
+        ).items()
+        if log.end and (topic.name, number) not in sealed
+    ]
 
 
 def differences(
-    source: Broker,
-    topic: str,
-    target: Broker,
-    remote_topic: str,
-    ledger: Sequence[dict[str, object]],
+    source: Broker, topic: str, target: Broker, remote_topic: str, ledger: Sequence[Row]
 ) -> Iterator[str]:
     """Lines about each partition of ``topic`` whose records differ; none where all is well."""
     here, there = read_all(source.bootstrap, topic), read_all(target.bootstrap, remote_topic)

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.plan.positions import position_group
+from tests.faults.evidence import unsealed
+from tests.support.offsets import bounds
 
 if TYPE_CHECKING:
     from tests.faults.storm import Storm
+
+
+# How often the source writes down where its logs start. By default it begins half a minute after its
+# own start, and whatever was deleted until then is there again after a SIGKILL.
+CHECKPOINT_S = 0.05
+CHECKPOINTS = {
+    "log.flush.start.offset.checkpoint.interval.ms": str(round(1000 * CHECKPOINT_S)),
+    "log.initial.task.delay.ms": str(round(1000 * CHECKPOINT_S)),
+}
 
 
 @dataclass(frozen=True)
@@ -81,10 +94,35 @@ def forget_positions(storm: Storm) -> bool:
         return False
     storm.runs.finish(seconds=180)
     storm.brokers["target"].wait_ready()
-    admin = AdminClient({"bootstrap.servers": storm.brokers["target"].broker.bootstrap})
+    target = storm.brokers["target"].broker
+    if unsealed(storm.flow, target, storm.topics):
+        # Nothing but the group knows whose their records are: the flow refuses them from then on.
+        return False
+    admin = AdminClient({"bootstrap.servers": target.bootstrap})
     group = position_group(storm.flow.name)
     error = admin.delete_consumer_groups([group])[group].exception()
     return error is None
+
+
+def delete_records(storm: Storm) -> bool:
+    """Delete the oldest records of a partition of the source, copied or not."""
+    if not storm.runs.copying or storm.brokers["source"].is_down:
+        return False
+    source = storm.brokers["source"].broker
+    topic = storm.chance.choice([topic for topic in storm.topics if topic.truncated])
+    number = storm.chance.randrange(topic.partitions)
+    log = bounds(source, topic.name, [number], "read_committed")[number]
+    # Sometimes much that was not copied, or not sealed, and mostly what was.
+    before = storm.chance.randint(log.start, log.end)
+    if before == log.start:
+        return False
+    oldest = TopicPartition(topic.name, number, before)
+    # Nobody would answer for a client that is gone.
+    admin = AdminClient({"bootstrap.servers": source.bootstrap})
+    admin.delete_records([oldest])[oldest].result(timeout=30)
+    # A source that takes its deletion back is none that a copy could equal.
+    time.sleep(3 * CHECKPOINT_S)
+    return True
 
 
 def second_run(storm: Storm) -> bool:
@@ -117,9 +155,11 @@ NETWORK: Sequence[Fault] = tuple(
 BROKERS: Sequence[Fault] = tuple(
     Fault(f"kill the {side} broker", 2, kill_broker(side)) for side in ("source", "target")
 )
+DATA: Sequence[Fault] = (Fault("delete the source's oldest records", 5, delete_records),)
 EVERYWHERE: Sequence[Fault] = (
     *NETWORK,
     *BROKERS,
+    *DATA,
     Fault("two runs at once", 3, second_run),
     Fault("delete the ledger's projection", 2, delete_state("ledger")),
     Fault("delete the state folder", 0.5, delete_state("")),

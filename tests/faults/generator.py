@@ -5,27 +5,39 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
+from tests.faults.topics import StormTopic
 from tests.support.builders import Record
 
 _TIMEOUT_S = 5.0
 _CLOSE_S = 120.0
+# A compacted topic takes no record without a key.
+_KEYS = (b"", *(b"%d" % number for number in range(30)))
+_FEW = (1, 2, 5)
+# Each takes time where offsets are preserved.
+_MOST_ABORTED = 20
 
 
 @dataclass(frozen=True)
 class Style:
-    """A way to write: codec, idempotence, transactions; ``aborts`` is the share of those aborted."""
+    """A way to write: codec, idempotence, transactions.
+
+    Attributes:
+        aborts: the share of transactions that are aborted.
+        in_a_row: how many portions are written without a pause.
+    """
 
     name: str
     codec: str
     idempotent: bool = False
     transactional: bool = False
     aborts: float = 0.0
+    in_a_row: int = 1
 
 
 STYLES = (
@@ -34,6 +46,7 @@ STYLES = (
     Style("idempotent-zstd", "zstd", idempotent=True),
     Style("transactional-snappy", "snappy", transactional=True, aborts=0.3),
     Style("transactional-gzip", "gzip", transactional=True, aborts=0.3),
+    Style("transactional-small", "none", transactional=True, aborts=0.3, in_a_row=5),
 )
 
 
@@ -45,14 +58,14 @@ class Generator:
 
     Args:
         bootstrap: the source, not through the proxy.
-        topics: the topics, with their numbers of partitions.
+        topics: the topics.
         seed: all choices come from it.
         most: no more records than this are written.
         pause: the longest pause of a thread between two portions, in seconds.
     """
 
     def __init__(
-        self, bootstrap: str, topics: dict[str, int], seed: int, *, most: int, pause: float
+        self, bootstrap: str, topics: Sequence[StormTopic], seed: int, *, most: int, pause: float
     ) -> None:
         self._topics = topics
         self._pause = pause
@@ -84,18 +97,27 @@ class Generator:
 
     def _write(self, pen: _Pen, chance: random.Random) -> None:
         while not self._stopped.wait(chance.uniform(0, self._pause)):
-            if pen.written < self._most:
-                pen.write(self._portion(chance), abort=chance.random() < pen.style.aborts)
-        pen.close(self._portion(chance))
+            for _ in range(pen.style.in_a_row):
+                if pen.written < self._most:
+                    abort = chance.random() < pen.style.aborts
+                    pen.write(self._portion(chance, pen.style, abort), abort=abort)
+        pen.close(self._portion(chance, pen.style))
 
-    def _portion(self, chance: random.Random) -> list[tuple[str, Record]]:
+    def _portion(
+        self, chance: random.Random, style: Style, abort: bool = False
+    ) -> list[tuple[str, Record]]:
         """Records for one to three partitions."""
+        topics = [t for t in self._topics if style.transactional or not t.transactional]
         portion = []
         for _ in range(chance.randint(1, 3)):
-            topic = chance.choice(sorted(self._topics))
-            partition = chance.randrange(self._topics[topic])
-            count = chance.choice([1, 5, 20, 100, 200])
-            portion += [(topic, record) for record in _records(chance, partition, count)]
+            topic = chance.choice(topics)
+            partition = chance.randrange(topic.partitions)
+            count = chance.choice(_FEW if style.in_a_row > 1 else topic.counts)
+            count = min(count, _MOST_ABORTED) if abort else count
+            records: Iterable[Record] = _records(chance, partition, count)
+            if topic.compacted:
+                records = (replace(record, key=chance.choice(_KEYS)) for record in records)
+            portion += [(topic.name, record) for record in records]
         return portion
 
 

@@ -10,12 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kafka_ferry.config import Flow
+from tests.faults.evidence import assert_nothing_else
 from tests.faults.faults import Fault
 from tests.faults.runs import Runs
+from tests.faults.topics import StormTopic
+from tests.support.flows import remote
 from tests.support.proxy import ProxiedBroker
 from tests.support.spark_cluster import SparkCluster
 
 _RUN_S = 180.0
+# How often, within a storm, all that consumers of the target see is compared.
+_LOOKS = 4
 # Or else the faults that can hit a run at its start would crowd out those that hit its copying.
 _PATIENCE_S = 1.0
 _TICK_S = 0.05
@@ -31,13 +36,18 @@ class Victim:
 
     def kill(self) -> bool:
         """SIGKILL and restart; does nothing and gives False while an earlier one goes on."""
-        if self._restarting and self._restarting.is_alive():
+        if self.is_down:
             return False
         self.wait_ready()
         self.broker.kill()
         self._restarting = threading.Thread(target=self._restart)
         self._restarting.start()
         return True
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it was killed and is not back yet."""
+        return self._restarting is not None and self._restarting.is_alive()
 
     def wait_ready(self) -> None:
         """Wait until the broker is back."""
@@ -58,6 +68,7 @@ class Storm:
     """What faults may reach, and what has happened so far."""
 
     flow: Flow
+    topics: Sequence[StormTopic]
     runs: Runs
     brokers: dict[str, Victim]
     chance: random.Random
@@ -76,6 +87,24 @@ class Storm:
                 self.faults[fault.name] += 1
                 self.note(fault.name)
                 self._keep_running(self.chance.uniform(0, longest_pause))
+                if self.faults.total() % (count // (_LOOKS + 1) or 1) == 0:
+                    self.look()
+
+    def look(self) -> None:
+        """Compare what consumers of the target see at this moment, while runs go on.
+
+        Raises:
+            AssertionError: if it is not the source's.
+        """
+        for victim in self.brokers.values():
+            victim.wait_ready()
+        source, target = (self.brokers[side].broker for side in ("source", "target"))
+        seen = sum(
+            assert_nothing_else(source, topic, target, remote(self.flow, topic.name))
+            for topic in self.topics
+            if topic.preserved
+        )
+        self.note(f"{seen} records on the target are the source's")
 
     def _hits(self, fault: Fault) -> bool:
         """Strike as soon as there is something to hit; False if that takes too long."""

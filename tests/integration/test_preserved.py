@@ -345,6 +345,45 @@ def test_both_kinds_of_topics_share_a_flow(
 
 
 @FILLS
+def test_a_writer_that_has_to_ask_who_writes_goes_on(
+    preserved: Callable[..., Flow],
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+    fill: str,
+) -> None:
+    """Each answer is a new epoch of its producer, and the ledger's sequence numbers begin anew."""
+    monkeypatch.setattr("kafka_ferry.copy.preserved._STALE_S", 0.0)
+    topic = unique("asked")
+    create_topic(primary.bootstrap, topic, 2)
+    flow = preserved(topic, fill=fill, transaction_max_bytes=1_000, fetch_max_bytes=2_000)
+    for number in range(6):
+        records = [Record(b"%d" % i, b"%d" % number * 200, partition=i % 2) for i in range(20)]
+        produce(primary.bootstrap, topic, records, transactional_id=topic, abort=number == 2)
+    assert_copied(flow, topic, primary, backup, "run-1")
+    assert len(ledger_rows(flow)) > 2
+
+
+@FILLS
+def test_control_records_that_come_late_are_waited_for(
+    preserved: Callable[..., Flow],
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+    fill: str,
+) -> None:
+    """A broker that was away may have been left out: what is still missing is filled again."""
+    monkeypatch.setattr("kafka_ferry.copy.preserved._GRACE_S", 0.0)
+    topic = unique("late")
+    create_topic(primary.bootstrap, topic)
+    for number in range(4):
+        produce(primary.bootstrap, topic, named(f"{number}", 3), transactional_id=topic)
+    assert_copied(preserved(topic, fill=fill), topic, primary, backup, "run-1")
+
+
+@FILLS
 def test_the_filling_may_change_between_runs(
     preserved: Callable[..., Flow], primary: Broker, backup: Broker, unique: Unique, fill: str
 ) -> None:

@@ -102,6 +102,36 @@ def test_a_crash_at_any_request_leaves_a_copy_that_goes_on(
         assert ends == {range_.partition: range_.end for range_ in planned.ranges}, where
 
 
+def test_a_crash_while_the_sources_start_is_followed_leaves_it_to_the_next_run(
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    moving = unique("moving")
+    create_topic(primary.bootstrap, moving)
+    produce(primary.bootstrap, moving, [Record(value=b"%d" % i) for i in range(40)])
+    flow = make_flow(folder, primary, backup, [moving], offsets="preserved")
+    assert not failures(copy_planned(flow, plan_now(flow)))
+
+    def move(step: int) -> Plan:
+        delete_before(primary, moving, step + 1)
+        produce(primary.bootstrap, moving, [Record(value=b"more")])
+        return plan_now(flow, f"run-{step}")
+
+    sent = requests_of_a_copy(flow, move(0), monkeypatch)
+    assert sent[-1] == "DeleteRecordsRequest"
+    for at in range(len(sent)):
+        for answered in (False, True):
+            planned = move(2 * at + answered + 1)
+            with fated(monkeypatch, Fate(at, answered)), suppress(Killed):
+                copy_planned(flow, planned)
+            assert not failures(copy_planned(flow, planned))
+            assert_same_offsets(primary, moving, backup, remote(flow, moving))
+    assert_ledger_joins(flow, "moving")
+
+
 def assert_nothing_else(source: Broker, topic: str, target: Broker, copy: str, where: str) -> None:
     """The target shows no consumer a record that is not the source's, but for those before its start."""
     want = read_all(source.bootstrap, topic)

@@ -331,7 +331,8 @@ def test_killed_between_release_and_deletion_it_is_finished(
     (refusal,) = plan.refused
     assert "was given up, and is still there" in refusal.reason
     assert not failures(copy_planned(copy.flow, plan))
-    assert verified(copy.flow, "run-2").state == "verified"
+    verdict = verified(copy.flow, "run-2").verdict
+    assert verdict and verdict.success
 
     repaired(copy)
     copy.assert_the_next_run_copies_all()

@@ -6,12 +6,15 @@ import re
 from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from pydantic import BaseModel
 
 from kafka_ferry.batches import Reason, Rebuilt
 from kafka_ferry.config import Flow
-from kafka_ferry.ledger import CopiedRange
+from kafka_ferry.ledger import CopiedRange, ReleasedTopic
+from kafka_ferry.ledger.record import Entry
 from kafka_ferry.plan import Mark, ProducerState
 from kafka_ferry.verify.checks import WARNINGS
 
@@ -28,8 +31,16 @@ def test_every_reason_is_a_row_of_a_table_in_the_concepts(name: StrEnum) -> None
 
 def test_every_field_of_a_range_and_of_a_mark_is_in_the_ledgers_description() -> None:
     described = set(re.findall(r"`(\w+)`", LEDGER))
-    assert set(CopiedRange.model_fields) <= described
+    assert {*CopiedRange.model_fields, *ReleasedTopic.model_fields} <= described
     assert {field.name for kind in (Mark, ProducerState) for field in fields(kind)} <= described
+
+
+@pytest.mark.parametrize("kind", get_args(Entry), ids=lambda kind: kind.__name__)
+def test_every_type_of_record_has_a_section_that_names_its_fields(kind: type[BaseModel]) -> None:
+    own = kind.model_fields["type"].default
+    (section,) = re.findall(rf"^## `{own}`\n(.*?)(?=^## |\Z)", LEDGER, re.M | re.S)
+    common = {"version", "type", "flow", "run", "at"}
+    assert kind.model_fields.keys() - common <= set(re.findall(r"`(\w+)`", section))
 
 
 @pytest.mark.parametrize("check", WARNINGS.checks, ids=lambda check: check.left)
@@ -44,7 +55,7 @@ def test_every_value_of_every_policy_is_explained_where_something_fails() -> Non
         for field in Flow.model_fields.values()
         if (field.alias or "").startswith("on.")
     }
-    assert len(policies) == 7
+    assert len(policies) == 9
     for option, values in policies.items():
         rows = re.findall(rf"\| `{re.escape(option or '')}` \| (.+) \|", OPERATIONS)
         assert [re.findall(r"`([^`]+)`", row) for row in rows] == [list(values.__args__)]

@@ -48,13 +48,13 @@ from kafka_ferry.plan.positions import Position
 from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader
 from kafka_ferry.wire.ends import delete_records, high_watermarks, settled_ends
-from kafka_ferry.wire.faults import NONE, TRANSACTION_COORDINATOR_FENCED, error_name
+from kafka_ferry.wire.faults import NONE, TRANSACTION_COORDINATOR_FENCED, error_name, fault
 from kafka_ferry.wire.markers import new_producer_id
 
 # Two requests to a broker, so that one is on its way while the other is answered.
 _REQUEST_BYTES: Final = 2 * 1024 * 1024
 # Control records are in the log within milliseconds after they were asked for.
-_GRACE_S: Final = 1.0
+_GRACE_S: Final = 2.0
 # Whoever was asleep for so long may have been taken for dead.
 _STALE_S: Final = 20.0
 _REPAIR: Final = (
@@ -239,17 +239,18 @@ class PreservedWriter(SealingWriter):
             for track in tracks.values():
                 # They are no records of the range.
                 track.tally, track.counted = None, track.sequence
-            self._move_starts({tp: t.starts_at for tp, t in tracks.items() if self._is_open(t)})
+            starts = {tp: t.starts_at for tp, t in tracks.items() if self._is_open(t)}
+            self._move_starts(starts, "offsets.start: 0")
 
-    def _move_starts(self, starts: Mapping[TopicPartition, int]) -> None:
+    def _move_starts(self, starts: Mapping[TopicPartition, int], otherwise: str) -> None:
+        """Have the logs begin at ``starts``; ``otherwise`` is the option that does without."""
         nodes = {tp: self._lanes[tp].node for tp in starts}
         for tp, code in delete_records(self._coordination, nodes, starts).items():
             track = self._lanes[tp]
             assert isinstance(track, Track)
             message = (
                 f"the start of its log could not be moved to {starts[tp]}: {error_name(code)}. "
-                "Following the source's start needs DELETE on the topic; "
-                "on.source.start.moved: keep does without."
+                f"That needs DELETE on the topic; {otherwise} does without."
             )
             self._fail(track, track.end, message, code)
 
@@ -327,8 +328,18 @@ class PreservedWriter(SealingWriter):
         broker remembers them.
         """
         if time.monotonic() - self._heard_at > _STALE_S:
-            self._producer.start_over()
-            self._heard_at = time.monotonic()
+            self._renew()
+
+    def _renew(self) -> None:
+        """Begin a new epoch of the writer's own producer, its last transaction being over by then.
+
+        Raises:
+            Fenced: if another writer has taken over.
+        """
+        self._producer.start_over()
+        for lane in self._transactional().values():
+            lane.sequence = 0
+        self._heard_at = time.monotonic()
 
     def _raise_if_void(self) -> None:
         if self._verdicts.void:
@@ -345,10 +356,10 @@ class PreservedWriter(SealingWriter):
             lane.end = sum(out.passage.runs[-1])
             lane.settle()
         elif answer.code == NONE:
-            message = (
-                f"it stored the record of offset {offset} at {answer.base_offset}: something else "
-                f"has been written to it from offset {lane.end} on."
-            )
+            what = "something else has been written to it"
+            if answer.base_offset < offset:
+                what = "its log has lost records (an unclean leader election?)"
+            message = f"it stored the record of offset {offset} at {answer.base_offset}: {what}."
             self._fail(lane, offset, message, advice=True)
         else:
             self._verdicts.judge(lane, out, answer)
@@ -370,7 +381,7 @@ class PreservedWriter(SealingWriter):
             tracks[tp].settle()
         if TRANSACTION_COORDINATOR_FENCED in filled.refused.values():
             # Another writer has filled there since: is it one that has taken over?
-            self._producer.start_over()
+            self._renew()
         for tp, code in filled.refused.items():
             message = f"it takes no control records: {error_name(code)}."
             self._fail(tracks[tp], tracks[tp].end, message, code)
@@ -386,9 +397,31 @@ class PreservedWriter(SealingWriter):
             time.sleep(pause)
             pause = min(pause * 2, 0.05)
         # A broker that was away may have been left out (wire.settlement): ends what still goes on.
-        self._producer.start_over()
+        self._renew()
         leaders = {tp: track.leader for tp, track in self._tracks().items() if tp in expected}
-        return patiently(lambda: settled_ends(self._coordination, leaders))
+        return settled_ends(self._coordination, leaders)
+
+    def _make_sure(self) -> None:
+        """Nothing else may have come into the logs, not even in the place of a control record of ours."""
+        tracks = {tp: track for tp, track in self._tracks().items() if track.tally}
+        if not tracks:
+            return
+        # Once the transaction may begin, all control records of the last one are in the logs.
+        self._open_transaction()
+        ends = high_watermarks(self._coordination, {tp: t.node for tp, t in tracks.items()})
+        for tp, track in tracks.items():
+            if ends[tp] != track.end and self._is_open(track) and track.range:
+                track.tally = None
+                message = (
+                    f"its log ends at {ends[tp]} where this run has written up to {track.end}: "
+                    "something else has been written to it since the last sealed position."
+                )
+                self._fail(track, track.range.start, message, advice=True)
+
+    def _open_transaction(self) -> None:
+        for code in self._producer.add_partitions([self._ledger]).values():
+            raise fault(code, f"Writing to {self._ledger.topic}")
+        self._lanes[self._ledger].in_transaction = True
 
     def _follow_starts(self, sealed: Mapping[TopicPartition, int]) -> None:
         """Let the logs start where the source's do, as far as is copied."""
@@ -399,7 +432,7 @@ class PreservedWriter(SealingWriter):
             if self._is_open(track) and start > track.starts_at:
                 starts[tp] = track.starts_at = start
         if starts:
-            self._move_starts(starts)
+            self._move_starts(starts, "on.source.start.moved: keep")
 
     def _fail(
         self, track: Track, offset: int, message: str, code: int = NONE, *, advice: bool = False

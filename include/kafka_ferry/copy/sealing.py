@@ -135,6 +135,10 @@ class SealingWriter(ABC):
         """Get ready to write behind ``positions``, by *target* partition; those that there are then."""
 
     @abstractmethod
+    def _make_sure(self) -> None:
+        """Look once more at what is about to be sealed."""
+
+    @abstractmethod
     def _position(self, lane: Lane) -> Position:
         """What to commit of a lane in which something has moved."""
 
@@ -251,6 +255,7 @@ class SealingWriter(ABC):
         """See ``Writer.seal``."""
         with void_unless_known():
             self._drain()
+            self._make_sure()
             moved = {tp: lane for tp, lane in self._lanes.items() if lane.tally}
             if moved:
                 self._write_ledger(moved)

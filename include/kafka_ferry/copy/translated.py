@@ -59,6 +59,9 @@ class TranslatedWriter(SealingWriter):
                 lane.position = position.offset
         return positions
 
+    def _make_sure(self) -> None:
+        """What else came in between is not in the transaction, and does no harm."""
+
     def _position(self, lane: Lane) -> Position:
         assert lane.tally is not None
         return Position(lane.tally.end, leader_epoch=lane.tally.leader_epoch)

@@ -43,7 +43,7 @@ def choose_offsets(flow: Flow, pair: Pair, found: Found) -> OffsetsChoice | Refu
             None,
             f"some positions in {pair.remote_topic} are of preserved offsets, and its mark or other "
             "positions of translated ones.",
-            f"Delete {pair.remote_topic} on the target and set on.target.topic.lost: recopy.",
+            f"Give it up with `ferry repair --topic {pair.remote_topic} --yes`.",
         )
     choice = _kept(flow, pair) or _chosen(flow, pair, found)
     if isinstance(choice, Refusal) or not choice.preserved:

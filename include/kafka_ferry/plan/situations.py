@@ -210,8 +210,8 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
 
 
 _ANEW: Final = (
-    "delete {it.remote_topic} on the target and set on.target.topic.lost: recopy, which copies all "
-    "that the source still has."
+    "give {it.remote_topic} up with `ferry repair --topic {it.remote_topic} --yes`, and the next run "
+    "copies all that the source still has."
 )
 
 OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (

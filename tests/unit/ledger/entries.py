@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from kafka_ferry.batches import Segment
-from kafka_ferry.ledger import CopiedRange, RunEntry, TransactionEntry, VerificationEntry
+from kafka_ferry.ledger import (
+    CopiedRange,
+    ReleasedTopic,
+    ReleaseEntry,
+    RunEntry,
+    TransactionEntry,
+    VerificationEntry,
+)
 
 FLOW = "primary->backup"
 NOW = 1_700_000_000_000
@@ -42,3 +49,8 @@ def a_transaction(
 
 def a_verification(through: int, *, flow: str = FLOW) -> VerificationEntry:
     return VerificationEntry(flow=flow, run="run-1", at=NOW, through=through, ranges=3, records=30)
+
+
+def a_release(*names: str, flow: str = FLOW) -> ReleaseEntry:
+    released = tuple(ReleasedTopic(remote_topic=n, remote_topic_id=f"id of {n}") for n in names)
+    return ReleaseEntry(flow=flow, run="repair-1", at=NOW, remote_topics=released)

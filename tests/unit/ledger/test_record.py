@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kafka_ferry.ledger import CopiedRange, decode, encode, ledger_topic
 from kafka_ferry.ledger.record import Entry, LedgerError
 
-from .entries import FLOW, NOW, a_copied_range, a_run, a_transaction, a_verification
+from .entries import FLOW, NOW, a_copied_range, a_release, a_run, a_transaction, a_verification
 
 WHERE = "ferry-ledger.primary.internal offset 12"
 FULL = a_copied_range(
@@ -24,6 +24,7 @@ ENTRIES = [
     a_transaction(),
     a_transaction(FULL, a_copied_range(topic="täglich", partition=7), writer=31),
     a_verification(2**40),
+    a_release("primary.orders", "primary.täglich"),
 ]
 
 
@@ -31,7 +32,7 @@ def test_a_ledger_is_named_after_the_source() -> None:
     assert ledger_topic("eu.west") == "ferry-ledger.eu.west.internal"
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=["run", "empty", "transaction", "verification"])
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.type)
 def test_an_entry_is_read_as_it_was_written(entry: Entry) -> None:
     key, value = encode(entry)
     assert key == FLOW.encode()
@@ -88,6 +89,19 @@ def test_runs_and_verifications_of_this_release_look_like_this() -> None:
     }
 
 
+def test_a_release_of_this_release_looks_like_this() -> None:
+    assert json.loads(encode(a_release("primary.orders"))[1]) == {
+        "version": 1,
+        "type": "release",
+        "flow": FLOW,
+        "run": "repair-1",
+        "at": NOW,
+        "remote_topics": [
+            {"remote_topic": "primary.orders", "remote_topic_id": "id of primary.orders"}
+        ],
+    }
+
+
 def stored(entry: Entry, **changes: Any) -> bytes:
     return json.dumps(json.loads(encode(entry)[1]) | changes).encode()
 
@@ -118,6 +132,12 @@ def of_range(**changes: Any) -> bytes:
         (stored(a_run(), at="yesterday"), "run.at"),
         (stored(a_verification(1), through=-1), "verification.through"),
         (stored(a_transaction(), ranges=None), "transaction.ranges"),
+        (without(a_release(), "remote_topics"), "release.remote_topics"),
+        (
+            # Not one topic of that name, but all of unknown id.
+            stored(a_release(), remote_topics=[{"remote_topic": "a", "remote_topic_id": ""}]),
+            "release.remote_topics.0.remote_topic_id",
+        ),
         (of_range(partition=-1), "transaction.ranges.0.partition"),
         (of_range(start=-1), "transaction.ranges.0.start"),
         (of_range(records="many"), "transaction.ranges.0.records"),

@@ -15,7 +15,7 @@ from kafka_ferry.ledger.table import SCHEMA
 from kafka_ferry.plan import Position, TopicPartition
 from kafka_ferry.state import StateFolder
 
-from .entries import FLOW, NOW, a_copied_range, a_run, a_transaction, a_verification
+from .entries import FLOW, NOW, a_copied_range, a_release, a_run, a_transaction, a_verification
 
 TARGET = Cluster(alias="backup", properties={"bootstrap.servers": "target:9092"})
 OTHER = "primary->elsewhere"
@@ -372,6 +372,24 @@ def test_the_newest_remote_topic_of_each_source_topic_is_known(
     project(table, ledger, [*LEDGER, (18, renamed)])
 
     assert table.topics() == {"orders": "renamed", "payments": "primary.payments"}
+
+
+def test_what_the_flow_has_given_up_is_known_by_its_id(table: LedgerTable, ledger: Topic) -> None:
+    assert table.released() == frozenset()
+    releases = [
+        (18, a_release("primary.orders", "primary.payments")),
+        (20, a_release("primary.others", flow=OTHER)),
+        (22, a_release("primary.again")),
+    ]
+    project(table, ledger, [*LEDGER, *releases])
+
+    assert table.released() == {
+        "id of primary.orders",
+        "id of primary.payments",
+        "id of primary.again",
+    }
+    assert table.topics() == {"orders": "primary.orders", "payments": "primary.payments"}
+    assert table.last_run() == {"ledger_offset": 12, "run": "run-2", "writers": 8, "at": NOW}
 
 
 def test_files_of_a_release_that_knew_fewer_columns_are_read(

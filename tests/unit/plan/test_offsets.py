@@ -142,8 +142,13 @@ def test_a_topic_keeps_what_it_was_begun_with_and_else_the_option_says(
         ("preserved", state(remote=None), "a partition of primary.orders has no leader", "brokers"),
         ("auto", state(remote=None), "a partition of primary.orders has no leader", "brokers"),
         ("auto", state(density=None), "nobody can tell how many", "Grant READ"),
-        ("auto", kept(position=KNOWN), "some positions in primary.orders are of", "recopy"),
-        ("auto", state(KEPT, mark=a_mark(False)), "some positions in primary.orders", "recopy"),
+        ("auto", kept(position=KNOWN), "some positions in primary.orders are of", "ferry repair"),
+        (
+            "auto",
+            state(KEPT, mark=a_mark(False)),
+            "some positions in primary.orders",
+            "ferry repair",
+        ),
     ],
 )
 def test_what_contradicts_itself_or_cannot_be_told_is_refused(
@@ -177,6 +182,50 @@ def test_a_lost_remote_topic_is_decided_anew() -> None:
     assert the_choice(plan).reason == "offsets: preserved."
     assert placed(plan) == [(10, 50, 10)]
     assert len(plan.notes) == 1
+
+
+RELEASED = frozenset([REMOTE.topic_id])
+
+
+@pytest.mark.parametrize(
+    ("offsets", "what"),
+    [
+        ("preserved", state(KEPT, mark=a_mark(True), target=(), released=RELEASED)),
+        ("preserved", state(KNOWN, mark=a_mark(False), target=(), released=RELEASED)),
+        ("auto", state(replace(KEPT, origin="ledger"), target=(), released=RELEASED)),
+        ("translated", kept(target=(), released=RELEASED)),
+        (
+            "preserved",
+            kept(
+                target=[replace(REMOTE, topic_id="a new one")],
+                remote=(0, 0),
+                released=RELEASED,
+            ),
+        ),
+    ],
+    ids=["kept", "switched to preserved", "auto", "switched to translated", "made anew"],
+)
+def test_a_remote_topic_that_was_given_up_is_begun_anew_whatever_the_policies_say(
+    offsets: Any, what: Found
+) -> None:
+    plan = planned(what, a_flow(offsets=offsets))
+    assert the_choice(plan).preserved == (offsets != "translated")
+    assert [(range_.start, range_.end) for range_ in plan.ranges] == [(10, 50)]
+    assert len(plan.creations) == (not what.target_topics)
+    assert plan.notes == ()
+
+
+@pytest.mark.parametrize("offsets", ["preserved", "auto", "translated"])
+def test_a_remote_topic_that_was_given_up_and_is_still_there_is_left_alone(offsets: Any) -> None:
+    flow = a_flow(offsets=offsets, **EVERYTHING)
+    refusal = the_refusal(planned(kept(released=RELEASED), flow))
+    assert "was given up, and is still there" in refusal.reason
+    assert "`ferry repair --topic primary.orders --yes`" in refusal.advice
+
+
+def test_what_another_topic_of_that_name_was_given_up_for_says_nothing_of_this_one() -> None:
+    plan = planned(kept(released=frozenset(["an earlier one"])))
+    assert placed(plan) == [(30, 50, -1)]
 
 
 # What it costs
@@ -362,15 +411,14 @@ EVERYTHING: dict[str, Any] = {
             kept(diverged={SOURCE: 20}),
             0,
             "was cut back below the position 30",
-            "Preserved offsets cannot be taken back: delete primary.orders on the target and set "
-            "on.target.topic.lost: recopy",
+            "Preserved offsets cannot be taken back: give primary.orders up with `ferry repair",
         ),
         (
             kept(remote=(10, 29)),
             0,
             "the target's log of primary.orders ends at 29, before the position 30: records that "
             "were copied are gone",
-            "delete primary.orders on the target and set on.target.topic.lost: recopy",
+            "give primary.orders up with `ferry repair --topic primary.orders --yes`",
         ),
     ],
 )

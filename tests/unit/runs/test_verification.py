@@ -42,6 +42,10 @@ class Ledger:
 
     entries: list[LedgerRange] = field(default_factory=list)
     verified: list[LedgerRange] = field(default_factory=list)
+    given_up: frozenset[str] = frozenset()
+
+    def released(self) -> frozenset[str]:
+        return self.given_up
 
     def project(self, *_: object) -> int:
         return len(self.entries)
@@ -217,6 +221,20 @@ def test_what_an_earlier_run_copied_into_a_topic_that_is_gone_fails_nothing(
     assert target.appended
 
 
+def test_what_was_given_up_fails_nothing_though_it_is_still_there(
+    target: Target, verify: Callable[..., Verified]
+) -> None:
+    target.copied(0, 100, "run-1")
+    target.copied(0, 10, topic="customers")
+    target.ledger.given_up = frozenset([THERE[ORDERS.topic].topic_id])
+
+    verdict, _, _ = verify(customers=(0, 10))
+
+    assert verdict.success
+    assert asked(target) == {CUSTOMERS: 1}
+    assert "100 records went into primary.orders" in verdict.warnings[0]
+
+
 @pytest.mark.parametrize("anew", [False, True], ids=["deleted", "made anew"])
 def test_a_run_whose_own_copy_is_gone_is_not_proved_and_the_other_topics_are_read_back(
     target: Target, verify: Callable[..., Verified], anew: bool
@@ -282,7 +300,7 @@ class TestPreservedOffsets:
         ]
         assert [(row.preserved, row.adopted, row.digest_comparable) for row in ranges] == [
             (True, 0, True),
-            (True, 10, False),
+            (True, 10, True),
         ]
         assert partition.preserved
 

@@ -1,0 +1,285 @@
+"""Repairing a copy that no run can complete: finding what is wrong with it, and giving it up.
+
+Nothing is mended in place: a remote topic that is given up is deleted, and the next run copies all
+that the source still has to a new one. The order of events, with what is there after a crash:
+
+1. the ledger says that the remote topic is given up: plans leave it alone, a repair goes on;
+2. the remote topic is deleted: the next run creates it anew;
+3. its positions are gone, which brokers see to when they hear of the deletion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.errors import CorruptBatch, FerryError
+from kafka_ferry.ledger import (
+    LedgerTable,
+    ReleasedTopic,
+    ReleaseEntry,
+    append_entry,
+    ledger_creation,
+    ledger_topic,
+)
+from kafka_ferry.patience import patiently
+from kafka_ferry.plan import (
+    LogBounds,
+    Mark,
+    Position,
+    TopicPartition,
+    policy_of,
+    position_group,
+    select_topics,
+)
+from kafka_ferry.plan.damage import (
+    NOTHING,
+    Behind,
+    Copy,
+    CopyState,
+    PartitionState,
+    behind,
+    looked_at_from,
+    only_copy,
+    partition_state,
+)
+from kafka_ferry.runs.discovery import first_copied
+from kafka_ferry.state import StateFolder
+from kafka_ferry.wire import WireCluster, log_start
+from kafka_ferry.wire.ends import settled_ends
+from kafka_ferry.wire.scan import leader_of, stored_batches
+
+# So that a record stays far below what a topic takes.
+_TOPICS_AT_ONCE: Final = 1_000
+
+
+class _StillThere(FerryError):
+    """Positions in a remote topic that was deleted; brokers forget them a moment later."""
+
+    transient = True
+
+
+class Repair:
+    """Looks at a flow's remote topics, and gives some of them up.
+
+    Args:
+        flow: the flow.
+    """
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._target = ClusterControl(flow.target)
+        folder = StateFolder(flow.state_path).folder(flow.slug).folder("ledger")
+        self._ledger = LedgerTable(folder, flow.name)
+        self._ledger_topic = ledger_topic(flow.source.alias)
+        self._is_in_ledger = False
+
+    def look(self, named: Collection[str] = ()) -> list[CopyState]:
+        """The state of the remote topics ``named``, or of all whose offsets are preserved; changes nothing.
+
+        Raises:
+            FerryError: if one of ``named`` is no remote topic of the flow, or a cluster does not
+                let itself be looked at.
+        """
+        copies = self._copies(named)
+        logs = self._logs(copies)
+        positions = read_positions(self._flow.target, self._flow.name)
+        # A run may have begun a partition since the positions were read.
+        copies = [self._with_new_positions(copy, positions) for copy in copies]
+        return [copy.state(self._flow, self._partitions(copy, logs)) for copy in copies]
+
+    def give_up(self, states: Iterable[CopyState]) -> list[CopyState]:
+        """Give remote topics up and delete them; doing it again finishes what was broken off.
+
+        Raises:
+            FerryError: if one of them could not be deleted; the others are. Nothing is changed if
+                one has no id.
+        """
+        states = list(states)
+        for state in states:
+            if not state.has_id:
+                raise FerryError(
+                    f"{state.remote_topic} on the target has no id: its brokers are older than 2.8.",
+                    advice="Delete it, and run once with on.target.topic.lost: recopy.",
+                )
+        self._release(states)
+        there = {state.remote_topic: state.remote_topic_id for state in states}
+        errors = self._target.delete_topics({name: id_ for name, id_ in there.items() if id_})
+        patiently(lambda: self._see_positions_gone(there.keys() - errors.keys()))
+        for error in errors.values():
+            error.advice = f"{error.advice} Then repair it again: it is given up.".strip()
+            raise error
+        return [replace(state, given_up=True) for state in states]
+
+    # --- looking
+
+    def _copies(self, named: Collection[str]) -> list[Copy]:
+        """What is known of the remote topics, by name."""
+        flow, ledger = self._flow, self._ledger
+        marks: Mapping[str, Mark] = {}
+        copied: Mapping[str, str] = {}
+        written: Mapping[TopicPartition, Position] = {}
+        released: frozenset[str] = frozenset()
+        self._is_in_ledger = bool(self._target.topic_ids([self._ledger_topic]))
+        if self._is_in_ledger:
+            ledger.project(flow.target, self._ledger_topic)
+            marks, copied, written = ledger.marks(), ledger.topics(), ledger.positions()
+            released = ledger.released()
+        committed = read_positions(flow.target, flow.name)
+        positions = {
+            tp: position
+            for tp, position in {**written, **committed}.items()
+            if position.remote_topic_id not in released
+        }
+        marks = {name: m for name, m in marks.items() if m.remote_topic_id not in released}
+        leftover = {tp.topic for tp, p in committed.items() if p.remote_topic_id in released}
+
+        source = ClusterControl(flow.source)
+        selected, _ = select_topics(flow, source.topic_names())
+        topics = {remote: topic for topic, remote in copied.items()}
+        topics |= {name: mark.topic for name, mark in marks.items()}
+        topics |= {policy_of(flow).remote_topic(topic): topic for topic in selected}
+        known = {tp.topic for tp in positions} | marks.keys() | leftover | set(copied.values())
+        known &= topics.keys()
+        if unknown := sorted(set(named) - known):
+            raise FerryError(
+                f"{flow.name} has never copied to {', '.join(unknown)}.",
+                advice="Name topics as they are named on the target.",
+            )
+        there = self._target.topics(known)
+        sources = source.topics({topics[name] for name in known} & set(selected))
+        copies = [
+            Copy(
+                topic=topics[name],
+                remote_topic=name,
+                source=sources.get(topics[name]),
+                remote=there.get(name),
+                mark=marks.get(name),
+                positions={tp.partition: p for tp, p in positions.items() if tp.topic == name},
+                released=name in there and there[name].topic_id in released,
+                leftover=name in leftover,
+            )
+            for name in sorted(known)
+        ]
+        if named:
+            return [copy for copy in copies if copy.remote_topic in named]
+        return [
+            copy
+            for copy in copies
+            if copy.released
+            or copy.leftover
+            # Of a topic that is gone, and into which nothing was copied, there is nothing to say.
+            or (copy.preserved and (copy.remote or copy.positions))
+        ]
+
+    def _logs(self, copies: Sequence[Copy]) -> dict[TopicPartition, LogBounds]:
+        """Where the target's logs start and end, once what is in them is replicated."""
+        starts = self._target.log_bounds(
+            [copy.remote for copy in copies if copy.remote], "read_uncommitted"
+        )
+        with self._cluster() as cluster:
+
+            def ends() -> dict[TopicPartition, int]:
+                leaders = cluster.leaders(starts)
+                return settled_ends(
+                    cluster, {tp: leader for tp, leader in leaders.items() if leader.node >= 0}
+                )
+
+            settled = patiently(ends) if starts else {}
+        return {tp: LogBounds(starts[tp].start, end) for tp, end in settled.items()}
+
+    def _with_new_positions(self, copy: Copy, positions: Mapping[TopicPartition, Position]) -> Copy:
+        new = {
+            tp.partition: position
+            for tp, position in positions.items()
+            if tp.topic == copy.remote_topic
+            and tp.partition not in copy.positions
+            and position.remote_topic_id == copy.remote_id
+        }
+        return replace(copy, positions={**copy.positions, **new})
+
+    def _partitions(
+        self, copy: Copy, logs: Mapping[TopicPartition, LogBounds]
+    ) -> list[PartitionState]:
+        if copy.remote is None:
+            return []
+        first = first_copied(self._ledger, [copy.remote]) if self._is_in_ledger else {}
+        sources = ClusterControl(self._flow.source).log_bounds([copy.source] if copy.source else [])
+        states = []
+        for number in range(copy.remote.partitions):
+            target, source = (
+                TopicPartition(topic, number) for topic in (copy.remote_topic, copy.topic)
+            )
+            log = logs.get(target)
+            found = self._behind(copy, target, log)
+            state = partition_state(copy, number, log, found)
+            if log and target in first:
+                lost = only_copy(copy, number, first[target], log, sources.get(source))
+                state = replace(state, only_copy=lost)
+            states.append(state)
+        return states
+
+    def _behind(self, copy: Copy, tp: TopicPartition, log: LogBounds | None) -> Behind:
+        position = copy.position(tp.partition)
+        if copy.released or not (log and position and position.producer):
+            return NOTHING
+        at, end = looked_at_from(position), log.end
+        policy = copy.remote.configs.get("cleanup.policy", "") if copy.remote else ""
+        if at >= end:
+            return NOTHING
+        with self._cluster() as cluster:
+
+            def look() -> Behind:
+                node = leader_of(cluster, tp)
+                first = log_start(cluster, node, tp)
+                batches = stored_batches(cluster, node, tp, max(at, first), end)
+                return behind(batches, position, first, is_compacted="compact" in policy)
+
+            try:
+                return patiently(look)
+            except CorruptBatch as error:
+                return Behind(0, at, error.message)
+
+    def _cluster(self) -> WireCluster:
+        settings = kafka_python_config(self._flow.target.client_properties("consumer"))
+        return WireCluster(self._flow.target.alias, settings)
+
+    # --- giving up
+
+    def _release(self, states: Sequence[CopyState]) -> None:
+        flow = self._flow
+        released = [
+            ReleasedTopic(remote_topic=state.remote_topic, remote_topic_id=known)
+            for state in states
+            for known in state.known_ids
+        ]
+        if released and not self._is_in_ledger:
+            ledger = ledger_creation(self._ledger_topic, flow.replication_factor)
+            for error in self._target.create_topics([ledger]).values():
+                raise error
+        run = f"repair__{datetime.now(UTC).isoformat(timespec='seconds')}"
+        for first in range(0, len(released), _TOPICS_AT_ONCE):
+            some = tuple(released[first : first + _TOPICS_AT_ONCE])
+            append_entry(
+                flow, ReleaseEntry(flow=flow.name, run=run, at=now_ms(), remote_topics=some)
+            )
+        if released:
+            self._ledger.project(flow.target, self._ledger_topic)
+
+    def _see_positions_gone(self, remote_topics: Collection[str]) -> None:
+        """Positions in deleted topics would hold up whoever is to copy to the new ones."""
+        void = self._ledger.released() | {""}
+        positions = read_positions(self._flow.target, self._flow.name)
+        there = {tp.topic for tp, position in positions.items() if position.remote_topic_id in void}
+        left = sorted(there & set(remote_topics))
+        if left:
+            raise _StillThere(
+                f"{left[0]} was deleted, and its positions are still there.",
+                advice="Delete them with kafka-consumer-groups.sh --delete-offsets --group "
+                f"'{position_group(self._flow.name)}' --topic {left[0]}",
+            )

@@ -132,6 +132,36 @@ def test_a_crash_while_the_sources_start_is_followed_leaves_it_to_the_next_run(
     assert_ledger_joins(flow, "moving")
 
 
+@pytest.mark.parametrize("removed", [3, 10])
+def test_what_the_source_removes_after_a_crash_stays_copied(
+    removed: int,
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The attempt that died had written ten records, and sealed none."""
+    short = unique("short-lived")
+    create_topic(primary.bootstrap, short)
+    produce(primary.bootstrap, short, [Record(value=b"%d" % i) for i in range(10)])
+    options = {"offsets": "preserved", "on_source_truncation": "continue"}
+    flow = make_flow(folder, primary, backup, [short], **options)
+    planned = plan_now(flow)
+    with fated(monkeypatch, Fate(behind="ProduceRequest")), suppress(Killed):
+        copy_planned(flow, planned)
+    copy = remote(flow, short)
+    assert len(read_all(backup.bootstrap, copy)[0]) == 10
+
+    delete_before(primary, short, removed)
+    for run in ("run-2", "run-3"):
+        assert not failures(copy_planned(flow, plan_now(flow, run)))
+
+    assert_same_offsets(primary, short, backup, copy)
+    (row,) = ledger_rows(flow)
+    assert (row["records"], row["adopted"], row["lost"]) == (10, 10, [])
+
+
 def assert_nothing_else(source: Broker, topic: str, target: Broker, copy: str, where: str) -> None:
     """The target shows no consumer a record that is not the source's, but for those before its start."""
     want = read_all(source.bootstrap, topic)

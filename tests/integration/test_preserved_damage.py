@@ -22,7 +22,14 @@ from kafka_ferry.wire.connection import Connection
 from kafka_ferry.wire.ends import high_watermarks
 from kafka_ferry.wire.transactions import produce_request
 from kafka_sandbox.broker import Broker, start_all
-from tests.support.builders import Record, create_topic, produce, recreate_topic
+from tests.support.builders import (
+    Record,
+    create_topic,
+    delete_before,
+    produce,
+    read_all,
+    recreate_topic,
+)
 from tests.support.flows import (
     copy_now,
     copy_planned,
@@ -343,6 +350,29 @@ def test_a_writer_that_wakes_after_its_producer_was_forgotten_is_named(forgotten
     assert write_as(forgotten.flow, forgotten.remote, replace(producer, sequence=7)) == (0, 20)
     forgotten.more()
     forgotten.assert_named("offset 20", "sequence number 7", "taken for dead", "ferry repair")
+
+
+@pytest.mark.parametrize("policy", ["follow", "keep"])
+def test_a_log_start_that_the_targets_broker_forgot_is_moved_again(
+    folder: Path, forgetful: tuple[Broker, Broker], unique: Unique, policy: str
+) -> None:
+    """Brokers write down where logs start once a minute: what was deleted may be there again."""
+    source, target = forgetful
+    topic = unique("start")
+    create_topic(source.bootstrap, topic)
+    produce(source.bootstrap, topic, named("x", 8))
+    delete_before(source, topic, 5)
+    options = {"offsets": "preserved", "on_source_start_moved": policy}
+    flow = make_flow(folder, source, target, [topic], **options)
+    assert not failures(copy_now(flow))
+    assert_same_offsets(source, topic, target, remote(flow, topic))
+
+    target.kill()
+    target.start()
+    assert len(read_all(target.bootstrap, remote(flow, topic))[0]) == 8
+
+    assert not failures(copy_now(flow, "run-2"))
+    assert_same_offsets(source, topic, target, remote(flow, topic))
 
 
 def test_a_target_that_lost_the_end_of_its_log_is_named(

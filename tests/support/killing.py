@@ -37,11 +37,13 @@ class Fate:
     Attributes:
         at: before the request of this number, counted from 0; -1 for never.
         answered: whether that request still reaches the broker, its answer being lost.
+        behind: or before the first request behind one of this name; "" for none.
         sent: the changing requests so far, by name.
     """
 
     at: int = -1
     answered: bool = False
+    behind: str = ""
     sent: list[str] = field(default_factory=list)
 
 
@@ -57,8 +59,9 @@ def fated(monkeypatch: pytest.MonkeyPatch, fate: Fate) -> Iterator[None]:
             raise Killed
         if request.name in CHANGES:
             number = len(fate.sent)
+            is_behind = bool(fate.behind) and fate.behind in fate.sent
             fate.sent.append(request.name)
-            if number == fate.at:
+            if number == fate.at or is_behind:
                 dead = True
                 if fate.answered:
                     send(self, request, **more)

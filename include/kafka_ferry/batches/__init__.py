@@ -21,6 +21,7 @@ from kafka_ferry.batches.rejected import (
     halves,
     offsets_at,
     records_of,
+    restored,
     set_aside,
     unfit,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "passages",
     "read_records",
     "records_of",
+    "restored",
     "set_aside",
     "single_record",
     "split_batches",

@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from kafka_ferry.batches.codecs import ZSTD
+from kafka_ferry.batches.codecs import NONE, ZSTD
 from kafka_ferry.batches.header import Batch, MalformedBatch
 from kafka_ferry.batches.intake import Intake
 from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, assembled, within
 from kafka_ferry.batches.records import (
     Record,
+    Runs,
     dense_batch,
     read_records,
     runs_of,
@@ -82,6 +83,33 @@ def set_aside(passage: Passage, offsets: Collection[int]) -> tuple[Passage, tupl
         rebuilt=passage.rebuilt or {Rebuilt.REJECTED: 1},
     )
     return rest, tuple(Rejected(offset, at, content) for offset, at, _, content in taken)
+
+
+def restored(passage: Passage, records: Iterable[Record]) -> Passage:
+    """The passage with ``records`` too, one or more, which the source had at offsets that are absent by now.
+
+    Raises:
+        MalformedBatch: if the passage's batch cannot be read.
+    """
+    merged = sorted((*records_of(passage), *records))
+    codec = passage.batch.header.codec if passage.batch else NONE
+    runs = runs_of(merged)
+    absent = tuple(_outside(passage.absent, runs))
+    return replace(passage, batch=dense_batch(merged, codec), runs=runs, absent=absent)
+
+
+def _outside(absent: Iterable[Absent], runs: Runs) -> Iterator[Absent]:
+    """What is left of ``absent`` outside of ``runs``."""
+    for first, end, reason in absent:
+        at = first
+        for begin, count in runs:
+            if begin + count <= at or begin >= end:
+                continue
+            if begin > at:
+                yield Absent(at, begin, reason)
+            at = begin + count
+        if at < end:
+            yield Absent(at, end, reason)
 
 
 def halves(passage: Passage) -> tuple[Passage, Passage]:

@@ -6,30 +6,33 @@ holds is for the reader of the source to say, record by record.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from kafka_ferry.batches import (
     Batch,
     MalformedBatch,
     Passage,
+    Reason,
     Record,
     Rejected,
     by_runs,
-    next_sequence,
     read_records,
     records_of,
+    restored,
     set_aside,
 )
+from kafka_ferry.batches.passage import within
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.positions import ProducerState
 from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.plan.trail import Trail
 from kafka_ferry.wire import WireCluster, log_start
 from kafka_ferry.wire.scan import stored_batches
 
-_UNKNOWN: Final = -1
+# What the source had at an offset, and has no more.
+_REMOVED: Final = frozenset({Reason.COMPACTED, Reason.LOST})
 
 
 class Misplaced(FerryError):
@@ -98,7 +101,7 @@ class Ahead:
         self._producer = producer
         self._is_compacted = is_compacted
         self._may_be_refused = may_be_refused
-        self._expected = producer.sequence
+        self._trail: Trail | None = None
         self._batches: Iterator[Batch] | None = None
         self._left: list[Record] = []
         self._read: list[Batch] = []
@@ -112,12 +115,10 @@ class Ahead:
         """
         found, wanted = self._take(passage.end), records_of(passage)
         read, self._read = self._read, []
+        removed = self._require_the_sources(passage, found, wanted)
+        if removed:
+            passage = restored(passage, removed)
         there = {record[0] for record in found}
-        left = [record for record in wanted if record[0] in there]
-        if left != found:
-            pairs = zip_longest(left, found, fillvalue=(passage.end,))
-            offset = next(min(a[0], b[0]) for a, b in pairs if a != b)
-            raise Misplaced("it holds a record that the source does not have.", offset=offset)
         gone = [record[0] for record in wanted if record[0] not in there]
         gone = [offset for offset in gone if offset >= self.expired_to]
         letters: Sequence[Rejected] = ()
@@ -126,6 +127,31 @@ class Ahead:
                 raise Misplaced("it holds nothing where the source has a record.", offset=gone[0])
             passage, letters = set_aside(passage, gone)
         return Adopted(tuple(by_runs(passage)), letters, read)
+
+    def _require_the_sources(
+        self, passage: Passage, found: Iterable[Record], wanted: Iterable[Record]
+    ) -> list[Record]:
+        """Those of ``found`` that the source had too and has compacted away, or deleted, since.
+
+        Raises:
+            Misplaced: if it holds others than the source.
+        """
+        has = {record[0]: record for record in wanted}
+        removed = []
+        for record in found:
+            offset = record[0]
+            absent = next(within(passage.absent, offset, offset + 1), None)
+            if absent and absent.reason in _REMOVED:
+                removed.append(record)
+            elif has.get(offset) != record:
+                message = "it holds a record that the source does not have."
+                raise Misplaced(message, offset=offset)
+        return removed
+
+    @property
+    def next_sequence(self) -> int | None:
+        """The sequence number behind the last record, None where no batch tells."""
+        return self._trail.expected if self._trail else None
 
     def _take(self, until: int) -> list[Record]:
         """The records below the offset ``until`` that were not taken yet."""
@@ -142,8 +168,11 @@ class Ahead:
         """The records of the next batch; none where the log ends, or where only its end is left."""
         if self._batches is None:
             self.expired_to = log_start(self._cluster, self._node, self._partition)
-            if self.expired_to > self._at:
-                self._at, self._expected = self.expired_to, _UNKNOWN
+            if self._trail is None or self.expired_to > self._at:
+                self._trail = Trail(
+                    self._producer, self._at, self.expired_to, is_compacted=self._is_compacted
+                )
+            self._at = max(self._at, self.expired_to)
             self._batches = stored_batches(
                 self._cluster, self._node, self._partition, self._at, self.end
             )
@@ -162,22 +191,8 @@ class Ahead:
             raise Misplaced(f"it holds {error}.", offset=first) from error
 
     def _ours(self, batch: Batch, first: int) -> list[Record]:
-        header = batch.header
-        if (header.producer_id, header.producer_epoch) != (
-            self._producer.producer_id,
-            self._producer.epoch,
-        ):
-            raise Misplaced(
-                f"another producer (id {header.producer_id}) has written to it.",
-                offset=header.base_offset,
-            )
-        begun = next_sequence(header.base_sequence, max(0, first - header.base_offset))
-        if self._expected not in (_UNKNOWN, begun) and not self._is_compacted:
-            raise Misplaced(
-                f"sequence number {begun} of the flow's own producer stands where "
-                f"{self._expected} belongs: a writer that was taken for dead has written again.",
-                offset=header.base_offset,
-            )
-        self._expected = next_sequence(header.base_sequence, header.last_offset_delta + 1)
+        assert self._trail is not None
+        if problem := self._trail.problem(batch.header):
+            raise Misplaced(problem, offset=batch.header.base_offset)
         self._read.append(batch)
         return [record for record in read_records(batch) if record[0] >= first]

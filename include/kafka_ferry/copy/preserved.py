@@ -30,12 +30,13 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from kafka_ferry.batches import (
+    Absent,
     Batch,
     Passage,
+    Reason,
     by_runs,
     cut_at,
     for_producer,
-    gap,
 )
 from kafka_ferry.copy.ahead import Ahead, Misplaced
 from kafka_ferry.copy.filling import Filler, MarkerFiller, TransactionFiller
@@ -223,7 +224,8 @@ class PreservedWriter(SealingWriter):
             )
             if known_to < position.offset:
                 # Nothing but control records lies between the log's start and the first range.
-                self._adopt(track, gap(known_to, min(position.offset, end)))
+                between = known_to, min(position.offset, end)
+                self._adopt(track, Passage(*between, absent=(Absent(*between, Reason.CONTROL),)))
                 track.tally = None
 
     def _fill_starts(self, tracks: Mapping[TopicPartition, Track]) -> None:
@@ -286,6 +288,9 @@ class PreservedWriter(SealingWriter):
             self._unsealed_runs += len(part.runs)
         track.count_adopted(adopted.batches)
         if passage.end >= track.ahead.end:
+            # What both sides have removed since, the broker has counted, and nobody else.
+            if track.ahead.next_sequence is not None:
+                track.counted = track.ahead.next_sequence
             track.ahead, track.sequence = None, track.counted
 
     # --- writing

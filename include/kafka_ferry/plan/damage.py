@@ -14,11 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from kafka_ferry.batches import Batch, next_sequence
+from kafka_ferry.batches import Batch
 from kafka_ferry.config import Flow
 from kafka_ferry.plan.facts import LogBounds, Mark, Topic
 from kafka_ferry.plan.positions import Position
 from kafka_ferry.plan.starts import unfilled_to
+from kafka_ferry.plan.trail import Trail
 
 
 class Behind(NamedTuple):
@@ -36,8 +37,6 @@ class Behind(NamedTuple):
 
 
 NOTHING: Final = Behind()
-# What brokers before 2.8 are taken to answer: all of their topics have it.
-_NO_ID: Final = "A" * 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,7 @@ class CopyState:
     @property
     def has_id(self) -> bool:
         """Whether the topic can be told from another one of its name."""
-        return _NO_ID not in self.known_ids and bool(self.remote_topic_id or not self.partitions)
+        return bool(self.remote_topic_id or not self.partitions)
 
     @property
     def damages(self) -> list[str]:
@@ -253,23 +252,14 @@ def behind(
     """
     producer, start = position.producer, looked_at_from(position)
     assert producer is not None
-    expected = producer.sequence if log_start <= start else None
+    trail = Trail(producer, start, log_start, is_compacted=is_compacted)
     start, records = max(start, log_start), 0
     for batch in batches:
         header = batch.header
         if header.is_control:
             continue
-        if (header.producer_id, header.producer_epoch) != (producer.producer_id, producer.epoch):
-            message = f"another producer (id {header.producer_id}) has written to it."
-            return Behind(records, header.base_offset, message)
-        begun = next_sequence(header.base_sequence, max(0, start - header.base_offset))
-        if expected not in (None, begun) and not is_compacted:
-            message = (
-                f"sequence number {begun} of the flow's own producer stands where {expected} "
-                "belongs: a writer that was taken for dead has written again."
-            )
-            return Behind(records, header.base_offset, message)
-        expected = next_sequence(header.base_sequence, header.last_offset_delta + 1)
+        if problem := trail.problem(header):
+            return Behind(records, header.base_offset, problem)
         records += min(header.records, header.next_offset - start)
     return Behind(records)
 

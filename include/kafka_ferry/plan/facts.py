@@ -80,7 +80,7 @@ class Found:
             topics whose offsets are or could be preserved.
         densities: by *source* partition of these topics, about which share of the offsets that are
             still to be copied has a record; partitions that could not be sampled are absent.
-        first_copied: by *target* partition of topics whose mirror begins at a given offset, the
+        first_copied: by *target* partition of topics whose offsets are or could be preserved, the
             first source offset that was ever copied.
         released: the ids of remote topics that the flow has given up: positions in them and marks
             on them count no more.

@@ -54,16 +54,22 @@ def start_at(flow: Flow, pair: Pair, number: int, bounds: LogBounds) -> Start:
 
 
 def next_start(flow: Flow, pair: Pair, number: int, bounds: LogBounds, found: Found) -> Start:
-    """The same, and ``log_start`` says where the target's log is to start since the source's start has moved."""
+    """The same, and ``log_start`` says where the target's log is to start, if it does not.
+
+    Because the source's start has moved; or because the target's broker died before it had written
+    down where its log starts, so that what was deleted is there again.
+    """
     start = start_at(flow, pair, number, bounds)
     target = TopicPartition(pair.remote_topic, number)
     remote = found.remote_bounds.get(target)
-    if start.log_start >= 0 or flow.on_source_start_moved == "keep" or remote is None:
+    if start.log_start >= 0 or remote is None or not _may_be_cut(pair):
         return start
-    if not _may_be_cut(pair):
-        return start
-    before = max(remote.start, found.first_copied.get(target, 0))
-    return Start(start.offset, bounds.start) if bounds.start > before else start
+    first = found.first_copied.get(target, 0)
+    asked = flow.offsets_start.of(pair.topic)
+    wanted = first if asked == "log-start" else min(asked, first)
+    if flow.on_source_start_moved == "follow" and bounds.start > max(remote.start, first):
+        wanted = bounds.start
+    return Start(start.offset, wanted) if wanted > remote.start else start
 
 
 def _may_be_cut(pair: Pair) -> bool:

@@ -94,17 +94,11 @@ def _with_what_offsets_need(
         if is_to_be_sampled(flow, pair, found)
         for rest in rest_of(flow, pair, found)
     }
-    placed = [
-        pair.remote
-        for pair in pairs
-        if pair.remote
-        and pair.positions
-        and flow.offsets_start.said_of(pair.topic) not in (None, "log-start")
-    ]
+    begun = [pair.remote for pair in pairs if pair.remote and pair.positions]
     return replace(
         found,
         densities=sample_densities(flow, spans),
-        first_copied=first_copied(ledger, placed),
+        first_copied=first_copied(ledger, begun),
     )
 
 

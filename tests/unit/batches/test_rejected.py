@@ -19,6 +19,8 @@ from kafka_ferry.batches import (
     halves,
     offsets_at,
     passages,
+    records_of,
+    restored,
     set_aside,
     unfit,
 )
@@ -152,6 +154,21 @@ def test_records_of_another_time_do_not_fit_where_time_is_bounded() -> None:
 def test_in_a_passage_without_records_everything_fits() -> None:
     assert unfit(gap(0, 3), Intake(keys_required=True), NOW) == frozenset()
     assert offsets_at(gap(0, 3), [0]) == ()
+
+
+@given(records=st.lists(build.records, min_size=3, max_size=12), data=st.data())
+def test_what_the_source_has_removed_since_can_be_put_back(
+    records: list[Record], data: st.DataObject
+) -> None:
+    whole = at_ten(records)
+    offsets = [record[0] for record in records_of(whole)]
+    removed = data.draw(st.sets(st.sampled_from(offsets), min_size=1))
+    rest, _ = set_aside(whole, removed)
+
+    back = restored(rest, [record for record in records_of(whole) if record[0] in removed])
+
+    assert records_of(back) == records_of(whole)
+    assert (back.runs, back.absent) == (whole.runs, whole.absent)
 
 
 @settings(max_examples=100)

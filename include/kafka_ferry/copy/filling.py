@@ -70,7 +70,7 @@ class TransactionFiller(Filler):
         self._producer = producer
 
     def take_over(self) -> None:
-        """See ``Filler``: starting the producer has done it."""
+        """See ``Filler``: starting the producer has fenced it."""
 
     def fill(self, tracks: Mapping[TopicPartition, Track]) -> Filled:
         """See ``Filler``; the partitions move on together, by one.

@@ -49,7 +49,13 @@ from kafka_ferry.plan.positions import Position
 from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader
 from kafka_ferry.wire.ends import delete_records, high_watermarks, settled_ends
-from kafka_ferry.wire.faults import NONE, TRANSACTION_COORDINATOR_FENCED, error_name, fault
+from kafka_ferry.wire.faults import (
+    NONE,
+    TRANSACTION_COORDINATOR_FENCED,
+    error_name,
+    fault,
+    is_transient,
+)
 from kafka_ferry.wire.markers import new_producer_id
 
 # Two requests to a broker, so that one is on its way while the other is answered.
@@ -63,8 +69,6 @@ _REPAIR: Final = (
     "completed, and with --yes it is given up, so that the next run makes it anew; before that, "
     "find the other producer and take its right to write away."
 )
-
-
 # Before KAFKA-7190.
 _TOO_OLD: Final = (
     "its broker forgets a producer whose records are deleted, so that nothing written twice would "
@@ -97,7 +101,6 @@ class PreservedWriter(SealingWriter):
     def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
         """See ``Writer.take_over``."""
         self._records.forget()
-        self._filler.take_over()
         positions = super().take_over(ranges)
         self._heard_at = time.monotonic()
         return positions
@@ -149,6 +152,7 @@ class PreservedWriter(SealingWriter):
     def _resume(
         self, positions: Mapping[TopicPartition, Position]
     ) -> Mapping[TopicPartition, Position]:
+        self._filler.take_over()
         if self._coordination.any_connection().is_before_2_4:
             for track in self._tracks().values():
                 self._fail(track, 0, _TOO_OLD)
@@ -332,7 +336,8 @@ class PreservedWriter(SealingWriter):
         Sequence numbers keep a writer that was asleep from doing harm, but only for as long as the
         broker remembers them.
         """
-        if time.monotonic() - self._heard_at > _STALE_S:
+        is_sealing = any(lane.in_transaction for lane in self._transactional().values())
+        if not is_sealing and time.monotonic() - self._heard_at > _STALE_S:
             self._renew()
 
     def _renew(self) -> None:
@@ -373,7 +378,11 @@ class PreservedWriter(SealingWriter):
         """Write control records, and see them in the logs: a batch behind them must not overtake them."""
         filled = self._filler.fill(tracks)
         self._heard_at = time.monotonic()
-        expected = {tp: tracks[tp].end + records for tp, records in filled.records.items()}
+        expected = {
+            tp: tracks[tp].end + records
+            for tp, records in filled.records.items()
+            if tp not in filled.refused
+        }
         ends = self._ends_after(expected)
         for tp, end in expected.items():
             tracks[tp].end = ends[tp]
@@ -388,8 +397,11 @@ class PreservedWriter(SealingWriter):
             # Another writer has filled there since: is it one that has taken over?
             self._renew()
         for tp, code in filled.refused.items():
-            message = f"it takes no control records: {error_name(code)}."
-            self._fail(tracks[tp], tracks[tp].end, message, code)
+            track = tracks[tp]
+            if is_transient(code) and track.range:
+                self._verdicts.stumble(track.range, track.end, code)
+            else:
+                self._fail(track, track.end, f"it takes no control records: {error_name(code)}.")
 
     def _ends_after(self, expected: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         """The logs' ends, once what was asked for is in them or will never be."""

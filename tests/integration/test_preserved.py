@@ -375,7 +375,7 @@ def test_control_records_that_come_late_are_waited_for(
     fill: str,
 ) -> None:
     """A broker that was away may have been left out: what is still missing is filled again."""
-    monkeypatch.setattr("kafka_ferry.copy.preserved._GRACE_S", 0.0)
+    monkeypatch.setattr("kafka_ferry.copy.gaps._GRACE_S", 0.0)
     topic = unique("late")
     create_topic(primary.bootstrap, topic)
     for number in range(4):

@@ -39,8 +39,10 @@ from kafka_ferry.batches import (
     for_producer,
 )
 from kafka_ferry.copy.ahead import Ahead, Misplaced
-from kafka_ferry.copy.filling import Filler, MarkerFiller, TransactionFiller
+from kafka_ferry.copy.filling import MarkerFiller, TransactionFiller
+from kafka_ferry.copy.gaps import Gaps
 from kafka_ferry.copy.lanes import Lane, Outgoing
+from kafka_ferry.copy.log_starts import LogStarts
 from kafka_ferry.copy.pipeline import Answer, Pipeline
 from kafka_ferry.copy.sealing import SealingWriter, void_unless_known
 from kafka_ferry.copy.tracks import Track, first_position
@@ -48,20 +50,12 @@ from kafka_ferry.patience import patiently
 from kafka_ferry.plan.positions import Position
 from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader
-from kafka_ferry.wire.ends import delete_records, high_watermarks, settled_ends
-from kafka_ferry.wire.faults import (
-    NONE,
-    TRANSACTION_COORDINATOR_FENCED,
-    error_name,
-    fault,
-    is_transient,
-)
+from kafka_ferry.wire.ends import high_watermarks, settled_ends
+from kafka_ferry.wire.faults import NONE, fault
 from kafka_ferry.wire.markers import new_producer_id
 
 # Two requests to a broker, so that one is on its way while the other is answered.
 _REQUEST_BYTES: Final = 2 * 1024 * 1024
-# Control records are in the log within milliseconds after they were asked for.
-_GRACE_S: Final = 2.0
 # Whoever was asleep for so long may have been taken for dead.
 _STALE_S: Final = 20.0
 _REPAIR: Final = (
@@ -91,11 +85,13 @@ class PreservedWriter(SealingWriter):
         self._records = Pipeline(
             self._data, self._encode_record, self._judge, request_bytes=_REQUEST_BYTES
         )
-        self._filler: Filler = (
+        filler = (
             MarkerFiller(self._coordination)
             if fill == "markers"
             else TransactionFiller(self._producer)
         )
+        self._gaps = Gaps(self._coordination, filler, self._verdicts, self._fail, self._renew)
+        self._starts = LogStarts(self._coordination, self._fail)
         self._heard_at = 0.0
 
     def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
@@ -125,8 +121,9 @@ class PreservedWriter(SealingWriter):
         """See ``Writer.seal``; then the logs' starts follow."""
         sealed = super().seal()
         self._heard_at = time.monotonic()
+        tracks = {tp: t for tp, t in self._tracks().items() if self._is_open(t)}
         with void_unless_known():
-            self._follow_starts(sealed)
+            self._starts.follow(tracks, sealed)
         return sealed
 
     def _lane(self, leader: PartitionLeader, range_: Range | None) -> Lane:
@@ -152,7 +149,7 @@ class PreservedWriter(SealingWriter):
     def _resume(
         self, positions: Mapping[TopicPartition, Position]
     ) -> Mapping[TopicPartition, Position]:
-        self._filler.take_over()
+        self._gaps.take_over()
         if self._coordination.any_connection().is_before_2_4:
             for track in self._tracks().values():
                 self._fail(track, 0, _TOO_OLD)
@@ -245,20 +242,9 @@ class PreservedWriter(SealingWriter):
             for track in tracks.values():
                 # They are no records of the range.
                 track.tally, track.counted = None, track.sequence
-            starts = {tp: t.starts_at for tp, t in tracks.items() if self._is_open(t)}
-            self._move_starts(starts, "offsets.start: 0")
-
-    def _move_starts(self, starts: Mapping[TopicPartition, int], otherwise: str) -> None:
-        """Have the logs begin at ``starts``; ``otherwise`` is the option that does without."""
-        nodes = {tp: self._lanes[tp].node for tp in starts}
-        for tp, code in delete_records(self._coordination, nodes, starts).items():
-            track = self._lanes[tp]
-            assert isinstance(track, Track)
-            message = (
-                f"the start of its log could not be moved to {starts[tp]}: {error_name(code)}. "
-                f"That needs DELETE on the topic; {otherwise} does without."
-            )
-            self._fail(track, track.end, message, code)
+            filled = {tp: track for tp, track in tracks.items() if self._is_open(track)}
+            starts = {tp: track.starts_at for tp, track in filled.items()}
+            self._starts.move(filled, starts, otherwise="offsets.start: 0")
 
     # --- adopting
 
@@ -323,7 +309,8 @@ class PreservedWriter(SealingWriter):
             elif any(t.has_unsent for t in tracks.values()) and not self._records.is_idle:
                 self._records.receive_next()
             elif gaps := {tp: t for tp, t in tracks.items() if t.missing and not t.is_sending}:
-                self._fill(gaps)
+                self._gaps.fill(gaps)
+                self._heard_at = time.monotonic()
             elif to_the_end and not self._records.is_idle:
                 self._records.receive_next()
             else:
@@ -374,50 +361,6 @@ class PreservedWriter(SealingWriter):
         else:
             self._verdicts.judge(lane, out, answer)
 
-    def _fill(self, tracks: Mapping[TopicPartition, Track]) -> None:
-        """Write control records, and see them in the logs: a batch behind them must not overtake them."""
-        filled = self._filler.fill(tracks)
-        self._heard_at = time.monotonic()
-        expected = {
-            tp: tracks[tp].end + records
-            for tp, records in filled.records.items()
-            if tp not in filled.refused
-        }
-        ends = self._ends_after(expected)
-        for tp, end in expected.items():
-            tracks[tp].end = ends[tp]
-            if ends[tp] > end:
-                message = (
-                    f"its log ends at {ends[tp]} where it was filled to {end}: something else has "
-                    "been written to it."
-                )
-                self._fail(tracks[tp], end, message, advice=True)
-            tracks[tp].settle()
-        if TRANSACTION_COORDINATOR_FENCED in filled.refused.values():
-            # Another writer has filled there since: is it one that has taken over?
-            self._renew()
-        for tp, code in filled.refused.items():
-            track = tracks[tp]
-            if is_transient(code) and track.range:
-                self._verdicts.stumble(track.range, track.end, code)
-            else:
-                self._fail(track, track.end, f"it takes no control records: {error_name(code)}.")
-
-    def _ends_after(self, expected: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        """The logs' ends, once what was asked for is in them or will never be."""
-        nodes = {tp: self._lanes[tp].node for tp in expected}
-        deadline, pause = time.monotonic() + _GRACE_S, 0.0002
-        while time.monotonic() < deadline:
-            ends = high_watermarks(self._coordination, nodes)
-            if all(ends[tp] >= end for tp, end in expected.items()):
-                return ends
-            time.sleep(pause)
-            pause = min(pause * 2, 0.05)
-        # A broker that was away may have been left out (wire.settlement): ends what still goes on.
-        self._renew()
-        leaders = {tp: track.leader for tp, track in self._tracks().items() if tp in expected}
-        return settled_ends(self._coordination, leaders)
-
     def _make_sure(self) -> None:
         """Nothing else may have come into the logs, not even in the place of a control record of ours."""
         tracks = {tp: track for tp, track in self._tracks().items() if track.tally}
@@ -440,21 +383,10 @@ class PreservedWriter(SealingWriter):
             raise fault(code, f"Writing to {self._ledger.topic}")
         self._lanes[self._ledger].in_transaction = True
 
-    def _follow_starts(self, sealed: Mapping[TopicPartition, int]) -> None:
-        """Let the logs start where the source's do, as far as is copied."""
-        starts = {}
-        for tp, track in self._tracks().items():
-            assert track.range is not None
-            start = min(track.range.log_start, sealed.get(track.range.source, track.fill_to))
-            if self._is_open(track) and start > track.starts_at:
-                starts[tp] = track.starts_at = start
-        if starts:
-            self._move_starts(starts, "on.source.start.moved: keep")
-
     def _fail(
         self, track: Track, offset: int, message: str, code: int = NONE, *, advice: bool = False
     ) -> None:
-        """Write no more to a partition."""
+        """Write no more to a partition; ``advice`` says that it has to be repaired."""
         assert track.range is not None
         if advice:
             message = f"{message} {_REPAIR.format(flow=self._flow, topic=track.range.remote_topic)}"

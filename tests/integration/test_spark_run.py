@@ -178,11 +178,12 @@ def test_other_bytes_than_those_that_were_sent_fail_the_verification(
     mirrored: Run, spark: SparkSession
 ) -> None:
     (topic,) = mirrored.flow.topics
-    (file,) = (Path(mirrored.flow.state_path) / mirrored.flow.slug / "ledger").iterdir()
-    rows = pq.read_table(file)
-    digests = pa.array([digest and digest[::-1] for digest in rows["digest"].to_pylist()])
-    at = rows.schema.get_field_index("digest")
-    pq.write_table(rows.set_column(at, rows.schema.field(at), digests), file)
+    for file in (Path(mirrored.flow.state_path) / mirrored.flow.slug / "ledger").iterdir():
+        rows = pq.read_table(file)
+        digests = [digest and digest[::-1] for digest in rows["digest"].to_pylist()]
+        at = rows.schema.get_field_index("digest")
+        column = pa.array(digests, pa.string())
+        pq.write_table(rows.set_column(at, rows.schema.field(at), column), file)
 
     with pytest.raises(VerificationFailed, match=rf"{topic}-0 \[0, 251\)"):
         mirrored.verify(spark)

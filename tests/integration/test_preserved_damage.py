@@ -13,8 +13,9 @@ from kafka.protocol.admin.transactions import DescribeProducersRequest
 from kafka_ferry.batches import Passage, for_producer, gap, single_record
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import read_positions
-from kafka_ferry.copy import fence_writers, restore_positions
+from kafka_ferry.copy import fence_writers, filling, restore_positions
 from kafka_ferry.copy.preserved import PreservedWriter
+from kafka_ferry.copy.writer import StartOver
 from kafka_ferry.errors import Fenced
 from kafka_ferry.plan import Position, ProducerState, TopicPartition
 from kafka_ferry.wire import WireCluster
@@ -250,20 +251,77 @@ def test_control_records_of_a_writer_that_was_taken_over_are_refused(
     ranges = [
         range_ for range_ in plan_now(copy.flow, "run-2").ranges if range_.topic == copy.topic
     ]
+    # One that was taken for dead and asks nobody, such as a request that was long on its way.
+    monkeypatch.setattr(filling, "_SURE_S", 3600)
     old, new = a_writer(copy.flow, "markers"), a_writer(copy.flow, "markers")
     old.take_over(ranges)
-    clock = time.time
-    monkeypatch.setattr(time, "time", lambda: clock() + 10)
+    old.write(ranges[0], gap(20, 21))
+    old.send()
     new.take_over(ranges)
     new.write(ranges[0], gap(20, 22))
     new.send()
     assert end_of(copy) == 22
 
-    old.write(ranges[0], gap(20, 24))
+    old.write(ranges[0], gap(21, 24))
     with pytest.raises(Fenced):
         old.send()
 
     assert end_of(copy) == 22
+    old.close()
+    new.close()
+
+
+def test_control_records_between_a_take_over_and_the_first_ones_after_it_are_seen(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    copy = copied(folder, primary, backup, unique, fill="markers")
+    produce(primary.bootstrap, copy.topic, named("a", 3), transactional_id=copy.topic, abort=True)
+    ranges = [
+        range_ for range_ in plan_now(copy.flow, "run-2").ranges if range_.topic == copy.topic
+    ]
+    old, new = a_writer(copy.flow, "markers"), a_writer(copy.flow, "markers")
+    old.take_over(ranges)
+    old.write(ranges[0], gap(20, 21))
+    old.send()
+    new.take_over(ranges)
+    # Within the half second for which it relies on being the one that writes.
+    old.write(ranges[0], gap(21, 24))
+    old.send()
+    assert end_of(copy) == 24
+    new.write(ranges[0], gap(20, 24))
+
+    with pytest.raises(StartOver, match="earlier writer"):
+        new.send()
+
+    assert end_of(copy) == 24
+    with pytest.raises(Fenced):
+        old.seal()
+    old.close()
+    new.close()
+    assert not failures(copy_now(copy.flow, "run-3"))
+    assert_same_offsets(copy.source, copy.topic, copy.target, copy.remote.topic)
+
+
+def test_a_writer_that_was_taken_over_fills_no_more(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    copy = copied(folder, primary, backup, unique, fill="markers")
+    produce(primary.bootstrap, copy.topic, named("a", 3), transactional_id=copy.topic, abort=True)
+    ranges = [
+        range_ for range_ in plan_now(copy.flow, "run-2").ranges if range_.topic == copy.topic
+    ]
+    old, new = a_writer(copy.flow, "markers"), a_writer(copy.flow, "markers")
+    old.take_over(ranges)
+    old.write(ranges[0], gap(20, 21))
+    old.send()
+    new.take_over(ranges)
+    time.sleep(0.6)
+    old.write(ranges[0], gap(21, 24))
+
+    with pytest.raises(Fenced):
+        old.send()
+
+    assert end_of(copy) == 21
     old.close()
     new.close()
 

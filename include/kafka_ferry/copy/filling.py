@@ -4,8 +4,13 @@
 by epoch, so that nobody who was taken for dead can fill any more.
 
 ``markers``: one request for thousands, where the flow may use CLUSTER_ACTION. Nothing fences it but
-the coordinator epoch that brokers keep for each producer id and partition. So the first one of a
-writer goes alone: from then on older writers are refused there.
+the coordinator epoch that brokers keep for each producer id and partition, and that only from the
+new writer's first control record on. Three things keep an older writer out before it:
+
+- it asks every half second whether it is still the one that writes, and a new writer waits for
+  longer than that before its first control record, and chooses its coordinator epoch only then;
+- right before it, the new writer looks whether the log still ends where it did;
+- the first one in a partition goes alone, and then the ends are looked at again.
 """
 
 from __future__ import annotations
@@ -13,18 +18,25 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from kafka_ferry.copy.tracks import Track
+from kafka_ferry.copy.writer import StartOver
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.ends import high_watermarks
 from kafka_ferry.wire.markers import MARKERS_AT_ONCE, Markers, write_markers
 from kafka_ferry.wire.transactions import TransactionalProducer
 
 # Seconds since 2020 fit into 31 bits, and a later writer counts higher.
 _COORDINATOR_EPOCH_SINCE_S: Final = 1_577_836_800
+# For so long a writer relies on having been the one that writes ...
+_SURE_S: Final = 0.5
+# ... and so long after a take-over the older one knows; never less than a second, so that the
+# coordinator epochs of two writers differ.
+_QUIET_S: Final = 1.25
 
 
 @dataclass(slots=True)
@@ -90,18 +102,31 @@ class MarkerFiller(Filler):
 
     Args:
         cluster: the target; no answers may be due on its connections.
+        renew: raises ``Fenced`` if another writer has taken over.
     """
 
-    def __init__(self, cluster: WireCluster) -> None:
+    def __init__(self, cluster: WireCluster, renew: Callable[[], None]) -> None:
         self._cluster = cluster
+        self._renew = renew
         self._coordinator_epoch = 0
+        self._has_begun = False
+        self._taken_over_at: float | None = None
+        self._sure_at = 0.0
 
     def take_over(self) -> None:
-        """See ``Filler``; an older one is refused from the first control record in a partition on."""
-        self._coordinator_epoch = int(time.time()) - _COORDINATOR_EPOCH_SINCE_S
+        """See ``Filler``; an older one is kept out when there is something to fill."""
+        self._has_begun = False
+        # Whoever was there before the first of them has been fenced since then.
+        self._taken_over_at = self._taken_over_at or time.monotonic()
 
     def fill(self, tracks: Mapping[TopicPartition, Track]) -> Filled:
-        """See ``Filler``."""
+        """See ``Filler``.
+
+        Raises:
+            StartOver: if the logs have moved on since the take-over.
+        """
+        self._make_sure()
+        self._require_still({tp: track for tp, track in tracks.items() if not track.is_fenced})
         by_node: dict[int, dict[TopicPartition, Markers]] = defaultdict(dict)
         share = max(1, MARKERS_AT_ONCE // len(tracks))
         for tp, track in tracks.items():
@@ -117,3 +142,26 @@ class MarkerFiller(Filler):
             filled.refused |= write_markers(self._cluster, node, markers)
             filled.records |= {tp: wanted.records for tp, wanted in markers.items()}
         return filled
+
+    def _make_sure(self) -> None:
+        """Be the only one that fills."""
+        if not self._has_begun:
+            assert self._taken_over_at is not None
+            time.sleep(max(0.0, self._taken_over_at + _QUIET_S - time.monotonic()))
+        now = time.monotonic()
+        if not self._has_begun or now - self._sure_at > _SURE_S:
+            self._renew()
+            self._sure_at = now
+        if not self._has_begun:
+            by_clock = int(time.time()) - _COORDINATOR_EPOCH_SINCE_S
+            self._coordinator_epoch = max(by_clock, self._coordinator_epoch + 1)
+            self._has_begun = True
+
+    def _require_still(self, new: Mapping[TopicPartition, Track]) -> None:
+        """That nobody has written since the take-over to ``new``, in which this writer has filled nothing."""
+        ends = high_watermarks(self._cluster, {tp: track.node for tp, track in new.items()})
+        moved = [str(tp) for tp, track in new.items() if ends[tp] != track.end]
+        if moved:
+            raise StartOver(
+                f"An earlier writer was still writing to {', '.join(moved)} after the take-over."
+            )

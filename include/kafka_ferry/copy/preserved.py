@@ -86,7 +86,7 @@ class PreservedWriter(SealingWriter):
             self._data, self._encode_record, self._judge, request_bytes=_REQUEST_BYTES
         )
         filler = (
-            MarkerFiller(self._coordination)
+            MarkerFiller(self._coordination, self._renew)
             if fill == "markers"
             else TransactionFiller(self._producer)
         )

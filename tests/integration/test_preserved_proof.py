@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from kafka_ferry.batches import Batch, for_producer, split_batches
 from kafka_ferry.config import Flow, kafka_python_config
-from kafka_ferry.copy import preserved
+from kafka_ferry.copy import log_starts
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.plan import ProducerState, TopicPartition
 from kafka_ferry.report import RunReport
@@ -322,7 +322,7 @@ def test_the_start_of_the_targets_log_is_looked_at(
     write_history(primary, topic)
     delete_before(primary, topic, 3)
     if not deletes:
-        monkeypatch.setattr(preserved, "delete_records", lambda *_: {})
+        monkeypatch.setattr(log_starts, "delete_records", lambda *_: {})
     flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
     assert not failures(copy_now(flow, "run-1"))
     first = judged(flow, "run-1")

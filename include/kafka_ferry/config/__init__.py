@@ -3,8 +3,8 @@
 from kafka_ferry.config.clients import confluent_config, kafka_python_config
 from kafka_ferry.config.cluster import Cluster
 from kafka_ferry.config.flow import Flow, IsolationLevelName, MirrorStart, OffsetsMode
-from kafka_ferry.config.load import flow_files, load_flow, load_flows
-from kafka_ferry.config.patterns import TopicFilter
+from kafka_ferry.config.load import cluster_aliases, flow_files, load_flow, load_flows
+from kafka_ferry.config.patterns import TopicFilter, split_list
 from kafka_ferry.config.per_topic import PerTopic
 
 __all__ = [
@@ -15,9 +15,11 @@ __all__ = [
     "OffsetsMode",
     "PerTopic",
     "TopicFilter",
+    "cluster_aliases",
     "confluent_config",
     "flow_files",
     "kafka_python_config",
     "load_flow",
     "load_flows",
+    "split_list",
 ]

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import regex
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from kafka_ferry.config.cluster import Cluster, is_secret
-from kafka_ferry.config.patterns import TopicFilter, compile_patterns, split_list
+from kafka_ferry.config.patterns import TopicFilter, compile_patterns
 from kafka_ferry.config.per_topic import PerTopic, per_topic
 from kafka_ferry.config.policies import Policies
+from kafka_ferry.config.syncing import Syncing
+from kafka_ferry.config.values import KIB, MIB, Bytes, Names, Number
 
 __all__ = [
     "OPTIONS",
@@ -26,44 +28,29 @@ __all__ = [
     "IsolationLevelName",
     "MirrorStart",
     "OffsetsMode",
-    "PolicyName",
     "is_secret",
+    "names_of",
 ]
 
 IsolationLevelName = Literal["read_committed", "read_uncommitted"]
 OffsetsMode = Literal["translated", "preserved", "auto"]
 MirrorStart = Literal["log-start"] | int
-PolicyName = Literal["DefaultReplicationPolicy", "IdentityReplicationPolicy"]
 _POLICIES: Final = ("DefaultReplicationPolicy", "IdentityReplicationPolicy")
 _POLICY_PACKAGE: Final = "org.apache.kafka.connect.mirror."
+_PYTHON_CLASS: Final = regex.compile(r"(?!org\.apache\.)[^\W\d]\w*(\.[^\W\d]\w*)+")
 
-_KIB: Final = 1024
-_MIB: Final = 1024 * _KIB
-_UNITS: Final = {"": 1, "B": 1, "KIB": _KIB, "MIB": _MIB, "GIB": 1024 * _MIB}
 _PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
 _FIFTEEN_MINUTES_MS: Final = 15 * 60 * 1000  # the brokers' transaction.max.timeout.ms
 _INT32_MAX: Final = 2**31 - 1
 _INT64_MAX: Final = 2**63 - 1
 _MODES: Final[tuple[OffsetsMode, ...]] = ("translated", "preserved", "auto")
-
-
-def _as_list(value: Any) -> Any:
-    return split_list(value) if isinstance(value, str) else value
-
-
-def _as_number(value: Any) -> Any:
-    if isinstance(value, bool):  # YAML's yes and no
-        raise ValueError("must be a number")
-    return value
-
-
-def _as_bytes(value: Any) -> Any:
-    if not isinstance(value, str):
-        return _as_number(value)
-    size = regex.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", value)
-    if size is None or size[2].upper() not in _UNITS:
-        raise ValueError("must be a number of bytes, or a size such as 64KiB, 64MiB or 1GiB")
-    return int(size[1]) * _UNITS[size[2].upper()]
+_MODE: Final = {"enum": list(_MODES)}
+_START: Final = {
+    "anyOf": [
+        {"type": "integer", "minimum": 0, "maximum": _INT64_MAX},
+        {"type": "string", "pattern": "^(log-start|[0-9]+)$"},
+    ]
+}
 
 
 def _as_mode(value: object) -> OffsetsMode:
@@ -84,12 +71,7 @@ def _as_start(value: object) -> MirrorStart:
     raise ValueError("must be log-start or an offset")
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
-Number = Annotated[int, BeforeValidator(_as_number)]
-Bytes = Annotated[int, BeforeValidator(_as_bytes)]
-
-
-class Flow(Policies):
+class Flow(Syncing, Policies):
     """One source cluster, one target cluster, and how topics travel between them."""
 
     model_config = ConfigDict(
@@ -114,12 +96,13 @@ class Flow(Policies):
         alias="topics.exclude",
         description="Names or Java regular expressions of topics to leave out; wins over topics.",
     )
-    replication_policy_class: PolicyName = Field(
+    replication_policy_class: str = Field(
         default="DefaultReplicationPolicy",
         alias="replication.policy.class",
         description="How topics are named on the target: DefaultReplicationPolicy puts the "
         "source's alias before the name, IdentityReplicationPolicy keeps the name. "
-        "MirrorMaker 2's full class names are accepted too.",
+        "MirrorMaker 2's full class names are accepted too, and a Python class by its dotted name, "
+        "such as company.naming.ByTeam, which extends kafka_ferry.plan.naming.ReplicationPolicy.",
     )
     replication_policy_separator: str = Field(
         default=".",
@@ -142,7 +125,7 @@ class Flow(Policies):
         "so the most tasks that copy at a time.",
     )
     transaction_max_bytes: Bytes = Field(
-        default=64 * _MIB,
+        default=64 * MIB,
         gt=0,
         alias="transaction.max.bytes",
         description="A writer ends its transaction after this many bytes.",
@@ -156,7 +139,7 @@ class Flow(Policies):
         "readers of the target wait that long at most.",
     )
     fetch_max_bytes: Bytes = Field(
-        default=16 * _MIB,
+        default=16 * MIB,
         gt=0,
         le=_INT32_MAX,
         alias="fetch.max.bytes",
@@ -169,14 +152,14 @@ class Flow(Policies):
         "or with read_uncommitted those of open and aborted ones too.",
     )
     join_batches_below: Bytes = Field(
-        default=32 * _KIB,
+        default=32 * KIB,
         ge=0,
         le=_INT32_MAX,
         alias="join.batches.below",
         description="Neighbouring batches of the source that are smaller than this are joined into "
         "large ones, in bytes; 0 leaves every batch as it is.",
     )
-    offsets: Annotated[PerTopic[OffsetsMode], per_topic("translated", _as_mode)] = Field(
+    offsets: Annotated[PerTopic[OffsetsMode], per_topic("translated", _as_mode, _MODE)] = Field(
         default=PerTopic("translated"),
         description="How a topic's offsets are kept: translated, in any topic of the target, with a "
         "map of the offsets in the ledger; or preserved, in a topic of the flow's own, where each "
@@ -186,12 +169,14 @@ class Flow(Policies):
         "a mapping from topics (names or Java regular expressions) to values, of which the first "
         "that matches counts; in properties files, pattern:value, pattern:value.",
     )
-    offsets_start: Annotated[PerTopic[MirrorStart], per_topic("log-start", _as_start)] = Field(
-        default=PerTopic("log-start"),
-        alias="offsets.start",
-        description="Where the mirror of a topic with preserved offsets begins: at the start of the "
-        "source's log, or at an offset; of 0, the offsets that the source no longer has are gaps. "
-        "One value or a mapping, as for offsets.",
+    offsets_start: Annotated[PerTopic[MirrorStart], per_topic("log-start", _as_start, _START)] = (
+        Field(
+            default=PerTopic("log-start"),
+            alias="offsets.start",
+            description="Where the mirror of a topic with preserved offsets begins: at the start of the "
+            "source's log, or at an offset; of 0, the offsets that the source no longer has are gaps. "
+            "One value or a mapping, as for offsets.",
+        )
     )
     fill: Literal["transactions", "markers"] = Field(
         default="transactions",
@@ -230,11 +215,12 @@ class Flow(Policies):
         "checkpoint and the ledger's table. Relative to FERRY_HOME, else to where Ferry runs.",
     )
     file: str = Field(default="", description="The file that the flow was read from.")
-    ignored: tuple[str, ...] = Field(
-        default=(), description="Keys of MirrorMaker 2 in that file that have no effect here."
+    ignored: tuple[tuple[str, str], ...] = Field(
+        default=(),
+        description="Keys of MirrorMaker 2 in that file that have no effect here, each with the reason.",
     )
 
-    @field_validator("topics", "topics_exclude")
+    @field_validator("topics", "topics_exclude", "config_properties_exclude")
     @classmethod
     def _patterns_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         compile_patterns(patterns)
@@ -243,11 +229,12 @@ class Flow(Policies):
     @field_validator("replication_policy_class", mode="before")
     @classmethod
     def _short_class_name(cls, value: Any) -> Any:
-        name = value.removeprefix(_POLICY_PACKAGE) if isinstance(value, str) else value
-        if name not in _POLICIES:
-            full = (f"{_POLICY_PACKAGE}{policy}" for policy in _POLICIES)
-            raise ValueError(f"must be one of {', '.join((*_POLICIES, *full))}")
-        return name
+        name = value.removeprefix(_POLICY_PACKAGE) if isinstance(value, str) else ""
+        if name in _POLICIES or _PYTHON_CLASS.fullmatch(name):
+            return name
+        full = (f"{_POLICY_PACKAGE}{policy}" for policy in _POLICIES)
+        listed = ", ".join((*_POLICIES, *full))
+        raise ValueError(f"must be one of {listed}, or a Python class by its dotted name")
 
     @field_validator("replication_factor")
     @classmethod
@@ -279,12 +266,12 @@ class Flow(Policies):
     @property
     def name(self) -> str:
         """``source->target``, as MirrorMaker 2 writes it."""
-        return f"{self.source.alias}->{self.target.alias}"
+        return names_of(self.source.alias, self.target.alias)[0]
 
     @property
     def slug(self) -> str:
         """``source_to_target``: the name where ``->`` cannot stand (DAGs, folders)."""
-        return f"{self.source.alias}_to_{self.target.alias}"
+        return names_of(self.source.alias, self.target.alias)[1]
 
     @property
     def topic_filter(self) -> TopicFilter:
@@ -305,10 +292,20 @@ class Flow(Policies):
         return str((home / Path(self.state_dir).expanduser()).absolute())
 
 
+def names_of(source: str, target: str) -> tuple[str, str]:
+    """Name and slug of the flow between two aliases."""
+    return f"{source}->{target}", f"{source}_to_{target}"
+
+
+def _group(name: str) -> int:
+    """Where an option's group stands: pydantic lists inherited fields before a class's own."""
+    groups: tuple[type[BaseModel], ...] = (Syncing, Policies)
+    return next((at for at, group in enumerate(groups, 1) if name in group.model_fields), 0)
+
+
 OPTIONS: Final[tuple[str, ...]] = tuple(
     Flow.model_fields[name].alias or name
-    # Pydantic lists an inherited field before a class's own.
-    for name in sorted(Flow.model_fields, key=lambda name: name in Policies.model_fields)
+    for name in sorted(Flow.model_fields, key=_group)
     if name not in {"source", "target", "file", "ignored"}
 )
 """The names of all options of a flow, as they stand in files."""

@@ -2,44 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from kafka_ferry.config import properties, yaml_file
 from kafka_ferry.config.flow import Flow
-from kafka_ferry.config.problems import WHOLE_FILE, Problem, config_error, did_you_mean
+from kafka_ferry.config.problems import (
+    WHOLE_FILE,
+    Problem,
+    config_error,
+    did_you_mean,
+    unknown_target,
+)
 
 SUFFIXES: Final = (".properties", ".yaml", ".yml")
 
 
-def load_flows(path: str | Path) -> tuple[Flow, ...]:
+def load_flows(path: str | Path, clusters: Sequence[str] = ()) -> tuple[Flow, ...]:
     """The flows of a file: a YAML file's one flow, or a properties file's enabled ones.
 
+    Args:
+        path: the file.
+        clusters: aliases of clusters: only the flows into these are read, as with MirrorMaker 2's
+            ``--clusters``. Without any, all are.
+
     Raises:
-        ConfigError: the file cannot be read, or something in it is wrong. Several problems are
-            listed in one error.
+        ConfigError: the file cannot be read, does not know one of ``clusters``, or something in it
+            is wrong. Several problems are listed in one error.
     """
-    file = str(path)
-    suffix = Path(path).suffix
+    return _parse(path, clusters=clusters)
+
+
+def cluster_aliases(path: str | Path) -> tuple[str, ...]:
+    """The clusters that a file names, whether there is a flow between them or not.
+
+    Raises:
+        ConfigError: the file cannot be read, or names none.
+    """
+    file, content, suffix = _content(path)
+    parse = properties.parse_aliases if suffix == ".properties" else yaml_file.parse_aliases
+    return parse(content, file)
+
+
+def _parse(
+    path: str | Path, *, clusters: Sequence[str] = (), name: str | None = None
+) -> tuple[Flow, ...]:
+    file, content, suffix = _content(path)
+    if suffix == ".properties":
+        return properties.parse_flows(content, file, clusters, name)
+    if clusters:
+        source, target = yaml_file.parse_aliases(content, file)
+        if unknown := unknown_target(clusters, (source, target)):
+            raise config_error(file, unknown)
+        if target not in clusters:
+            return ()
+    return (yaml_file.parse_flow(content, file),)
+
+
+def _content(path: str | Path) -> tuple[str, bytes, str]:
+    """The path as errors name it, what stands in the file, and the ending that says how."""
+    file, suffix = str(path), Path(path).suffix
     if suffix not in SUFFIXES:
         raise config_error(file, Problem(WHOLE_FILE, f"must end in {', '.join(SUFFIXES)}"))
     try:
-        content = Path(path).read_bytes()
+        return file, Path(path).read_bytes(), suffix
     except OSError as error:
         problem = Problem(WHOLE_FILE, f"cannot be read: {error.strerror}")
         raise config_error(file, problem) from None
-    if suffix == ".properties":
-        return properties.parse_flows(content, file)
-    return (yaml_file.parse_flow(content, file),)
 
 
 def load_flow(path: str | Path, name: str | None = None) -> Flow:
     """One flow of a file, by its name (``primary->backup``) or slug where there are several.
 
+    What concerns the file's other flows alone does not count then.
+
     Raises:
         ConfigError: as ``load_flows``; or the file has no such flow, none, or several.
     """
-    flows = load_flows(path)
+    flows = _parse(path, name=name)
     if not flows:
         advice = "Set source->target.enabled = true."
         raise config_error(str(path), Problem(WHOLE_FILE, "enables no flow", advice))

@@ -50,7 +50,9 @@ class PerTopic(Generic[_T]):
         return str(self.default)
 
 
-def per_topic(default: _T, read: Callable[[object], _T]) -> GetPydanticSchema:
+def per_topic(
+    default: _T, read: Callable[[object], _T], values: Mapping[str, Any]
+) -> GetPydanticSchema:
     """Reads a ``PerTopic`` from what a file has: a value, or patterns with values.
 
     YAML has the latter as a mapping; text is ``pattern:value, pattern:value``, split at the last
@@ -59,6 +61,7 @@ def per_topic(default: _T, read: Callable[[object], _T]) -> GetPydanticSchema:
     Args:
         default: the value of a topic that no pattern names.
         read: makes a value of what stands in the file, or raises ``ValueError`` with what it must be.
+        values: the JSON Schema of a value, for editors.
     """
 
     def validate(given: object) -> PerTopic[_T]:
@@ -76,7 +79,9 @@ def per_topic(default: _T, read: Callable[[object], _T]) -> GetPydanticSchema:
         validate,
         serialization=core_schema.plain_serializer_function_ser_schema(PerTopic.as_mapping),
     )
-    return GetPydanticSchema(lambda *_: schema)
+    rules = {"type": "object", "additionalProperties": values}
+    text = {"type": "string", "pattern": ":"}
+    return GetPydanticSchema(lambda *_: schema, lambda *_: {"anyOf": [values, rules, text]})
 
 
 def _rules(

@@ -5,17 +5,15 @@ The first value of each option is its default; ``fail`` names what is wrong and 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import regex
 from pydantic import AfterValidator, BaseModel, Field
 
+from kafka_ferry.config.values import topic_name
 
-def _topic_name(name: Any) -> Any:
-    # org.apache.kafka.common.internals.Topic.validate
-    if name and (not regex.fullmatch(r"[A-Za-z0-9._-]{1,249}", name) or name in (".", "..")):
-        raise ValueError("must be a topic's name: up to 249 letters, digits, dots, _ or -")
-    return name or None
+
+def _topic_name(name: str | None) -> str | None:
+    return topic_name(name) if name else None
 
 
 class Policies(BaseModel):
@@ -28,11 +26,12 @@ class Policies(BaseModel):
         "DeleteRecords): continue copies on from the log's start, and the ledger and the report "
         "name the lost offsets.",
     )
-    on_source_topic_deleted: Literal["keep", "fail"] = Field(
+    on_source_topic_deleted: Literal["keep", "fail", "retire"] = Field(
         default="keep",
         alias="on.source.topic.deleted",
         description="When a topic that was copied is gone from the source: keep leaves its copy as "
-        "it is and notes it in plan and report; fail names it and lets the run fail.",
+        "it is and notes it in plan and report; fail names it and lets the run fail; retire deletes "
+        "its copy after retire.after.ms, if the flow has created it.",
     )
     on_source_topic_recreated: Literal["fail", "append"] = Field(
         default="fail",
@@ -58,6 +57,12 @@ class Policies(BaseModel):
         alias="on.foreign.records",
         description="When a remote topic holds records before the flow ever copied to it: adopt "
         "copies behind them.",
+    )
+    on_config_drift: Literal["keep", "overwrite"] = Field(
+        default="keep",
+        alias="on.config.drift",
+        description="When a remote topic's config was changed by somebody else: keep leaves it as it "
+        "is and says so in plan and report; overwrite sets it as on the source.",
     )
     on_source_start_moved: Literal["follow", "keep"] = Field(
         default="follow",

@@ -49,6 +49,15 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
     return f"Did you mean {near[0]!r}?" if near else ""
 
 
+def unknown_target(targets: Iterable[str], aliases: Sequence[str]) -> Problem | None:
+    """What is wrong if flows into a cluster are asked for that the file does not know."""
+    for target in targets:
+        if target not in aliases:
+            advice = did_you_mean(target, aliases) or f"It has {', '.join(aliases)}."
+            return Problem("clusters", f"{target!r} is no cluster of this file", advice)
+    return None
+
+
 def cluster_error(problems: Sequence[Problem]) -> PydanticCustomError:
     """The error that a validator of a cluster's properties raises; keys are property names."""
     message = "; ".join(f"{key}: {reason}" for key, reason, _ in problems)

@@ -14,39 +14,54 @@ import javaproperties
 import regex
 from pydantic import ValidationError
 
-from kafka_ferry.config.flow import OPTIONS, Flow
+from kafka_ferry.config.flow import OPTIONS, Flow, names_of
+from kafka_ferry.config.mirrormaker2 import FIXED, why_not
 from kafka_ferry.config.patterns import split_list
-from kafka_ferry.config.problems import WHOLE_FILE, Problem, config_error, problems_of
+from kafka_ferry.config.problems import (
+    WHOLE_FILE,
+    Problem,
+    config_error,
+    problems_of,
+    unknown_target,
+)
+from kafka_ferry.config.providers import PROVIDERS, Providers
 from kafka_ferry.config.scopes import Settings, sort_by_scope
-from kafka_ferry.config.vocabulary import CONNECTION_NAMES, ROLE_PREFIXES
+from kafka_ferry.config.vocabulary import CLUSTER_NAMES, ROLE_PREFIXES
 
-# MirrorMaker 2 has it as a property of the source's consumer, the flow as an option of its own.
-_ISOLATION: Final = "isolation.level"
+# MirrorMaker 2 has these as properties of the source's consumer, the flow as options of its own.
+_OF_CONSUMER: Final = ("isolation.level", "auto.offset.reset")
 
 
-def parse_flows(content: bytes, file: str) -> tuple[Flow, ...]:
-    """All enabled flows of a file, in the order of its ``clusters``.
+def parse_flows(
+    content: bytes, file: str, targets: Sequence[str] = (), name: str | None = None
+) -> tuple[Flow, ...]:
+    """The enabled flows of a file, in the order of its ``clusters``.
+
+    Args:
+        content: what stands in the file.
+        file: its path.
+        targets: only the flows into these clusters, where there are any.
+        name: only the flow of this name or slug, where there is one. What stands in the file for
+            flows that are not asked for alone need not be right, nor be there.
 
     Raises:
         ConfigError: the file is no such file; all that is wrong with it is listed.
     """
-    raw = read_properties(content, file)
-    aliases = _aliases(raw, file)
-    settings, problems = sort_by_scope(raw, aliases)
-    flows: list[Flow] = []
-    for source, target in permutations(aliases, 2):
-        enabled = _enabled(settings, f"{source}->{target}.")
-        if isinstance(enabled, Problem):
-            problems.append(enabled)
-        elif enabled:
-            flow = _flow(settings, source, target, file)
-            if isinstance(flow, Flow):
-                flows.append(flow)
-            else:
-                problems += flow
+    raw, problems = read_properties(content, file), list[Problem]()
+    providers = _providers(raw, problems)
+    aliases = _aliases(raw, providers, file)
+    if problem := unknown_target(targets, aliases):
+        raise config_error(file, problem)
+    settings, unknown = sort_by_scope(raw, aliases)
+    problems += unknown
+    reader = _Reader(file, settings, providers, problems)
+    pairs = [pair for pair in permutations(aliases, 2) if not targets or pair[1] in targets]
+    pairs = [pair for pair in pairs if reader.enabled(*pair)]
+    named = [pair for pair in pairs if name in names_of(*pair)]
+    flows = [reader.flow(*pair) for pair in named or pairs]
     if problems:
         raise config_error(file, *problems)
-    return tuple(flows)
+    return tuple(flow for flow in flows if flow)
 
 
 def read_properties(content: bytes, file: str) -> dict[str, str]:
@@ -65,8 +80,26 @@ def read_properties(content: bytes, file: str) -> dict[str, str]:
     return {key: value.strip() for key, value in read.items()}
 
 
-def _aliases(raw: Mapping[str, str], file: str) -> list[str]:
-    aliases = split_list(raw.get("clusters", ""))
+def parse_aliases(content: bytes, file: str) -> tuple[str, ...]:
+    """The file's ``clusters``.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    raw = read_properties(content, file)
+    return tuple(_aliases(raw, _providers(raw, []), file))
+
+
+def _providers(raw: Mapping[str, str], problems: list[Problem]) -> Providers:
+    told = {key: value for key, value in raw.items() if key.startswith(PROVIDERS)}
+    return Providers.declared(told, problems)
+
+
+def _aliases(raw: Mapping[str, str], providers: Providers, file: str) -> list[str]:
+    problems: list[Problem] = []
+    aliases = split_list(providers.resolve("clusters", raw.get("clusters", ""), problems))
+    if problems:
+        raise config_error(file, *problems)
     if not aliases:
         raise config_error(file, Problem("clusters", "is required", "List the clusters' aliases."))
     for alias in aliases:
@@ -75,49 +108,92 @@ def _aliases(raw: Mapping[str, str], file: str) -> list[str]:
     return list(dict.fromkeys(aliases))
 
 
-def _enabled(settings: Settings, scope: str) -> bool | Problem:
-    for place in (scope, ""):
-        value = settings.values[place].get("enabled", "").lower()
-        if value in ("true", "false"):
-            return value == "true"
-        if "enabled" in settings.values[place]:
-            return Problem(f"{place}enabled", "must be true or false")
-    return False
+class _Reader:
+    """Makes flows of sorted keys, and collects what is wrong with them."""
+
+    def __init__(
+        self, file: str, settings: Settings, providers: Providers, problems: list[Problem]
+    ) -> None:
+        self.file = file
+        self.ignored = settings.ignored
+        self.problems = problems
+        self._raw = settings.values
+        self._providers = providers
+        self._resolved: dict[str, dict[str, str]] = {}
+        self._broken: set[str] = set()
+
+    def values(self, scope: str) -> dict[str, str]:
+        """What stands in a scope; what references stand for is only looked up where it is needed."""
+        if scope not in self._resolved:
+            found: list[Problem] = []
+            self._resolved[scope] = {
+                name: self._providers.resolve(f"{scope}{name}", value, found)
+                for name, value in self._raw[scope].items()
+            }
+            if found:
+                self.problems += found
+                self._broken.add(scope)
+        return self._resolved[scope]
+
+    def enabled(self, source: str, target: str) -> bool:
+        """Whether there is such a flow."""
+        for place in (f"{source}->{target}.", ""):
+            if "enabled" in self._raw[place]:
+                key, found = f"{place}enabled", list[Problem]()
+                value = self._providers.resolve(key, self._raw[place]["enabled"], found).lower()
+                if not found and value not in ("true", "false"):
+                    found.append(Problem(key, "must be true or false"))
+                self.problems += found
+                return value == "true"
+        return False
+
+    def flow(self, source: str, target: str) -> Flow | None:
+        """The flow; None where something is wrong with it."""
+        scope = f"{source}->{target}."
+        # Where each option is set; what a flow says for itself wins.
+        places = {name: place for place in ("", scope) for name in self.values(place)}
+        aliases = {"source": source, "target": target}
+
+        def key_of(path: Sequence[str]) -> str:
+            first, *rest = path or ("",)
+            if first in aliases:
+                return ".".join((aliases[first], *rest))
+            return places.get(first, scope) + ".".join(path)
+
+        for name in FIXED.keys() & places.keys():
+            if wrong := why_not(name, self.values(places[name])[name]):
+                self.problems.append(Problem(key_of([name]), *wrong))
+        data: dict[str, object] = {
+            name: self.values(place)[name] for name, place in places.items() if name in OPTIONS
+        }
+        clusters = {side: self._cluster(side, alias, scope) for side, alias in aliases.items()}
+        for name in _OF_CONSUMER:
+            value = clusters["source"].pop(f"consumer.{name}", None)
+            if value is not None and name not in places:
+                data[name], places[name] = value, f"{source}.consumer."
+        for side, alias in aliases.items():
+            data[side] = {"alias": alias, "properties": clusters[side], "file": self.file}
+        data["file"] = self.file
+        scopes = ("", f"{source}.", f"{target}.", scope)
+        if self._broken.intersection(scopes):
+            return None  # what stands for an unknown value would only look wrong as well
+        data["ignored"] = [said for place in scopes for said in self.ignored[place]]
+        try:
+            return Flow.model_validate(data)
+        except ValidationError as error:
+            self.problems += problems_of(error, key_of)
+        return None
+
+    def _cluster(self, side: str, alias: str, scope: str) -> dict[str, str]:
+        top, own, flow = (self.values(place) for place in ("", f"{alias}.", scope))
+        return _cluster(side, top, own, flow)
 
 
-def _flow(settings: Settings, source: str, target: str, file: str) -> Flow | list[Problem]:
-    scope = f"{source}->{target}."
-    # Where each option is set; what a flow says for itself wins.
-    places = {name: place for place in ("", scope) for name in settings.values[place]}
-    places = {name: place for name, place in places.items() if name in OPTIONS}
-    aliases = {"source": source, "target": target}
-
-    def key_of(path: Sequence[str]) -> str:
-        first, *rest = path or ("",)
-        if first in aliases:
-            return ".".join((aliases[first], *rest))
-        return places.get(first, scope) + ".".join(path)
-
-    clusters = {side: _cluster(settings, side, alias, scope) for side, alias in aliases.items()}
-    data: dict[str, object] = {name: settings.values[place][name] for name, place in places.items()}
-    isolation = clusters["source"].pop(f"consumer.{_ISOLATION}", None)
-    if isolation is not None and _ISOLATION not in places:
-        data[_ISOLATION], places[_ISOLATION] = isolation, f"{source}.consumer."
-    for side, alias in aliases.items():
-        data[side] = {"alias": alias, "properties": clusters[side]}
-    data["file"] = file
-    scopes = ("", f"{source}.", f"{target}.", scope)
-    data["ignored"] = [key for place in scopes for key in settings.ignored[place]]
-    try:
-        return Flow.model_validate(data)
-    except ValidationError as error:
-        return problems_of(error, key_of)
-
-
-def _cluster(settings: Settings, side: str, alias: str, scope: str) -> dict[str, str]:
+def _cluster(
+    side: str, top: Mapping[str, str], own: Mapping[str, str], flow: Mapping[str, str]
+) -> dict[str, str]:
     """A cluster's properties in one flow, in MirrorMaker 2's order (the later wins)."""
-    top, own, flow = (settings.values[place] for place in ("", f"{alias}.", scope))
-    shared = {name: value for name, value in (top | own).items() if name in CONNECTION_NAMES}
+    shared = {name: value for name, value in {**top, **own}.items() if name in CLUSTER_NAMES}
     result = shared | _below(f"{side}.cluster.", flow)
     for role in ROLE_PREFIXES:
         # MirrorMaker 2 hands a cluster's shared names to each kind of client before the flow's

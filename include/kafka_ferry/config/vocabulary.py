@@ -1,4 +1,4 @@
-"""The names that MirrorMaker 2 4.3.1 knows, sorted by what they mean here."""
+"""The kinds of clients, and the Java properties by which they connect and log in."""
 
 from __future__ import annotations
 
@@ -52,76 +52,31 @@ CONNECTION_NAMES: Final = _table(
 )
 """What a cluster's clients share: where the cluster is and how to log in to it."""
 
-# The connectors' options, then those of the Connect workers and connectors around them.
-WITHOUT_EFFECT: Final = _table(
-    """
-    source.cluster.alias target.cluster.alias replication.policy.internal.topic.separator.enabled
-    admin.timeout.ms forwarding.admin.class metric.reporters metric.names.formats
-    offset-syncs.topic.location offset-syncs.topic.replication.factor emit.offset-syncs.enabled
-    topic.filter.class config.properties.exclude config.property.filter.class use.defaults.from
-    offset.lag.max consumer.poll.timeout.ms
-    refresh.topics.enabled refresh.topics.interval.seconds
-    sync.topic.configs.enabled sync.topic.configs.interval.seconds
-    sync.topic.acls.enabled sync.topic.acls.interval.seconds
-    heartbeats.replication.enabled use.incremental.alter.configs add.source.alias.to.metrics
-    groups groups.exclude group.filter.class
-    refresh.groups.enabled refresh.groups.interval.seconds
-    emit.checkpoints.enabled emit.checkpoints.interval.seconds
-    sync.group.offsets.enabled sync.group.offsets.interval.seconds
-    checkpoints.topic.replication.factor
-    emit.heartbeats.enabled emit.heartbeats.interval.seconds heartbeats.topic.replication.factor
-    task.index task.assigned.partitions task.assigned.groups
+AIRFLOW_CONNECTION: Final = "airflow.connection"
+"""A cluster's property of our own: the Airflow connection that says the same."""
 
-    dedicated.mode.enable.internal.rest config.providers listeners admin.listeners
-    response.http.headers.config name connector.class tasks.max tasks.max.enforce
-    config.action.reload transforms predicates header.converter key.converter value.converter
-    connect.protocol connector.client.config.override.policy exactly.once.source.support
-    exactly.once.support transaction.boundary transaction.boundary.interval.ms
-    offsets.storage.topic offset.flush.interval.ms offset.flush.timeout.ms
-    plugin.path plugin.discovery scheduled.rebalance.max.delay.ms
-    task.shutdown.graceful.timeout.ms
-    client.id client.dns.lookup connections.max.idle.ms group.id heartbeat.interval.ms
-    metadata.max.age.ms metadata.recovery.strategy metadata.recovery.rebootstrap.trigger.ms
-    metrics.num.samples metrics.recording.level metrics.sample.window.ms
-    rebalance.timeout.ms receive.buffer.bytes reconnect.backoff.ms reconnect.backoff.max.ms
-    request.timeout.ms retry.backoff.ms retry.backoff.max.ms security.providers
-    send.buffer.bytes session.timeout.ms socket.connection.setup.timeout.ms
-    socket.connection.setup.timeout.max.ms
-    """
-)
-"""MirrorMaker 2's options that change nothing here; a flow lists those its file sets."""
+CLUSTER_NAMES: Final = CONNECTION_NAMES | {AIRFLOW_CONNECTION}
+"""What a cluster has beside properties of a single kind of client."""
 
-_WITHOUT_EFFECT_PREFIXES: Final = (
-    "config.providers.",
-    "config.storage.",
-    "offset.storage.",
-    "status.storage.",
-    "header.converter.",
-    "key.converter.",
-    "value.converter.",
-    "transforms.",
-    "predicates.",
-    "errors.",
-    "topic.creation.",
-    "topic.tracking.",
-    "inter.worker.",
-    "worker.",
-    "rest.",
-    "access.control.",
-    "admin.listeners.",
-    "listeners.",
-    "consumer.override.",
-    "admin.override.",
-)
+_OF_JAVA: Final = "it names a class or provider of Java, which cannot run here"
+_OTHER_LOGINS: Final = "Kerberos and OAuth are not there yet; PLAIN and SCRAM are"
 
-REMOVED: Final = {
-    "topics.blacklist": "topics.exclude",
-    "groups.blacklist": "groups.exclude",
-    "config.properties.blacklist": "config.properties.exclude",
+IGNORED_CONNECTION_NAMES: Final = {
+    **dict.fromkeys(
+        _table(
+            """
+            ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider
+            ssl.secure.random.implementation ssl.trustmanager.algorithm
+            sasl.client.callback.handler.class sasl.login.callback.handler.class sasl.login.class
+            """
+        ),
+        _OF_JAVA,
+    ),
+    **{
+        name: _OTHER_LOGINS
+        for name in CONNECTION_NAMES
+        if name.startswith(("sasl.kerberos.", "sasl.oauthbearer."))
+        or (name.startswith("sasl.login.") and not name.endswith("class"))
+    },
 }
-"""Gone since MirrorMaker 2 4.0, which then copies what the list was meant to leave out."""
-
-
-def is_without_effect(name: str) -> bool:
-    """Whether MirrorMaker 2 knows the option and Kafka Ferry has no use for it."""
-    return name in WITHOUT_EFFECT or name.startswith(_WITHOUT_EFFECT_PREFIXES)
+"""Those of them that do nothing here, each with the reason."""

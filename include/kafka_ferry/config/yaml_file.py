@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import regex
@@ -10,6 +10,13 @@ import yaml
 from pydantic import ValidationError
 
 from kafka_ferry.config.flow import OPTIONS, Flow
+from kafka_ferry.config.mirrormaker2 import (
+    FIXED,
+    REMOVED,
+    why_client_ignores,
+    why_ignored,
+    why_not,
+)
 from kafka_ferry.config.problems import (
     WHOLE_FILE,
     Problem,
@@ -17,7 +24,8 @@ from kafka_ferry.config.problems import (
     did_you_mean,
     problems_of,
 )
-from kafka_ferry.config.vocabulary import REMOVED, ROLES, is_without_effect
+from kafka_ferry.config.providers import PROVIDERS, Providers
+from kafka_ferry.config.vocabulary import IGNORED_CONNECTION_NAMES, ROLE_PREFIXES, ROLES
 
 _SIDES = ("source", "target")
 
@@ -28,14 +36,19 @@ def parse_flow(content: bytes, file: str) -> Flow:
     Raises:
         ConfigError: the file is no such file; all that is wrong with it is listed.
     """
-    data = _mapping(content, file)
-    problems = [_unknown(key) for key in data if key not in (*_SIDES, *OPTIONS)]
+    problems: list[Problem] = []
+    data = _resolved(_mapping(content, file), problems)
+    if problems:
+        raise config_error(file, *problems)
+    problems += [problem for key, value in data.items() if (problem := _refused(key, value))]
     values: dict[str, Any] = {key: data[key] for key in OPTIONS if key in data}
+    ignored: list[tuple[str, str]] = []
     for side in _SIDES:
         if side in data:
-            values[side] = _cluster(side, data[side], problems)
+            values[side] = _cluster(side, data[side], file, problems)
+            ignored += _ignored(side, values[side])
     try:
-        flow = Flow.model_validate({**values, "file": file})
+        flow = Flow.model_validate({**values, "file": file, "ignored": ignored})
     except ValidationError as error:
         raise config_error(file, *problems, *problems_of(error, _dotted)) from None
     if problems:
@@ -43,20 +56,77 @@ def parse_flow(content: bytes, file: str) -> Flow:
     return flow
 
 
+def parse_aliases(content: bytes, file: str) -> tuple[str, ...]:
+    """The aliases of source and target, whatever else the file says.
+
+    Raises:
+        ConfigError: it says nothing that can be read, or one has no alias.
+    """
+    problems: list[Problem] = []
+    data = _mapping(content, file)
+    asked: dict[object, object] = {
+        key: value for key, value in data.items() if str(key).startswith(PROVIDERS)
+    }
+    aliases = _resolved(asked | {side: _alias(data.get(side)) for side in _SIDES}, problems)
+    problems += [Problem(f"{side}.alias", "is required") for side in _SIDES if not aliases[side]]
+    if problems:
+        raise config_error(file, *problems)
+    return tuple(str(aliases[side]) for side in _SIDES)
+
+
+def _alias(cluster: object) -> object:
+    return cluster.get("alias") if isinstance(cluster, Mapping) else None
+
+
+def _resolved(data: Mapping[object, object], problems: list[Problem]) -> Mapping[object, object]:
+    """The file with what its references stand for, and without what tells how to find that."""
+    own = {key for key in data if str(key).startswith(PROVIDERS)}
+    told = {str(key): _java_text(data[key]) or "" for key in own}
+    providers = Providers.declared(told, problems, usual=True)
+
+    def resolve(value: Any, *path: str) -> Any:
+        match value:
+            case str():
+                return providers.resolve(".".join(path), value, problems)
+            case list():
+                return [resolve(item, *path) for item in value]
+            case dict():
+                return {key: resolve(item, *path, str(key)) for key, item in value.items()}
+        return value
+
+    return {key: resolve(value, str(key)) for key, value in data.items() if key not in own}
+
+
 def _dotted(path: Sequence[str]) -> str:
     return ".".join(path) or WHOLE_FILE
 
 
-def _unknown(key: object) -> Problem:
+def _refused(key: object, value: object) -> Problem | None:
     name = str(key)
+    if key in _SIDES or key in OPTIONS:
+        return None
+    if name in FIXED:
+        wrong = why_not(name, _java_text(value) or "")
+        return Problem(name, *wrong) if wrong else None
     if replacement := REMOVED.get(name):
         return Problem(name, "is no option since MirrorMaker 2 4.0", f"Use {replacement}.")
-    if is_without_effect(name):
-        return Problem(name, "is an option of MirrorMaker 2 that has no effect here")
+    if why := why_ignored(name):
+        return Problem(name, f"is an option of MirrorMaker 2 that has no effect here: {why}")
     return Problem(name, "is no option of a flow", did_you_mean(name, (*_SIDES, *OPTIONS)))
 
 
-def _cluster(side: str, data: object, problems: list[Problem]) -> object:
+def _ignored(side: str, cluster: object) -> Iterator[tuple[str, str]]:
+    """The properties of a cluster that do nothing here, each with the reason."""
+    properties = cluster.get("properties", {}) if isinstance(cluster, Mapping) else {}
+    for name in properties:
+        role = next((prefix for prefix in ROLE_PREFIXES if name.startswith(prefix)), "")
+        bare = name.removeprefix(role)
+        why = IGNORED_CONNECTION_NAMES.get(bare) or (why_client_ignores(bare) if role else None)
+        if why:
+            yield f"{side}.{name}", why
+
+
+def _cluster(side: str, data: object, file: str, problems: list[Problem]) -> object:
     """``alias`` apart from the Java properties, and those of each kind of client flattened."""
     if not isinstance(data, Mapping):
         return data
@@ -77,7 +147,7 @@ def _cluster(side: str, data: object, problems: list[Problem]) -> object:
             else:
                 properties[key] = text
     alias = {"alias": data["alias"]} if "alias" in data else {}
-    return {**alias, "properties": properties}
+    return {**alias, "properties": properties, "file": file}
 
 
 def _java_text(value: object) -> str | None:

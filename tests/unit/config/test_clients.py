@@ -6,7 +6,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from kafka.net.manager import KafkaConnectionManager
 
-from kafka_ferry.config import clients, confluent_config, kafka_python_config
+from kafka_ferry.config import Cluster, clients, confluent_config, kafka_python_config
 from kafka_ferry.config.clients import KAFKA_PYTHON, LIBRDKAFKA
 from kafka_ferry.config.vocabulary import ROLES, Role
 from kafka_ferry.errors import ConfigError
@@ -122,7 +122,7 @@ def test_a_java_property_becomes_librdkafkas(
     [
         ("max.poll.records", "5", "is left out"),
         ("sasl.login.class", "x.Y", "is left out"),
-        ("ssl.cipher.suites", "x", "is left out"),
+        ("ssl.provider", "x", "is left out"),
         ("acks", "all", "is left out"),
         ("request.timeout.ms", "600000", "nearest value is 300000"),
     ],
@@ -170,6 +170,28 @@ def test_a_login_becomes_user_name_and_password(role: Role, module: str, mechani
         "sasl_plain_username": "ann",
         "sasl_plain_password": 'p;"w',
     }
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_commas_and_equal_signs_in_a_name_are_sent_as_scram_wants_them(mechanism: str) -> None:
+    """RFC 5802 (saslname): librdkafka escapes them itself, kafka-python does not."""
+    module = PLAIN if mechanism == "PLAIN" else SCRAM
+    properties = login(module, mechanism) | {
+        "sasl.jaas.config": f'{module} required username="a=b,c" password="p=w,";'
+    }
+    assert confluent_config(properties, "admin")["sasl.username"] == "a=b,c"
+    settings = kafka_python_config(properties)
+    sent = "a=b,c" if mechanism == "PLAIN" else "a=3Db=2Cc"
+    assert settings["sasl_plain_username"] == sent
+    assert settings["sasl_plain_password"] == "p=w,"
+
+
+def test_an_error_names_the_file_and_the_cluster_that_the_properties_come_from() -> None:
+    properties = {**login(), "sasl.mechanism": "GSSAPI"}
+    cluster = Cluster(alias="primary", properties=properties, file="f.yaml")
+    for translate in (lambda p: confluent_config(p, "admin"), kafka_python_config):
+        with pytest.raises(ConfigError, match=r"^f\.yaml: primary: sasl\.mechanism: GSSAPI"):
+            translate(cluster.client_properties("admin"))
 
 
 @pytest.mark.parametrize(

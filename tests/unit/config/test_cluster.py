@@ -1,10 +1,15 @@
+import json
 import pickle
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from kafka_ferry.config import Cluster
 from kafka_ferry.config.cluster import MASK, is_secret
+from kafka_ferry.errors import ConfigError
+from kafka_sandbox.secure import Authority
+from tests.support.secure import key_store, trust_store
 
 from .builders import a_cluster
 
@@ -87,6 +92,104 @@ def test_a_cluster_that_no_client_could_use_is_refused(
 ) -> None:
     with pytest.raises(ValidationError, match=reason):
         Cluster(alias="a", properties=properties)
+
+
+def test_where_brokers_are_may_be_left_to_an_airflow_connection() -> None:
+    cluster = Cluster(alias="a", properties={"airflow.connection": "my_kafka"})
+    assert cluster.airflow_connection == "my_kafka"
+    assert a_cluster().airflow_connection is None
+
+
+def test_any_property_of_the_file_wins_over_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    extra = {"bootstrap.servers": "there:1", "security.protocol": "ssl", "ssl.key.password": "pw"}
+    connection = json.dumps({"conn_type": "kafka", "extra": extra})
+    monkeypatch.setenv("AIRFLOW_CONN_MY_KAFKA", connection)
+    properties = {
+        "airflow.connection": "my_kafka",
+        "security.protocol": "PLAINTEXT",
+        "consumer.bootstrap.servers": "here:2",
+    }
+    cluster = Cluster(alias="a", properties=properties)
+
+    assert cluster.client_properties("admin") == {
+        "bootstrap.servers": "there:1",
+        "security.protocol": "PLAINTEXT",
+        "ssl.key.password": "pw",
+    }
+    assert cluster.client_properties("consumer")["bootstrap.servers"] == "here:2"
+    assert "airflow.connection" not in cluster.client_properties("consumer")
+
+
+def test_a_store_of_the_file_takes_the_whole_place_of_the_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    extra = {
+        "bootstrap.servers": "there:1",
+        "ssl.ca.pem": "CA",
+        "ssl.keystore.location": "/k.p12",
+        "ssl.keystore.password": "theirs",
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_MY_KAFKA", json.dumps({"extra": extra}))
+    properties = {
+        "airflow.connection": "my_kafka",
+        "ssl.truststore.location": "/own.jks",
+        "ssl.keystore.password": "ours",
+    }
+    assert Cluster(alias="a", properties=properties).client_properties("admin") == {
+        "bootstrap.servers": "there:1",
+        "ssl.truststore.location": "/own.jks",
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": "/k.p12",
+        "ssl.keystore.password": "ours",
+    }
+
+
+def test_brokers_that_neither_file_nor_connection_name_are_missed_when_a_client_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_EMPTY", '{"conn_type": "kafka", "extra": {}}')
+    cluster = Cluster(alias="a", properties={"airflow.connection": "empty"}, file="f.yaml")
+    with pytest.raises(ConfigError, match=r"f\.yaml: a: bootstrap\.servers: is required.*'empty'"):
+        cluster.client_properties("admin")
+
+
+def test_a_resolved_cluster_needs_neither_files_nor_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Authority("root")
+    identity = root.issue("ferry")
+    stores = key_store("PKCS12", tmp_path, identity) | trust_store("PEM", tmp_path, root)
+    monkeypatch.setenv("AIRFLOW_CONN_MY_KAFKA", "kafka://?bootstrap.servers=there%3A1")
+    cluster = Cluster(
+        alias="a",
+        properties={
+            "airflow.connection": "my_kafka",
+            "security.protocol": "SSL",
+            "producer.linger.ms": "5",
+            "consumer.security.protocol": "PLAINTEXT",
+            **stores,
+        },
+        file="f.yaml",
+    )
+
+    resolved = pickle.loads(pickle.dumps(cluster.resolved()))
+    monkeypatch.delenv("AIRFLOW_CONN_MY_KAFKA")
+    for file in tmp_path.iterdir():
+        file.unlink()
+
+    producer = resolved.client_properties("producer")
+    assert producer["bootstrap.servers"] == "there:1"
+    assert producer["linger.ms"] == "5"
+    assert producer["ssl.keystore.key"] == identity.key_pem
+    assert producer["ssl.truststore.certificates"] == root.pem
+    assert resolved.client_properties("consumer") == {
+        "bootstrap.servers": "there:1",
+        "security.protocol": "PLAINTEXT",
+    }
+    assert resolved.resolved() == resolved
+    assert identity.key_pem.splitlines()[1] not in repr(resolved) + str(resolved.model_dump())
 
 
 @pytest.mark.parametrize("servers", ["h:1", "a_b.c-d:9092, [::1]:9092", "PLAINTEXT://127.0.0.1:1"])

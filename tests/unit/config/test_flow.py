@@ -8,7 +8,9 @@ from pydantic import ValidationError
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.flow import OPTIONS
+from kafka_ferry.config.mirrormaker2 import KEYS
 from kafka_ferry.config.policies import Policies
+from kafka_ferry.config.syncing import Syncing
 
 from .builders import a_cluster, a_flow
 
@@ -36,11 +38,37 @@ def test_a_flow_goes_on_only_where_it_is_told_to() -> None:
         "on_source_divergence": "fail",
         "on_target_topic_lost": "fail",
         "on_foreign_records": "fail",
+        "on_config_drift": "keep",
         "on_source_start_moved": "follow",
         "on_fill_limit": "fail",
         "on_rejected_record": "fail",
         "dead_letter_topic": None,
     }
+
+
+def test_what_is_synced_by_default_is_what_mirrormaker_2_syncs() -> None:
+    flow = a_flow()
+    assert flow.model_dump(include=set(Syncing.model_fields) - {"config_properties_exclude"}) == {
+        "topics_rename": {},
+        "heartbeats_replication_enabled": True,
+        "replication_policy_internal_topic_separator_enabled": True,
+        "auto_offset_reset": "earliest",
+        "sync_topic_configs_enabled": True,
+        "use_defaults_from": "target",
+        "sync_topic_acls_enabled": True,
+        "acls_mode": "read-only",
+        "acls_principals": (),
+        "sync_client_quotas_enabled": False,
+        "sync_scram_users_enabled": False,
+        "scram_passwords_file": None,
+        "approval": "never",
+        "retire_after_ms": 7 * 24 * 60 * 60 * 1000,
+        "admin_timeout_ms": 60_000,
+    }
+    # MirrorMaker 2 4.3.1 means the topic's configs and names the brokers'.
+    theirs = KEYS["config.properties.exclude"].default.split(", ")
+    ours = {"message.timestamp.before.max.ms", "message.timestamp.after.max.ms"}
+    assert set(flow.config_properties_exclude) == {*theirs, *ours}
 
 
 def test_records_are_copied_committed_and_small_batches_joined_unless_told_otherwise() -> None:
@@ -87,6 +115,41 @@ def test_a_policy_has_a_short_and_a_java_name(given: str) -> None:
     )
 
 
+@pytest.mark.parametrize("given", ["company.naming.ByTeam", "naming.ByTeam", "_a._B2"])
+def test_a_policy_may_be_a_python_class_by_its_dotted_name(given: str) -> None:
+    assert a_flow(replication_policy_class=given).replication_policy_class == given
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({"orders": "eu-orders", "b": "c"}, {"orders": "eu-orders", "b": "c"}),
+        ("orders:eu-orders, b : c", {"orders": "eu-orders", "b": "c"}),
+        ("", {}),
+        ({}, {}),
+    ],
+)
+def test_other_names_for_topics_are_a_mapping_or_text(given: object, names: dict[str, str]) -> None:
+    assert a_flow(topics_rename=given).topics_rename == names
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("orders", "'' must be a topic's name"),
+        ("orders:a b", "'a b' must be a topic's name"),
+        ({"orders": 1}, "1 must be a topic's name"),
+        ({"x" * 250: "a"}, "must be a topic's name"),
+        ("a:b, a:c", "names 'a' twice"),
+        ({"a": "c", "b": "c"}, "gives 'a' and 'b' the same name 'c'"),
+        (["a"], "must be a mapping"),
+    ],
+)
+def test_other_names_that_cannot_be_are_refused(given: object, reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        a_flow(topics_rename=given)
+
+
 @pytest.mark.parametrize(
     ("given", "size"),
     [(1, 1), ("1", 1), ("12B", 12), ("64KiB", 65536), ("64MiB", 64 * MIB), (" 1 gib ", 1024 * MIB)],
@@ -122,6 +185,10 @@ def test_a_flow_may_have_no_schedule(given: str | None) -> None:
         ("topics_exclude", ["*"], "no valid regular expression"),
         ("topics", 5, "tuple"),
         ("replication_policy_class", "Custom", "DefaultReplicationPolicy, IdentityRepl"),
+        ("replication_policy_class", "org.apache.kafka.Custom", "or a Python class"),
+        ("replication_policy_class", "company..Custom", "or a Python class"),
+        ("replication_policy_class", "company.3Custom", "or a Python class"),
+        ("replication_policy_class", 1, "or a Python class"),
         ("replication_policy_separator", "", "pattern"),
         ("replication_policy_separator", "/", "pattern"),
         ("replication_factor", -2, "greater"),
@@ -139,7 +206,16 @@ def test_a_flow_may_have_no_schedule(given: str | None) -> None:
         ("join_batches_below", -1, "greater"),
         ("join_batches_below", "2GiB", "less"),
         ("on_source_truncation", "adopt", "continue"),
-        ("on_source_topic_deleted", "delete", "keep"),
+        ("on_source_topic_deleted", "delete", "retire"),
+        ("on_config_drift", "wipe", "overwrite"),
+        ("auto_offset_reset", "none", "every partition begins somewhere"),
+        ("auto_offset_reset", "largest", "'earliest' or 'latest'"),
+        ("config_properties_exclude", "[", "no valid regular expression"),
+        ("use_defaults_from", "both", "source"),
+        ("acls_mode", "off", "read-only"),
+        ("approval", "sometimes", "changes"),
+        ("retire_after_ms", -1, "greater"),
+        ("admin_timeout_ms", 0, "greater"),
         ("on_source_topic_recreated", "continue", "append"),
         ("on_source_divergence", "rewind", "continue"),
         ("on_target_topic_lost", "continue", "recopy"),
@@ -187,9 +263,11 @@ def test_flows_never_show_secrets() -> None:
 
 
 def test_flows_are_values_that_travel_between_processes() -> None:
-    flow = a_flow(topics=["a"])
+    options = {"topics": ["a"], "topics_rename": {"a": "b"}, "ignored": [("tasks.max", "why")]}
+    flow = a_flow(**options)
     assert pickle.loads(pickle.dumps(flow)) == flow
-    assert hash(flow) == hash(a_flow(topics=["a"]))
+    assert hash(flow) == hash(a_flow(**options))
+    assert hash(flow) != hash(a_flow(**options | {"topics_rename": {"a": "c"}}))
     with pytest.raises(ValidationError, match="frozen"):
         flow.writers = 1  # type: ignore[misc]
 

@@ -1,8 +1,9 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kafka_ferry.config import flow_files, load_flow, load_flows
+from kafka_ferry.config import Flow, cluster_aliases, flow_files, load_flow, load_flows
 from kafka_ferry.errors import ConfigError
 
 from .builders import properties_file, yaml_file
@@ -11,12 +12,19 @@ ROOT = Path(__file__).parents[3]
 BOTH_WAYS = "backup->primary.enabled = true\n"
 
 
+def without_file(flow: Flow) -> Flow:
+    clusters = {
+        side: getattr(flow, side).model_copy(update={"file": ""}) for side in ("source", "target")
+    }
+    return flow.model_copy(update={"file": "", **clusters})
+
+
 def test_the_demo_flow_and_its_mirrormaker_2_file_are_the_same_flow() -> None:
     flow = load_flow(ROOT / "include/configs/primary_to_backup.yaml")
     other = load_flow(ROOT / "docs/examples/connect-mirror-maker.properties")
     assert flow.name == "primary->backup"
     assert flow.topics == ("orders", "customers", "payments")
-    assert flow.model_copy(update={"file": ""}) == other.model_copy(update={"file": ""})
+    assert without_file(flow) == without_file(other)
     assert (flow.ignored, other.ignored) == ((), ())
 
 
@@ -71,3 +79,68 @@ def test_the_files_of_a_folder_come_sorted(tmp_path: Path) -> None:
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nowhere: file: is no folder"):
         flow_files(tmp_path / "nowhere")
+
+
+THREE = """\
+clusters = a, b, c
+a.bootstrap.servers = a:1
+b.bootstrap.servers = b:1
+c.bootstrap.servers = ${file:/nowhere:servers}
+config.providers = file
+config.providers.file.class = org.apache.kafka.common.config.provider.FileConfigProvider
+a->b.enabled = true
+b->a.enabled = true
+a->c.enabled = true
+"""
+
+
+@pytest.mark.parametrize(
+    ("clusters", "names"),
+    [
+        (["a"], ["b->a"]),
+        (["b"], ["a->b"]),
+        (["b", "a"], ["a->b", "b->a"]),
+    ],
+)
+def test_only_the_flows_into_some_clusters_are_read_if_these_are_named(
+    tmp_path: Path, clusters: list[str], names: list[str]
+) -> None:
+    # What the others need, such as the brokers of c, need not be there.
+    file = properties_file(tmp_path, start=THREE)
+    assert [flow.name for flow in load_flows(file, clusters)] == names
+
+
+def test_a_flow_is_read_by_name_whatever_is_wrong_with_the_others(tmp_path: Path) -> None:
+    file = properties_file(tmp_path, start=THREE)
+    assert load_flow(file, "b_to_a").name == "b->a"
+    with pytest.raises(ConfigError, match=r"c\.bootstrap\.servers: \$\{file:/nowhere:servers\}"):
+        load_flows(file)
+
+
+def test_a_yaml_file_has_no_flow_into_any_cluster_but_its_target(tmp_path: Path) -> None:
+    elsewhere = yaml_file(tmp_path, "writers: ${env:FERRY_NOT_SET_HERE}")
+    assert load_flows(elsewhere, clusters=["primary"]) == ()
+    with pytest.raises(ConfigError, match="FERRY_NOT_SET_HERE"):
+        load_flows(elsewhere, clusters=["backup"])
+    file = yaml_file(tmp_path)
+    assert [flow.name for flow in load_flows(file, clusters=["backup"])] == ["primary->backup"]
+    assert load_flows(file, clusters=["primary"]) == ()
+
+
+@pytest.mark.parametrize("make", [yaml_file, properties_file])
+def test_a_files_clusters_can_be_asked_for(tmp_path: Path, make: Callable[[Path], Path]) -> None:
+    assert cluster_aliases(make(tmp_path)) == ("primary", "backup")
+
+
+def test_a_yaml_file_without_aliases_has_no_clusters(tmp_path: Path) -> None:
+    file = yaml_file(tmp_path, start="source: {bootstrap.servers: 'a:1'}\ntarget: x")
+    with pytest.raises(ConfigError, match=r"source\.alias: is required"):
+        cluster_aliases(file)
+
+
+@pytest.mark.parametrize("make", [yaml_file, properties_file])
+def test_a_cluster_that_the_file_does_not_know_is_an_error(
+    tmp_path: Path, make: Callable[[Path], Path]
+) -> None:
+    with pytest.raises(ConfigError, match=r"'backups' is no cluster of this file\. Did you mean"):
+        load_flows(make(tmp_path), clusters=["backup", "backups"])

@@ -240,7 +240,25 @@ def test_client_properties_of_a_role_pass_unchecked(tmp_path: Path) -> None:
 # --- what is ignored, what is refused ------------------------------------------------------------
 
 
-def test_options_of_mirrormaker_2_without_effect_are_listed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("more", "begins"),
+    [
+        ("", "earliest"),
+        ("primary.consumer.auto.offset.reset = latest", "latest"),
+        ("primary->backup.source.consumer.auto.offset.reset = latest", "latest"),
+        ("backup.consumer.auto.offset.reset = latest", "earliest"),
+        ("auto.offset.reset = earliest\nprimary.consumer.auto.offset.reset = latest", "earliest"),
+    ],
+)
+def test_where_the_sources_consumer_begins_is_where_the_flow_does(
+    tmp_path: Path, more: str, begins: str
+) -> None:
+    flow = the_flow(tmp_path, more)
+    assert flow.auto_offset_reset == begins
+    assert "auto.offset.reset" not in flow.source.client_properties("consumer")
+
+
+def test_options_of_mirrormaker_2_without_effect_are_listed_with_the_reason(tmp_path: Path) -> None:
     flow = the_flow(
         tmp_path,
         """
@@ -248,29 +266,71 @@ tasks.max = 4
 emit.heartbeats.interval.seconds = 5
 offset.storage.replication.factor = 1
 consumer.poll.timeout.ms = 1
-config.providers = file
 consumer.client.id = x
+source.consumer.client.id = x
 primary.client.id = x
 backup.exactly.once.source.support = enabled
 primary->backup.sync.group.offsets.enabled = true
 primary->backup.source.cluster.client.id = x
 primary->backup.ssl.protocol = TLS
+primary->backup.config.providers = file
 backup->primary.groups = x
+backup.producer.compression.type = zstd
+primary->backup.producer.override.batch.size = 1
+primary.consumer.max.poll.records = 1
+primary.ssl.provider = x
+primary.consumer.sasl.login.class = x
+sasl.kerberos.service.name = kafka
+primary->backup.source.cluster.ssl.provider = x
 """,
     )
-    assert set(flow.ignored) == {
-        "tasks.max",
-        "emit.heartbeats.interval.seconds",
-        "offset.storage.replication.factor",
-        "consumer.poll.timeout.ms",
-        "config.providers",
-        "consumer.client.id",
-        "primary.client.id",
-        "backup.exactly.once.source.support",
-        "primary->backup.sync.group.offsets.enabled",
-        "primary->backup.source.cluster.client.id",
-        "primary->backup.ssl.protocol",
+    ignored = dict(flow.ignored)
+    reasons = {
+        "tasks.max": "writers says",
+        "emit.heartbeats.interval.seconds": "not written yet",
+        "offset.storage.replication.factor": "together with the records",
+        "consumer.poll.timeout.ms": "waits for nothing",
+        "consumer.client.id": "only behind a cluster's alias",
+        "source.consumer.client.id": "only behind source->target",
+        "primary.client.id": "only MirrorMaker 2's workers",
+        "backup.exactly.once.source.support": "exactly once",
+        "primary->backup.sync.group.offsets.enabled": "not moved yet",
+        "primary->backup.source.cluster.client.id": "only how to connect",
+        "primary->backup.ssl.protocol": "only behind a cluster's alias",
+        "primary->backup.config.providers": "only without a cluster or a flow",
+        "backup.producer.compression.type": "keep the compression",
+        "primary->backup.producer.override.batch.size": "join.batches.below",
+        "primary.consumer.max.poll.records": "fetch.max.bytes",
+        "primary.ssl.provider": "Java",
+        "primary.consumer.sasl.login.class": "Java",
+        "sasl.kerberos.service.name": "PLAIN and SCRAM are",
+        "primary->backup.source.cluster.ssl.provider": "Java",
     }
+    assert ignored.keys() == reasons.keys()
+    for key, reason in reasons.items():
+        assert reason in ignored[key]
+
+
+@pytest.mark.parametrize(
+    ("key", "default"),
+    [
+        ("topic.filter.class", "org.apache.kafka.connect.mirror.DefaultTopicFilter"),
+        ("topic.filter.class", "DefaultTopicFilter"),
+        ("config.property.filter.class", "DefaultConfigPropertyFilter"),
+        ("group.filter.class", "DefaultGroupFilter"),
+        ("forwarding.admin.class", "org.apache.kafka.clients.admin.ForwardingAdmin"),
+        ("transforms", ""),
+    ],
+)
+def test_mirrormaker_2s_own_classes_may_be_named_and_no_others(
+    tmp_path: Path, key: str, default: str
+) -> None:
+    flow = the_flow(tmp_path, f"{key}={default}\nprimary->backup.{key}={default}")
+    assert flow.ignored == ()
+    for scope in ("", "primary->backup."):
+        error = refused(properties_file(tmp_path, f"{scope}{key} = company.Other"))
+        assert error.key == f"{scope}{key}"
+        assert "'company.Other' cannot run here" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -284,6 +344,11 @@ backup->primary.groups = x
             "primary.consumer.isolation.level=x",
             "primary.consumer.isolation.level",
             "read_committed",
+        ),
+        (
+            "primary.consumer.auto.offset.reset=none",
+            "primary.consumer.auto.offset.reset",
+            "every partition begins somewhere",
         ),
         ("backup.bootstrap.servers=x", "backup.bootstrap.servers", "must list brokers"),
         ("backup.bootstrap.servers=", "backup.bootstrap.servers", "is required"),

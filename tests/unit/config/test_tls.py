@@ -1,171 +1,73 @@
-"""Key and trust stores: what is translated is also handed to the real clients."""
+"""TLS for both Kafka clients: what is translated is also handed to the real clients."""
 
 from __future__ import annotations
 
-import datetime
 import logging
 import ssl
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    Encoding,
-    KeySerializationEncryption,
-    NoEncryption,
-    PrivateFormat,
-    pkcs12,
-)
-from kafka.net.transport import KafkaSSLTransport
+from kafka.net.manager import KafkaConnectionManager
 
-from kafka_ferry.config import confluent_config, kafka_python_config
+from kafka_ferry.config import clients, confluent_config, kafka_python_config
+from kafka_ferry.config.tls import PROTOCOLS, openssl_name
 from kafka_ferry.errors import ConfigError
+from kafka_sandbox.secure import Authority, Identity
+from tests.support.secure import KINDS, PASSWORD, key_store, trust_store
 
 SSL = {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "SSL"}
-PASSWORD = "hunter2"
-
-
-class Identity(NamedTuple):
-    certificate: str
-    key: str
-    encrypted_key: str
-    pkcs12: bytes
 
 
 @pytest.fixture(scope="module")
-def identity() -> Identity:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "ferry")])
-    today = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(today)
-        .not_valid_after(today + datetime.timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    locked = BestAvailableEncryption(PASSWORD.encode())
-
-    def pem(encryption: KeySerializationEncryption) -> str:
-        return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption).decode()
-
-    store = pkcs12.serialize_key_and_certificates(b"ferry", key, certificate, None, locked)
-    text = certificate.public_bytes(Encoding.PEM).decode()
-    return Identity(text, pem(NoEncryption()), pem(locked), store)
+def root() -> Authority:
+    return Authority("root")
 
 
-def both_clients_accept(properties: dict[str, str]) -> tuple[dict[str, object], dict[str, object]]:
+@pytest.fixture(scope="module")
+def identity(root: Authority) -> Identity:
+    return Authority("between", root).issue("ferry")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_logged_yet() -> None:
+    clients._log_once.cache_clear()
+
+
+def both_clients_accept(properties: dict[str, str]) -> tuple[dict[str, object], ssl.SSLContext]:
+    """librdkafka's settings and kafka-python's context, after librdkafka has taken its own."""
     config = confluent_config(properties, "admin")
     AdminClient({**config, "logger": logging.getLogger("quiet"), "log_level": 0})
     settings = kafka_python_config(properties)
-    known = {k: settings.get(k, v) for k, v in KafkaSSLTransport.DEFAULT_CONFIG.items()}
-    assert isinstance(KafkaSSLTransport._build_ssl_context(known), ssl.SSLContext)
-    return config, settings
-
-
-def test_pem_files_are_named_to_both_clients(identity: Identity, tmp_path: Path) -> None:
-    trust, keys = tmp_path / "ca.pem", tmp_path / "client.pem"
-    trust.write_text(identity.certificate)
-    keys.write_text(identity.encrypted_key + identity.certificate)
-    config, settings = both_clients_accept(
-        {
-            **SSL,
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(trust),
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": str(keys),
-            "ssl.key.password": PASSWORD,
-        }
-    )
-    assert config == {
-        **SSL,
-        "ssl.ca.location": str(trust),
-        "ssl.certificate.location": str(keys),
-        "ssl.key.location": str(keys),
-        "ssl.key.password": PASSWORD,
-    }
-    assert settings == {
-        "bootstrap_servers": ["127.0.0.1:1"],
-        "security_protocol": "SSL",
-        "ssl_check_hostname": True,
-        "ssl_cafile": str(trust),
-        "ssl_certfile": str(keys),
-        "ssl_keyfile": str(keys),
-        "ssl_password": PASSWORD,
-    }
-
-
-@pytest.mark.parametrize("on_one_line", [False, True])
-@pytest.mark.parametrize("encrypted", [False, True])
-def test_pem_in_the_configuration_needs_no_files(
-    identity: Identity, on_one_line: bool, encrypted: bool
-) -> None:
-    def written(pem: str) -> str:
-        return " ".join(pem.split("\n")) if on_one_line else pem
-
-    properties = {
-        **SSL,
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.certificates": written(identity.certificate * 2),
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.certificate.chain": written(identity.certificate),
-        "ssl.keystore.key": written(identity.encrypted_key if encrypted else identity.key),
-    }
-    if encrypted:
-        properties["ssl.key.password"] = PASSWORD
-    config, settings = both_clients_accept(properties)
-    assert {"ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem"} < set(config)
+    assert set(settings) <= set(KafkaConnectionManager.DEFAULT_CONFIG) | {"ssl_context"}
     context = settings["ssl_context"]
     assert isinstance(context, ssl.SSLContext)
+    return config, context
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stores_reach_both_clients_as_text_in_memory(
+    kind: str, tmp_path: Path, root: Authority, identity: Identity
+) -> None:
+    stores = key_store(kind, tmp_path, identity) | trust_store(kind, tmp_path, root)
+
+    config, context = both_clients_accept({**SSL, **stores})
+
+    assert config == {
+        **SSL,
+        "ssl.ca.pem": root.pem,
+        "ssl.certificate.pem": identity.chain_pem,
+        "ssl.key.pem": identity.key_pem,
+    }
+    assert [found["subject"] for found in context.get_ca_certs()] == [((("commonName", "root"),),)]
     assert context.check_hostname
     assert context.verify_mode is ssl.CERT_REQUIRED
-    assert len(context.get_ca_certs()) == 1
 
 
-def test_a_pkcs12_key_store_is_read_by_librdkafka_only(identity: Identity, tmp_path: Path) -> None:
-    store = tmp_path / "client.p12"
-    store.write_bytes(identity.pkcs12)
-    properties = {
-        **SSL,
-        "ssl.keystore.type": "PKCS12",
-        "ssl.keystore.location": str(store),
-        "ssl.keystore.password": PASSWORD,
-    }
-    config = confluent_config(properties, "admin")
-    assert config["ssl.keystore.location"] == str(store)
-    AdminClient({**config, "logger": logging.getLogger("quiet"), "log_level": 0})
-    with pytest.raises(ConfigError, match="PKCS12 store cannot be read by kafka-python") as caught:
-        kafka_python_config(properties)
-    assert caught.value.key == "ssl.keystore.type"
-    assert PASSWORD not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("store", "kind"),
-    [("truststore", "JKS"), ("keystore", "JKS"), ("truststore", None), ("truststore", "PKCS12")],
-)
-def test_a_store_that_neither_client_reads_is_refused_with_advice(
-    store: str, kind: str | None
-) -> None:
-    properties = {
-        **SSL,
-        f"ssl.{store}.location": "/etc/kafka/store",
-        f"ssl.{store}.password": PASSWORD,
-    }
-    if kind:
-        properties[f"ssl.{store}.type"] = kind
-    for translate in (lambda p: confluent_config(p, "admin", file="f.yaml"), kafka_python_config):
-        with pytest.raises(ConfigError, match="can be read by neither Kafka client") as caught:
-            translate(properties)
-        assert caught.value.key == f"ssl.{store}.type"
-        assert "PEM" in caught.value.advice
-        assert PASSWORD not in str(caught.value)
+def test_without_a_trust_store_the_systems_certificates_count() -> None:
+    config, context = both_clients_accept(dict(SSL))
+    assert config == SSL
+    assert context.verify_mode is ssl.CERT_REQUIRED
 
 
 @pytest.mark.parametrize(
@@ -178,28 +80,114 @@ def test_the_host_name_is_checked_unless_the_algorithm_is_empty(
     properties = dict(SSL)
     if algorithm is not None:
         properties["ssl.endpoint.identification.algorithm"] = algorithm
-    config, settings = both_clients_accept(properties)
+    config, context = both_clients_accept(properties)
     named = "ssl.endpoint.identification.algorithm"
     assert config.get(named) == (None if checks else "none")
-    assert settings["ssl_check_hostname"] is checks
+    assert context.check_hostname is checks
+    assert context.verify_mode is ssl.CERT_REQUIRED
 
 
-@pytest.mark.parametrize("given", ["ssl.keystore.key", "ssl.keystore.certificate.chain"])
-def test_a_key_and_its_certificates_go_together(given: str) -> None:
-    with pytest.raises(ConfigError, match="go together"):
-        confluent_config({**SSL, "ssl.keystore.type": "PEM", given: "x"}, "admin")
+@pytest.mark.parametrize(
+    ("enabled", "cap", "oldest", "newest"),
+    [
+        (None, None, "TLSv1.2", "TLSv1.3"),
+        ("TLSv1.2", None, "TLSv1.2", "TLSv1.2"),
+        ("TLSv1.3", None, "TLSv1.3", "TLSv1.3"),
+        ("TLSv1.3, TLSv1.2", "TLSv1.2", "TLSv1.2", "TLSv1.2"),
+        (None, "TLSv1.2", "TLSv1.2", "TLSv1.2"),
+        (None, "TLS", "TLSv1.2", "TLSv1.3"),
+        ("TLSv1.1,TLSv1.2", "TLSv1.3", "TLSv1.1", "TLSv1.2"),
+    ],
+)
+def test_the_versions_of_tls_are_those_that_are_enabled(
+    enabled: str | None, cap: str | None, oldest: str, newest: str
+) -> None:
+    given = {"ssl.enabled.protocols": enabled, "ssl.protocol": cap}
+    properties = SSL | {key: value for key, value in given.items() if value is not None}
+    _, context = both_clients_accept(properties)
+    assert (context.minimum_version, context.maximum_version) == (
+        PROTOCOLS[oldest],
+        PROTOCOLS[newest],
+    )
 
 
-def test_unreadable_pem_is_an_error_that_does_not_repeat_it() -> None:
-    properties = {
-        **SSL,
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.key": "hunter2",
-        "ssl.keystore.certificate.chain": "hunter2",
-    }
-    with pytest.raises(ConfigError, match="cannot be used") as caught:
-        kafka_python_config(properties)
-    assert "hunter2" not in str(caught.value)
-    config = confluent_config(properties, "admin")
-    with pytest.raises(KafkaException):
-        AdminClient({**config, "logger": logging.getLogger("quiet"), "log_level": 0})
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"ssl.enabled.protocols": "SSLv3"}, "ssl.enabled.protocols"),
+        ({"ssl.protocol": "SSL"}, "ssl.protocol"),
+        ({"ssl.enabled.protocols": "TLSv1.3", "ssl.protocol": "TLSv1.2"}, "ssl.enabled.protocols"),
+        (
+            {"ssl.enabled.protocols": "TLSv1.2", "ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"},
+            "ssl.enabled.protocols",
+        ),
+        ({"ssl.cipher.suites": "TLS_ECDHE_RSA_WITH_NOTHING"}, "ssl.cipher.suites"),
+    ],
+)
+def test_versions_and_suites_that_leave_nothing_are_refused(
+    changes: dict[str, str], key: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        kafka_python_config(SSL | changes, file="f.yaml")
+    assert (caught.value.file, caught.value.key) == ("f.yaml", key)
+
+
+# https://www.rfc-editor.org/rfc/rfc5289 and its kin have Java's names, `openssl ciphers -stdname` both.
+@pytest.mark.parametrize(
+    ("java", "openssl"),
+    [
+        ("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384"),
+        ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "ECDHE-RSA-AES128-GCM-SHA256"),
+        ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-RSA-CHACHA20-POLY1305"),
+        ("TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384", "ECDHE-RSA-AES256-SHA384"),
+        ("TLS_DHE_RSA_WITH_AES_256_GCM_SHA384", "DHE-RSA-AES256-GCM-SHA384"),
+        ("TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA", "ECDHE-ECDSA-AES128-SHA"),
+        ("TLS_RSA_WITH_AES_128_CBC_SHA256", "AES128-SHA256"),
+        ("TLS_RSA_WITH_AES_256_GCM_SHA384", "AES256-GCM-SHA384"),
+        ("ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256"),
+    ],
+)
+def test_a_suite_has_another_name_in_openssl(java: str, openssl: str) -> None:
+    assert openssl_name(java) == openssl
+    config, context = both_clients_accept({**SSL, "ssl.cipher.suites": java})
+    assert config["ssl.cipher.suites"] == openssl
+    names = {cipher["name"] for cipher in context.get_ciphers()}
+    assert {name for name in names if not name.startswith("TLS_")} == {openssl}
+    assert context.maximum_version is ssl.TLSVersion.TLSv1_2
+
+
+def test_suites_of_tls_1_3_alone_allow_nothing_older() -> None:
+    config, context = both_clients_accept({**SSL, "ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"})
+    assert "ssl.cipher.suites" not in config
+    assert context.minimum_version is ssl.TLSVersion.TLSv1_3
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, ()),
+        ({"ssl.enabled.protocols": "TLSv1.3,TLSv1.2", "ssl.protocol": "TLSv1.3"}, ()),
+        ({"ssl.enabled.protocols": "TLSv1.3"}, ("ssl.enabled.protocols",)),
+        ({"ssl.protocol": "TLSv1.2"}, ("ssl.protocol",)),
+        ({"ssl.cipher.suites": "TLS_AES_256_GCM_SHA384"}, ("ssl.cipher.suites",)),
+        (
+            {"ssl.cipher.suites": "TLS_AES_256_GCM_SHA384,TLS_RSA_WITH_AES_256_GCM_SHA384"},
+            (),
+        ),
+    ],
+)
+def test_what_librdkafka_cannot_be_held_to_is_said(
+    changes: dict[str, str], said: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    confluent_config(SSL | changes, "admin")
+    assert [line.split(": ")[1].split(" ")[0] for line in caplog.messages] == list(said)
+
+
+def test_errors_name_file_and_key_and_no_secret(tmp_path: Path, identity: Identity) -> None:
+    keys = key_store("PKCS12", tmp_path, identity) | {"ssl.keystore.password": "wr0ng"}
+    for translate in (lambda p: confluent_config(p, "admin", file="f.yaml"), kafka_python_config):
+        with pytest.raises(ConfigError, match="does not open") as caught:
+            translate(SSL | keys)
+        assert caught.value.key == "ssl.keystore.password"
+        assert "wr0ng" not in str(caught.value)
+        assert PASSWORD not in str(caught.value)

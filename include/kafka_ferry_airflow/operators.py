@@ -13,6 +13,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from kafka_ferry.spark.properties import LIGHT_JVM
+from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.errors import as_airflow
 from kafka_ferry_airflow.project import Project
 
@@ -71,14 +72,16 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         self.flow = flow
 
     def execute(self, context: Context) -> None:
-        """Submits the job and waits for its end.
+        """Submits the job, which inherits the connections of the flow's clusters, and waits for its end.
 
         Raises:
-            AirflowFailException: the step failed and no retry can help.
+            AirflowFailException: the step failed and no retry can help; or a cluster's connection
+                is not there.
             AirflowException: the step failed, or Spark did; a retry may help.
         """
         from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
 
+        provide_connections(self.flow)
         run = Run(self.flow, context["run_id"])
         run.forget(self.step)
         self._prepare(self._connection())

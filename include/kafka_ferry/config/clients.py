@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final, NamedTuple
 
+from kafka_ferry.config.cluster import ClientProperties
 from kafka_ferry.config.jaas import credentials
-from kafka_ferry.config.tls import kafka_python_tls, librdkafka_tls
+from kafka_ferry.config.tls import kafka_python_tls, librdkafka_tls, not_for_librdkafka
 from kafka_ferry.config.vocabulary import Role
 from kafka_ferry.errors import ConfigError
 
@@ -103,6 +104,8 @@ _SECURITY: Final = frozenset(
     {
         "sasl.jaas.config",
         "sasl.mechanism",
+        "ssl.cipher.suites",
+        "ssl.enabled.protocols",
         "ssl.endpoint.identification.algorithm",
         "ssl.key.password",
         "ssl.keystore.certificate.chain",
@@ -110,6 +113,7 @@ _SECURITY: Final = frozenset(
         "ssl.keystore.location",
         "ssl.keystore.password",
         "ssl.keystore.type",
+        "ssl.protocol",
         "ssl.truststore.certificates",
         "ssl.truststore.location",
         "ssl.truststore.password",
@@ -119,7 +123,7 @@ _SECURITY: Final = frozenset(
 
 
 def confluent_config(
-    properties: Mapping[str, str], role: Role, *, file: str = _UNNAMED
+    properties: Mapping[str, str], role: Role, *, file: str = ""
 ) -> dict[str, object]:
     """The configuration of a ``confluent_kafka`` client of that role.
 
@@ -129,12 +133,12 @@ def confluent_config(
     Args:
         properties: ``Cluster.client_properties(role)``.
         role: the kind of client.
-        file: what an error names as the place to mend.
+        file: what an error names as the place to mend; without it, the properties' origin.
 
     Raises:
         ConfigError: stores or login are such that librdkafka cannot use them.
     """
-    protocol = _protocol(properties)
+    protocol, file = _protocol(properties), file or _origin(properties)
     config: dict[str, object] = {}
     for key, value in properties.items():
         setting = LIBRDKAFKA.get(key)
@@ -148,15 +152,16 @@ def confluent_config(
     config |= _reconnect_backoff(properties, config)
     if "SSL" in protocol:
         config |= librdkafka_tls(properties, file)
+        for key in not_for_librdkafka(properties):
+            what = "binds the data plane only: librdkafka has no setting for versions of TLS"
+            _log_once(role, key, what)
     if login := credentials(properties, protocol, file):
         config["sasl.mechanism"] = login.mechanism
         config |= {"sasl.username": login.username, "sasl.password": login.password}
     return config
 
 
-def kafka_python_config(
-    properties: Mapping[str, str], *, file: str = _UNNAMED
-) -> dict[str, object]:
+def kafka_python_config(properties: Mapping[str, str], *, file: str = "") -> dict[str, object]:
     """The connection settings of kafka-python: where, how secured, as whom, how patient.
 
     How much to fetch or to send at a time is the data plane's own affair and not in it.
@@ -164,7 +169,7 @@ def kafka_python_config(
     Raises:
         ConfigError: stores or login are such that kafka-python cannot use them.
     """
-    protocol = _protocol(properties)
+    protocol, file = _protocol(properties), file or _origin(properties)
     config: dict[str, object] = {
         "bootstrap_servers": _brokers(properties),
         "security_protocol": protocol,
@@ -177,8 +182,13 @@ def kafka_python_config(
         config |= kafka_python_tls(properties, file)
     if login := credentials(properties, protocol, file):
         config["sasl_mechanism"] = login.mechanism
-        config |= {"sasl_plain_username": login.username, "sasl_plain_password": login.password}
+        config |= {"sasl_plain_username": login.escaped, "sasl_plain_password": login.password}
     return config
+
+
+def _origin(properties: Mapping[str, str]) -> str:
+    origin = properties.origin if isinstance(properties, ClientProperties) else ""
+    return origin or _UNNAMED
 
 
 def _protocol(properties: Mapping[str, str]) -> str:

@@ -9,8 +9,18 @@ import regex
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from kafka_ferry.config.airflow_connection import connection_properties
 from kafka_ferry.config.problems import Problem, cluster_error, did_you_mean
-from kafka_ferry.config.vocabulary import CONNECTION_NAMES, ROLE_PREFIXES, ROLES, Role
+from kafka_ferry.config.stores import without_stores
+from kafka_ferry.config.vocabulary import (
+    AIRFLOW_CONNECTION,
+    CLUSTER_NAMES,
+    CONNECTION_NAMES,
+    ROLE_PREFIXES,
+    ROLES,
+    Role,
+)
+from kafka_ferry.errors import ConfigError
 
 MASK: Final = "******"
 _SECRET: Final = regex.compile(
@@ -26,12 +36,17 @@ def is_secret(key: str) -> bool:
 
 
 class ClientProperties(Mapping[str, str]):
-    """Java client properties that cannot change and never show a secret when printed."""
+    """Java client properties that cannot change and never show a secret when printed.
 
-    __slots__ = ("_values",)
+    Attributes:
+        origin: the file and the cluster that they come from, for errors; may be empty.
+    """
 
-    def __init__(self, values: Mapping[str, str]) -> None:
+    __slots__ = ("_values", "origin")
+
+    def __init__(self, values: Mapping[str, str], origin: str = "") -> None:
         self._values = dict(values)
+        self.origin = origin
 
     def __getitem__(self, name: str) -> str:
         return self._values[name]
@@ -70,8 +85,8 @@ def _check(properties: ClientProperties) -> ClientProperties:
 
 def _unknown_names(properties: Mapping[str, str]) -> Iterator[Problem]:
     for name in properties:
-        if name not in CONNECTION_NAMES and not name.startswith(ROLE_PREFIXES):
-            near = did_you_mean(name, [*CONNECTION_NAMES, *ROLES])
+        if name not in CLUSTER_NAMES and not name.startswith(ROLE_PREFIXES):
+            near = did_you_mean(name, [*CLUSTER_NAMES, *ROLES])
             roles = "Properties of a single client stand under consumer, producer or admin."
             yield Problem(name, "is no property that a cluster's clients share", near or roles)
 
@@ -79,7 +94,9 @@ def _unknown_names(properties: Mapping[str, str]) -> Iterator[Problem]:
 def _wrong_values(properties: Mapping[str, str]) -> Iterator[Problem]:
     servers = [server.strip() for server in properties.get("bootstrap.servers", "").split(",")]
     if servers == [""]:
-        yield Problem("bootstrap.servers", "is required")
+        # An Airflow connection may say it, which nobody asks before clients are made.
+        if not properties.get(AIRFLOW_CONNECTION):
+            yield Problem("bootstrap.servers", "is required")
     elif not all(map(_is_broker, servers)):
         yield Problem("bootstrap.servers", "must list brokers as host:port, host:port")
     for role in ("", *ROLE_PREFIXES):
@@ -111,11 +128,27 @@ class Cluster(BaseModel):
         "and any property under consumer., producer. or admin.",
     )
 
+    file: str = Field(default="", description="The file that the cluster was read from.")
+
+    @property
+    def airflow_connection(self) -> str | None:
+        """The Airflow connection that says where the cluster is, or how to log in to it."""
+        return self.properties.get(AIRFLOW_CONNECTION) or None
+
+    @property
+    def origin(self) -> str:
+        """Where the cluster is described, for errors."""
+        return f"{self.file}: {self.alias}" if self.file else self.alias
+
     def client_properties(self, role: Role) -> ClientProperties:
         """What a client of this kind is configured with, by its Java names.
 
         As in MirrorMaker 2 (``MirrorConnectorConfig``), of the names without a kind only those
-        for connecting and logging in count, and the kind's own win.
+        for connecting and logging in count, and the kind's own win. What the cluster's Airflow
+        connection says comes first, so that any property of the file wins over it.
+
+        Raises:
+            ConfigError: the Airflow connection is not there, or cannot be used.
         """
         own = f"{role}."
         shared = {key: value for key, value in self.properties.items() if key in CONNECTION_NAMES}
@@ -124,4 +157,38 @@ class Cluster(BaseModel):
             for key, value in self.properties.items()
             if key.startswith(own)
         }
-        return ClientProperties(shared | special)
+        own_properties = shared | special
+        found = ClientProperties(self._connected(own_properties) | own_properties, self.origin)
+        if not found.get("bootstrap.servers"):
+            reason = f"is required: the connection {self.airflow_connection!r} has none either"
+            raise ConfigError(self.origin, "bootstrap.servers", reason)
+        return found
+
+    def resolved(self) -> Cluster:
+        """The same cluster for processes that have neither its files nor its environment.
+
+        Key and trust stores are PEM text in it, and what an Airflow connection says is its own:
+        it holds secrets even where the flow's file does not.
+
+        Raises:
+            ConfigError: a store or the connection cannot be read.
+        """
+        properties: dict[str, str] = {}
+        for role in ROLES:
+            found = self.client_properties(role)
+            whole = without_stores(found, found.origin)
+            properties.setdefault("bootstrap.servers", whole["bootstrap.servers"])
+            properties |= {f"{role}.{key}": value for key, value in whole.items()}
+        return Cluster(alias=self.alias, properties=ClientProperties(properties), file=self.file)
+
+    def _connected(self, own: Mapping[str, str]) -> dict[str, str]:
+        """What the Airflow connection says, but for stores in whose place the file has its own."""
+        if not self.airflow_connection:
+            return {}
+        replaced = tuple(
+            store
+            for store in ("ssl.keystore.", "ssl.truststore.")
+            if any(name.startswith(store) and not name.endswith(".password") for name in own)
+        )
+        found = connection_properties(self.airflow_connection, self.origin)
+        return {name: value for name, value in found.items() if not name.startswith(replaced)}

@@ -66,6 +66,13 @@ class Credentials(NamedTuple):
     username: str
     password: str
 
+    @property
+    def escaped(self) -> str:
+        """The user name as SCRAM sends it (RFC 5802, saslname), which kafka-python leaves to others."""
+        if not self.mechanism.startswith("SCRAM"):
+            return self.username
+        return self.username.replace("=", "=3D").replace(",", "=2C")
+
     def __repr__(self) -> str:
         return f"Credentials({self.mechanism})"
 
@@ -90,6 +97,23 @@ def credentials(properties: Mapping[str, str], protocol: str, file: str) -> Cred
     except JaasError as error:
         advice = 'Its form is: <login module> required username="..." password="...";'
         raise ConfigError(file, "sasl.jaas.config", f"{error}.", advice=advice) from None
+
+
+def jaas_config(mechanism: str, username: str, password: str) -> str:
+    """A ``sasl.jaas.config`` that says the same as user name and password.
+
+    Raises:
+        JaasError: the mechanism has no login of that kind here.
+    """
+    if mechanism not in LOGIN_MODULES:
+        raise JaasError(f"{mechanism} is not supported")
+    name, word = (_quoted(text) for text in (username, password))
+    return f"{LOGIN_MODULES[mechanism]} required username={name} password={word};"
+
+
+def _quoted(text: str) -> str:
+    """``text`` as a quoted token; line ends and backslashes would end it or mean something else."""
+    return '"' + "".join(f"\\{ord(c):03o}" if c in '\\"\n\r' else c for c in text) + '"'
 
 
 def login_name(properties: Mapping[str, str]) -> str | None:

@@ -1,86 +1,94 @@
-"""Java's key and trust stores, as each of the two Kafka clients wants them.
+"""What both Kafka clients are told of TLS: whom to trust, what to show, how strict to be.
 
-Both clients read PEM, from files or from the configuration itself. librdkafka also reads a
-PKCS12 key store. Neither reads JKS, which is what Java takes a store for if no type is given.
+Stores reach either client as text in memory (see ``stores``): librdkafka as PEM in its own
+settings, kafka-python as an ``ssl_context``.
 """
 
 from __future__ import annotations
 
 import ssl
 import tempfile
-import textwrap
-from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-import regex
-
+from kafka_ferry.config.patterns import split_list
+from kafka_ferry.config.pem import KeyPair
+from kafka_ferry.config.stores import key_pair, trusted_certificates
 from kafka_ferry.errors import ConfigError
 
-_PEM_BLOCK: Final = regex.compile(
-    r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----(?P<body>[^-]*)-----END (?P=label)-----"
-)
-_ADVICE: Final = (
-    "Export it as PEM (keytool -importkeystore to PKCS12, then openssl pkcs12 -nodes) "
-    "and set its type to PEM."
-)
+PROTOCOLS: Final = {
+    "TLSv1": ssl.TLSVersion.TLSv1,
+    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
+    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
+    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
+}
+"""Java's names of the versions of TLS, the oldest first."""
 
-
-class Store(NamedTuple):
-    """A key or trust store: a file, or PEM text where there is no file."""
-
-    type: Literal["PEM", "PKCS12"]
-    location: str = ""
-    certificates: str = ""
-    key: str = ""
+_ENABLED: Final = "ssl.enabled.protocols"
+_CAP: Final = "ssl.protocol"
+_SUITES: Final = "ssl.cipher.suites"
+_JAVAS_PROTOCOLS: Final = ("TLSv1.2", "TLSv1.3")
 
 
 def librdkafka_tls(properties: Mapping[str, str], file: str) -> dict[str, object]:
-    """The stores by librdkafka's names.
+    """Stores, host name check and cipher suites by librdkafka's names.
 
     Raises:
-        ConfigError: librdkafka cannot read a store.
+        ConfigError: a store cannot be read, or a setting is none that OpenSSL knows.
     """
     config: dict[str, object] = {}
-    if trust := _trust_store(properties, file):
-        config["ssl.ca.location" if trust.location else "ssl.ca.pem"] = (
-            trust.location or trust.certificates
-        )
-    if keys := _key_store(properties, file):
-        if keys.type == "PKCS12":
-            config["ssl.keystore.location"] = keys.location
-            config["ssl.keystore.password"] = properties.get("ssl.keystore.password", "")
-        elif keys.location:
-            config |= dict.fromkeys(("ssl.certificate.location", "ssl.key.location"), keys.location)
-        else:
-            config |= {"ssl.certificate.pem": keys.certificates, "ssl.key.pem": keys.key}
-        if keys.type == "PEM" and "ssl.key.password" in properties:
-            config["ssl.key.password"] = properties["ssl.key.password"]
+    if trusted := trusted_certificates(properties, file):
+        config["ssl.ca.pem"] = trusted
+    if pair := key_pair(properties, file):
+        config |= {"ssl.certificate.pem": pair.certificates, "ssl.key.pem": pair.key}
     if not _checks_host_name(properties):
         config["ssl.endpoint.identification.algorithm"] = "none"
+    if suites := _older_suites(properties):
+        _tls_context(properties, file)  # which refuses what OpenSSL does not know
+        config[_SUITES] = suites
     return config
+
+
+def not_for_librdkafka(properties: Mapping[str, str]) -> list[str]:
+    """The properties of TLS that librdkafka, which has no such setting, cannot be held to."""
+    enabled = {*split_list(properties.get(_ENABLED, ""))} or {*_JAVAS_PROTOCOLS}
+    too_wide = [_ENABLED] if enabled != {*_JAVAS_PROTOCOLS} else []
+    if properties.get(_CAP, "TLSv1.3") not in ("TLSv1.3", "TLS"):
+        too_wide.append(_CAP)
+    if len({_is_of_tls_1_3(suite) for suite in _suites(properties)}) == 1:
+        too_wide.append(_SUITES)
+    return too_wide
 
 
 def kafka_python_tls(properties: Mapping[str, str], file: str) -> dict[str, object]:
-    """The stores by kafka-python's names; an ``ssl_context`` where they are not all files.
+    """An ``ssl_context``, which kafka-python takes in the place of all single settings.
 
     Raises:
-        ConfigError: kafka-python cannot read a store.
+        ConfigError: a store cannot be read, or a setting is none that OpenSSL knows.
     """
-    trust, keys = _trust_store(properties, file), _key_store(properties, file)
-    if keys and keys.type == "PKCS12":
-        raise _unreadable(file, "ssl.keystore", "a PKCS12 store cannot be read by kafka-python")
-    password = properties.get("ssl.key.password")
-    check = _checks_host_name(properties)
-    if any(store and not store.location for store in (trust, keys)):
-        return {"ssl_context": _context(trust, keys, password, check, file)}
-    config: dict[str, object] = {"ssl_check_hostname": check}
-    if trust:
-        config["ssl_cafile"] = trust.location
-    if keys:
-        config |= {"ssl_certfile": keys.location, "ssl_keyfile": keys.location}
-        if password is not None:
-            config["ssl_password"] = password
-    return config
+    context = _tls_context(properties, file)
+    context.check_hostname = _checks_host_name(properties)
+    trusted, pair = trusted_certificates(properties, file), key_pair(properties, file)
+    try:
+        if trusted:
+            context.load_verify_locations(cadata=trusted)
+        else:
+            context.load_default_certs()
+        if pair:
+            _show(context, pair)
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        detail = getattr(error, "reason", None) or type(error).__name__
+        raise ConfigError(file, "ssl", f"keys or certificates cannot be used: {detail}") from None
+    return {"ssl_context": context}
+
+
+def _show(context: ssl.SSLContext, pair: KeyPair) -> None:
+    # Python reads a private key from a file only; this one is its owner's alone and gone before
+    # the function returns.
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as both:
+        both.write(pair.key + pair.certificates)
+        both.flush()
+        context.load_cert_chain(both.name)
 
 
 def _checks_host_name(properties: Mapping[str, str]) -> bool:
@@ -88,71 +96,63 @@ def _checks_host_name(properties: Mapping[str, str]) -> bool:
     return algorithm.lower() not in ("", "none")
 
 
-def _trust_store(properties: Mapping[str, str], file: str) -> Store | None:
-    certificates = properties.get("ssl.truststore.certificates", "")
-    location = properties.get("ssl.truststore.location", "")
-    if not certificates and not location:
-        return None
-    kind = properties.get("ssl.truststore.type", "JKS").upper()
-    if kind != "PEM":
-        reason = f"a {kind} store can be read by neither Kafka client"
-        raise _unreadable(file, "ssl.truststore", reason)
-    return Store("PEM", "" if certificates else location, _pem_lines(certificates))
-
-
-def _key_store(properties: Mapping[str, str], file: str) -> Store | None:
-    key = properties.get("ssl.keystore.key", "")
-    chain = properties.get("ssl.keystore.certificate.chain", "")
-    location = properties.get("ssl.keystore.location", "")
-    if not key and not chain and not location:
-        return None
-    kind = properties.get("ssl.keystore.type", "JKS").upper()
-    if kind == "PKCS12" and location:
-        return Store("PKCS12", location)
-    if kind != "PEM":
-        reason = f"a {kind} store can be read by neither Kafka client"
-        raise _unreadable(file, "ssl.keystore", reason)
-    if bool(key) != bool(chain):
-        missing = "ssl.keystore.certificate.chain" if key else "ssl.keystore.key"
-        raise ConfigError(file, missing, "is required: a PEM key and its certificates go together")
-    return Store("PEM", "" if key else location, _pem_lines(chain), _pem_lines(key))
-
-
-def _unreadable(file: str, store: str, reason: str) -> ConfigError:
-    return ConfigError(file, f"{store}.type", f"{reason}.", advice=_ADVICE)
-
-
-def _pem_lines(text: str) -> str:
-    """PEM in lines of 64, as OpenSSL demands; Java also takes it on one line."""
-
-    def block(found: Any) -> str:
-        body = textwrap.fill("".join(found["body"].split()), 64)
-        return f"-----BEGIN {found['label']}-----\n{body}\n-----END {found['label']}-----\n"
-
-    return "".join(block(found) for found in _PEM_BLOCK.finditer(text)) or text
-
-
-def _context(
-    trust: Store | None, keys: Store | None, password: str | None, check: bool, file: str
-) -> ssl.SSLContext:
+def _tls_context(properties: Mapping[str, str], file: str) -> ssl.SSLContext:
+    """A client's context with its versions of TLS and its cipher suites."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = check
-    try:
-        if trust:
-            context.load_verify_locations(trust.location or None, cadata=trust.certificates or None)
-        else:
-            context.load_default_certs()
-        if keys and keys.location:
-            context.load_cert_chain(keys.location, password=password)
-        elif keys:
-            # Python reads a private key from a file only; this one is its owner's alone and
-            # gone before the function returns.
-            with tempfile.NamedTemporaryFile("w", suffix=".pem") as both:
-                both.write(keys.key + keys.certificates)
-                both.flush()
-                context.load_cert_chain(both.name, password=password)
-    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        detail = getattr(error, "reason", None) or type(error).__name__
-        raise ConfigError(file, "ssl", f"keys or certificates cannot be used: {detail}") from None
+    context.minimum_version, context.maximum_version = _versions(properties, file)
+    if suites := _older_suites(properties):
+        try:
+            context.set_ciphers(suites)
+        except ssl.SSLError:
+            raise ConfigError(file, _SUITES, "names no cipher suite that OpenSSL knows") from None
     return context
+
+
+def _versions(properties: Mapping[str, str], file: str) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
+    """The oldest and the newest version that may be spoken.
+
+    ``ssl.protocol`` is the newest, whatever ``ssl.enabled.protocols`` says (KIP-573).
+    """
+    enabled = split_list(properties.get(_ENABLED, "")) or list(_JAVAS_PROTOCOLS)
+    cap = properties.get(_CAP, "TLSv1.3")
+    cap = "TLSv1.3" if cap == "TLS" else cap
+    for key, names in ((_ENABLED, enabled), (_CAP, [cap])):
+        if any(name not in PROTOCOLS for name in names):
+            raise ConfigError(file, key, f"must be of {', '.join(PROTOCOLS)}")
+    newest = {_is_of_tls_1_3(suite) for suite in _suites(properties)}
+    first = "TLSv1.3" if newest == {True} else "TLSv1"
+    last = min(cap, "TLSv1.2") if newest == {False} else cap
+    spoken = [PROTOCOLS[name] for name in PROTOCOLS if name in enabled and first <= name <= last]
+    if not spoken:
+        raise ConfigError(
+            file, _ENABLED, f"leaves no version of TLS that {_CAP} and {_SUITES} allow"
+        )
+    return spoken[0], spoken[-1]
+
+
+def _suites(properties: Mapping[str, str]) -> Sequence[str]:
+    return split_list(properties.get(_SUITES, ""))
+
+
+def _is_of_tls_1_3(suite: str) -> bool:
+    return suite.startswith("TLS_") and "_WITH_" not in suite
+
+
+def _older_suites(properties: Mapping[str, str]) -> str:
+    """The suites of TLS 1.2 and before as OpenSSL lists them; those of TLS 1.3 are not chosen there."""
+    return ":".join(
+        openssl_name(suite) for suite in _suites(properties) if not _is_of_tls_1_3(suite)
+    )
+
+
+def openssl_name(suite: str) -> str:
+    """OpenSSL's name of a cipher suite that Java calls ``TLS_{exchange}_WITH_{cipher}``."""
+    exchange, with_, cipher = suite.removeprefix("TLS_").partition("_WITH_")
+    if not with_:
+        return suite
+    words = cipher.replace("AES_128", "AES128").replace("AES_256", "AES256").split("_")
+    if "CHACHA20" in words:
+        words.remove("SHA256")
+    words = [word for word in words if word != "CBC"]
+    before = [] if exchange == "RSA" else exchange.split("_")
+    return "-".join(before + words)

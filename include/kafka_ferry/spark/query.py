@@ -9,8 +9,9 @@ from pyspark.errors import PySparkException
 
 from kafka_ferry.copy import OutcomeFiles
 from kafka_ferry.errors import SparkFailed
+from kafka_ferry.spark.carrying import packed
 from kafka_ferry.spark.ranges import SOURCE, RangeSource
-from kafka_ferry.spark.sink import SINK, CopySink
+from kafka_ferry.spark.sink import SINK, sink_of
 from kafka_ferry.state import StateFolder
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def copy_with_spark(
     What an earlier run's query was stopped in comes first, as Spark planned it then.
 
     Args:
-        spark: the session; its executors must reach both clusters and the flow's file.
+        spark: the session; its executors must reach both clusters.
         flow: the flow.
         run: the run's id, for positions and ledger.
         run_folder: holds the plan; outcomes are stored beside it.
@@ -38,11 +39,12 @@ def copy_with_spark(
         The outcome of each range that was tried.
 
     Raises:
+        ConfigError: if a store or connection of a cluster cannot be read.
         SparkFailed: if the query breaks off, because files of the run or of the checkpoint are
             gone, another query uses the same checkpoint, or a task fails too often.
     """
     spark.dataSource.register(RangeSource)
-    spark.dataSource.register(CopySink)
+    spark.dataSource.register(sink_of(packed(flow)))
     attempt = uuid.uuid4().hex
     ranges = (
         spark.readStream.format(SOURCE)
@@ -52,8 +54,6 @@ def copy_with_spark(
     query = (
         ranges.writeStream.format(SINK)
         .options(
-            config=flow.file,
-            flow=flow.name,
             run=run,
             run_folder=run_folder.location,
             attempt=attempt,

@@ -30,7 +30,7 @@ SOURCE: Final = "kafka-ferry-ranges"
 _COLUMNS: Final = (
     "topic string, partition int, start bigint, end bigint, "
     "topic_id string, remote_topic string, writer int, remote_topic_id string, "
-    "preserved boolean, log_start bigint"
+    "preserved boolean, log_start bigint, origins array<string>"
 )
 
 
@@ -116,6 +116,7 @@ def offset_of(plan: Plan, attempt: str) -> dict[str, Any]:
                 "remote": range_.remote_topic,
                 "remote_id": range_.remote_topic_id,
                 "preserved": range_.preserved,
+                "origins": list(range_.origins),
                 "ranges": {},
             },
         )
@@ -146,6 +147,7 @@ def ranges_in(offset: Mapping[str, Any], writers: int) -> list[Range]:
                     remote_topic_id=topic.get("remote_id", ""),
                     preserved=topic.get("preserved", False),
                     log_start=log_start[0] if log_start else -1,
+                    origins=tuple(topic.get("origins", ())),
                 )
             )
     return ranges

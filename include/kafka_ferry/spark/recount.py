@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ from pydantic import TypeAdapter
 from kafka_ferry.batches import Segment
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.plan.ranges import TopicPartition
-from kafka_ferry.spark.files import shipped_flow
+from kafka_ferry.spark.carrying import packed, unpacked
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import Claim
 from kafka_ferry.verify.recount import recount
@@ -21,7 +20,7 @@ from kafka_ferry.wire import WireCluster
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafka_ferry.config import Flow
+    from kafka_ferry.config import Cluster, Flow
 
 _CLAIM: Final = pa.struct(
     [
@@ -53,20 +52,26 @@ def recount_all(
     """Recount ranges of many target partitions at once.
 
     Args:
-        spark: the session; its executors must reach the target and the flow's file.
+        spark: the session; its executors must reach the target.
         flow: the flow.
         partitions: for each target partition what the ledger claims of its ranges, in its order.
 
     Raises:
+        ConfigError: if a store or connection of a cluster cannot be read.
         Exception: Spark's own, with the task's error in its text, if a partition cannot be read.
     """
     if not partitions:
         return {}
+    carried = packed(flow)
+
+    def recount_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _recount_rows(batches, unpacked(carried).target)
+
     tasks = min(len(partitions), spark.sparkContext.defaultParallelism * _TASKS_PER_CORE)
     found = (
         spark.createDataFrame(_asked(partitions))
         .repartition(tasks)
-        .mapInArrow(partial(_recount_rows, config=flow.file, flow=flow.name), _ANSWER)
+        .mapInArrow(recount_rows, _ANSWER)
         .collect()
     )
     return {
@@ -74,10 +79,7 @@ def recount_all(
     }
 
 
-def _recount_rows(
-    batches: Iterator[pa.RecordBatch], *, config: str, flow: str
-) -> Iterator[pa.RecordBatch]:
-    target = shipped_flow(config, flow).target
+def _recount_rows(batches: Iterator[pa.RecordBatch], target: Cluster) -> Iterator[pa.RecordBatch]:
     settings = kafka_python_config(target.client_properties("consumer"))
     with WireCluster(target.alias, settings) as cluster:
         for batch in batches:

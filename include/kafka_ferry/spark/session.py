@@ -18,15 +18,22 @@ def spark_session(name: str) -> SparkSession:
     return _session(name, EVERY_JOB)
 
 
-def terminal_session(name: str) -> SparkSession:
-    """A session for the command line: quiet, without the JVM's log lines, bars and web page."""
+def terminal_session(name: str, tasks: int | None = None) -> SparkSession:
+    """A session for the command line: quiet, without the JVM's log lines, bars and web page.
+
+    Args:
+        name: the application's name.
+        tasks: how many tasks run at a time, on this machine; None leaves where and how many to Spark's
+            own settings.
+    """
+    where = {} if tasks is None else {"spark.master": f"local[{tasks}]"}
     with as_file(files("kafka_ferry.spark") / "log4j2.properties") as log_config:
         quiet = {
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.driver.extraJavaOptions": f"{LIGHT_JVM} -Dlog4j2.configurationFile={log_config}",
         }
-        return _session(name, EVERY_JOB | quiet)
+        return _session(name, EVERY_JOB | quiet | where)
 
 
 def _session(name: str, config: Mapping[str, str]) -> SparkSession:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, WriterCommitMessage
 
@@ -25,10 +25,11 @@ SINK: Final = "kafka-ferry-copy"
 class CopySink(DataSource):
     """The sink that copies ranges.
 
-    Options: ``config`` and ``flow`` (the flow's file and name: secrets are read from it by the
-    task and never travel), ``run`` (its id), ``run_folder`` (where ``commit`` stores outcomes),
-    ``attempt`` (the same text as the source's).
+    The flow is part of the class, which ``sink_of`` makes. Options: ``run`` (its id),
+    ``run_folder`` (where ``commit`` stores outcomes), ``attempt`` (the same text as the source's).
     """
+
+    flow: ClassVar[bytes]
 
     @classmethod
     def name(cls) -> str:
@@ -37,7 +38,17 @@ class CopySink(DataSource):
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> RangeCopyWriter:  # noqa: ARG002
         """The writer for one query."""
-        return RangeCopyWriter(self.options)
+        return RangeCopyWriter(self.options, self.flow)
+
+
+def sink_of(flow: bytes) -> type[CopySink]:
+    """The sink of one packed flow: Spark pickles the class itself, since no module has it."""
+
+    class FlowSink(CopySink):
+        pass
+
+    FlowSink.flow = flow
+    return FlowSink
 
 
 @dataclass
@@ -50,17 +61,22 @@ class CopyMessage(WriterCommitMessage):
 class RangeCopyWriter(DataSourceStreamArrowWriter):
     """Copies the ranges that come as rows."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, options: Mapping[str, str], flow: bytes) -> None:
         self._options = dict(options)
+        self._flow = flow
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> CopyMessage:
         """Copy the task's ranges; failures are in the message."""
         from kafka_ferry.copy import Outcome, copy_for_flow, outcomes_to_json
         from kafka_ferry.plan import Range
-        from kafka_ferry.spark.files import shipped_flow
+        from kafka_ferry.spark.carrying import unpacked
 
-        ranges = [Range(**row) for batch in iterator for row in batch.to_pylist()]
-        flow = shipped_flow(self._options["config"], self._options["flow"])
+        ranges = [
+            Range(**row | {"origins": tuple(row["origins"])})
+            for batch in iterator
+            for row in batch.to_pylist()
+        ]
+        flow = unpacked(self._flow)
         outcomes: list[Outcome] = []
         for _, group in groupby(ranges, key=attrgetter("owner")):
             outcomes += copy_for_flow(flow, self._options["run"], list(group))

@@ -136,7 +136,7 @@ class WireCluster:
                 existing.close()
             if node not in self._brokers:
                 raise ClusterUnreachable(f"{self.alias} has no broker {node}.")
-            self._connections[node] = Connection(*self._brokers[node], self._settings)
+            self._connections[node] = Connection(*self._brokers[node], self._settings, self.alias)
         return self._connections[node]
 
     def any_connection(self) -> Connection:

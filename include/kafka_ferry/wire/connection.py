@@ -23,6 +23,7 @@ from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
 from kafka_ferry.wire.responses import decode_response
+from kafka_ferry.wire.tls import UNREACHED, secured, tls_fault
 
 # The newest version of each request that this package speaks (pass-through writing needs Produce
 # below 12, which would start the broker's second transaction protocol); a broker's own newest is
@@ -47,6 +48,14 @@ _SPOKEN: Final[dict[str, int]] = {
     "WriteTxnMarkers": 1,
     "DescribeProducers": 0,
     "DescribeTransactions": 0,
+    "DescribeAcls": 3,
+    "CreateAcls": 3,
+    "DeleteAcls": 3,
+    "DescribeUserScramCredentials": 0,
+    "AlterUserScramCredentials": 0,
+    "DescribeClientQuotas": 1,
+    "AlterClientQuotas": 1,
+    "DescribeLogDirs": 3,
 }
 _CORRELATION_ID: Final = 4
 _UNSUPPORTED_VERSION: Final = 35
@@ -55,7 +64,6 @@ _MAX_RESPONSE: Final = 256 * 1024 * 1024
 _MAPPED_FROM: Final = 32 * 1024 * 1024
 # Small quotas make brokers ask for minutes of silence, never for the 24 days that would fit.
 _LONGEST_QUIET_S: Final = 600.0
-_SECURED: Final = frozenset({"SSL", "SASL_SSL"})
 _AUTHENTICATED: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
 
 
@@ -70,6 +78,7 @@ class Connection:
         host: the broker's host name or address.
         port: its port.
         settings: kafka-python's configuration names (``security_protocol``, ``sasl_mechanism``, ...).
+        cluster: the cluster's alias, for messages.
 
     Raises:
         ClusterUnreachable: if the broker cannot be reached, closes the connection or does not
@@ -77,8 +86,11 @@ class Connection:
         AccessDenied: if the login or the certificate is refused.
     """
 
-    def __init__(self, host: str, port: int, settings: Mapping[str, Any]) -> None:
-        self.address = f"{host}:{port}"
+    def __init__(
+        self, host: str, port: int, settings: Mapping[str, Any], cluster: str = ""
+    ) -> None:
+        address = f"{host}:{port}"
+        self.address = f"{cluster} ({address})" if cluster else address
         self._host = host
         self._settings = dict(settings)
         self._timeout = float(settings.get("request_timeout_ms", 30_000)) / 1000
@@ -103,9 +115,10 @@ class Connection:
         self.send(request, newest=newest)
         return self.receive()
 
-    def offers(self, request: Any) -> bool:
-        """Whether the broker knows this kind of request at all."""
-        return request.API_KEY in self._versions
+    def offers(self, request: Any, *, version: int = 0) -> bool:
+        """Whether the broker knows this kind of request, in this version or a newer one."""
+        _, newest = self._versions.get(request.API_KEY, (0, -1))
+        return newest >= version
 
     def send(self, request: Any, *, newest: int | None = None) -> None:
         """Send ``request`` in the newest version that both sides speak, without waiting for its response.
@@ -170,9 +183,7 @@ class Connection:
             plain = socket.create_connection((host, port), timeout=self._timeout)
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            if self._settings.get("security_protocol") not in _SECURED:
-                return plain
-            return _tls_context(self._settings).wrap_socket(plain, server_hostname=host)
+            return secured(plain, host, self._settings)
 
     def _agree_versions(self) -> None:
         response = self.call(
@@ -206,13 +217,17 @@ class Connection:
         if handshake.error_code:
             raise AccessDenied(
                 f"{self.address} does not offer the SASL mechanism {mechanism_name}.",
-                advice=f"It offers: {', '.join(handshake.mechanisms)}.",
+                advice=f"It offers: {', '.join(handshake.mechanisms)}. Check sasl.mechanism.",
             )
         mechanism = get_sasl_mechanism(mechanism_name)(host=self._host, **self._settings)
         while not mechanism.is_done():
             answer = self.call(SaslAuthenticateRequest(auth_bytes=mechanism.auth_bytes()))
             if answer.error_code:
-                raise AccessDenied(f"{self.address} refused the login: {answer.error_message}.")
+                said = (answer.error_message or "no reason is given").rstrip(".")
+                raise AccessDenied(
+                    f"{self.address} refused the login: {said}.",
+                    advice="Check sasl.mechanism, and name and password in sasl.jaas.config.",
+                )
             try:
                 mechanism.receive(answer.auth_bytes)
             except Exception as error:  # value, key and index errors, whatever comes to parse
@@ -242,35 +257,19 @@ class Connection:
     def _as_unreachable(self) -> Iterator[None]:
         try:
             yield
-        except ssl.SSLCertVerificationError as error:
-            self.closed = True
-            raise AccessDenied(
-                f"{self.address}: its certificate is not trusted: {error.verify_message}.",
-                advice="Check ssl.truststore.location and the host name.",
-            ) from error
         except TimeoutError as error:
             # The answer may still come, and would be taken for that of the next request.
             self.closed = True
             raise ClusterUnreachable(
                 f"{self.address} did not answer within {self._timeout:g} s."
             ) from error
+        except ssl.SSLError as error:
+            self.closed = True
+            raise tls_fault(self.address, error) from error
         # A host name or port that cannot be one is no OSError.
         except (OSError, ValueError, OverflowError, kafka_errors.KafkaError) as error:
             self.closed = True
             raise ClusterUnreachable(
                 f"{self.address}: {error}.",
-                advice="Is the broker running, and is its address right?",
+                advice=UNREACHED,
             ) from error
-
-
-def _tls_context(settings: Mapping[str, Any]) -> ssl.SSLContext:
-    if settings.get("ssl_context"):
-        made: ssl.SSLContext = settings["ssl_context"]
-        return made
-    context = ssl.create_default_context(cafile=settings.get("ssl_cafile"))
-    context.check_hostname = bool(settings.get("ssl_check_hostname", True))
-    if settings.get("ssl_certfile"):
-        context.load_cert_chain(
-            settings["ssl_certfile"], settings.get("ssl_keyfile"), settings.get("ssl_password")
-        )
-    return context

@@ -1,0 +1,129 @@
+"""Keys and certificates in PEM, out of files and out of the configuration itself."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import regex
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+
+from kafka_ferry.errors import FerryError
+
+UNREADABLE: Final = (ValueError, TypeError, UnsupportedAlgorithm)
+"""What ``cryptography`` raises for bytes that it cannot read, or not with that password."""
+
+_BLOCK: Final = regex.compile(
+    r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----(?P<body>.*?)-----END (?P=label)-----", regex.DOTALL
+)
+_CERTIFICATES: Final = frozenset({"CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CERTIFICATE"})
+
+
+class PemError(FerryError):
+    """The text is not what it should be; the message repeats nothing of it."""
+
+
+class LockedKey(PemError):
+    """The private key does not open with the password, or needs one."""
+
+
+class KeyPair(NamedTuple):
+    """What a client shows of itself: a private key and the certificates that vouch for it.
+
+    Attributes:
+        key: in PEM (PKCS #8), not encrypted.
+        certificates: in PEM, the key's own first and each issuer after what it has issued.
+    """
+
+    key: str
+    certificates: str
+
+    def __repr__(self) -> str:
+        return "KeyPair(...)"
+
+
+def pem_certificates(text: str) -> list[x509.Certificate]:
+    """All certificates in ``text``, in its order.
+
+    Raises:
+        PemError: one of them is damaged.
+    """
+    try:
+        return [
+            x509.load_pem_x509_certificate(_framed("CERTIFICATE", body).encode())
+            for label, body in _blocks(text)
+            if label in _CERTIFICATES
+        ]
+    except UNREADABLE:
+        raise PemError("holds a certificate that cannot be read") from None
+
+
+def pem_key(text: str, password: str | None) -> Any:
+    """The first private key in ``text``; ``password`` counts where the key is encrypted.
+
+    Raises:
+        LockedKey: the key needs another password.
+        PemError: there is no key, or it is damaged.
+    """
+    found = next((block for block in _blocks(text) if block[0].endswith("PRIVATE KEY")), None)
+    if found is None:
+        raise PemError("holds no private key in PEM")
+    label, body = found
+    locked = "ENCRYPTED" in label or "ENCRYPTED" in body
+    if locked and not password:
+        raise LockedKey("is required: the private key is encrypted")
+    try:
+        unlock = password.encode() if locked and password else None
+        return load_pem_private_key(_framed(label, body).encode(), unlock)
+    except UNREADABLE:
+        if locked:
+            raise LockedKey("does not open the private key") from None
+        raise PemError("holds a private key that cannot be read") from None
+
+
+def as_pem(certificates: Iterable[x509.Certificate]) -> str:
+    """The certificates as text, none of them twice."""
+    return "".join(dict.fromkeys(c.public_bytes(Encoding.PEM).decode() for c in certificates))
+
+
+def key_pair_of(key: Any, certificates: Sequence[x509.Certificate]) -> KeyPair:
+    """The key with its own certificate and that one's issuers, as far as they are in ``certificates``.
+
+    Raises:
+        PemError: none of them is the key's own.
+    """
+    chain = [found for found in certificates if _public(found) == _public(key)][:1]
+    if not chain:
+        raise PemError("holds no certificate of its private key")
+    left = [found for found in certificates if found not in chain]
+    while issuer := next((c for c in left if c.subject == chain[-1].issuer), None):
+        chain.append(issuer)
+        left.remove(issuer)
+    text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    return KeyPair(text, as_pem(chain))
+
+
+def _public(of: Any) -> bytes:
+    key = of.public_key()
+    return bytes(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    for found in _BLOCK.finditer(text):
+        yield found["label"], found["body"]
+
+
+def _framed(label: str, body: str) -> str:
+    """A PEM block in lines of 64, as OpenSSL demands; Java also takes it on one line."""
+    # Headers, which an older kind of encryption has, are lines of their own.
+    lines = body.strip() if ":" in body else textwrap.fill("".join(body.split()), 64)
+    return f"-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n"

@@ -1,0 +1,44 @@
+"""confluent-kafka's admin client, for a cluster that has let us in."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from kafka_ferry.config import Cluster, confluent_config, kafka_python_config
+from kafka_ferry.errors import ClusterUnreachable, ConfigError
+from kafka_ferry.wire import WireCluster
+
+_KNOCK_MS: Final = 5_000
+
+
+def admin_client(cluster: Cluster) -> AdminClient:
+    """An admin client of ``cluster``.
+
+    Where TLS or a login stand before it, the data plane knocks first: librdkafka tries a login that
+    was refused, or a certificate that it does not trust, again and again until a request's time is
+    up, and then speaks of a time-out.
+
+    Raises:
+        AccessDenied: the cluster refuses the login or the client's certificate, or has a
+            certificate that is not to be trusted.
+        ConfigError: the client's settings are such that it cannot be made.
+    """
+    properties = cluster.client_properties("admin")
+    settings = kafka_python_config(properties)
+    if settings["security_protocol"] != "PLAINTEXT":
+        patience = {"request_timeout_ms": _KNOCK_MS}
+        # Whoever does not answer is told of by the first request, which waits longer for it.
+        with (
+            suppress(ClusterUnreachable),
+            WireCluster(cluster.alias, settings | patience) as door,
+        ):
+            door.any_connection()
+    try:
+        return AdminClient({**confluent_config(properties, "admin"), "log_level": 0})
+    except KafkaException as raised:
+        reason = f"no client can be made of its properties: {raised.args[0].str()}"
+        raise ConfigError(cluster.origin, "admin", reason) from None

@@ -1,0 +1,66 @@
+"""TLS connections, and what it means when there is none."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
+
+UNREACHED: Final = (
+    "Is the broker running, is its address right, and security.protocol that of its listener?"
+)
+"""What to check where a broker does not answer, or not in a way that could be understood."""
+
+_SECURED: Final = frozenset({"SSL", "SASL_SSL"})
+_OTHER_HOST: Final = frozenset({62, 63, 64})  # X509_V_ERR_HOSTNAME_, EMAIL_, IP_ADDRESS_MISMATCH
+_NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
+# What a broker says while it stops, or for no reason that it gives.
+_PASSING: Final = ("INTERNAL_ERROR", "USER_CANCELLED", "CLOSE_NOTIFY")
+
+
+def secured(plain: socket.socket, host: str, settings: Mapping[str, Any]) -> socket.socket:
+    """The socket to talk through: ``plain`` itself, or TLS over it where ``settings`` say so.
+
+    Raises:
+        ssl.SSLError: which ``tls_fault`` explains.
+    """
+    if settings.get("security_protocol") not in _SECURED:
+        return plain
+    context: ssl.SSLContext = settings["ssl_context"]
+    return context.wrap_socket(plain, server_hostname=host)
+
+
+def tls_fault(address: str, error: ssl.SSLError) -> FerryError:
+    """The error that stands for one of OpenSSL's; only what may pass by itself is transient."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _untrusted(address, error)
+    reason = error.reason or ""
+    if "ALERT" in reason and not reason.endswith(_PASSING):
+        return AccessDenied(
+            f"{address} refused the TLS connection: {reason}.",
+            advice="If it asks for a client's certificate, the key store (ssl.keystore.*) must hold "
+            "one that it trusts; else check ssl.enabled.protocols and ssl.cipher.suites.",
+        )
+    if reason in _NOT_TLS:
+        return AccessDenied(
+            f"{address} does not speak TLS ({reason}).",
+            advice="Check security.protocol and the port.",
+        )
+    return ClusterUnreachable(f"{address}: {reason or error}.", advice=UNREACHED)
+
+
+def _untrusted(address: str, error: ssl.SSLCertVerificationError) -> AccessDenied:
+    said = error.verify_message.rstrip(".")
+    if error.verify_code in _OTHER_HOST:
+        return AccessDenied(
+            f"{address} shows a certificate for another host: {said}.",
+            advice="Write the host in bootstrap.servers, and the brokers in advertised.listeners, as "
+            "in the certificate; an empty ssl.endpoint.identification.algorithm lets any host pass.",
+        )
+    return AccessDenied(
+        f"{address} shows a certificate that is not trusted: {said}.",
+        advice="The trust store (ssl.truststore.*) must hold the authority that has issued it.",
+    )

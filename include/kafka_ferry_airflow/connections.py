@@ -1,0 +1,40 @@
+"""Airflow's Kafka connections, handed to the library where it looks for them: in the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from kafka_ferry.config import Cluster, Flow
+from kafka_ferry.config.airflow_connection import connection_variable
+from kafka_ferry.config.vocabulary import AIRFLOW_CONNECTION
+from kafka_ferry.errors import ConfigError
+from kafka_ferry_airflow.errors import as_airflow
+
+
+def provide_connections(flow: Flow) -> None:
+    """Puts the connections that ``flow``'s clusters name into this task's environment.
+
+    Wherever Airflow keeps them (its database, a secrets backend), the library finds them then, and
+    so does a Spark driver that this task starts. No argument, template or Spark property has them.
+
+    Raises:
+        AirflowFailException: there is no such connection.
+    """
+    for cluster in (flow.source, flow.target):
+        if name := cluster.airflow_connection:
+            os.environ[connection_variable(name)] = _as_json(cluster, name)
+
+
+def _as_json(cluster: Cluster, name: str) -> str:
+    try:
+        connection = BaseHook.get_connection(name)
+    except AirflowNotFoundException:
+        reason = f"there is no connection {name!r}."
+        advice = "Create it in Airflow (Admin, Connections), of the type kafka."
+        error = ConfigError(cluster.origin, AIRFLOW_CONNECTION, reason, advice=advice)
+        raise as_airflow(error) from None
+    return json.dumps({"conn_type": connection.conn_type, "extra": connection.extra_dejson})

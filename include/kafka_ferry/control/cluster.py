@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import (
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    TopicCollection,
-)
+from confluent_kafka import IsolationLevel, KafkaError, TopicCollection
 from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import (
-    AdminClient,
+    AclOperation,
     ConfigResource,
-    ConfigSource,
     NewPartitions,
     NewTopic,
     OffsetSpec,
     ResourceType,
 )
 
-from kafka_ferry.config import Cluster, IsolationLevelName, confluent_config
+from kafka_ferry.config import Cluster, IsolationLevelName
+from kafka_ferry.control.admin import admin_client
+from kafka_ferry.control.raised import as_ours
+from kafka_ferry.control.topic_configs import to_alter, topic_configs
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
 from kafka_ferry.patience import patient
+from kafka_ferry.plan.changes import ConfigChange
 from kafka_ferry.plan.facts import LogBounds, Topic
 from kafka_ferry.plan.plan import Creation, Growth
 from kafka_ferry.plan.ranges import TopicPartition
-from kafka_ferry.wire.faults import is_transient
 
 _T = TypeVar("_T")
 _TIMEOUT_S: Final = 15.0
@@ -44,26 +41,6 @@ _ISOLATION: Final[dict[IsolationLevelName, IsolationLevel]] = {
     "read_committed": IsolationLevel.READ_COMMITTED,
     "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
 }
-
-_UNREACHABLE: Final = frozenset(
-    {
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._TIMED_OUT,
-        KafkaError._RESOLVE,
-        KafkaError._TIMED_OUT_QUEUE,
-    }
-)
-_DENIED: Final = frozenset(
-    {
-        KafkaError._AUTHENTICATION,
-        KafkaError._SSL,
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    }
-)
 
 
 class ClusterControl:
@@ -79,9 +56,7 @@ class ClusterControl:
 
     def __init__(self, cluster: Cluster) -> None:
         self.alias = cluster.alias
-        self._admin = AdminClient(
-            {**confluent_config(cluster.client_properties("admin"), "admin"), "log_level": 0}
-        )
+        self._admin = admin_client(cluster)
 
     @patient
     def cluster_id(self) -> str:
@@ -103,22 +78,15 @@ class ClusterControl:
             described = self._described(some)
             configs = self._configs(described)
             for name, (topic_id, partitions) in described.items():
-                entries = configs[name]
+                sets = topic_configs(configs[name])
                 found[name] = Topic(
                     name=name,
                     topic_id=topic_id,
                     partitions=partitions,
-                    configs={
-                        key: entry.value
-                        for key, entry in entries.items()
-                        if entry.value is not None
-                    },
-                    overrides=frozenset(
-                        key
-                        for key, entry in entries.items()
-                        if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-                        and entry.value is not None
-                    ),
+                    configs=sets.configs,
+                    overrides=sets.overrides,
+                    dynamic=sets.dynamic,
+                    defaults=sets.defaults,
                 )
         return found
 
@@ -197,6 +165,72 @@ class ClusterControl:
             "adding partitions to",
             self._admin.create_partitions(wanted, operation_timeout=_TIMEOUT_S),
         )
+
+    def alter_configs(self, changes: Mapping[str, Sequence[ConfigChange]]) -> dict[str, FerryError]:
+        """Set and unset configs of topics; of one topic all of them, or none.
+
+        Args:
+            changes: by topic's name.
+
+        Returns:
+            An error for each topic whose configs could not be changed.
+        """
+        errors: dict[str, FerryError] = {}
+        for some in _chunks(sorted(changes), _TOPICS_AT_ONCE):
+            asked = [to_alter(name, changes[name]) for name in some]
+            futures = self._admin.incremental_alter_configs(asked, request_timeout=_TIMEOUT_S)
+            named = {resource.name: future for resource, future in futures.items()}
+            errors |= self._each("changing the configs of", named)
+        return errors
+
+    @patient
+    def unknown(self, names: Iterable[str]) -> set[str]:
+        """The topics of ``names`` that the cluster says it does not have.
+
+        Those that the principal may not see are not among them: of a topic that is asked for by its
+        name brokers say whether it is not there, or may not be seen.
+        """
+        unknown = set()
+        for some in _chunks(sorted(names), _TOPICS_AT_ONCE):
+            with self._errors("describing topics"):
+                futures = self._admin.describe_topics(
+                    TopicCollection(some), request_timeout=_TIMEOUT_S
+                )
+            for error_of, error in self._each("describing", futures).items():
+                if getattr(error, "code", None) == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    unknown.add(error_of)
+                elif not isinstance(error, AccessDenied):
+                    raise error
+        return unknown
+
+    @patient
+    def all_group_names(self) -> list[str]:
+        """The names of all consumer groups.
+
+        Raises:
+            AccessDenied: also without DESCRIBE on the cluster, where brokers leave out, without a
+                word, the groups that the principal may not see.
+        """
+        with self._errors("reading the rights on the cluster"):
+            described = self._admin.describe_cluster(
+                include_authorized_operations=True, request_timeout=_TIMEOUT_S
+            ).result()
+        if AclOperation.DESCRIBE not in (described.authorized_operations or ()):
+            raise AccessDenied(
+                f"{self.alias} does not let all groups be seen.",
+                advice="Grant DESCRIBE on the cluster.",
+            )
+        return self.group_names()
+
+    @patient
+    def group_names(self) -> list[str]:
+        """The names of the consumer groups that the principal may see."""
+        with self._errors("listing groups"):
+            listed = self._admin.list_consumer_groups(request_timeout=_TIMEOUT_S).result()
+        for raised in listed.errors:
+            with self._errors("listing groups"):
+                raise raised
+        return sorted(group.group_id for group in listed.valid)
 
     def delete_topics(self, topic_ids: Mapping[str, str]) -> dict[str, FerryError]:
         """Delete topics, each only if it still has the id that it is given with; needs DELETE on them.
@@ -291,39 +325,8 @@ class ClusterControl:
                     errors[name] = error
         return errors
 
-    @contextmanager
-    def _errors(self, doing: str) -> Iterator[None]:
-        try:
-            yield
-        except KafkaException as raised:
-            raise as_ferry_error(raised, self.alias, doing) from raised
-
-
-def as_ferry_error(raised: KafkaException, alias: str, doing: str) -> FerryError:
-    """The error that stands for one of confluent-kafka's.
-
-    Args:
-        raised: the exception.
-        alias: the cluster's alias.
-        doing: what was being done, to follow "while".
-    """
-    error = raised.args[0]
-    message = f"{alias}, while {doing}: {error.str()} ({error.name()})."
-    if error.code() in _UNREACHABLE:
-        return ClusterUnreachable(
-            message, advice=f"Check {alias}.bootstrap.servers and that its brokers run."
-        )
-    if error.code() in _DENIED:
-        return AccessDenied(message, advice="Check the login and the principal's rights.")
-    return BrokerError(
-        message,
-        code=error.code(),
-        name=error.name(),
-        transient=error.retriable()
-        or is_transient(error.code())
-        # "No leaders found": librdkafka's word for partitions whose broker has just restarted.
-        or error.code() == KafkaError._NOENT,
-    )
+    def _errors(self, doing: str) -> AbstractContextManager[None]:
+        return as_ours(self.alias, doing)
 
 
 def _chunks(items: list[_T], size: int) -> Iterator[list[_T]]:

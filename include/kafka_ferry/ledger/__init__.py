@@ -2,6 +2,7 @@
 
 from kafka_ferry.ledger.append import append_entry
 from kafka_ferry.ledger.record import (
+    AppliedEntry,
     CopiedRange,
     Entry,
     LedgerError,
@@ -13,12 +14,14 @@ from kafka_ferry.ledger.record import (
     VerificationEntry,
     decode,
     encode,
+    is_ledger_topic,
     ledger_topic,
 )
 from kafka_ferry.ledger.table import LedgerRange, LedgerTable
 from kafka_ferry.ledger.topic import ledger_creation, read_ledger
 
 __all__ = [
+    "AppliedEntry",
     "CopiedRange",
     "Entry",
     "LedgerError",
@@ -33,6 +36,7 @@ __all__ = [
     "append_entry",
     "decode",
     "encode",
+    "is_ledger_topic",
     "ledger_creation",
     "ledger_topic",
     "read_ledger",

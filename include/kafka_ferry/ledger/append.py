@@ -7,6 +7,7 @@ from typing import Final
 from kafka_ferry.batches import for_producer, single_record
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.ledger.record import (
+    AppliedEntry,
     OwnershipEntry,
     ReleaseEntry,
     RunEntry,
@@ -26,7 +27,8 @@ _TIMEOUT_MS: Final = 60_000
 
 
 def append_entry(
-    flow: Flow, entry: OwnershipEntry | ReleaseEntry | RunEntry | VerificationEntry
+    flow: Flow,
+    entry: AppliedEntry | OwnershipEntry | ReleaseEntry | RunEntry | VerificationEntry,
 ) -> None:
     """Append ``entry`` to the ledger, in a transaction of the flow's own; whoever did so before is fenced.
 

@@ -1,8 +1,9 @@
 """The ledger's format: what each record in ``ferry-ledger.{source}.internal`` says. docs/ledger.md describes it.
 
-Five kinds of record, each a JSON object with a version and a type:
+Six kinds of record, each a JSON object with a version and a type:
 
 - ``ownership``: remote topics that the flow marks as its own, and how offsets are kept in them;
+- ``applied``: configs, access rules, quotas and users that a run has set on the target;
 - ``release``: remote topics that the flow gives up, so that they are copied anew;
 - ``run``: a run began, and with how many writers;
 - ``transaction``: a transaction of one writer, in which this very record was written, so that the
@@ -18,10 +19,13 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.errors import FerryError
+from kafka_ferry.plan.changes import AclChange, QuotaChange, UserChange
 from kafka_ferry.plan.facts import Mark
 from kafka_ferry.plan.positions import ProducerState
 
 VERSION: Final = 1
+_LEDGER: Final = "ferry-ledger."
+_INTERNAL: Final = ".internal"
 
 # Kafka's numbers, which the ledger's table has columns for.
 _Int32 = Annotated[int, Field(ge=0, lt=2**31)]
@@ -158,13 +162,58 @@ class VerificationEntry(_Entry):
     records: _Int64
 
 
-Entry = OwnershipEntry | ReleaseEntry | RunEntry | TransactionEntry | VerificationEntry
+class AppliedEntry(_Entry):
+    """What a run has set on the target, or set back, beside topics; the newest entry on a thing counts.
+
+    What is about to be set is written before, so that a crash never makes the flow's own change look
+    like somebody else's; what was set then, after.
+
+    Attributes:
+        configs: by remote topic's id, all configs that the flow has set there, or is about to.
+        pending: by remote topic's id, what those of them had before that are about to be set: the
+            flow's own too, until a later entry on the topic; null where nothing was set.
+        creations: by remote topic's name, the configs of topics that are about to be created; null
+            when they are, or are not, and the id says more.
+        source_cluster_id: the cluster that the configs are of.
+        acls: access rules that the flow has created, or is about to, or with ``revoke`` deleted.
+        quotas: quotas that the flow is about to set, or to delete where they have no value; once it
+            has, again, with the new value as the one before.
+        users: SCRAM credentials that the flow has created, or is about to, or with ``delete`` deleted.
+        missed: by remote topic's id, since when its source topic is missed; 0 when it is there again.
+    """
+
+    type: Literal["applied"] = "applied"
+    configs: dict[str, dict[str, str]] = {}
+    pending: dict[str, dict[str, str | None]] = {}
+    creations: dict[str, dict[str, str] | None] = {}
+    source_cluster_id: str = ""
+    acls: tuple[AclChange, ...] = ()
+    quotas: tuple[QuotaChange, ...] = ()
+    users: tuple[UserChange, ...] = ()
+    missed: dict[str, _Int64] = {}
+
+    @field_validator("users")
+    @classmethod
+    def _iterate_as_kafka_does(cls, users: tuple[UserChange, ...]) -> tuple[UserChange, ...]:
+        if not all(0 <= user.iterations < 2**31 for user in users):
+            raise ValueError("a number that is none of iterations")
+        return users
+
+
+Entry = (
+    AppliedEntry | OwnershipEntry | ReleaseEntry | RunEntry | TransactionEntry | VerificationEntry
+)
 _ENTRY: Final[TypeAdapter[Entry]] = TypeAdapter(Annotated[Entry, Field(discriminator="type")])
 
 
 def ledger_topic(source_alias: str) -> str:
     """The name of the ledger on the target, for everything mirrored from ``source_alias``."""
-    return f"ferry-ledger.{source_alias}.internal"
+    return f"{_LEDGER}{source_alias}{_INTERNAL}"
+
+
+def is_ledger_topic(topic: str) -> bool:
+    """Whether a topic is a ledger, of whatever source, by its name."""
+    return topic.startswith(_LEDGER) and topic.endswith(_INTERNAL)
 
 
 def encode(entry: Entry) -> tuple[bytes, bytes]:

@@ -20,7 +20,9 @@ import pyarrow.parquet as pq
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.config import Cluster
+from kafka_ferry.ledger.applied import fold_applied
 from kafka_ferry.ledger.record import (
+    AppliedEntry,
     CopiedRange,
     Entry,
     LedgerError,
@@ -30,6 +32,7 @@ from kafka_ferry.ledger.record import (
     VerificationEntry,
 )
 from kafka_ferry.ledger.topic import read_ledger
+from kafka_ferry.plan.changes import Applied
 from kafka_ferry.plan.facts import Mark
 from kafka_ferry.plan.positions import Position, ProducerState
 from kafka_ferry.plan.ranges import TopicPartition
@@ -81,6 +84,7 @@ SCHEMA: Final = pa.schema(
         ("producer", _PRODUCER),
         ("adopted", pa.int64()),
         ("created", pa.bool_()),
+        ("applied", pa.string()),
     ]
 )
 # An hourly flow makes some 9,000 files a year; they are merged whenever so many have come together.
@@ -90,11 +94,12 @@ _PAUSES_S: Final = (0.01, 0.1, 0.5, 1.0)
 
 
 class LedgerRange(NamedTuple):
-    """A range in the ledger, with the run that copied it and the offset of its ledger record."""
+    """A range in the ledger, with the run that copied it and the offset and time of its ledger record."""
 
     ledger_offset: int
     run: str
     copied: CopiedRange
+    at: int = 0
 
     @property
     def target(self) -> TopicPartition:
@@ -197,7 +202,7 @@ class LedgerTable:
         """The ranges in the ledger from the offset ``since`` on, and all of the run ``of_run``."""
         wanted = (pc.field("ledger_offset") >= since) | (pc.field("run") == of_run)
         for row in self.read((pc.field("type") == "transaction") & wanted).to_pylist():
-            yield LedgerRange(row["ledger_offset"], row["run"], _copied(row))
+            yield LedgerRange(row["ledger_offset"], row["run"], _copied(row), row["at"])
 
     def positions(self) -> dict[TopicPartition, Position]:
         """The last position of each *target* partition, for those that the flow's group has forgotten."""
@@ -244,6 +249,17 @@ class LedgerTable:
         """The ids of the remote topics that the flow has given up."""
         rows = self.read(pc.field("type") == "release", ["remote_topic_id"])
         return frozenset(rows["remote_topic_id"].to_pylist())
+
+    def applied(self) -> Applied:
+        """What the flow has applied on the target beside topics and records, all entries together."""
+        rows = self.read(pc.field("type") == "applied", ["applied"])
+        return fold_applied(rows["applied"].to_pylist())
+
+    def applied_since(self, ledger_offset: int, *, but_by: str) -> frozenset[str]:
+        """The ids of remote topics whose configs entries behind ``ledger_offset`` name, but by one run."""
+        written = (pc.field("ledger_offset") >= ledger_offset) & (pc.field("run") != but_by)
+        rows = self.read((pc.field("type") == "applied") & written, ["applied"])
+        return frozenset(fold_applied(rows["applied"].to_pylist()).configs)
 
     def last_run(self) -> dict[str, Any] | None:
         """The newest ``run`` row."""
@@ -313,6 +329,8 @@ def _rows(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
     elif isinstance(entry, ReleaseEntry):
         for released in entry.remote_topics:
             yield common | released.model_dump()
+    elif isinstance(entry, AppliedEntry):
+        yield common | {"applied": entry.model_dump_json()}
     elif isinstance(entry, VerificationEntry):
         yield common | {"through": entry.through, "records": entry.records}
     else:

@@ -54,6 +54,8 @@ def _state(report: RunReport) -> str:
         return "Copied, not verified"
     if not report.verdict.success:
         return "The copy is incomplete"
+    if report.unapplied:
+        return f"Verified, but {_count(len(report.unapplied), 'change')} could not be made on the target"
     return "Verified" if any(_differences(report)) else "Verified: the copy is complete"
 
 

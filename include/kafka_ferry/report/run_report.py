@@ -11,7 +11,7 @@ from kafka_ferry.batches import Reason
 from kafka_ferry.plan import OffsetsChoice, TopicPartition
 from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
 
-State = Literal["verified", "not verified", "incomplete", "failed"]
+State = Literal["verified", "not applied", "not verified", "incomplete", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,10 @@ class RunReport(AsJson):
             copied, a sentence each.
         dead_letter_topic: where records go that the target cannot take.
         notes: what the plan found out of the ordinary and let pass, a sentence each.
+        changes: what the plan changed on the target beside topics and records, a sentence each.
+        unapplied: what of that could not be changed, a sentence each.
+        drifts: configs of remote topics that the flow has not set, a sentence each.
+        retirements: remote topics whose source topics are gone, deleted or about to be, a sentence each.
         choices: how the offsets of each planned topic are kept, and why.
         adopted: copied records that an attempt before had written and not sealed; each was compared
             with the source's.
@@ -67,6 +71,10 @@ class RunReport(AsJson):
     losses: tuple[str, ...] = ()
     dead_letter_topic: str = ""
     notes: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    unapplied: tuple[str, ...] = ()
+    drifts: tuple[str, ...] = ()
+    retirements: tuple[str, ...] = ()
     choices: tuple[OffsetsChoice, ...] = ()
     adopted: int = 0
     adoptions: tuple[str, ...] = ()
@@ -111,9 +119,11 @@ class RunReport(AsJson):
 
     @property
     def state(self) -> State:
-        """The worst that is true: something failed, is incomplete, or was not verified."""
+        """The worst that is true: something failed, is incomplete, was not verified, or not applied."""
         if self.failures or self.refused:
             return "failed"
         if self.verdict is None:
             return "not verified"
-        return "verified" if self.verdict.success else "incomplete"
+        if not self.verdict.success:
+            return "incomplete"
+        return "not applied" if self.unapplied else "verified"

@@ -46,7 +46,9 @@ def mark_topics(
     created = {creation.remote_topic for creation in plan.creations} - without
     ids = target.topic_ids([choice.remote_topic for choice in choices], wait_for=created)
     known = ledger.marks()
-    marks = new_marks(choices, ids, known, created)
+    # A run that broke off may have created topics that it could not mark any more.
+    announced = ledger.applied().creations.keys()
+    marks = new_marks(choices, ids, known, created | announced)
     for first in range(0, len(marks), _MARKS_AT_ONCE):
         some = marks[first : first + _MARKS_AT_ONCE]
         entry = OwnershipEntry(flow=flow.name, run=plan.run, at=now_ms(), marks=some)

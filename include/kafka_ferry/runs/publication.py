@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.plan import Plan
     from kafka_ferry.runs.folder import RunFolder
 
 _COLUMNS: Final = [
@@ -82,6 +83,10 @@ def publish_run(
         losses=tuple(losses),
         dead_letter_topic=flow.dead_letter_name,
         notes=tuple(map(str, plan.notes)),
+        changes=_changes(plan),
+        unapplied=plan.unapplied,
+        drifts=tuple(map(str, plan.drifts)),
+        retirements=tuple(map(str, plan.retirements)),
         choices=plan.choices,
         adopted=_sum(copied["adopted"]),
         adoptions=tuple(adoptions),
@@ -92,6 +97,12 @@ def publish_run(
     folder.files.write("report.json", report.to_json())
     folder.files.write(REPORT, render(report))
     return report
+
+
+def _changes(plan: Plan) -> tuple[str, ...]:
+    """What the plan changed beside topics and records."""
+    changes = (*plan.config_changes, *plan.acl_changes, *plan.quota_changes, *plan.user_changes)
+    return tuple(map(str, changes))
 
 
 def _sum(column: pa.ChunkedArray) -> int:

@@ -1,11 +1,7 @@
 """Repairing a copy that no run can complete: finding what is wrong with it, and giving it up.
 
 Nothing is mended in place: a remote topic that is given up is deleted, and the next run copies all
-that the source still has to a new one. The order of events, with what is there after a crash:
-
-1. the ledger says that the remote topic is given up: plans leave it alone, a repair goes on;
-2. the remote topic is deleted: the next run creates it anew;
-3. its positions are gone, which brokers see to when they hear of the deletion.
+that the source still has to a new one.
 """
 
 from __future__ import annotations
@@ -13,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Final
 
-from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import CorruptBatch, FerryError
 from kafka_ferry.ledger import (
     LedgerTable,
     ReleasedTopic,
-    ReleaseEntry,
-    append_entry,
     ledger_creation,
     ledger_topic,
 )
@@ -34,7 +26,6 @@ from kafka_ferry.plan import (
     Position,
     TopicPartition,
     policy_of,
-    position_group,
     select_topics,
 )
 from kafka_ferry.plan.damage import (
@@ -49,19 +40,11 @@ from kafka_ferry.plan.damage import (
     partition_state,
 )
 from kafka_ferry.runs.discovery import first_copied
+from kafka_ferry.runs.releasing import delete_released, release
 from kafka_ferry.state import StateFolder
 from kafka_ferry.wire import WireCluster, log_start
 from kafka_ferry.wire.ends import settled_ends
 from kafka_ferry.wire.scan import leader_of, stored_batches
-
-# So that a record stays far below what a topic takes.
-_TOPICS_AT_ONCE: Final = 1_000
-
-
-class _StillThere(FerryError):
-    """Positions in a remote topic that was deleted; brokers forget them a moment later."""
-
-    transient = True
 
 
 class Repair:
@@ -109,8 +92,7 @@ class Repair:
                 )
         self._release(states)
         there = {state.remote_topic: state.remote_topic_id for state in states}
-        errors = self._target.delete_topics({name: id_ for name, id_ in there.items() if id_})
-        patiently(lambda: self._see_positions_gone(there.keys() - errors.keys()))
+        errors = delete_released(self._flow, self._ledger, self._target, there)
         for error in errors.values():
             error.advice = f"{error.advice} Then repair it again: it is given up.".strip()
             raise error
@@ -263,23 +245,4 @@ class Repair:
             for error in self._target.create_topics([ledger]).values():
                 raise error
         run = f"repair__{datetime.now(UTC).isoformat(timespec='seconds')}"
-        for first in range(0, len(released), _TOPICS_AT_ONCE):
-            some = tuple(released[first : first + _TOPICS_AT_ONCE])
-            append_entry(
-                flow, ReleaseEntry(flow=flow.name, run=run, at=now_ms(), remote_topics=some)
-            )
-        if released:
-            self._ledger.project(flow.target, self._ledger_topic)
-
-    def _see_positions_gone(self, remote_topics: Collection[str]) -> None:
-        """Positions in deleted topics would hold up whoever is to copy to the new ones."""
-        void = self._ledger.released() | {""}
-        positions = read_positions(self._flow.target, self._flow.name)
-        there = {tp.topic for tp, position in positions.items() if position.remote_topic_id in void}
-        left = sorted(there & set(remote_topics))
-        if left:
-            raise _StillThere(
-                f"{left[0]} was deleted, and its positions are still there.",
-                advice="Delete them with kafka-consumer-groups.sh --delete-offsets --group "
-                f"'{position_group(self._flow.name)}' --topic {left[0]}",
-            )
+        release(flow, self._ledger, run, released)

@@ -6,6 +6,7 @@ from typing import Any
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.ledger import (
+    AppliedEntry,
     CopiedRange,
     ReleasedTopic,
     ReleaseEntry,
@@ -54,3 +55,7 @@ def a_verification(through: int, *, flow: str = FLOW) -> VerificationEntry:
 def a_release(*names: str, flow: str = FLOW) -> ReleaseEntry:
     released = tuple(ReleasedTopic(remote_topic=n, remote_topic_id=f"id of {n}") for n in names)
     return ReleaseEntry(flow=flow, run="repair-1", at=NOW, remote_topics=released)
+
+
+def an_applied(*, flow: str = FLOW, **more: Any) -> AppliedEntry:
+    return AppliedEntry(flow=flow, run="run-1", at=NOW, **more)

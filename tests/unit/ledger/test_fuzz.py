@@ -15,14 +15,22 @@ from kafka_ferry.ledger.record import Entry, LedgerError
 from kafka_ferry.ledger.table import SCHEMA, _rows
 from kafka_ferry.plan.positions import PositionMetadata, position_of
 
-from .entries import a_copied_range, a_release, a_run, a_transaction, a_verification
+from .entries import (
+    a_copied_range,
+    a_release,
+    a_run,
+    a_transaction,
+    a_verification,
+    an_applied,
+)
+from .test_record import APPLIED
 
 WHERE = "ferry-ledger.primary.internal offset 12"
 FULL = a_transaction(
     a_copied_range(10, 50, reasons={"aborted": 3}, rebuilt={"joined": 2}, lost=((10, 12),)),
     a_copied_range(7, 9, partition=3, leader_epoch=4, rewound_from=8),
 )
-ENTRIES = [a_run(), FULL, a_verification(9), a_release("primary.orders")]
+ENTRIES = [a_run(), FULL, a_verification(9), a_release("primary.orders"), an_applied(), APPLIED]
 VALUES = [encode(entry)[1] for entry in ENTRIES]
 
 LARGE = ["1e400", "-1e400", "NaN", "Infinity", str(2**31), str(2**63), str(2**100), "9" * 5000]

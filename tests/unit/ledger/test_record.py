@@ -7,8 +7,18 @@ from hypothesis import strategies as st
 
 from kafka_ferry.ledger import CopiedRange, decode, encode, ledger_topic
 from kafka_ferry.ledger.record import Entry, LedgerError
+from kafka_ferry.plan.changes import Acl, AclChange, QuotaChange, UserChange
 
-from .entries import FLOW, NOW, a_copied_range, a_release, a_run, a_transaction, a_verification
+from .entries import (
+    FLOW,
+    NOW,
+    a_copied_range,
+    a_release,
+    a_run,
+    a_transaction,
+    a_verification,
+    an_applied,
+)
 
 WHERE = "ferry-ledger.primary.internal offset 12"
 FULL = a_copied_range(
@@ -19,12 +29,26 @@ FULL = a_copied_range(
     segments=((10, 110, 5), (20, 115, 2**40)),
 )
 
+ANNA = Acl("TOPIC", "primary.orders", "LITERAL", "User:anna", "*", "READ", "ALLOW")
+APPLIED = an_applied(
+    configs={"id": {"retention.ms": "5"}},
+    pending={"id": {"retention.ms": None}},
+    creations={"primary.orders": {"flush.ms": "1"}, "primary.others": None},
+    source_cluster_id="S",
+    acls=(AclChange(ANNA, "grant"),),
+    quotas=(QuotaChange((("user", None), ("client-id", "a")), "producer_byte_rate", 9.5, None),),
+    users=(UserChange("anna", "SCRAM-SHA-256", 4096, "create"),),
+    missed={"id": NOW},
+)
+
 ENTRIES = [
     a_run(),
     a_transaction(),
     a_transaction(FULL, a_copied_range(topic="täglich", partition=7), writer=31),
     a_verification(2**40),
     a_release("primary.orders", "primary.täglich"),
+    an_applied(),
+    APPLIED,
 ]
 
 
@@ -102,6 +126,51 @@ def test_a_release_of_this_release_looks_like_this() -> None:
     }
 
 
+def test_what_was_applied_looks_like_this() -> None:
+    assert json.loads(encode(APPLIED)[1]) == {
+        "version": 1,
+        "type": "applied",
+        "flow": FLOW,
+        "run": "run-1",
+        "at": NOW,
+        "configs": {"id": {"retention.ms": "5"}},
+        "pending": {"id": {"retention.ms": None}},
+        "creations": {"primary.orders": {"flush.ms": "1"}, "primary.others": None},
+        "source_cluster_id": "S",
+        "acls": [
+            {
+                "acl": {
+                    "resource_type": "TOPIC",
+                    "name": "primary.orders",
+                    "pattern_type": "LITERAL",
+                    "principal": "User:anna",
+                    "host": "*",
+                    "operation": "READ",
+                    "permission": "ALLOW",
+                },
+                "change": "grant",
+            }
+        ],
+        "quotas": [
+            {
+                "entity": [["user", None], ["client-id", "a"]],
+                "key": "producer_byte_rate",
+                "value": 9.5,
+                "before": None,
+            }
+        ],
+        "users": [
+            {
+                "user": "anna",
+                "mechanism": "SCRAM-SHA-256",
+                "iterations": 4096,
+                "change": "create",
+            }
+        ],
+        "missed": {"id": NOW},
+    }
+
+
 def stored(entry: Entry, **changes: Any) -> bytes:
     return json.dumps(json.loads(encode(entry)[1]) | changes).encode()
 
@@ -133,6 +202,9 @@ def of_range(**changes: Any) -> bytes:
         (stored(a_verification(1), through=-1), "verification.through"),
         (stored(a_transaction(), ranges=None), "transaction.ranges"),
         (without(a_release(), "remote_topics"), "release.remote_topics"),
+        (stored(an_applied(), configs={"id": {"a": 1}}), "applied.configs.id.a"),
+        (stored(an_applied(), missed={"id": -1}), "applied.missed.id"),
+        (stored(an_applied(), users=[{"user": "anna"}]), "applied.users.0"),
         (
             # Not one topic of that name, but all of unknown id.
             stored(a_release(), remote_topics=[{"remote_topic": "a", "remote_topic_id": ""}]),

@@ -15,7 +15,16 @@ from kafka_ferry.ledger.table import SCHEMA
 from kafka_ferry.plan import Position, TopicPartition
 from kafka_ferry.state import StateFolder
 
-from .entries import FLOW, NOW, a_copied_range, a_release, a_run, a_transaction, a_verification
+from .entries import (
+    FLOW,
+    NOW,
+    a_copied_range,
+    a_release,
+    a_run,
+    a_transaction,
+    a_verification,
+    an_applied,
+)
 
 TARGET = Cluster(alias="backup", properties={"bootstrap.servers": "target:9092"})
 OTHER = "primary->elsewhere"
@@ -390,6 +399,49 @@ def test_what_the_flow_has_given_up_is_known_by_its_id(table: LedgerTable, ledge
     }
     assert table.topics() == {"orders": "primary.orders", "payments": "primary.payments"}
     assert table.last_run() == {"ledger_offset": 12, "run": "run-2", "writers": 8, "at": NOW}
+
+
+def test_what_the_flow_has_applied_is_all_of_its_entries_together(
+    table: LedgerTable, ledger: Topic
+) -> None:
+    entries: list[tuple[int, Entry]] = [
+        (18, an_applied(configs={"a": {"x": "1"}, "b": {}}, missed={"a": 7})),
+        (20, an_applied(configs={"a": {"x": "9"}}, flow=OTHER)),
+        (22, an_applied(configs={"a": {"x": "2"}}, pending={"a": {"x": "1"}})),
+    ]
+    for count in (1, 3):
+        project(table, ledger, [*LEDGER, *entries[:count]])
+
+    applied = table.applied()
+    assert applied.configs == {"a": {"x": "2"}, "b": {}}
+    assert (applied.pending, applied.missed) == ({"a": {"x": "1"}}, {"a": 7})
+    assert table.last_run() == {"ledger_offset": 12, "run": "run-2", "writers": 8, "at": NOW}
+
+
+def test_configs_that_other_runs_have_written_since_are_known(
+    table: LedgerTable, ledger: Topic
+) -> None:
+    entries: list[tuple[int, Entry]] = [
+        (18, an_applied(configs={"before": {}})),
+        (20, an_applied(configs={"since": {"x": "1"}}, creations={"primary.a": {}})),
+        (22, an_applied(configs={"other flow": {}}, flow=OTHER)),
+        (24, an_applied(missed={"missed": 1})),
+    ]
+    project(table, ledger, [*LEDGER, *entries])
+
+    assert table.applied_since(20, but_by="run-9") == {"since"}
+    assert table.applied_since(20, but_by="run-1") == frozenset()
+    assert table.applied_since(0, but_by="run-9") == {"before", "since"}
+
+
+def test_a_table_without_what_was_applied_says_nothing_of_it(
+    table: LedgerTable, ledger: Topic, tmp_path: Path
+) -> None:
+    """Of a release that wrote no such entries."""
+    project(table, ledger, LEDGER[:2])
+    (file,) = tmp_path.iterdir()
+    pq.write_table(pq.read_table(file).drop_columns(["applied"]), file)
+    assert table.applied().configs == {}
 
 
 def test_files_of_a_release_that_knew_fewer_columns_are_read(

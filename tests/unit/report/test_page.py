@@ -120,6 +120,12 @@ class TestTheHeadline:
                 "1 partition failed; the copy is incomplete",
             ),
             (
+                {"unapplied": ("a", "b"), "reasons": {"lost": 1}},
+                "Verified, but 2 changes could not be made on the target; "
+                "1 offset was lost before it was copied",
+            ),
+            ({"unapplied": ("a",), "verdict": Verdict(False)}, "The copy is incomplete"),
+            (
                 {"refused": ("a",)},
                 "1 topic or partition cannot be mirrored; the rest is verified",
             ),
@@ -135,6 +141,11 @@ class TestTheHeadline:
 
     def test_of_a_run_that_lost_records_never_claims_that_the_copy_is_complete(self) -> None:
         assert "complete" not in headline(replace(REPORT, reasons={"lost": 1}))
+
+    def test_of_a_run_that_did_not_apply_everything_is_not_in_the_colour_of_success(self) -> None:
+        page = render(replace(REPORT, unapplied=("a",)))
+        assert '<header class="not-applied">' in page
+        assert "header.not-applied," in page
 
     def test_of_a_run_that_lost_records_is_not_in_the_colour_of_success(self) -> None:
         assert '<header class="verified">' in render(REPORT)
@@ -467,3 +478,34 @@ def test_a_duration_has_two_units_at_most(seconds: float, said: str) -> None:
 )
 def test_a_size_has_three_digits(size: int, said: str) -> None:
     assert _size(size) == said
+
+
+class TestWhatWasChanged:
+    CHANGE = "eu.orders: set retention.ms=5 (it was 4)"
+    DRIFT = "eu.orders has segment.ms=1, which this flow has not set"
+    UNAPPLIED = "eu.orders: flush.ms could not be set."
+    RETIREMENT = "eu.old: old is gone from the source"
+
+    def test_says_each_change_and_what_could_not_be_changed(self) -> None:
+        said = text(replace(REPORT, changes=(self.CHANGE,), unapplied=(self.UNAPPLIED,)))
+        assert "1 change on the target beside topics and records" in said
+        assert self.CHANGE in said
+        failed = said.index("Could not be changed on the target")
+        assert said.index("What failed") < failed < said.index(self.UNAPPLIED)
+
+    def test_says_what_has_drifted_and_what_is_retired(self) -> None:
+        said = text(replace(REPORT, drifts=(self.DRIFT,), retirements=(self.RETIREMENT,)))
+        assert "Out of the ordinary" in said
+        assert self.DRIFT in said
+        assert self.RETIREMENT in said
+        assert "What failed" not in said
+
+    def test_says_nothing_of_it_where_there_is_nothing(self) -> None:
+        said = text(REPORT)
+        for word in ("beside topics", "could not be changed", "flow has not set", "are gone"):
+            assert word not in said.casefold()
+
+    def test_of_thousands_of_changes_shows_a_few(self) -> None:
+        changes = tuple(f"topic {number}: set a=b" for number in range(5_000))
+        page = render(replace(REPORT, changes=changes))
+        assert "4,980 more" in page

@@ -26,6 +26,10 @@ def test_a_report_comes_back_from_json_as_it_was() -> None:
         losses=("orders-3 [40, 100): 60 offsets were deleted",),
         dead_letter_topic="ferry-dead-letter.eu.internal",
         notes=("orders: it was deleted on the source.",),
+        changes=("eu.orders: set retention.ms=5",),
+        unapplied=("eu.orders: flush.ms could not be set.",),
+        drifts=("eu.orders has segment.ms=1",),
+        retirements=("eu.old: old is gone",),
         choices=(OffsetsChoice("orders", "eu.orders", True, "offsets: preserved.", 12, 72),),
         adopted=7,
         adoptions=("orders-3 [100, 200): 7.",),
@@ -65,6 +69,9 @@ def test_what_was_lost_and_what_is_a_dead_letter_is_counted_by_reason() -> None:
         ({}, "not verified"),
         ({"verdict": Verdict(True), "failures": ("x",)}, "failed"),
         ({"verdict": Verdict(True), "refused": ("x",)}, "failed"),
+        ({"verdict": Verdict(True), "unapplied": ("x",)}, "not applied"),
+        ({"verdict": Verdict(False), "unapplied": ("x",)}, "incomplete"),
+        ({"verdict": Verdict(True), "drifts": ("x",), "changes": ("y",)}, "verified"),
     ],
 )
 def test_the_state_is_the_worst_that_is_true(changes, state) -> None:

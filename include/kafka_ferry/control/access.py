@@ -1,0 +1,119 @@
+"""Access rules, client quotas and SCRAM users of a cluster.
+
+Over the data plane's connections: librdkafka has no requests for quotas, and its others cannot be
+relied on where a right is missing (``wire.acls``, ``wire.users``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Self
+
+from kafka_ferry.config import Cluster, kafka_python_config
+from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.patience import patient, patiently
+from kafka_ferry.plan.changes import Acl, Entity, QuotaChange, Quotas, UserChange, Users
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.acls import create_acls, delete_acls, describe_acls
+from kafka_ferry.wire.quotas import alter_quotas, describe_quotas
+from kafka_ferry.wire.users import change_user, describe_users
+
+
+class AccessControl:
+    """Reads and changes who may do what on a cluster; to be closed.
+
+    Args:
+        cluster: the cluster from the flow's config.
+
+    Every method is patient for a minute. Every one raises ``ClusterUnreachable`` if no broker
+    answers in time, and ``TooOld`` if brokers do not know such requests; those that look raise
+    ``AccessDenied`` without the right, and ``BrokerError`` for whatever else a broker says.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        settings = kafka_python_config(cluster.client_properties("admin"))
+        self._wire = WireCluster(cluster.alias, settings)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wire.close()
+
+    def acls(self) -> frozenset[Acl]:
+        """All access rules on topics, groups, transactional ids and the cluster; needs DESCRIBE on the latter."""
+        return patiently(lambda: describe_acls(self._wire))
+
+    def grant(self, acls: Iterable[Acl]) -> dict[Acl, FerryError]:
+        """Create access rules; gives an error for each that could not be; needs ALTER on the cluster."""
+        listed = list(acls)
+        return patiently(lambda: create_acls(self._wire, listed))
+
+    def revoke(self, acls: Iterable[Acl]) -> dict[Acl, FerryError]:
+        """Delete access rules; gives an error for each that could not be; needs ALTER on the cluster."""
+        listed = list(acls)
+        return patiently(lambda: delete_acls(self._wire, listed))
+
+    @patient
+    def see_acls(self, there: AbstractSet[Acl], gone: AbstractSet[Acl]) -> None:
+        """Wait until the cluster shows what was changed: brokers hear of it a moment later."""
+        shown = describe_acls(self._wire) if there or gone else there
+        if not there <= shown or gone & shown:
+            raise self._not_yet("access rules")
+
+    def quotas(self) -> Quotas:
+        """All client quotas; needs DESCRIBE_CONFIGS on the cluster."""
+        return patiently(lambda: describe_quotas(self._wire))
+
+    def change_quotas(self, changes: Iterable[QuotaChange]) -> dict[QuotaChange, FerryError]:
+        """Set client quotas, or delete them; gives an error for each that could not be changed.
+
+        Needs ALTER_CONFIGS on the cluster.
+        """
+        listed = list(changes)
+        return patiently(lambda: alter_quotas(self._wire, listed)) if listed else {}
+
+    @patient
+    def see_quotas(self, values: Mapping[tuple[Entity, str], float | None]) -> None:
+        """Wait until the cluster shows what was changed."""
+        shown = describe_quotas(self._wire) if values else {}
+        if any(shown.get(what) != value for what, value in values.items()):
+            raise self._not_yet("client quotas")
+
+    def users(self) -> Users:
+        """The SCRAM credentials; needs DESCRIBE on the cluster."""
+        return patiently(lambda: describe_users(self._wire))
+
+    def change_users(
+        self, changes: Iterable[UserChange], passwords: Mapping[str, str]
+    ) -> dict[UserChange, FerryError]:
+        """Create SCRAM credentials, or delete them; gives an error for each that could not be changed.
+
+        Needs ALTER on the cluster.
+
+        Args:
+            changes: what to do.
+            passwords: by user, of those to create.
+        """
+        errors: dict[UserChange, FerryError] = {}
+        for change in changes:
+            error = self._change_user(change, passwords)
+            if error:
+                errors[change] = error
+        return errors
+
+    @patient
+    def see_users(self, there: Sequence[UserChange], gone: Sequence[UserChange]) -> None:
+        """Wait until the cluster shows who was created and who was deleted."""
+        shown = describe_users(self._wire) if there or gone else {}
+        missing = [it for it in there if (it.user, it.mechanism) not in shown]
+        if missing or any((it.user, it.mechanism) in shown for it in gone):
+            raise self._not_yet("SCRAM users")
+
+    def _not_yet(self, what: str) -> ClusterUnreachable:
+        return ClusterUnreachable(f"{self._wire.alias} does not show its new {what} yet.")
+
+    def _change_user(self, change: UserChange, passwords: Mapping[str, str]) -> FerryError | None:
+        password = passwords.get(change.user, "")
+        return patiently(lambda: change_user(self._wire, change, password))

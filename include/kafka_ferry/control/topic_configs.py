@@ -1,0 +1,79 @@
+"""The configs of topics as brokers describe them (DescribeConfigs), and what is sent to change them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    ResourceType,
+)
+
+from kafka_ferry.plan.changes import ConfigChange
+
+_OF_TOPIC: Final = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+# Brokers before 1.1 only say whether a value is the default one; of a topic, what is not is its own.
+_UNKNOWN: Final = ConfigSource.UNKNOWN_CONFIG.value
+_OF_BROKERS: Final = frozenset(
+    {
+        ConfigSource.DYNAMIC_BROKER_CONFIG.value,
+        ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfigs:
+    """What ``Topic`` says of configs, in fields of the same names."""
+
+    configs: Mapping[str, str]
+    overrides: frozenset[str]
+    dynamic: frozenset[str]
+    defaults: frozenset[str]
+
+
+def topic_configs(entries: Mapping[str, Any]) -> TopicConfigs:
+    """What a broker's answer says of a topic.
+
+    Args:
+        entries: confluent-kafka's ``ConfigEntry`` by name.
+    """
+    values = {name: entry.value for name, entry in entries.items() if entry.value is not None}
+    settable = [
+        entry
+        for name, entry in entries.items()
+        if name in values and not entry.is_read_only and not entry.is_sensitive
+    ]
+    return TopicConfigs(
+        configs=values,
+        overrides=frozenset(entry.name for entry in settable if _is_own(entry)),
+        dynamic=frozenset(entry.name for entry in settable if entry.source in _OF_BROKERS),
+        defaults=frozenset(entry.name for entry in settable if entry.is_default),
+    )
+
+
+def to_alter(remote_topic: str, changes: Iterable[ConfigChange]) -> ConfigResource:
+    """The request's part for one topic (IncrementalAlterConfigs, KIP-339): only what differs."""
+    return ConfigResource(
+        ResourceType.TOPIC,
+        remote_topic,
+        incremental_configs=[
+            ConfigEntry(
+                change.name,
+                change.value,
+                incremental_operation=(
+                    AlterConfigOpType.DELETE if change.value is None else AlterConfigOpType.SET
+                ),
+            )
+            for change in changes
+        ],
+    )
+
+
+def _is_own(entry: Any) -> bool:
+    return entry.source == _OF_TOPIC or (entry.source == _UNKNOWN and not entry.is_default)

@@ -1,0 +1,59 @@
+"""What a flow has applied so far: its ``applied`` entries, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kafka_ferry.ledger.record import AppliedEntry
+from kafka_ferry.plan.changes import Acl, Applied, Entity, QuotaChange
+
+
+def fold_applied(entries: Iterable[str]) -> Applied:
+    """All entries together, of which the newest on a thing counts.
+
+    Args:
+        entries: each as JSON, in ledger order.
+    """
+    configs: dict[str, dict[str, str]] = {}
+    pending: dict[str, dict[str, str | None]] = {}
+    creations: dict[str, dict[str, str] | None] = {}
+    sources: dict[str, str] = {}
+    acls: set[Acl] = set()
+    quotas: dict[tuple[Entity, str], frozenset[float | None]] = {}
+    users: set[tuple[str, str]] = set()
+    missed: dict[str, int] = {}
+    for text in entries:
+        entry = AppliedEntry.model_validate_json(text)
+        configs |= entry.configs
+        pending |= {key: {} for key in entry.configs} | entry.pending
+        creations |= entry.creations
+        if entry.source_cluster_id:
+            sources |= dict.fromkeys(entry.configs, entry.source_cluster_id)
+        for rule in entry.acls:
+            (acls.add if rule.change == "grant" else acls.discard)(rule.acl)
+        for quota in entry.quotas:
+            _fold_quota(quotas, quota)
+        for user in entry.users:
+            (users.add if user.change == "create" else users.discard)((user.user, user.mechanism))
+        missed |= entry.missed
+    missed = {topic_id: since for topic_id, since in missed.items() if since}
+    return Applied(
+        configs=configs,
+        pending={topic_id: before for topic_id, before in pending.items() if before},
+        creations={name: sets for name, sets in creations.items() if sets is not None},
+        sources=sources,
+        acls=frozenset(acls),
+        quotas=quotas,
+        users=frozenset(users),
+        missed=missed,
+    )
+
+
+def _fold_quota(
+    quotas: dict[tuple[Entity, str], frozenset[float | None]], change: QuotaChange
+) -> None:
+    """Take a change that is about to be made, or was: then its value and the one before are the same."""
+    what = change.entity, change.key
+    ours = quotas.pop(what, frozenset({None})) & {change.before} | {change.value}
+    if ours != {None}:
+        quotas[what] = ours

@@ -1,0 +1,253 @@
+"""What a run changes on the target beside topics and records: configs, access rules, quotas, users.
+
+Names of resources, operations and so on are Kafka's own constants, such as ``DESCRIBE_CONFIGS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """One config of a remote topic to set, or to set back to its default.
+
+    Attributes:
+        topic: the source's topic.
+        remote_topic: the topic on the target.
+        name: the config's name.
+        value: its new value; None deletes it, so that the target's default holds.
+        before: what the remote topic has set now, None where it has nothing set.
+    """
+
+    topic: str
+    remote_topic: str
+    name: str
+    value: str | None
+    before: str | None
+
+    def __str__(self) -> str:
+        was = "" if self.before is None else f" (it was {self.before})"
+        if self.value is None:
+            return f"{self.remote_topic}: unset {self.name}{was}"
+        return f"{self.remote_topic}: set {self.name}={self.value}{was}"
+
+
+@dataclass(frozen=True, slots=True)
+class SetConfigs:
+    """What the ledger is to say of a remote topic's configs, where it says something else, or nothing.
+
+    Attributes:
+        remote_topic: the topic on the target.
+        remote_topic_id: its id.
+        configs: all that the flow has set there, once the plan's changes are made.
+        before: what the flow has set there for all that the ledger says.
+    """
+
+    remote_topic: str
+    remote_topic_id: str
+    configs: Mapping[str, str]
+    before: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """A config of a remote topic that is neither as on the source nor as the flow has set it.
+
+    Attributes:
+        topic: the source's topic.
+        remote_topic: the topic on the target.
+        name: the config's name.
+        wanted: what the flow would set, None for the target's default.
+        found: what is set there, None where nothing is.
+        overwritten: whether the run changes it, by ``on.config.drift``.
+    """
+
+    topic: str
+    remote_topic: str
+    name: str
+    wanted: str | None
+    found: str | None
+    overwritten: bool
+
+    def __str__(self) -> str:
+        if self.found is None:
+            said = f"has no {self.name} any more, which this flow had set"
+        else:
+            said = f"has {self.name}={self.found}, which this flow has not set"
+        should = "the target's default" if self.wanted is None else self.wanted
+        fate = "overwritten" if self.overwritten else "kept"
+        return f"{self.remote_topic} {said}; by the source it should be {should}: {fate}."
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """A remote topic whose source topic is gone, and that is to be deleted.
+
+    Attributes:
+        topic: the topic that the source had.
+        remote_topic: the topic on the target.
+        remote_topic_id: its id: no other topic of that name is ever deleted.
+        since: when a run first missed the source's topic, in milliseconds since 1970.
+        due: from when on it is deleted.
+    """
+
+    topic: str
+    remote_topic: str
+    remote_topic_id: str
+    since: int
+    due: int
+
+    def is_due(self, at: int) -> bool:
+        """Whether a run that was planned at this time deletes it."""
+        return self.due <= at
+
+    def __str__(self) -> str:
+        return (
+            f"{self.remote_topic}: {self.topic} is gone from the source since {_day(self.since)}; "
+            f"deleted by the first run from {_day(self.due)} on."
+        )
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Acl:
+    """An access rule (``org.apache.kafka.common.acl.AclBinding``).
+
+    Attributes:
+        resource_type: ``TOPIC``, ``GROUP``, ``TRANSACTIONAL_ID`` or ``CLUSTER``.
+        name: the resource's name or prefix.
+        pattern_type: ``LITERAL`` or ``PREFIXED``.
+        principal: such as ``User:anna``.
+        host: the client's address, ``*`` for any.
+        operation: ``READ``, ``ALL``, ...
+        permission: ``ALLOW`` or ``DENY``.
+    """
+
+    resource_type: str
+    name: str
+    pattern_type: str
+    principal: str
+    host: str
+    operation: str
+    permission: str
+
+    def __str__(self) -> str:
+        host = "" if self.host == "*" else f" from {self.host}"
+        prefix = " with the prefix" if self.pattern_type == "PREFIXED" else ""
+        resource = f"{self.resource_type.lower().replace('_', ' ')}{prefix} {self.name}"
+        return f"{self.permission} {self.operation} on the {resource} to {self.principal}{host}"
+
+
+@dataclass(frozen=True, slots=True)
+class AclChange:
+    """An access rule to create on the target, or to delete there."""
+
+    acl: Acl
+    change: Literal["grant", "revoke"]
+
+    def __str__(self) -> str:
+        return f"{self.change} {self.acl}"
+
+
+Entity = tuple[tuple[str, str | None], ...]
+"""Whom a quota is for: pairs of a type (``user``, ``client-id``, ``ip``) and a name, None for the default."""
+
+
+Quotas = Mapping[tuple[Entity, str], float]
+"""Client quotas: by whom they are for and by their key, such as ``producer_byte_rate``."""
+
+Users = Mapping[tuple[str, str], int]
+"""SCRAM credentials: the iterations, by user and mechanism."""
+
+
+def quota_name(entity: Entity, key: str) -> str:
+    """What a quota is called in messages: such as ``producer_byte_rate of the user anna``."""
+    whom = " and ".join(
+        f"the {kind} {name}" if name is not None else f"every {kind} without one"
+        for kind, name in entity
+    )
+    return f"{key} of {whom}"
+
+
+def amount(value: float) -> str:
+    """A quota's value, for people."""
+    return f"{value:,.12g}"
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaChange:
+    """A client quota to set on the target, or to delete there (KIP-546).
+
+    Attributes:
+        entity: whom it is for.
+        key: such as ``producer_byte_rate``.
+        value: its new value, None deletes it.
+        before: what the target has now, None where it has none.
+    """
+
+    entity: Entity
+    key: str
+    value: float | None
+    before: float | None
+
+    def __str__(self) -> str:
+        was = "" if self.before is None else f" (it was {amount(self.before)})"
+        done = "delete" if self.value is None else "set"
+        value = "" if self.value is None else f" to {amount(self.value)}"
+        return f"{done} {quota_name(self.entity, self.key)}{value}{was}"
+
+
+@dataclass(frozen=True, slots=True)
+class UserChange:
+    """A SCRAM credential to create on the target, or to delete there (KIP-554).
+
+    Attributes:
+        user: the user's name.
+        mechanism: ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``.
+        iterations: as the source has it.
+        change: what to do.
+    """
+
+    user: str
+    mechanism: str
+    iterations: int
+    change: Literal["create", "delete"]
+
+    def __str__(self) -> str:
+        return f"{self.change} the {self.mechanism} user {self.user}"
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a flow has applied on its target so far, as the ledger has it.
+
+    Attributes:
+        configs: by remote topic's id, the configs that the flow has set there: what is set there
+            and is not in here, or is otherwise, somebody else has set.
+        pending: by remote topic's id, what some of them had before, if nobody knows whether they
+            were set since; None where nothing was set.
+        creations: by remote topic's name, the configs of topics that were about to be created, if
+            nobody knows whether they were.
+        sources: by remote topic's id, the id of the cluster that it is a copy of.
+        acls: the access rules that the flow has created: only these are ever deleted.
+        quotas: the quotas that the flow has set, with the values that are its own: the newest, and
+            as long as it is not known whether that was set, the one before, None for no quota.
+        users: the SCRAM credentials that the flow has created, as user and mechanism.
+        missed: by remote topic's id, since when its source topic is missed, in milliseconds since 1970.
+    """
+
+    configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    pending: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    creations: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    acls: frozenset[Acl] = frozenset()
+    quotas: Mapping[tuple[Entity, str], frozenset[float | None]] = field(default_factory=dict)
+    users: frozenset[tuple[str, str]] = frozenset()
+    missed: Mapping[str, int] = field(default_factory=dict)
+
+
+def _day(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,375 @@
+"""Remote topics whose source topics are gone: deleted in the end, and never one too many."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.plan import Plan
+from kafka_ferry.runs import Run, releasing, retiring
+from kafka_ferry.runs import run as run_module
+from kafka_sandbox.broker import Broker
+from tests.support.builders import create_topic, delete_topic, produce, recreate_topic
+from tests.support.flows import (
+    assert_same,
+    copy_now,
+    copy_planned,
+    failures,
+    ledger_of,
+    make_flow,
+    plan_now,
+    remote,
+)
+from tests.support.histories import named, told, values
+from tests.support.killing import Killed
+
+Unique = Callable[[str], str]
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker on which whoever does not log in is bound by ACLs."""
+    home = tmp_path_factory.mktemp("strict")
+    with Broker(home, config={"super.users": "User:nobody"}) as broker:
+        yield broker
+
+
+def deny_describe(broker: Broker, kind: ResourceType, name: str) -> None:
+    """Let a topic, or the cluster's own affairs, not be seen; all other rights to it stay."""
+    bindings = [
+        AclBinding(
+            kind,
+            name,
+            ResourcePatternType.LITERAL,
+            "User:ANONYMOUS",
+            "*",
+            operation,
+            permission,
+        )
+        for operation, permission in (
+            (AclOperation.ALL, AclPermissionType.ALLOW),
+            (AclOperation.DESCRIBE, AclPermissionType.DENY),
+        )
+    ]
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for future in client.create_acls(bindings).values():
+        future.result()
+    # The broker's authorizer hears of it a moment after the controller has answered.
+    time.sleep(0.5)
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Lets so many hours pass, for whoever plans runs."""
+    passed = 0.0
+
+    def pass_by(hours: float) -> None:
+        nonlocal passed
+        passed += hours
+        moved = round(passed * HOUR_MS)
+        monkeypatch.setattr(run_module, "now_ms", lambda: time.time_ns() // 1_000_000 + moved)
+
+    return pass_by
+
+
+def retiring_flow(
+    folder: Path, source: Broker, target: Broker, *topics: str, **options: object
+) -> Flow:
+    """A flow that retires what has been gone for two hours."""
+    options = {"on_source_topic_deleted": "retire", "retire_after_ms": 2 * HOUR_MS} | options
+    return make_flow(folder, source, target, topics, **options)
+
+
+def exists(broker: Broker, topic: str) -> bool:
+    """Whether there is such a topic."""
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    return topic in client.list_topics(timeout=10).topics
+
+
+def retired(plan: Plan) -> list[tuple[str, bool]]:
+    """The topics that are retired, and whether their time has come."""
+    return [(it.topic, it.is_due(plan.at)) for it in plan.retirements]
+
+
+def test_a_copy_goes_when_its_topic_was_gone_for_long_enough_and_comes_back_with_it(
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    later: Callable[[float], None],
+) -> None:
+    topic, empty, other = unique("gone"), unique("empty"), unique("other")
+    for name in (topic, empty, other):
+        create_topic(primary.bootstrap, name)
+    for name in (topic, other):
+        produce(primary.bootstrap, name, named("first", 30))
+    flow = retiring_flow(folder, primary, backup, topic, empty, other)
+    copy_now(flow)
+    for name in (topic, empty):
+        delete_topic(primary, name)
+
+    first = plan_now(flow, "run-2")
+    later(1)
+    second = plan_now(flow, "run-3")
+
+    gone = sorted([topic, empty])
+    for plan in (first, second):
+        assert retired(plan) == [(name, False) for name in gone]
+    since = {it.topic: (it.since, it.due) for it in first.retirements}
+    assert since == {it.topic: (it.since, it.due) for it in second.retirements}
+    assert all(exists(backup, remote(flow, name)) for name in (topic, empty, other))
+
+    later(1)
+    last = plan_now(flow, "run-4")
+
+    assert retired(last) == [(name, True) for name in gone]
+    assert (last.unapplied, last.refused, last.notes) == ((), (), ())
+    assert [exists(backup, remote(flow, name)) for name in (topic, empty, other)] == [
+        False,
+        False,
+        True,
+    ]
+    assert plan_now(flow, "run-5").retirements == ()
+
+    # A topic of the same name is a new one, copied from its start.
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, named("anew", 20))
+    assert failures(copy_now(flow, "run-6")) == []
+    assert_same(primary, topic, backup, remote(flow, topic))
+    assert copy_now(flow, "run-7") == []
+
+
+def test_a_topic_that_is_back_in_time_is_copied_on_and_missed_anew_the_next_time(
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    later: Callable[[float], None],
+) -> None:
+    topic = unique("back")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, named("first", 10))
+    flow = retiring_flow(folder, primary, backup, topic, on_source_topic_recreated="append")
+    copy_now(flow)
+    delete_topic(primary, topic)
+    plan_now(flow, "run-2")
+    later(1.5)
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, named("second", 10))
+
+    assert failures(copy_now(flow, "run-3")) == []
+
+    assert ledger_of(flow).applied().missed == {}
+    assert values(backup, remote(flow, topic)) == told("first", 10) + told("second", 10)
+    delete_topic(primary, topic)
+    later(1.5)
+    assert retired(plan_now(flow, "run-4")) == [(topic, False)]
+
+
+def test_turning_it_off_begins_the_time_anew(
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    later: Callable[[float], None],
+) -> None:
+    topic = unique("off")
+    create_topic(primary.bootstrap, topic)
+    flow = retiring_flow(folder, primary, backup, topic)
+    plan_now(flow)
+    delete_topic(primary, topic)
+    assert retired(plan_now(flow, "run-2")) == [(topic, False)]
+    plan_now(make_flow(folder, primary, backup, [topic]), "run-3")
+    later(100)
+
+    flow = retiring_flow(folder, primary, backup, topic)
+
+    assert retired(plan_now(flow, "run-4")) == [(topic, False)]
+
+
+def test_a_topic_that_the_flow_did_not_create_stays(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic, theirs = unique("theirs"), unique("replaced")
+    for name in (topic, theirs):
+        create_topic(primary.bootstrap, name)
+        produce(primary.bootstrap, name, named("first", 10))
+    flow = retiring_flow(folder, primary, backup, topic, theirs, retire_after_ms=0)
+    create_topic(backup.bootstrap, remote(flow, topic))
+    copy_now(flow)
+    recreate_topic(backup, remote(flow, theirs))
+    for name in (topic, theirs):
+        delete_topic(primary, name)
+
+    plan = plan_now(flow, "run-2")
+
+    assert (plan.retirements, plan.refused) == ((), ())
+    assert sorted(note.topic for note in plan.notes) == sorted([topic, theirs])
+    assert all("stays: this flow has not created it." in note.message for note in plan.notes)
+    assert exists(backup, remote(flow, topic))
+    assert exists(backup, remote(flow, theirs))
+
+
+def test_a_topic_that_another_flow_copies_to_stays(
+    tmp_path: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    """Two sources, one topic: what is gone from the one is still copied from the other."""
+    topic = unique("both")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, named("first", 10))
+    flows = []
+    for _ in range(2):
+        home = tmp_path / unique("src")
+        home.mkdir()
+        flow = retiring_flow(
+            home,
+            primary,
+            backup,
+            topic,
+            retire_after_ms=0,
+            replication_policy_class="IdentityReplicationPolicy",
+            on_foreign_records="adopt",
+        )
+        copy_now(flow)
+        flows.append(flow)
+    delete_topic(primary, topic)
+
+    (note,) = plan_now(flows[0], "run-2").notes
+
+    assert f"stays: {flows[1].name} copies to it too." in note.message
+    assert exists(backup, topic)
+
+
+def test_a_copy_of_another_cluster_stays(
+    folder: Path, primary: Broker, strict: Broker, backup: Broker, unique: Unique
+) -> None:
+    """The alias stands for another cluster by now, which never had the topic."""
+    topic = unique("moved")
+    create_topic(primary.bootstrap, topic)
+    flow = retiring_flow(folder, primary, backup, topic, retire_after_ms=0)
+    plan_now(flow)
+    moved = retiring_flow(folder, strict, backup, topic, retire_after_ms=0)
+
+    plan = plan_now(moved, "run-2")
+
+    assert plan.retirements == ()
+    assert any("a copy of another cluster" in note.message for note in plan.notes)
+    assert exists(backup, remote(flow, topic))
+
+
+def test_a_topic_that_is_only_hidden_is_no_topic_that_is_gone(
+    folder: Path, strict: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("hidden")
+    create_topic(strict.bootstrap, topic)
+    produce(strict.bootstrap, topic, named("first", 10))
+    flow = retiring_flow(
+        folder, strict, backup, topic, retire_after_ms=0, sync_topic_acls_enabled=False
+    )
+    copy_now(flow)
+    deny_describe(strict, ResourceType.TOPIC, topic)
+
+    plan = plan_now(flow, "run-2")
+
+    assert (plan.retirements, plan.refused) == ((), ())
+    (note,) = plan.notes
+    assert "the source does not let it be seen, which is no proof" in note.message
+    assert exists(backup, remote(flow, topic))
+
+
+def test_where_groups_may_be_hidden_nobody_knows_who_else_copies_to_a_topic(
+    folder: Path, primary: Broker, strict: Broker, unique: Unique
+) -> None:
+    """A broker leaves the groups that one may not see out of its list without a word."""
+    topic = unique("alone")
+    create_topic(primary.bootstrap, topic)
+    options = {"retire_after_ms": 0, "sync_topic_acls_enabled": False}
+    flow = retiring_flow(folder, primary, strict, topic, **options)
+    plan_now(flow)
+    delete_topic(primary, topic)
+    assert retired(Run(flow, "run-2").plan()) == [(topic, True)]
+    # What Kafka calls the cluster, librdkafka calls a broker.
+    deny_describe(strict, ResourceType.BROKER, "kafka-cluster")
+
+    plan = plan_now(flow, "run-3")
+
+    assert plan.retirements == ()
+    assert any("Grant DESCRIBE on the target cluster" in note.message for note in plan.notes)
+    assert exists(strict, remote(flow, topic))
+
+
+def test_a_topic_that_is_back_since_the_plan_keeps_its_copy(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("approved")
+    create_topic(primary.bootstrap, topic)
+    flow = retiring_flow(folder, primary, backup, topic, retire_after_ms=0)
+    plan_now(flow)
+    delete_topic(primary, topic)
+    run = Run(flow, "run-2")
+    assert retired(run.plan()) == [(topic, True)]
+    create_topic(primary.bootstrap, topic)
+
+    (sentence,) = run.sync_topics().unapplied
+
+    assert f"{topic} is on the source again" in sentence
+    assert exists(backup, remote(flow, topic))
+
+
+@pytest.mark.parametrize("offsets", ["translated", "preserved"])
+@pytest.mark.parametrize("call", ["missed", "released", "deleted"])
+def test_whoever_dies_while_retiring_a_topic_leaves_the_rest_to_the_next_run(
+    call: str,
+    offsets: str,
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = unique("dying")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, named("first", 10))
+    flow = retiring_flow(folder, primary, backup, topic, retire_after_ms=0, offsets=offsets)
+    copy_now(flow)
+    delete_topic(primary, topic)
+    owner, name = {
+        "missed": (retiring, "append_entry"),
+        "released": (releasing, "append_entry"),
+        "deleted": (ClusterControl, "delete_topics"),
+    }[call]
+    function = getattr(owner, name)
+
+    def last_words(*args: object, **more: object) -> None:
+        function(*args, **more)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, last_words)
+        with pytest.raises(Killed):
+            plan_now(flow, "run-2")
+
+    plan = plan_now(flow, "run-3")
+
+    assert (plan.unapplied, plan.refused, plan.notes) == ((), (), ())
+    assert not exists(backup, remote(flow, topic))
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, named("anew", 20))
+    plan = plan_now(flow, "run-4")
+    assert plan.refused == ()
+    assert failures(copy_planned(flow, plan)) == []
+    assert_same(primary, topic, backup, remote(flow, topic))

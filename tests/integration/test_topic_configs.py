@@ -1,0 +1,615 @@
+"""What becomes of topic configs: taken over at once, kept the same later, and never wiped without a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    ResourceType,
+)
+
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.plan import Creation, Plan
+from kafka_ferry.plan.changes import ConfigChange
+from kafka_ferry.runs import Run, applying, configuring
+from kafka_sandbox.broker import Broker
+from tests.support.builders import create_topic, delete_topic, produce, recreate_topic, set_config
+from tests.support.flows import (
+    assert_same,
+    copy_now,
+    copy_planned,
+    ledger_of,
+    make_flow,
+    plan_now,
+    remote,
+)
+from tests.support.histories import named
+from tests.support.killing import Killed
+from tests.support.old_brokers import broker_of
+
+Unique = Callable[[str], str]
+
+
+def overrides(broker: Broker, topic: str) -> dict[str, str]:
+    """What is set on the topic itself."""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    entries = client.describe_configs([resource])[resource].result()
+    own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    return {name: str(entry.value) for name, entry in entries.items() if entry.source == own}
+
+
+def change(broker: Broker, resource: ConfigResource, name: str, value: str | None) -> None:
+    """Sets a config, or unsets it."""
+    kind = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+    resource.add_incremental_config(ConfigEntry(name, value, incremental_operation=kind))
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    client.incremental_alter_configs([resource])[resource].result()
+
+
+def unset_config(broker: Broker, topic: str, name: str) -> None:
+    """Unsets a config of a topic."""
+    change(broker, ConfigResource(ResourceType.TOPIC, topic), name, None)
+
+
+@contextmanager
+def set_on_the_broker(broker: Broker, name: str, value: str) -> Iterator[None]:
+    """Within, the cluster's one broker has a config that it was given while it ran."""
+    change(broker, ConfigResource(ResourceType.BROKER, "1"), name, value)
+    try:
+        yield
+    finally:
+        change(broker, ConfigResource(ResourceType.BROKER, "1"), name, None)
+
+
+def entries_of(flow: Flow) -> int:
+    """How many entries the ledger has on what the flow has applied."""
+    return sum(row["type"] == "applied" for row in ledger_of(flow).read().to_pylist())
+
+
+def unchanged(plan: Plan) -> bool:
+    """Whether the plan leaves all configs as they are, and has nothing to say of them."""
+    return (plan.config_changes, plan.drifts, plan.set_configs, plan.unapplied) == ((), (), (), ())
+
+
+# New remote topics
+
+
+def test_a_new_remote_topic_has_the_sources_configs_at_once(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("new")
+    create_topic(
+        primary.bootstrap,
+        topic,
+        retention_ms="86400000",
+        cleanup_policy="compact,delete",
+        compression_type="lz4",
+        message_timestamp_type="LogAppendTime",
+        min_insync_replicas="1",
+    )
+    flow = make_flow(folder, primary, backup, [topic])
+
+    with set_on_the_broker(primary, "log.index.interval.bytes", "8192"):
+        plan = plan_now(flow)
+
+    assert overrides(backup, remote(flow, topic)) == {
+        "retention.ms": "86400000",
+        "cleanup.policy": "compact,delete",
+        "index.interval.bytes": "8192",
+    }
+    assert unchanged(plan)
+    assert unchanged(plan_now(flow, "run-2")) is False  # the brokers' own config is unset again
+    assert "index.interval.bytes" not in overrides(backup, remote(flow, topic))
+    assert unchanged(plan_now(flow, "run-3"))
+
+
+def test_what_copying_needs_is_not_taken_over_whatever_the_options_say(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("needed")
+    create_topic(
+        primary.bootstrap,
+        topic,
+        compression_type="lz4",
+        message_timestamp_type="LogAppendTime",
+        min_insync_replicas="1",
+    )
+    flow = make_flow(folder, primary, backup, [topic], config_properties_exclude=[])
+
+    plan_now(flow)
+
+    assert overrides(backup, remote(flow, topic)) == {"min.insync.replicas": "1"}
+
+
+def test_the_sources_defaults_are_set_where_the_flow_says_so(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("defaults")
+    create_topic(primary.bootstrap, topic, retention_ms="1000000")
+    flow = make_flow(
+        folder,
+        primary,
+        backup,
+        [topic],
+        use_defaults_from="source",
+        config_properties_exclude=["(?!retention|segment.ms).*"],
+    )
+
+    plan_now(flow)
+
+    have = overrides(backup, remote(flow, topic))
+    assert (have["retention.ms"], have["segment.ms"]) == ("1000000", "604800000")
+    assert all(name.startswith(("retention", "segment.ms")) for name in have)
+    assert unchanged(plan_now(flow, "run-2"))
+
+
+# Later changes
+
+
+def test_what_changes_on_the_source_is_changed_on_the_target_and_nothing_else_is_sent(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, quiet = unique("changing"), unique("quiet")
+    create_topic(primary.bootstrap, topic, retention_ms="1000000", segment_ms="700000")
+    create_topic(primary.bootstrap, quiet, retention_ms="1000000")
+    flow = make_flow(folder, primary, backup, [topic, quiet])
+    plan_now(flow)
+    set_config(primary, topic, "retention.ms", "2000000")
+    set_config(primary, topic, "max.message.bytes", "2000000")
+    set_config(primary, topic, "min.insync.replicas", "1")
+    unset_config(primary, topic, "segment.ms")
+    sent: list[Any] = []
+    alter = ClusterControl.alter_configs
+    monkeypatch.setattr(
+        ClusterControl,
+        "alter_configs",
+        lambda self, changes: [sent.append(changes), alter(self, changes)][1],
+    )
+
+    plan = plan_now(flow, "run-2")
+
+    name = remote(flow, topic)
+    assert sent == [
+        {
+            name: [
+                ConfigChange(topic, name, "max.message.bytes", "2000000", None),
+                ConfigChange(topic, name, "retention.ms", "2000000", "1000000"),
+                ConfigChange(topic, name, "segment.ms", None, "700000"),
+            ]
+        }
+    ]
+    assert (plan.drifts, plan.unapplied) == ((), ())
+    assert overrides(backup, name) == {"retention.ms": "2000000", "max.message.bytes": "2000000"}
+    written = entries_of(flow)
+    assert unchanged(plan_now(flow, "run-3"))
+    assert (len(sent), entries_of(flow)) == (1, written)
+
+
+def test_without_syncing_a_remote_topic_keeps_what_it_was_created_with(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("alone")
+    create_topic(primary.bootstrap, topic, retention_ms="1000000")
+    flow = make_flow(folder, primary, backup, [topic], sync_topic_configs_enabled=False)
+    plan_now(flow)
+    set_config(primary, topic, "retention.ms", "2000000")
+
+    assert unchanged(plan_now(flow, "run-2"))
+    assert overrides(backup, remote(flow, topic)) == {"retention.ms": "1000000"}
+
+    # Whoever turns it on later finds the flow's own value, and no drift.
+    flow = make_flow(folder, primary, backup, [topic])
+    plan = plan_now(flow, "run-3")
+    assert (len(plan.config_changes), plan.drifts) == (1, ())
+    assert overrides(backup, remote(flow, topic)) == {"retention.ms": "2000000"}
+
+
+# Drift
+
+
+@pytest.mark.parametrize("policy", ["keep", "overwrite"])
+def test_what_somebody_else_set_on_the_target_is_named_and_kept_or_overwritten(
+    policy: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    """MirrorMaker 2 wipes such an override within ten minutes, and says nothing."""
+    topic = unique("drift")
+    create_topic(primary.bootstrap, topic, retention_ms="1000000", segment_ms="700000")
+    flow = make_flow(folder, primary, backup, [topic], on_config_drift=policy)
+    name = remote(flow, topic)
+    plan_now(flow)
+    set_config(backup, name, "retention.ms", "9000000")
+    set_config(backup, name, "flush.ms", "5000")
+    unset_config(backup, name, "segment.ms")
+    theirs = overrides(backup, name)
+
+    for number in (2, 3):
+        plan = plan_now(flow, f"run-{number}")
+        if policy == "overwrite" and number == 3:
+            assert unchanged(plan)
+            continue
+        found = [(it.name, it.wanted, it.found, it.overwritten) for it in plan.drifts]
+        over = policy == "overwrite"
+        assert found == [
+            ("flush.ms", None, "5000", over),
+            ("retention.ms", "1000000", "9000000", over),
+            ("segment.ms", "700000", None, over),
+        ]
+        assert plan.unapplied == ()
+    ours = {"retention.ms": "1000000", "segment.ms": "700000"}
+    assert overrides(backup, name) == (theirs if policy == "keep" else ours)
+
+    # Once both sides agree again, the value is the flow's, and follows the source.
+    set_config(backup, name, "retention.ms", "1000000")
+    plan_now(flow, "run-4")
+    set_config(primary, topic, "retention.ms", "3000000")
+    plan_now(flow, "run-5")
+    assert overrides(backup, name)["retention.ms"] == "3000000"
+
+
+def test_of_a_topic_that_the_flow_did_not_create_only_what_is_missing_is_set(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("adopted")
+    create_topic(primary.bootstrap, topic, retention_ms="1000000", segment_ms="700000")
+    flow = make_flow(folder, primary, backup, [topic])
+    name = remote(flow, topic)
+    create_topic(backup.bootstrap, name, retention_ms="9000000", flush_ms="5000")
+
+    plan = plan_now(flow)
+
+    assert [(it.name, it.found) for it in plan.drifts] == [
+        ("flush.ms", "5000"),
+        ("retention.ms", "9000000"),
+    ]
+    assert overrides(backup, name) == {
+        "retention.ms": "9000000",
+        "flush.ms": "5000",
+        "segment.ms": "700000",
+    }
+
+
+def test_two_flows_into_one_topic_do_not_overwrite_each_other(
+    tmp_path: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("shared")
+    create_topic(primary.bootstrap, topic, retention_ms="1000000")
+    flows = []
+    for _ in range(2):
+        home = tmp_path / unique("src")
+        home.mkdir()
+        options = {"replication_policy_class": "IdentityReplicationPolicy"}
+        flows.append(make_flow(home, primary, backup, [topic], **options))
+    plan_now(flows[0])
+    set_config(primary, topic, "retention.ms", "2000000")
+    plan = plan_now(flows[1])
+
+    assert [(it.wanted, it.found) for it in plan.drifts] == [("2000000", "1000000")]
+    assert overrides(backup, topic) == {"retention.ms": "1000000"}
+
+
+def test_what_somebody_changes_while_a_plan_waits_is_left_alone_and_named(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic, lost = unique("approved"), unique("lost")
+    for name in (topic, lost):
+        create_topic(primary.bootstrap, name, retention_ms="1000000")
+    flow = make_flow(folder, primary, backup, [topic, lost])
+    plan_now(flow)
+    for name in (topic, lost):
+        set_config(primary, name, "retention.ms", "2000000")
+    run = Run(flow, "run-2")
+    run.plan()
+    set_config(backup, remote(flow, topic), "retention.ms", "9000000")
+    recreate_topic(backup, remote(flow, lost), retention_ms="5000000")
+
+    unapplied = run.sync_topics().unapplied
+
+    assert len(unapplied) == 2
+    assert any("somebody has changed it since the run was planned" in it for it in unapplied)
+    assert any("the topic was deleted since the run was planned" in it for it in unapplied)
+    assert overrides(backup, remote(flow, topic)) == {"retention.ms": "9000000"}
+    assert overrides(backup, remote(flow, lost)) == {"retention.ms": "5000000"}
+    (drift, *_) = [it for it in plan_now(flow, "run-3").drifts if it.topic == topic]
+    assert (drift.wanted, drift.found, drift.overwritten) == ("2000000", "9000000", False)
+
+
+def test_a_step_that_is_repeated_after_newer_runs_leaves_what_they_did(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("cleared")
+    create_topic(primary.bootstrap, topic, retention_ms="1000000")
+    flow = make_flow(folder, primary, backup, [topic])
+    name = remote(flow, topic)
+    for number in (1, 2, 3):
+        set_config(primary, topic, "retention.ms", f"{number}000000")
+        plan_now(flow, f"run-{number}")
+
+    for number in (1, 2):
+        Run(flow, f"run-{number}").sync_topics()
+
+    assert overrides(backup, name) == {"retention.ms": "3000000"}
+    assert unchanged(plan_now(flow, "run-4"))
+    set_config(primary, topic, "retention.ms", "4000000")
+    assert plan_now(flow, "run-5").drifts == ()
+    assert overrides(backup, name) == {"retention.ms": "4000000"}
+
+
+# What the target does not take
+
+
+def with_configs(plan: Plan, **configs: str) -> Plan:
+    """The plan of a source that has configs which no broker of this version knows, or takes."""
+    names = {name.replace("_", "."): value for name, value in configs.items()}
+    return replace(
+        plan,
+        creations=tuple(replace(it, configs={**it.configs, **names}) for it in plan.creations),
+        config_changes=plan.config_changes
+        + tuple(
+            ConfigChange(it.remote_topic, it.remote_topic, name, value, None)
+            for it in plan.set_configs
+            for name, value in names.items()
+        ),
+        set_configs=tuple(replace(it, configs={**it.configs, **names}) for it in plan.set_configs),
+    )
+
+
+UNTAKEN = [
+    {"no_such_config": "1"},
+    {"retention_bytes": "plenty"},
+    {"remote_storage_enable": "true"},
+    {"no_such_config": "1", "segment_bytes": "1"},
+]
+
+
+@pytest.mark.parametrize("untaken", UNTAKEN, ids=",".join)
+@pytest.mark.parametrize("how", ["create", "alter"])
+def test_a_config_that_the_target_does_not_take_is_named_and_left_out(
+    how: str,
+    untaken: dict[str, str],
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+) -> None:
+    topic = unique("untaken")
+    create_topic(primary.bootstrap, topic, retention_ms="1000000")
+    produce(primary.bootstrap, topic, named("kept", 10))
+    flow = make_flow(folder, primary, backup, [topic])
+    if how == "alter":
+        plan_now(flow)
+        set_config(primary, topic, "retention.ms", "2000000")
+    run = Run(flow, "run-2")
+    run._folder.save_plan(with_configs(run.plan(), **untaken))
+
+    plan = run.sync_topics()
+
+    assert plan.refused == ()
+    named_ = sorted(name.replace("_", ".") for name in untaken)
+    assert len(plan.unapplied) == len(named_)
+    for name, sentence in zip(named_, plan.unapplied, strict=True):
+        assert f"{remote(flow, topic)}: {name} could not be set." in sentence
+        assert "config.properties.exclude" in sentence
+    kept = {"retention.ms": "1000000" if how == "create" else "2000000"}
+    assert overrides(backup, remote(flow, topic)) == kept
+    assert copy_planned(flow, plan)[0].failure is None
+    assert_same(primary, topic, backup, remote(flow, topic))
+    # The ledger says nothing of what was left out.
+    (sets,) = ledger_of(flow).applied().configs.values()
+    assert sets == kept
+    if how == "alter":  # a step that is repeated comes to the same
+        assert run.sync_topics().unapplied == plan.unapplied
+
+
+def test_a_refusal_that_names_no_config_refuses_the_topic(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("refused")
+    create_topic(primary.bootstrap, topic)
+    flow = make_flow(folder, primary, backup, [topic])
+    run = Run(flow, "run-1")
+    plan = run.plan()
+    (creation,) = plan.creations
+    run._folder.save_plan(replace(plan, creations=(replace(creation, replication_factor=3),)))
+
+    (refusal,) = run.sync_topics().refused
+
+    assert refusal.topic == topic
+    assert "INVALID_REPLICATION_FACTOR" in refusal.reason
+
+
+# Crashes
+
+
+@dataclass
+class Death:
+    """When the process dies.
+
+    Attributes:
+        at: in which of the calls that change something, counted from 0.
+        before: whether before it, or behind it.
+    """
+
+    at: int
+    before: bool
+    calls: int = 0
+
+
+@contextmanager
+def dying(monkeypatch: pytest.MonkeyPatch, death: Death) -> Iterator[None]:
+    """Within, the process dies as ``death`` says."""
+
+    def mortal(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **more: Any) -> Any:
+            number, death.calls = death.calls, death.calls + 1
+            if number == death.at and death.before:
+                raise Killed
+            result = function(*args, **more)
+            if number == death.at:
+                raise Killed
+            return result
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for owner, name in (
+            (configuring, "append_entry"),
+            (applying, "mark_topics"),
+            (ClusterControl, "create_topics"),
+            (ClusterControl, "alter_configs"),
+        ):
+            patch.setattr(owner, name, mortal(getattr(owner, name)))
+        yield
+
+
+# Behind the creation of its own topics.
+CALLS_TO_CREATE = ["announced", "created", "marked", "confirmed"]
+CALLS_TO_ALTER = ["announced", "marked", "altered", "confirmed"]
+BEFORE_AND_BEHIND = pytest.mark.parametrize("before", [True, False], ids=["before", "behind"])
+
+
+@BEFORE_AND_BEHIND
+@pytest.mark.parametrize("call", CALLS_TO_CREATE)
+def test_what_a_run_created_before_it_died_is_the_flows_own(
+    call: str,
+    before: bool,
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = unique("dying")
+    create_topic(primary.bootstrap, topic, retention_ms="1000000", segment_ms="700000")
+    flow = make_flow(folder, primary, backup, [topic])
+    death = Death(CALLS_TO_CREATE.index(call) + 1, before)
+    with dying(monkeypatch, death), pytest.raises(Killed):
+        plan_now(flow)
+    set_config(primary, topic, "retention.ms", "2000000")
+    unset_config(primary, topic, "segment.ms")
+
+    plan = plan_now(flow, "run-2")
+
+    assert (plan.drifts, plan.unapplied) == ((), ())
+    assert overrides(backup, remote(flow, topic)) == {"retention.ms": "2000000"}
+    ledger = ledger_of(flow)
+    assert [mark.created for mark in ledger.marks().values()] == [True]
+    assert (ledger.applied().creations, ledger.applied().pending) == ({}, {})
+    assert unchanged(plan_now(flow, "run-3"))
+
+
+@BEFORE_AND_BEHIND
+@pytest.mark.parametrize("call", CALLS_TO_ALTER)
+@pytest.mark.parametrize("then", ["the source changes again", "somebody changes it"])
+def test_what_a_run_changed_before_it_died_is_the_flows_own(
+    then: str,
+    call: str,
+    before: bool,
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = unique("dying")
+    create_topic(primary.bootstrap, topic, retention_ms="1000000", segment_ms="700000")
+    flow = make_flow(folder, primary, backup, [topic])
+    name = remote(flow, topic)
+    plan_now(flow)
+    set_config(primary, topic, "retention.ms", "2000000")
+    unset_config(primary, topic, "segment.ms")
+    death = Death(CALLS_TO_ALTER.index(call) + 1, before)
+    with dying(monkeypatch, death), pytest.raises(Killed):
+        plan_now(flow, "run-2")
+    if then == "the source changes again":
+        set_config(primary, topic, "retention.ms", "3000000")
+        want = {"retention.ms": "3000000"}
+    else:
+        set_config(backup, name, "retention.ms", "9000000")
+        want = {"retention.ms": "9000000"}
+
+    plan = plan_now(flow, "run-3")
+
+    drifted = ["retention.ms"] if then == "somebody changes it" else []
+    assert [it.name for it in plan.drifts] == drifted
+    assert plan.unapplied == ()
+    assert overrides(backup, name) == want
+    assert ledger_of(flow).applied().pending == {}
+    if not drifted:
+        assert unchanged(plan_now(flow, "run-4"))
+
+
+# Preserved offsets, old brokers
+
+
+def test_a_topic_with_preserved_offsets_follows_its_sources_configs_too(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("preserved")
+    create_topic(primary.bootstrap, topic, retention_ms="1000000")
+    produce(primary.bootstrap, topic, named("first", 20))
+    flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
+    copy_now(flow)
+    set_config(primary, topic, "cleanup.policy", "compact")
+    produce(primary.bootstrap, topic, named("second", 20))
+
+    copy_now(flow, "run-2")
+
+    assert_same(primary, topic, backup, remote(flow, topic))
+    want = {"retention.ms": "1000000", "cleanup.policy": "compact"}
+    assert overrides(backup, remote(flow, topic)) == want
+
+
+@pytest.mark.slow
+def test_a_broker_that_changes_no_single_config_is_told_of_once(
+    folder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    primary: Broker,
+    unique: Unique,
+) -> None:
+    topics = [unique("old"), unique("older")]
+    for topic in topics:
+        create_topic(primary.bootstrap, topic, retention_ms="1000000")
+    with broker_of("0.11.0.3", tmp_path_factory.mktemp("old")) as old:
+        flow = make_flow(folder, primary, old, topics)
+        assert plan_now(flow).notes == ()
+        for topic in topics:
+            set_config(primary, topic, "retention.ms", "2000000")
+        for number in (2, 3):
+            plan = plan_now(flow, f"run-{number}")
+            assert len(plan.config_changes) == 2
+            (note,) = plan.notes
+            assert "lets no single config of a topic be changed" in str(note)
+            assert (plan.unapplied, plan.drifts, plan.refused) == ((), (), ())
+
+
+def test_creations_of_topics_that_exist_by_then_are_compared(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody was faster: the topic is theirs, and so is what it has set."""
+    monkeypatch.setattr(configuring, "_PAUSES_S", (0.01, 0.1))
+    topic = unique("faster")
+    create_topic(primary.bootstrap, topic, retention_ms="1000000")
+    flow = make_flow(folder, primary, backup, [topic])
+    run = Run(flow, "run-1")
+    assert [type(it) for it in run.plan().creations] == [Creation]
+    create_topic(backup.bootstrap, remote(flow, topic), retention_ms="9000000")
+
+    plan = run.sync_topics()
+
+    (sentence,) = plan.unapplied
+    assert "retention.ms should be 1000000 by now, and is not" in sentence
+    (drift,) = plan_now(flow, "run-2").drifts
+    assert (drift.wanted, drift.found) == ("1000000", "9000000")
+    delete_topic(backup, remote(flow, topic))

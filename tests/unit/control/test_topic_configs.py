@@ -1,0 +1,58 @@
+"""What a broker's answer says of a topic's configs, and what is sent to change them."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigSource
+
+from kafka_ferry.control.topic_configs import to_alter, topic_configs
+from kafka_ferry.plan.changes import ConfigChange
+
+
+def entry(name: str, source: ConfigSource, value: str | None = "1", **more: bool) -> ConfigEntry:
+    # confluent-kafka gives numbers where its documentation says ConfigSource.
+    return ConfigEntry(name, value, source.value, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("source", "is_default", "group"),
+    [
+        (ConfigSource.DYNAMIC_TOPIC_CONFIG, False, "overrides"),
+        (ConfigSource.DYNAMIC_BROKER_CONFIG, False, "dynamic"),
+        (ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, False, "dynamic"),
+        (ConfigSource.STATIC_BROKER_CONFIG, False, ""),
+        (ConfigSource.DEFAULT_CONFIG, True, "defaults"),
+        (ConfigSource.UNKNOWN_CONFIG, False, "overrides"),
+        (ConfigSource.UNKNOWN_CONFIG, True, "defaults"),
+    ],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
+@pytest.mark.parametrize("hidden", ["", "is_read_only", "is_sensitive"])
+def test_a_config_belongs_where_its_value_comes_from_and_nowhere_if_it_is_not_to_be_set(
+    source: ConfigSource, is_default: bool, group: str, hidden: str
+) -> None:
+    more = {"is_default": is_default} | ({hidden: True} if hidden else {})
+    found = topic_configs({"retention.ms": entry("retention.ms", source, **more)})
+
+    groups = ("overrides", "dynamic", "defaults")
+    have = [name for name in groups if "retention.ms" in getattr(found, name)]
+    assert have == ([group] if group and not hidden else [])
+    assert found.configs == {"retention.ms": "1"}
+
+
+def test_a_config_without_a_value_is_none() -> None:
+    found = topic_configs({"a": entry("a", ConfigSource.DYNAMIC_TOPIC_CONFIG, None)})
+    assert (found.configs, found.overrides) == ({}, frozenset())
+
+
+def test_only_what_differs_is_sent() -> None:
+    changes = [
+        ConfigChange("orders", "primary.orders", "retention.ms", "5", "4"),
+        ConfigChange("orders", "primary.orders", "flush.ms", None, "4"),
+    ]
+    asked = to_alter("primary.orders", changes)
+    assert asked.name == "primary.orders"
+    assert [(it.name, it.value, it.incremental_operation) for it in asked.incremental_configs] == [
+        ("retention.ms", "5", AlterConfigOpType.SET),
+        ("flush.ms", None, AlterConfigOpType.DELETE),
+    ]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # One foreign record would take the offset of one of the source's. Where a topic has rules, what
 # they do not allow is denied: so these are all that the flow itself does there, and readers.
-_OF_THE_FLOW: Final = ("WRITE", "DELETE", "ALTER", "DESCRIBE_CONFIGS")
+_OF_THE_FLOW: Final = ("WRITE", "DELETE", "ALTER", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
 _OF_EVERYBODY: Final = ("READ", "DESCRIBE")
 
 

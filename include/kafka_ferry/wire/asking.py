@@ -1,0 +1,31 @@
+"""Requests that any broker of a cluster answers, if it is of a release that knows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka_ferry.errors import FerryError
+from kafka_ferry.wire.cluster import WireCluster
+
+
+class TooOld(FerryError):
+    """A broker is of a release that does not know a request."""
+
+
+def ask(cluster: WireCluster, request: Any, *, version: int = 0) -> Any:
+    """Send ``request`` to any broker and wait for its answer.
+
+    Args:
+        cluster: the cluster.
+        request: the message.
+        version: the oldest version of it that says all that is meant.
+
+    Raises:
+        TooOld: if the broker does not know that version.
+        ClusterUnreachable: if no broker answers.
+    """
+    connection = cluster.any_connection()
+    if not connection.offers(request, version=version):
+        name = request.name.removesuffix("Request")
+        raise TooOld(f"{connection.address} is too old to know {name} v{version}.")
+    return connection.call(request)

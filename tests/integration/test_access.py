@@ -1,0 +1,597 @@
+"""Access rules, quotas and SCRAM users follow the source, and nobody else's are touched."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+
+from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.control.access import AccessControl
+from kafka_ferry.ledger import AppliedEntry, append_entry
+from kafka_ferry.plan import Plan
+from kafka_ferry.plan.changes import Acl, AclChange, Entity, QuotaChange
+from kafka_ferry.runs import Run, granting
+from kafka_sandbox import jvm
+from kafka_sandbox.broker import Broker, start_all
+from kafka_sandbox.secure import Authority, SecureBroker
+from tests.support.access import (
+    add_user,
+    allow,
+    forget,
+    quotas_of,
+    remove_user,
+    rule,
+    rules,
+    rules_of,
+    set_quota,
+    users_of,
+)
+from tests.support.builders import Record, create_topic, produce
+from tests.support.flows import copy_now, failures, ledger_of, make_flow, plan_now, remote
+from tests.support.secure import login
+from tests.support.waiting import wait_until
+
+Unique = Callable[[str], str]
+
+WEAK = "weak", "weak-passw0rd"
+RATE = "consumer_byte_rate"
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SecureBroker, Broker]]:
+    """A broker that lets nobody do what no rule allows, and one without an authorizer."""
+    home = tmp_path_factory.mktemp("access")
+    strict = {"allow.everyone.if.no.acl.found": "false"}
+    guarded = SecureBroker(home / "guarded", Authority("test"), dict([WEAK]), config=strict)
+    open_ = Broker(home / "open", config={"authorizer.class.name": ""})
+    try:
+        start_all([guarded, open_])
+        yield guarded, open_
+    finally:
+        guarded.wipe()
+        open_.wipe()
+
+
+@pytest.fixture
+def guarded(others: tuple[SecureBroker, Broker]) -> SecureBroker:
+    """Lets nobody do what no rule allows, but who does not log in."""
+    return others[0]
+
+
+@pytest.fixture
+def open_(others: tuple[SecureBroker, Broker]) -> Broker:
+    """Has no authorizer."""
+    return others[1]
+
+
+@pytest.fixture
+def topic(primary: Broker, unique: Unique) -> str:
+    name = unique("orders")
+    create_topic(primary.bootstrap, name)
+    return name
+
+
+def granted(plan: Plan) -> frozenset[Acl]:
+    return frozenset(it.acl for it in plan.acl_changes if it.change == "grant")
+
+
+def revoked(plan: Plan) -> frozenset[Acl]:
+    return frozenset(it.acl for it in plan.acl_changes if it.change == "revoke")
+
+
+def rules_on(broker: Broker, name: str) -> frozenset[Acl]:
+    return frozenset(it for it in rules_of(broker) if name in (it.name, it.principal))
+
+
+def _of(acls: frozenset[Acl], principal: str) -> frozenset[Acl]:
+    return frozenset(acl for acl in acls if acl.principal == principal)
+
+
+def logged_in(flow: Flow, side: str, broker: SecureBroker, user: str, password: str) -> Flow:
+    """The flow with a login at one of its clusters."""
+    assert flow.file
+    content = json.loads(Path(flow.file).read_text())
+    content[side] |= {
+        "bootstrap.servers": broker.listener("SASL_PLAINTEXT"),
+        "security.protocol": "SASL_PLAINTEXT",
+    } | login("SCRAM-SHA-512", user, password)
+    Path(flow.file).write_text(json.dumps(content))
+    return load_flow(Path(flow.file))
+
+
+# Access rules
+
+
+def test_rules_follow_the_source_and_nobody_elses_are_touched(
+    folder: Path, primary: Broker, backup: Broker, topic: str, unique: Unique
+) -> None:
+    flow = make_flow(folder, primary, backup, [topic])
+    copy = remote(flow, topic)
+    anna, bob, carl = unique("anna"), unique("bob"), unique("carl")
+    allow(primary, f"topic {topic}: {anna} ALLOW ALL", f"topic {topic}: {anna} ALLOW WRITE")
+    allow(primary, f"topic {topic}: {bob} DENY READ from 10.0.0.1")
+    allow(backup, f"topic {copy}: {carl} ALLOW READ")
+
+    plan_now(flow)
+
+    mine = f"topic {copy}: {anna} ALLOW READ", f"topic {copy}: {bob} DENY READ from 10.0.0.1"
+    theirs = f"topic {copy}: {carl} ALLOW READ"
+    wait_until(lambda: rules_on(backup, copy) == rules(*mine, theirs))
+    assert plan_now(flow, "run-2").acl_changes == ()
+
+    # The source has one rule less, and one that somebody has given on the target already.
+    forget(primary, f"topic {topic}: {anna} ALLOW ALL")
+    allow(primary, f"topic {topic}: {carl} ALLOW READ")
+    third = plan_now(flow, "run-3")
+
+    assert third.acl_changes == (AclChange(rule(mine[0]), "revoke"),)
+    wait_until(lambda: rules_on(backup, copy) == rules(mine[1], theirs))
+
+    forget(primary, f"topic {topic}: {carl} ALLOW READ")
+    assert plan_now(flow, "run-4").acl_changes == ()
+    assert rules_on(backup, copy) == rules(mine[1], theirs)
+
+
+def test_exact_copies_groups_prefixes_transactional_ids_and_the_cluster(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    prefix, anna = unique("app-"), unique("anna")
+    create_topic(primary.bootstrap, f"{prefix}-1")
+    flow = make_flow(
+        folder,
+        primary,
+        backup,
+        [f"{prefix}.*"],
+        acls_mode="exact",
+        acls_principals=[f"RULE:User:({anna})/User:dr-$1/"],
+    )
+    same = [
+        f"prefixed group {prefix}: {anna} ALLOW READ",
+        f"transactional_id {prefix}-writer: {anna} ALLOW WRITE",
+        f"cluster kafka-cluster: {anna} ALLOW IDEMPOTENT_WRITE",
+    ]
+    own = f"group ferry.{prefix}: {anna} ALLOW READ"
+    allow(primary, f"prefixed topic {prefix}: {anna} ALLOW WRITE", *same, own)
+    # librdkafka has no name for this one.
+    newer = f"transactional_id {prefix}-newer: {anna} ALLOW TWO_PHASE_COMMIT"
+    with AccessControl(flow.source) as source:
+        assert not source.grant([rule(newer)])
+        wait_until(lambda: rule(newer) in source.acls())
+
+    plan_now(flow)
+
+    wanted = [f"prefixed topic {remote(flow, prefix)}: {anna} ALLOW WRITE", *same, newer]
+    wanted = [text.replace(f": {anna}", f": dr-{anna}") for text in wanted]
+    with AccessControl(flow.target) as target:
+        wait_until(lambda: rules(*wanted) == _of(target.acls(), f"User:dr-{anna}"))
+    assert len(rules_on(backup, f"User:dr-{anna}")) == len(wanted)
+    assert not rules_on(backup, f"User:{anna}")
+
+    read_only = flow.model_copy(update={"acls_mode": "read-only"})
+    plan = plan_now(read_only, "run-2")
+
+    assert revoked(plan) == rules(*wanted)
+    wait_until(lambda: not rules_on(backup, f"User:dr-{anna}"))
+
+
+def test_a_rule_that_is_refused_stops_none_but_those_that_it_was_to_narrow(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    narrowed, other = unique("narrowed"), unique("other")
+    for name in (narrowed, other):
+        create_topic(primary.bootstrap, name)
+    # A principal without a type is one that brokers refuse.
+    flow = make_flow(
+        folder,
+        primary,
+        backup,
+        [narrowed, other],
+        acls_principals=["RULE:User:mallory/mallory/", "DEFAULT"],
+    )
+    allow(primary, f"topic {narrowed}: mallory DENY READ", f"topic {narrowed}: * ALLOW READ")
+    allow(primary, f"topic {other}: anna ALLOW READ")
+
+    plan = plan_now(flow)
+
+    assert not plan.refused
+    assert len(plan.unapplied) == 2
+    held, refused = sorted(plan.unapplied)
+    assert "Held back" in held
+    assert remote(flow, narrowed) in refused
+    assert "principal" in refused
+    assert not rules_on(backup, remote(flow, narrowed))
+    assert rules_on(backup, remote(flow, other)) == rules(
+        f"topic {remote(flow, other)}: anna ALLOW READ"
+    )
+    # What was refused is not the flow's, should somebody create it.
+    assert ledger_of(flow).applied().acls == rules_on(backup, remote(flow, other))
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def killed_at(
+    monkeypatch: pytest.MonkeyPatch, flow: Flow, run: str, where: object, name: str
+) -> None:
+    """Plan and sync until ``name`` is called."""
+
+    def die(*_: object, **__: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(where, name, die)
+        with pytest.raises(Killed):
+            plan_now(flow, run)
+
+
+def test_a_run_killed_before_it_creates_a_rule_leaves_nothing_that_it_claims(
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    topic: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flow = make_flow(folder, primary, backup, [topic])
+    copy = remote(flow, topic)
+    allow(primary, f"topic {topic}: anna ALLOW READ")
+    killed_at(monkeypatch, flow, "run-1", granting, "_change_rules")
+    assert not rules_on(backup, copy)
+    forget(primary, f"topic {topic}: anna ALLOW READ")
+    plan_now(flow, "run-2")
+
+    # The same rule, by somebody else's hand.
+    allow(backup, f"topic {copy}: anna ALLOW READ")
+
+    assert plan_now(flow, "run-3").acl_changes == ()
+
+
+def test_a_run_killed_after_it_created_a_rule_has_claimed_it(
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    topic: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flow = make_flow(folder, primary, backup, [topic])
+    copy = remote(flow, topic)
+    allow(primary, f"topic {topic}: anna ALLOW READ")
+    killed_at(monkeypatch, flow, "run-1", granting, "_told")
+    wait_until(lambda: rules_on(backup, copy) == rules(f"topic {copy}: anna ALLOW READ"))
+    assert plan_now(flow, "run-2").acl_changes == ()
+
+    forget(primary, f"topic {topic}: anna ALLOW READ")
+    plan_now(flow, "run-3")
+
+    wait_until(lambda: not rules_on(backup, copy))
+
+
+def test_what_somebody_does_between_plan_and_change_is_left_alone(
+    folder: Path, primary: Broker, backup: Broker, topic: str
+) -> None:
+    flow = make_flow(folder, primary, backup, [topic])
+    copy = remote(flow, topic)
+    allow(primary, f"topic {topic}: anna ALLOW READ")
+    run = Run(flow, "run-1")
+    run.plan()
+    allow(backup, f"topic {copy}: anna ALLOW READ")
+    run.sync_topics()
+    forget(primary, f"topic {topic}: anna ALLOW READ")
+
+    assert plan_now(flow, "run-2").acl_changes == ()
+    assert rules_on(backup, copy) == rules(f"topic {copy}: anna ALLOW READ")
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_cluster_without_an_authorizer_is_said_once(
+    side: str, folder: Path, primary: Broker, backup: Broker, open_: Broker, topic: str
+) -> None:
+    source, target = (open_, backup) if side == "source" else (primary, open_)
+    if source is open_:
+        create_topic(open_.bootstrap, topic)
+    flow = make_flow(folder, source, target, [topic])
+    if source is primary:
+        allow(primary, f"topic {topic}: anna ALLOW READ")
+    # What the flow created is not taken away because its source can no longer be asked.
+    plan_now(flow.model_copy(update={"sync_topic_acls_enabled": False}))
+    copied = f"topic {remote(flow, topic)}: anna ALLOW READ"
+    claim = AclChange(rule(copied), "grant")
+    append_entry(flow, AppliedEntry(flow=flow.name, run="run-1", at=1, acls=(claim,)))
+    if target is backup:
+        allow(backup, copied)
+
+    plan = plan_now(flow, "run-2")
+
+    alias = flow.source.alias if side == "source" else flow.target.alias
+    notes = [str(note) for note in plan.notes if "authorizer" in str(note)]
+    assert notes == [f"{alias} has no authorizer: access rules are not synced."]
+    assert (plan.acl_changes, plan.refused, plan.unapplied) == ((), (), ())
+    assert ledger_of(flow).applied().acls == {claim.acl}
+    assert target is open_ or rules_on(backup, remote(flow, topic)) == {claim.acl}
+
+
+def test_without_the_right_to_look_a_note_says_so(
+    folder: Path, guarded: SecureBroker, backup: Broker, topic: str
+) -> None:
+    create_topic(guarded.bootstrap, topic)
+    allow(guarded, f"topic {topic}: {WEAK[0]} ALLOW ALL")
+    flow = make_flow(
+        folder,
+        guarded,
+        backup,
+        [topic],
+        sync_client_quotas_enabled=True,
+        sync_scram_users_enabled=True,
+    )
+    plan = plan_now(logged_in(flow, "source", guarded, *WEAK))
+
+    assert not plan.refused
+    notes = [str(note) for note in plan.notes]
+    for what, right in (
+        ("access rules", "DESCRIBE"),
+        ("client quotas", "DESCRIBE_CONFIGS"),
+        ("SCRAM users", "DESCRIBE"),
+    ):
+        (note,) = (it for it in notes if what in it)
+        assert f"{flow.source.alias} does not let the flow see its {what}" in note
+        assert f"Grant it {right} on the cluster" in note
+
+
+def test_without_the_right_to_change_topics_are_copied_and_the_run_says_what_is_missing(
+    folder: Path, primary: Broker, guarded: SecureBroker, topic: str
+) -> None:
+    produce(primary.bootstrap, topic, [Record(value=b"x")] * 3)
+    flow = make_flow(folder, primary, guarded, [topic], sync_client_quotas_enabled=True)
+    may = [
+        "topic *: weak ALLOW ALL",
+        "group *: weak ALLOW ALL",
+        "transactional_id *: weak ALLOW ALL",
+        *(
+            f"cluster kafka-cluster: weak ALLOW {operation}"
+            for operation in ("CREATE", "DESCRIBE", "IDEMPOTENT_WRITE", "DESCRIBE_CONFIGS")
+        ),
+    ]
+    allow(guarded, *may)
+    allow(primary, f"topic {topic}: anna ALLOW READ", f"topic {topic}: bob ALLOW READ")
+    entity = (("client-id", topic),)
+    set_quota(primary, entity, RATE, 1024)
+    try:
+        flow = logged_in(flow, "target", guarded, *WEAK)
+        assert not failures(copy_now(flow))
+        rules_said, quotas_said = plan_now(flow, "run-2").unapplied
+        assert "refuses 2 changes of access rules" in rules_said
+        assert "Grant the flow ALTER on the cluster" in rules_said
+        assert "refuses a change of client quotas" in quotas_said
+        assert "ALTER_CONFIGS" in quotas_said
+    finally:
+        set_quota(primary, entity, RATE, None)
+        forget(guarded, *may)
+
+
+# SCRAM users
+
+
+def as_user(broker: SecureBroker, user: str, password: str, **more: Any) -> dict[str, Any]:
+    """A client that logs in."""
+    return {
+        "bootstrap.servers": broker.listener("SASL_PLAINTEXT"),
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": user,
+        "sasl.password": password,
+        "log_level": 0,
+    } | more
+
+
+def test_a_reader_of_the_source_logs_in_at_the_target_reads_and_may_not_write(
+    folder: Path, primary: Broker, guarded: SecureBroker, topic: str, unique: Unique
+) -> None:
+    anna, bob, password = unique("anna"), unique("bob"), "a päss:word = \\ "
+    for user in (anna, bob):
+        add_user(primary, user, "another password", iterations=5000)
+    allow(primary, f"topic {topic}: {anna} ALLOW ALL", f"group {topic}: {anna} ALLOW READ")
+    allow(guarded, f"group {topic}: {anna} ALLOW READ")
+    produce(primary.bootstrap, topic, [Record(value=b"x")] * 3)
+    passwords = folder / "passwords.properties"
+    flow = make_flow(
+        folder,
+        primary,
+        guarded,
+        [topic],
+        sync_scram_users_enabled=True,
+        scram_passwords_file=str(passwords),
+    )
+    missing = plan_now(flow, "no file")
+    assert any("passwords.properties cannot be read" in said for said in missing.unapplied)
+    escaped = password.replace("\\", "\\\\")
+    passwords.write_text(f"{anna}={escaped}\n", "utf-8")
+
+    assert not failures(copy_now(flow))
+
+    assert users_of(guarded)[anna] == 5000
+    assert bob not in users_of(guarded)
+    (note,) = (str(it) for it in Run(flow, "look").plan(save=False).notes if bob in str(it))
+    assert "scram.passwords.file" in note
+    reader = Consumer(
+        as_user(guarded, anna, password, **{"group.id": topic, "auto.offset.reset": "earliest"})
+    )
+    reader.subscribe([remote(flow, topic)])
+    read: list[bytes | None] = []
+    wait_until(lambda: (bool(_take(reader, read)) and len(read) == 3) or len(read) == 3)
+    reader.close()
+    writer = Producer(as_user(guarded, anna, password))
+    refusals: list[KafkaError | None] = []
+    writer.produce(remote(flow, topic), b"y", on_delivery=lambda error, _: refusals.append(error))
+    writer.flush(20)
+    assert [it and it.code() for it in refusals] == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
+
+    # Those of the source that are gone there go here too, the target's own stay.
+    remove_user(primary, anna)
+    plan_now(flow, "run-3")
+    wait_until(lambda: anna not in users_of(guarded))
+    assert WEAK[0] in users_of(guarded)
+    remove_user(primary, bob)
+
+
+def _take(consumer: Consumer, into: list[bytes | None]) -> bool:
+    message = consumer.poll(0.5)
+    if message is None:
+        return False
+    if message.error():
+        raise KafkaException(message.error())
+    into.append(message.value())
+    return True
+
+
+def test_no_password_is_in_what_a_run_writes_or_says(
+    folder: Path,
+    primary: Broker,
+    guarded: SecureBroker,
+    topic: str,
+    unique: Unique,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("DEBUG")
+    anna, word = unique("anna"), "pa55-of-anna"
+    add_user(primary, anna, "another password")
+    passwords = folder / "passwords.properties"
+    passwords.write_text(f"{anna}={word}\n")
+    flow = make_flow(
+        folder,
+        primary,
+        guarded,
+        [topic],
+        sync_scram_users_enabled=True,
+        scram_passwords_file=str(passwords),
+    )
+    plan = plan_now(flow)
+    assert [it.user for it in plan.user_changes] == [anna]
+    written = [it.read_bytes() for it in Path(flow.state_path).rglob("*") if it.is_file()]
+    rows = str(ledger_of(flow).read().to_pylist())
+    assert anna in rows
+    assert not any(word.encode() in it for it in written)
+    assert word not in rows + plan.to_json() + caplog.text + repr(flow)
+    remove_user(primary, anna)
+
+
+# Quotas
+
+
+@pytest.fixture
+def client(primary: Broker, backup: Broker, unique: Unique) -> Iterator[Entity]:
+    """A client that nobody else is, whose quotas are deleted in the end."""
+    entity = (("client-id", unique("client")),)
+    yield entity
+    for broker in (primary, backup):
+        set_quota(broker, entity, RATE, None)
+
+
+def quota_flow(folder: Path, source: Broker, target: Broker, topic: str, **options: Any) -> Flow:
+    return make_flow(folder, source, target, [topic], sync_client_quotas_enabled=True, **options)
+
+
+def test_quotas_follow_the_source_as_kafkas_own_tool_sees_them(
+    folder: Path, primary: Broker, backup: Broker, topic: str, client: Entity, unique: Unique
+) -> None:
+    name, user = client[0][1], unique("anna")
+    flow = quota_flow(folder, primary, backup, topic)
+    whole = (*client, ("user", user))
+    everybody, address = (("user", None),), (("ip", "10.9.8.7"),)
+    set_quota(primary, whole, RATE, 1_048_576)
+    set_quota(primary, everybody, "request_percentage", 12.5)
+    set_quota(primary, address, "connection_creation_rate", 7)
+    try:
+        plan_now(flow)
+        printed = subprocess.run(
+            jvm.command(
+                "kafka.admin.ConfigCommand",
+                *("--bootstrap-server", backup.bootstrap, "--describe"),
+                *("--entity-type", "users", "--entity-name", user),
+                *("--entity-type", "clients", "--entity-name", str(name)),
+            ),
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        assert f"{RATE}=1048576.0" in printed
+        quotas = quotas_of(backup)
+        assert quotas[everybody, "request_percentage"] == 12.5
+        assert quotas[address, "connection_creation_rate"] == 7
+        assert plan_now(flow, "run-2").quota_changes == ()
+    finally:
+        for entity, key in (
+            (whole, RATE),
+            (everybody, "request_percentage"),
+            (address, "connection_creation_rate"),
+        ):
+            set_quota(primary, entity, key, None)
+    plan_now(flow, "run-3")
+    wait_until(lambda: not {whole, everybody, address} & {it for it, _ in quotas_of(backup)})
+
+
+@pytest.mark.parametrize(("policy", "value"), [("keep", 5.0), ("overwrite", 2048.0)])
+def test_somebody_elses_quota_is_named_and_kept_unless_the_flow_says_otherwise(
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    topic: str,
+    client: Entity,
+    policy: str,
+    value: float,
+) -> None:
+    flow = quota_flow(folder, primary, backup, topic, on_config_drift=policy)
+    set_quota(primary, client, RATE, 1024)
+    plan_now(flow)
+    wait_until(lambda: quotas_of(backup)[client, RATE] == 1024)
+    set_quota(backup, client, RATE, 5)
+    set_quota(primary, client, RATE, 2048)
+
+    plan = plan_now(flow, "run-2")
+
+    assert ["somebody else's hand" in str(note) for note in plan.notes] == [True]
+    wait_until(lambda: quotas_of(backup)[client, RATE] == value)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_quota_is_the_flows_own_wherever_a_run_was_killed(
+    when: str,
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    topic: str,
+    client: Entity,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flow = quota_flow(folder, primary, backup, topic, sync_topic_acls_enabled=False)
+    place = (AccessControl, "change_quotas") if when == "before" else (granting, "_told")
+    for rate in (1024, 2048):
+        set_quota(primary, client, RATE, rate)
+        killed_at(monkeypatch, flow, f"killed-{rate}", *place)
+        plan = plan_now(flow, f"next-{rate}")
+        assert not [note for note in plan.notes if RATE in str(note)]
+        wait_until(lambda rate=rate: quotas_of(backup)[client, RATE] == rate)
+
+    set_quota(primary, client, RATE, None)
+    assert plan_now(flow, "last").quota_changes == (QuotaChange(client, RATE, None, before=2048),)
+    wait_until(lambda: (client, RATE) not in quotas_of(backup))
+
+
+def test_a_quota_that_somebody_changes_after_the_plan_waits_for_the_next(
+    folder: Path, primary: Broker, backup: Broker, topic: str, client: Entity
+) -> None:
+    flow = quota_flow(folder, primary, backup, topic)
+    set_quota(primary, client, RATE, 1024)
+    run = Run(flow, "run-1")
+    run.plan()
+    set_quota(backup, client, RATE, 5)
+
+    (said,) = run.sync_topics().unapplied
+
+    assert f"somebody has changed {RATE}" in said
+    assert quotas_of(backup)[client, RATE] == 5

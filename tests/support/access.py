@@ -1,0 +1,153 @@
+"""Access rules, quotas and SCRAM users of brokers, written shortly, set and read past Kafka Ferry."""
+
+from __future__ import annotations
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
+
+from kafka_ferry.plan.changes import Acl, Entity, QuotaChange
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.quotas import alter_quotas, describe_quotas
+from kafka_sandbox.broker import Broker
+from tests.support.waiting import wait_until
+
+_CLUSTER = "CLUSTER"
+_EVERY = AclBindingFilter(
+    ResourceType.ANY,
+    None,
+    ResourcePatternType.ANY,
+    None,
+    None,
+    AclOperation.ANY,
+    AclPermissionType.ANY,
+)
+
+
+def rule(text: str) -> Acl:
+    """A rule written as ``[prefixed] resource name: principal permission operation [from host]``."""
+    resource, rest = text.split(": ")
+    *prefixed, resource_type, name = resource.split()
+    principal, permission, operation, *host = rest.split()
+    return Acl(
+        resource_type.upper(),
+        name,
+        "PREFIXED" if prefixed else "LITERAL",
+        f"User:{principal}",
+        host[1] if host else "*",
+        operation,
+        permission,
+    )
+
+
+def rules(*texts: str) -> frozenset[Acl]:
+    """Some rules."""
+    return frozenset(map(rule, texts))
+
+
+def allow(broker: Broker, *texts: str) -> None:
+    """Creates rules; returns when the broker has heard of them."""
+    bindings = [_binding(rule(text)) for text in texts]
+    client = _client(broker)
+    for future in client.create_acls(bindings).values():
+        future.result()
+    wait_until(lambda: rules(*texts) <= rules_of(broker))
+
+
+def forget(broker: Broker, *texts: str) -> None:
+    """Deletes rules; returns when the broker has heard of it."""
+    filters = [AclBindingFilter(*_binding(rule(text))._to_tuple()) for text in texts]
+    client = _client(broker)
+    for future in client.delete_acls(filters).values():
+        future.result()
+    wait_until(lambda: not rules(*texts) & rules_of(broker))
+
+
+def rules_of(broker: Broker) -> frozenset[Acl]:
+    """All rules that a broker has."""
+    client = _client(broker)
+    return frozenset(
+        Acl(
+            _CLUSTER if it.restype is ResourceType.BROKER else it.restype.name,
+            it.name,
+            it.resource_pattern_type.name,
+            it.principal,
+            it.host,
+            it.operation.name,
+            it.permission_type.name,
+        )
+        for it in client.describe_acls(_EVERY).result()
+    )
+
+
+def set_quota(broker: Broker, entity: Entity, key: str, value: float | None) -> None:
+    """Sets or deletes a quota; returns when the broker has heard of it."""
+    with _wire(broker) as cluster:
+        assert not alter_quotas(cluster, [QuotaChange(entity, key, value, None)])
+    wait_until(lambda: quotas_of(broker).get((entity, key)) == value)
+
+
+def quotas_of(broker: Broker) -> dict[tuple[Entity, str], float]:
+    """All quotas that a broker has."""
+    with _wire(broker) as cluster:
+        return describe_quotas(cluster)
+
+
+def add_user(broker: Broker, user: str, password: str, iterations: int = 4096) -> None:
+    """Creates a SCRAM-SHA-512 user; returns when the broker has heard of it."""
+    made = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, iterations)
+    alteration = UserScramCredentialUpsertion(user, made, password.encode())
+    client = _client(broker)
+    client.alter_user_scram_credentials([alteration])[user].result()
+    wait_until(lambda: user in users_of(broker))
+
+
+def remove_user(broker: Broker, user: str) -> None:
+    """Deletes a SCRAM-SHA-512 user; returns when the broker has heard of it."""
+    alteration = UserScramCredentialDeletion(user, ScramMechanism.SCRAM_SHA_512)
+    client = _client(broker)
+    client.alter_user_scram_credentials([alteration])[user].result()
+    wait_until(lambda: user not in users_of(broker))
+
+
+def users_of(broker: Broker) -> dict[str, int]:
+    """The iterations of a broker's SCRAM-SHA-512 users."""
+    client = _client(broker)
+    described = client.describe_user_scram_credentials().result()
+    return {
+        name: info.iterations
+        for name, user in described.items()
+        for info in user.scram_credential_infos
+        if info.mechanism is ScramMechanism.SCRAM_SHA_512
+    }
+
+
+def _client(broker: Broker) -> AdminClient:
+    return AdminClient({"bootstrap.servers": broker.bootstrap})
+
+
+def _wire(broker: Broker) -> WireCluster:
+    return WireCluster("broker", {"bootstrap_servers": [broker.bootstrap]})
+
+
+def _binding(acl: Acl) -> AclBinding:
+    kind = "BROKER" if acl.resource_type == _CLUSTER else acl.resource_type
+    return AclBinding(
+        ResourceType[kind],
+        acl.name,
+        ResourcePatternType[acl.pattern_type],
+        acl.principal,
+        acl.host,
+        AclOperation[acl.operation],
+        AclPermissionType[acl.permission],
+    )

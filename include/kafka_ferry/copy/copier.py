@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from kafka_ferry.batches import Passage
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.fetching import Read
 from kafka_ferry.copy.reader import RangeReader
@@ -169,8 +170,16 @@ class _Copy:
             if start.offset < range_.end or self._may_rewind(range_, start):
                 starts[range_] = start
             elif not len(range_) and range_.source not in self.writer.failures:
-                self.writer.refresh(range_, start)
+                self._record(range_, start, is_new=position is None)
         return starts
+
+    def _record(self, range_: Range, start: Position, *, is_new: bool) -> None:
+        """See to it that the target knows the position of a range that holds nothing."""
+        if is_new:
+            # In the ledger too: without a trace of it, the partition would begin anew.
+            self.writer.write(range_, Passage(start.offset, start.offset))
+        else:
+            self.writer.refresh(range_, start)
 
     def _may_rewind(self, range_: Range, start: Position) -> bool:
         return self.limits.rewind and len(range_) > 0 and start.leader_epoch >= 0

@@ -44,8 +44,9 @@ from kafka_ferry.copy.gaps import Gaps
 from kafka_ferry.copy.lanes import Lane, Outgoing
 from kafka_ferry.copy.log_starts import LogStarts
 from kafka_ferry.copy.pipeline import Answer, Pipeline
-from kafka_ferry.copy.sealing import SealingWriter, void_unless_known
-from kafka_ferry.copy.tracks import Track, first_position
+from kafka_ferry.copy.sealing import SealingWriter
+from kafka_ferry.copy.tracks import Track, begun, first_position
+from kafka_ferry.copy.writer import void_unless_known
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.positions import Position
 from kafka_ferry.plan.ranges import Range, TopicPartition
@@ -167,7 +168,7 @@ class PreservedWriter(SealingWriter):
             if tp in positions and self._is_open(track):
                 self._open(tp, track, positions[tp], ends[tp])
         self._fill_starts({tp: t for tp, t in tracks.items() if t.starts_at and self._is_open(t)})
-        return {tp: _begun(position) for tp, position in positions.items()}
+        return {tp: begun(position) for tp, position in positions.items()}
 
     def _is_open(self, track: Track) -> bool:
         assert track.range is not None
@@ -395,9 +396,3 @@ class PreservedWriter(SealingWriter):
         )
         track.waiting.clear()
         track.fill_to = 0
-
-
-def _begun(position: Position) -> Position:
-    """The position, its log's start being filled."""
-    producer = position.producer and replace(position.producer, unfilled_to=-1)
-    return replace(position, producer=producer)

@@ -14,9 +14,8 @@ Not said here: how the batches themselves are written.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import ClassVar, Final
 
@@ -28,11 +27,11 @@ from kafka_ferry.copy.rejections import letter_for
 from kafka_ferry.copy.takeover import committed_position, transactional_id
 from kafka_ferry.copy.verdicts import Verdicts
 from kafka_ferry.copy.witness import Witness
-from kafka_ferry.copy.writer import Failure, StartOver
+from kafka_ferry.copy.writer import Failure, StartOver, void_unless_known
 from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.ledger import TransactionEntry, encode, ledger_topic
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan.positions import Position, position_group, position_of
+from kafka_ferry.plan.positions import Position, is_of_topics, position_group, position_of
 from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader, WireCluster
 from kafka_ferry.wire.endings import Ending, Outcome, last_ending
@@ -163,7 +162,8 @@ class SealingWriter(ABC):
         positions = {
             tp: position
             for tp, position in self._committed_positions(by_target).items()
-            if self._is_of_this_topic(by_target[tp], position)
+            if self._counts(by_target[tp], position)
+            and self._is_of_this_topic(by_target[tp], position)
         }
         return {by_target[tp].source: found for tp, found in self._resume(positions).items()}
 
@@ -230,6 +230,12 @@ class SealingWriter(ABC):
         elif leader.in_sync < needed:
             # Not even the marker of an abort could be written: it would hold up all the others.
             self._verdicts.stumble(range_, range_.start, NOT_ENOUGH_REPLICAS)
+
+    def _counts(self, range_: Range, position: Position) -> bool:
+        """Whether the position says anything of the topics that there are now."""
+        lane = self._lanes.get(range_.target)
+        remote_id = lane.remote_topic_id if lane else position.remote_topic_id
+        return position.offset > 0 or is_of_topics(position, range_.topic_id, remote_id)
 
     def _is_of_this_topic(self, range_: Range, position: Position) -> bool:
         """Whether what lies before the position is in the remote topic that there is now."""
@@ -376,8 +382,12 @@ class SealingWriter(ABC):
             return
         offsets = {}
         for tp, (range_, position) in positions.items():
-            ids = (range_.topic_id, self._lanes[tp].remote_topic_id)
-            ours = replace(position, topic_id=ids[0], remote_topic_id=ids[1])
+            ours = replace(
+                position,
+                topic_id=range_.topic_id,
+                remote_topic_id=self._lanes[tp].remote_topic_id,
+                origins=range_.origins,
+            )
             offsets[tp] = committed_position(ours, self._run)
         self._producer.add_group(self._group)
         for tp, code in self._producer.commit_offsets(self._group, offsets).items():
@@ -391,16 +401,3 @@ class SealingWriter(ABC):
 
 def _alone(record: Batch, offset: int = 0) -> Passage:
     return Passage(offset, offset + 1, record, ((offset, 1),))
-
-
-@contextmanager
-def void_unless_known() -> Iterator[None]:
-    """Turn errors after which nobody knows what was written into ``StartOver``."""
-    try:
-        yield
-    except StartOver:
-        raise
-    except FerryError as error:
-        if not error.transient:
-            raise
-        raise StartOver(error.message, advice=error.advice) from error

@@ -28,7 +28,12 @@ def transactional_id(flow: str, number: int, *, preserved: bool = False) -> str:
 def committed_position(position: Position, run: str) -> CommittedOffset:
     """``position`` as it is committed in the flow's group, by the run ``run``."""
     metadata = PositionMetadata(
-        position.topic_id, position.remote_topic_id, run, now_ms(), position.producer
+        topic_id=position.topic_id,
+        remote_topic_id=position.remote_topic_id,
+        run=run,
+        at=now_ms(),
+        producer=position.producer,
+        origins=position.origins,
     )
     return CommittedOffset(position.offset, metadata.encode(), position.leader_epoch)
 

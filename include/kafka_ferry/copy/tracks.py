@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kafka_ferry.batches import Batch, Intake, Passage, empty_batches, next_sequence
 from kafka_ferry.batches.header import MAX_SEQUENCE
@@ -163,3 +163,9 @@ def first_position(range_: Range) -> Position:
     start = max(range_.log_start, 0)
     producer = ProducerState(-1, 0, start % (MAX_SEQUENCE + 1), unfilled_to=start)
     return Position(range_.start, range_.topic_id, producer=producer)
+
+
+def begun(position: Position) -> Position:
+    """The position, its log's start being filled."""
+    producer = position.producer and replace(position.producer, unfilled_to=-1)
+    return replace(position, producer=producer)

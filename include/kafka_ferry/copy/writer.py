@@ -7,7 +7,8 @@ reads ranges and hands over passages; everything about the target is the writer'
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,6 +30,19 @@ class StartOver(FerryError):
     def __init__(self, message: str, *, advice: str = "", excludes: bool = False) -> None:
         super().__init__(message, advice=advice)
         self.excludes = excludes
+
+
+@contextmanager
+def void_unless_known() -> Iterator[None]:
+    """Turn errors after which nobody knows what was written into ``StartOver``."""
+    try:
+        yield
+    except StartOver:
+        raise
+    except FerryError as error:
+        if not error.transient:
+            raise
+        raise StartOver(error.message, advice=error.advice) from error
 
 
 @dataclass(frozen=True, slots=True)

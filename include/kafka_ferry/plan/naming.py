@@ -7,16 +7,30 @@ The rules are MirrorMaker 2's, version 4.3 (``org.apache.kafka.connect.mirror.Re
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 
 HEARTBEATS = "heartbeats"
 
 
 class ReplicationPolicy(ABC):
-    """Names remote topics, and reads names back."""
+    """Names remote topics, and reads names back.
 
-    def __init__(self, *, source_alias: str, separator: str = ".") -> None:
+    A class of your own derives from this one or from one of the two below; a flow names it, with its
+    module, as ``replication.policy.class``. It is made anew for each plan.
+
+    Args:
+        source_alias: the source's alias.
+        separator: ``replication.policy.separator``.
+        internal_separator: what stands in the names of MirrorMaker 2's internal topics; the same
+            unless ``replication.policy.internal.topic.separator.enabled`` is off.
+    """
+
+    def __init__(
+        self, *, source_alias: str, separator: str = ".", internal_separator: str = ""
+    ) -> None:
         self.source_alias = source_alias
         self.separator = separator
+        self.internal_separator = internal_separator or separator
 
     @abstractmethod
     def remote_topic(self, topic: str) -> str:
@@ -30,30 +44,34 @@ class ReplicationPolicy(ABC):
     def upstream_topic(self, topic: str) -> str | None:
         """The name that ``topic`` has one hop upstream, None where it is local."""
 
+    def history(self, topic: str) -> Iterator[str]:
+        """The name itself, then those that it had upstream, hop by hop."""
+        seen: set[str] = set()
+        name: str | None = topic
+        while name is not None and name not in seen:
+            yield name
+            seen.add(name)
+            name = self.upstream_topic(name)
+
     def original_topic(self, topic: str) -> str:
         """The name that ``topic`` had where it was first written."""
-        upstream = self.upstream_topic(topic)
-        return topic if upstream in (None, topic) else self.original_topic(str(upstream))
+        *_, original = self.history(topic)
+        return original
 
     def is_heartbeats_topic(self, topic: str) -> bool:
         """Whether ``topic`` holds heartbeats, mirrored or not."""
         return self.original_topic(topic) == HEARTBEATS
 
     def is_internal_topic(self, topic: str) -> bool:
-        """Whether ``topic`` belongs to Kafka or to a mirror, and is never a user's."""
-        of_mirror = topic.startswith("mm2") and topic.endswith(f"{self.separator}internal")
-        checkpoints = topic.endswith(f".checkpoints{self.separator}internal")
+        """Whether ``topic`` belongs to Kafka or to a mirror, and is never a user's (KIP-1074)."""
+        suffix = f"{self.internal_separator}internal"
+        of_mirror = topic.startswith("mm2") and topic.endswith(suffix)
+        checkpoints = topic.endswith(f"{self.internal_separator}checkpoints{suffix}")
         return of_mirror or checkpoints or topic.startswith(("__", "."))
 
     def is_cycle(self, topic: str, target_alias: str) -> bool:
-        """Whether mirroring ``topic`` to ``target_alias`` would send it back to where it came from."""
-        source = self.topic_source(topic)
-        if source is None:
-            return False
-        if source == target_alias:
-            return True
-        upstream = self.upstream_topic(topic)
-        return upstream not in (None, topic) and self.is_cycle(str(upstream), target_alias)
+        """Whether the name of ``topic`` says that mirroring it to ``target_alias`` would send it back."""
+        return any(self.topic_source(name) == target_alias for name in self.history(topic))
 
 
 class DefaultReplicationPolicy(ReplicationPolicy):
@@ -97,6 +115,58 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
     @staticmethod
     def _looks_like_heartbeats(topic: str) -> bool:
         return topic.endswith(HEARTBEATS)
+
+
+class Renamed(ReplicationPolicy):
+    """Another policy, but for some topics that have names of their own, in both directions.
+
+    What a topic of the *source* is (internal, heartbeats, a cycle) is the other policy's to say:
+    ``names`` are those of remote topics, which are on the target.
+
+    Args:
+        policy: the other policy.
+        names: remote topics by source topic (``topics.rename``).
+    """
+
+    def __init__(self, policy: ReplicationPolicy, names: Mapping[str, str]) -> None:
+        super().__init__(
+            source_alias=policy.source_alias,
+            separator=policy.separator,
+            internal_separator=policy.internal_separator,
+        )
+        self._policy = policy
+        self._names = dict(names)
+        self._topics = {remote: topic for topic, remote in names.items()}
+
+    def remote_topic(self, topic: str) -> str:
+        """The name of its own, if it has one."""
+        return self._names.get(topic) or self._policy.remote_topic(topic)
+
+    def topic_source(self, topic: str) -> str | None:
+        """The flow's source for a name of its own."""
+        return self.source_alias if topic in self._topics else self._policy.topic_source(topic)
+
+    def upstream_topic(self, topic: str) -> str | None:
+        """The topic on the source that has this name of its own on the target."""
+        return self._topics.get(topic) or self._policy.upstream_topic(topic)
+
+    def history(self, topic: str) -> Iterator[str]:
+        """A name of its own is one on the target: one hop upstream, the other policy's count."""
+        if topic in self._topics:
+            yield topic
+        yield from self._policy.history(self._topics.get(topic, topic))
+
+    def is_heartbeats_topic(self, topic: str) -> bool:
+        """As the other policy says."""
+        return self._policy.is_heartbeats_topic(topic)
+
+    def is_internal_topic(self, topic: str) -> bool:
+        """As the other policy says."""
+        return self._policy.is_internal_topic(topic)
+
+    def is_cycle(self, topic: str, target_alias: str) -> bool:
+        """As the other policy says."""
+        return self._policy.is_cycle(topic, target_alias)
 
 
 POLICIES: dict[str, type[ReplicationPolicy]] = {

@@ -7,6 +7,8 @@ from typing import Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+_GROUPS: Final = "ferry."
+
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
@@ -39,6 +41,8 @@ class PositionMetadata:
         run: the run that committed it.
         at: when, in milliseconds since 1970.
         producer: of a partition with preserved offsets; None elsewhere.
+        origins: the ids of all clusters that the topic's records came through, the source's too;
+            earlier releases did not say.
     """
 
     topic_id: str
@@ -46,6 +50,7 @@ class PositionMetadata:
     run: str
     at: int
     producer: ProducerState | None = None
+    origins: tuple[str, ...] = ()
     v: Literal[1] = 1
 
     def encode(self) -> str:
@@ -77,6 +82,7 @@ class Position:
         leader_epoch: the source's leader epoch of the last batch before ``offset`` (KIP-101): a
             log that was cut back below ``offset`` has another one there; -1 where not known.
         producer: of a partition with preserved offsets, as of ``offset``; None elsewhere.
+        origins: the ids of all clusters that the topic's records came through, as far as is known.
     """
 
     offset: int
@@ -86,11 +92,27 @@ class Position:
     origin: Literal["group", "ledger"] = "group"
     leader_epoch: int = -1
     producer: ProducerState | None = None
+    origins: tuple[str, ...] = ()
+
+
+def is_of_topics(position: Position, topic_id: str, remote_topic_id: str) -> bool:
+    """Whether ``position`` is one of these very topics, as far as it says."""
+    return position.topic_id in ("", topic_id) and position.remote_topic_id in ("", remote_topic_id)
 
 
 def position_group(flow: str) -> str:
     """The group on the target that holds a flow's positions."""
-    return f"ferry.{flow}"
+    return f"{_GROUPS}{flow}"
+
+
+def is_position_group(group: str) -> bool:
+    """Whether a group holds the positions of a flow into the cluster that it is on, as its name says."""
+    return group.startswith(_GROUPS) and "->" in group
+
+
+def flow_of(group: str) -> str:
+    """The name of the flow whose positions are in ``group``."""
+    return group.removeprefix(_GROUPS)
 
 
 def position_of(offset: int, metadata: str, leader_epoch: int = -1) -> Position:
@@ -105,4 +127,5 @@ def position_of(offset: int, metadata: str, leader_epoch: int = -1) -> Position:
         known.at,
         leader_epoch=leader_epoch,
         producer=known.producer,
+        origins=known.origins,
     )

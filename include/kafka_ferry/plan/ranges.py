@@ -43,6 +43,7 @@ class Range:
             still to be created: ``start`` means nothing for another topic of the same name.
         preserved: whether its records keep their offsets on the target.
         log_start: where the remote partition's log is to start then; -1 leaves it as it is.
+        origins: the ids of all clusters that the topic's records came through, the source's too.
     """
 
     topic: str
@@ -55,6 +56,7 @@ class Range:
     remote_topic_id: str = ""
     preserved: bool = False
     log_start: int = -1
+    origins: tuple[str, ...] = ()
 
     @property
     def source(self) -> TopicPartition:
@@ -71,8 +73,17 @@ class Range:
         """What ranges have in common that one writer writes: how offsets are kept, and its number."""
         return self.preserved, self.writer
 
+    @property
+    def is_work(self) -> bool:
+        """Whether anything but the age of a position changes by it."""
+        return self.start < self.end or (self.log_start >= 0 and self.start > 0)
+
     def __len__(self) -> int:
         return self.end - self.start
+
+    def __bool__(self) -> bool:
+        # An empty range, too, is one: nobody who asks for one means its length.
+        return True
 
     def __str__(self) -> str:
         return f"{self.source} [{self.start}, {self.end})"

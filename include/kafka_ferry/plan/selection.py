@@ -1,28 +1,78 @@
-"""Which source topics a flow mirrors, and under which policy's names. Pure."""
+"""Which source topics a flow mirrors, and what they are called on the target. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
 
-from kafka_ferry.config import Flow, TopicFilter
-from kafka_ferry.plan.naming import POLICIES, ReplicationPolicy
-from kafka_ferry.plan.plan import Skipped
+import regex
+
+from kafka_ferry.config import Flow
+from kafka_ferry.config.values import topic_name
+from kafka_ferry.plan.naming import ReplicationPolicy
+from kafka_ferry.plan.plan import Refusal, Skipped
+from kafka_ferry.plan.policies import policy_of
+
+_LEDGER_OR_LETTERS: Final = regex.compile(r"ferry-(ledger|dead-letter)\..*\.internal")
+# org.apache.kafka.common.internals.Topic: INTERNAL_TOPICS and CLUSTER_METADATA_TOPIC_NAME
+_OF_KAFKA: Final = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
+)
 
 
-def policy_of(flow: Flow) -> ReplicationPolicy:
-    """The flow's replication policy."""
-    return POLICIES[flow.replication_policy_class](
-        source_alias=flow.source.alias, separator=flow.replication_policy_separator
-    )
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What becomes of each topic of the source.
+
+    Attributes:
+        names: of each topic that is mirrored, by name, the remote topic's name.
+        skipped: those that are not, and why.
+        refused: those that should be and cannot, because of their names.
+    """
+
+    names: Mapping[str, str]
+    skipped: Sequence[Skipped]
+    refused: Sequence[Refusal]
+
+
+def select(
+    flow: Flow, names: Iterable[str], origins: Mapping[str, Sequence[str]], target_id: str
+) -> Selection:
+    """Which of the source's topics the flow mirrors, and under which names.
+
+    Args:
+        flow: the flow.
+        names: the source's topics.
+        origins: by topic, the ids of the clusters that its records came through (``plan.cycles``).
+        target_id: the target's cluster id.
+
+    Raises:
+        ConfigError: as ``policy_of``.
+    """
+    selected, skipped = select_topics(flow, names)
+    back = [topic for topic in selected if target_id in origins.get(topic, ())]
+    why = f"its records came from {flow.target.alias} itself (cluster id {target_id})"
+    skipped = sorted(skipped + [Skipped(topic, why) for topic in back], key=attrgetter("topic"))
+    remote, refused = _remote_names(flow, [topic for topic in selected if topic not in back])
+    return Selection(remote, skipped, refused)
 
 
 def select_topics(flow: Flow, names: Iterable[str]) -> tuple[list[str], list[Skipped]]:
-    """The source topics that the flow mirrors, and the others with the reason why not; both sorted."""
+    """The source topics that the flow mirrors, and the others with the reason why not; both sorted.
+
+    As far as names tell.
+
+    Raises:
+        ConfigError: as ``policy_of``.
+    """
     policy = policy_of(flow)
-    wanted = flow.topic_filter
+    why_not = _Rules(flow, policy).why_not
     selected, skipped = [], []
     for name in sorted(names):
-        why = _why_skipped(name, policy, wanted, flow)
+        why = why_not(name)
         if why:
             skipped.append(Skipped(name, why))
         else:
@@ -30,11 +80,56 @@ def select_topics(flow: Flow, names: Iterable[str]) -> tuple[list[str], list[Ski
     return selected, skipped
 
 
-def _why_skipped(
-    name: str, policy: ReplicationPolicy, wanted: TopicFilter, flow: Flow
-) -> str | None:
-    if policy.is_internal_topic(name):
-        return "an internal topic of Kafka or of a mirror"
-    if policy.is_cycle(name, flow.target.alias):
-        return f"it came from {flow.target.alias} itself"
-    return wanted.why_not(name)
+class _Rules:
+    """``MirrorSourceConnector.shouldReplicateTopic``, with reasons."""
+
+    def __init__(self, flow: Flow, policy: ReplicationPolicy) -> None:
+        self._flow, self._policy = flow, policy
+        self._wanted = flow.topic_filter
+
+    def why_not(self, name: str) -> str | None:
+        """Why a topic is not mirrored, None where it is."""
+        if self._policy.is_internal_topic(name):
+            return "an internal topic of Kafka or of a mirror"
+        if any(map(_LEDGER_OR_LETTERS.fullmatch, self._policy.history(name))):
+            return "a ledger or a dead letter topic of Kafka Ferry"
+        if self._policy.is_cycle(name, self._flow.target.alias):
+            return f"its name says that it came from {self._flow.target.alias} itself"
+        if self._flow.heartbeats_replication_enabled and self._policy.is_heartbeats_topic(name):
+            return None
+        return self._wanted.why_not(name)
+
+
+def _remote_names(flow: Flow, selected: Iterable[str]) -> tuple[dict[str, str], list[Refusal]]:
+    """The remote topic's name of each topic, and refusals of those that can have none of their own.
+
+    Two topics never share a remote topic: nobody could tell their records apart again.
+    """
+    policy = policy_of(flow)
+    names = {topic: policy.remote_topic(topic) for topic in selected}
+    sharing: dict[str, list[str]] = defaultdict(list)
+    for topic, name in names.items():
+        sharing[name].append(topic)
+    refused = []
+    for topic, name in list(names.items()):
+        others = [other for other in sharing[name] if other != topic]
+        reason = _unfit(flow, name) or (
+            f"{name} would be the remote topic of {', '.join(others)} too." if others else ""
+        )
+        if reason:
+            del names[topic]
+            refused.append(Refusal(topic, None, reason, "Name it otherwise in topics.rename."))
+    return names, refused
+
+
+def _unfit(flow: Flow, name: str) -> str:
+    """Why no remote topic may have this name, "" where one may."""
+    try:
+        topic_name(name)
+    except ValueError as error:
+        return f"its remote topic's name, {name!r}, {error}."
+    if name in _OF_KAFKA:
+        return f"{name} on the target is Kafka's own."
+    if name == flow.dead_letter_name or _LEDGER_OR_LETTERS.fullmatch(name):
+        return f"{name} on the target is Kafka Ferry's own."
+    return ""

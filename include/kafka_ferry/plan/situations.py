@@ -69,7 +69,9 @@ class Pair:
             position = found.positions.get(TopicPartition(remote_topic, number))
             if position is None or position.remote_topic_id in found.released:
                 continue
-            if pair.is_of_source(position) or pair.is_of_remote(position):
+            fits = pair.is_of_source(position), pair.is_of_remote(position)
+            # Nothing was copied before offset 0, of whatever topic.
+            if all(fits) or (any(fits) and position.offset > 0):
                 positions[number] = position
         return replace(pair, positions=positions)
 

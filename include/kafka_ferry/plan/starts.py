@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from kafka_ferry.plan.configs import wanted_configs
 from kafka_ferry.plan.ranges import TopicPartition
 
 if TYPE_CHECKING:
@@ -39,17 +40,40 @@ def start_of(asked: MirrorStart, bounds: LogBounds) -> Start:
     return Start(max(log_start, bounds.start), log_start)
 
 
+def _start_at_end(asked: MirrorStart, bounds: LogBounds) -> Start:
+    """The same, where nothing is copied that is there now."""
+    if asked == "log-start":
+        return Start(bounds.end, bounds.end)
+    return Start(max(asked, bounds.end), asked)
+
+
 def unfilled_to(position: Position | None) -> int:
     """Where the target's log is still being brought to, before anything is copied to it; -1 where that is done."""
     return position.producer.unfilled_to if position and position.producer else -1
 
 
-def start_at(flow: Flow, pair: Pair, number: int, bounds: LogBounds) -> Start:
+def begins_at_end(flow: Flow, pair: Pair, found: Found) -> bool:
+    """Whether only what is yet to come of ``pair`` is copied (``auto.offset.reset: latest``).
+
+    Only of topics that the flow's first run has found, and of none that anything was copied of: a
+    topic or a partition that was made later is copied from its start, so that nothing is lost.
+    """
+    if flow.auto_offset_reset == "earliest" or pair.positions:
+        return False
+    is_first_run = not (found.positions or found.copied or found.marks)
+    return is_first_run or (
+        pair.mark is not None and pair.mark.remote_topic_id in found.first_marked
+    )
+
+
+def start_at(flow: Flow, pair: Pair, number: int, bounds: LogBounds, found: Found) -> Start:
     """Where copying the partition ``number`` of ``pair`` begins, or goes on."""
     position = pair.position(number)
     if position is None:
-        start = start_of(flow.offsets_start.of(pair.topic), bounds)
-        return start if _may_be_cut(pair) else replace(start, log_start=0)
+        asked = flow.offsets_start.of(pair.topic)
+        at_end = begins_at_end(flow, pair, found)
+        start = _start_at_end(asked, bounds) if at_end else start_of(asked, bounds)
+        return start if _may_be_cut(flow, pair) else replace(start, log_start=0)
     return Start(position.offset, unfilled_to(position))
 
 
@@ -59,10 +83,10 @@ def next_start(flow: Flow, pair: Pair, number: int, bounds: LogBounds, found: Fo
     Because the source's start has moved; or because the target's broker died before it had written
     down where its log starts, so that what was deleted is there again.
     """
-    start = start_at(flow, pair, number, bounds)
+    start = start_at(flow, pair, number, bounds, found)
     target = TopicPartition(pair.remote_topic, number)
     remote = found.remote_bounds.get(target)
-    if start.log_start >= 0 or remote is None or not _may_be_cut(pair):
+    if start.log_start >= 0 or remote is None or not _may_be_cut(flow, pair):
         return start
     first = found.first_copied.get(target, 0)
     asked = flow.offsets_start.of(pair.topic)
@@ -72,15 +96,15 @@ def next_start(flow: Flow, pair: Pair, number: int, bounds: LogBounds, found: Fo
     return Start(start.offset, wanted) if wanted > remote.start else start
 
 
-def _may_be_cut(pair: Pair) -> bool:
+def _may_be_cut(flow: Flow, pair: Pair) -> bool:
     """Whether the target lets the start of the remote topic's log be moved.
 
     Brokers refuse DeleteRecords where ``cleanup.policy`` is ``compact`` alone (POLICY_VIOLATION).
     """
-    topic = pair.remote or pair.source
-    if topic is None or (topic is pair.source and "cleanup.policy" not in topic.overrides):
-        return True
-    return topic.configs.get("cleanup.policy") != "compact"
+    if pair.remote:
+        return pair.remote.configs.get("cleanup.policy") != "compact"
+    wanted = wanted_configs(flow, pair.source) if pair.source else {}
+    return wanted.get("cleanup.policy") != "compact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +144,7 @@ def rest_of(flow: Flow, pair: Pair, found: Found) -> Iterator[Rest]:
         source = TopicPartition(pair.topic, number)
         bounds = found.bounds.get(source)
         if bounds:
-            begin = start_at(flow, pair, number, bounds)
+            begin = start_at(flow, pair, number, bounds, found)
             start = max(begin.offset, bounds.start)
             at = begin.offset if begin.log_start < 0 else begin.log_start
             yield Rest(source, start, bounds.end, max(0, begin.log_start), start - at)

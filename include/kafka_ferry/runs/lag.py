@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.plan import TopicPartition, policy_of, select_topics
+from kafka_ferry.plan import TopicPartition, select, select_topics
+from kafka_ferry.runs.upstream import find_upstream
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +43,17 @@ def lag(flow: Flow) -> list[Lag]:
         AccessDenied: without the right to look.
     """
     source = ClusterControl(flow.source)
-    selected, _ = select_topics(flow, source.topic_names())
-    policy = policy_of(flow)
-    bounds = source.log_bounds(source.topics(selected).values(), flow.isolation_level)
+    names = source.topic_names()
+    topics = source.topics(select_topics(flow, names)[0])
+    origins = find_upstream(flow, source, names, topics).origins
+    target_id = ClusterControl(flow.target).cluster_id()
+    remote_names = select(flow, names, origins, target_id).names
+    mirrored = [topic for name, topic in topics.items() if name in remote_names]
+    bounds = source.log_bounds(mirrored, flow.isolation_level)
     positions = read_positions(flow.target, flow.name)
     rows = []
     for tp, log in sorted(bounds.items()):
-        position = positions.get(TopicPartition(policy.remote_topic(tp.topic), tp.partition))
+        position = positions.get(TopicPartition(remote_names[tp.topic], tp.partition))
         rows.append(
             Lag(
                 tp.topic,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -14,6 +15,7 @@ from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import LedgerRange, VerificationEntry, append_entry, ledger_topic
 from kafka_ferry.plan import Plan, TopicPartition
 from kafka_ferry.runs.folder import Reconciliation
+from kafka_ferry.runs.others import with_others
 from kafka_ferry.spark.recount import recount_all
 from kafka_ferry.verify import RangeRow, judge, partition_rows, range_row
 from kafka_ferry.verify.claim import Claim
@@ -58,7 +60,10 @@ def verify_run(
     preserved = {range_.remote_topic for range_ in plan.ranges if range_.preserved}
     topics = target.topics({entry.target.topic for entry in ranges} | preserved)
     by_target, gone = _by_target(ranges, topics, ledger.released())
-    recounts = recount_all(spark, flow, _claims(by_target, ledger))
+    recount = partial(recount_all, spark, flow)
+    claims = _claims(by_target, ledger)
+    first_at = min((entry.at for entry in ranges), default=0)
+    recounts = with_others(flow, claims, recount(claims), topics, first_at, recount)
     present = _range_rows(by_target, recounts, topics)
     preserved |= {row.remote_topic for row in present if row.preserved}
     logs = target.log_bounds(topics[name] for name in preserved & topics.keys())

@@ -173,16 +173,28 @@ EMPTY = a_range(start=40, end=40)
 
 @pytest.mark.parametrize(
     ("known", "refreshed"),
-    [(position(40), position(40)), (None, Position(40)), (position(50), position(50))],
-    ids=["as the target has it", "as the plan has it where the group forgot it", "never back"],
+    [(position(40), position(40)), (position(50), position(50))],
+    ids=["as the target has it", "never back"],
 )
 def test_an_empty_range_refreshes_its_position(
-    source: FakeSource, known: Position | None, refreshed: Position
+    source: FakeSource, known: Position, refreshed: Position
 ) -> None:
-    writer = FakeWriter(positions={EMPTY.source: known} if known else {})
+    writer = FakeWriter(positions={EMPTY.source: known})
     [outcome] = copied([EMPTY], source, writer, ALL_AT_ONCE)
     assert outcome == Outcome(EMPTY, refreshed.offset)
     assert writer.refreshed == {EMPTY.source: refreshed}
+    assert writer.copied(EMPTY.source) is None
+
+
+def test_an_empty_range_of_a_partition_that_the_target_knows_nothing_of_is_recorded(
+    source: FakeSource,
+) -> None:
+    """The ledger has it then, from which a position that was forgotten is restored."""
+    writer = FakeWriter()
+    [outcome] = copied([EMPTY], source, writer, ALL_AT_ONCE)
+    assert outcome == Outcome(EMPTY, 40)
+    assert writer.copied(EMPTY.source) == (40, 40)
+    assert writer.refreshed == {}
 
 
 def test_an_empty_range_whose_position_is_behind_is_copied(source: FakeSource) -> None:

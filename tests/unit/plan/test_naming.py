@@ -6,6 +6,7 @@ from kafka_ferry.plan.naming import (
     POLICIES,
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
+    Renamed,
     ReplicationPolicy,
 )
 
@@ -136,13 +137,36 @@ def test_topics_of_kafka_and_of_mirrors_are_internal(
     ("topic", "is_internal"),
     [
         ("mm2-offset-syncs.backup_internal", True),
-        ("primary.checkpoints_internal", True),
+        ("primary_checkpoints_internal", True),
+        ("_checkpoints_internal", True),
+        ("primary.checkpoints_internal", False),
         ("mm2-offset-syncs.backup.internal", False),
         ("primary.checkpoints.internal", False),
     ],
 )
-def test_the_separator_stands_before_the_word_internal(topic: str, is_internal: bool) -> None:
+def test_the_separator_stands_in_the_names_of_internal_topics(
+    topic: str, is_internal: bool
+) -> None:
     assert separated_by("_").is_internal_topic(topic) == is_internal
+
+
+@pytest.mark.parametrize("policy", [DefaultReplicationPolicy, IdentityReplicationPolicy])
+@pytest.mark.parametrize(
+    ("topic", "is_internal"),
+    [
+        ("mm2-offset-syncs.backup.internal", True),
+        ("primary.checkpoints.internal", True),
+        ("mm2-offset-syncs_backup_internal", False),
+        ("primary_checkpoints_internal", False),
+    ],
+)
+def test_internal_topics_may_keep_the_dot(
+    policy: type[ReplicationPolicy], topic: str, is_internal: bool
+) -> None:
+    """``replication.policy.internal.topic.separator.enabled=false``."""
+    dotted = policy(source_alias="primary", separator="_", internal_separator=".")
+    assert dotted.is_internal_topic(topic) == is_internal
+    assert dotted.topic_source("a_heartbeats") == "a"
 
 
 @pytest.mark.parametrize(
@@ -168,3 +192,45 @@ def test_a_topic_that_came_from_the_target_does_not_go_back(
     policy: ReplicationPolicy, topic: str, is_cycle: bool
 ) -> None:
     assert policy.is_cycle(topic, "backup") == is_cycle
+
+
+# Names of their own
+
+RENAMED = Renamed(DEFAULT, {"orders": "shop", "heartbeats": "pulse", "backup.x": "x"})
+
+
+@pytest.mark.parametrize(
+    ("topic", "remote"),
+    [("orders", "shop"), ("heartbeats", "pulse"), ("shop", "primary.shop"), ("a", "primary.a")],
+)
+def test_a_name_of_its_own_wins_over_the_policy_both_ways(topic: str, remote: str) -> None:
+    assert RENAMED.remote_topic(topic) == remote
+    assert RENAMED.topic_source(remote) == "primary"
+    assert RENAMED.upstream_topic(remote) == topic
+    assert RENAMED.original_topic(remote) == topic
+
+
+@pytest.mark.parametrize(
+    "topic", ["orders", "shop", "pulse", "heartbeats", "backup.x", "x", "mm2.internal", "__shop"]
+)
+def test_what_a_topic_is_on_the_source_its_name_on_the_target_does_not_say(topic: str) -> None:
+    assert RENAMED.is_cycle(topic, "backup") == DEFAULT.is_cycle(topic, "backup")
+    assert RENAMED.is_internal_topic(topic) == DEFAULT.is_internal_topic(topic)
+    assert RENAMED.is_heartbeats_topic(topic) == DEFAULT.is_heartbeats_topic(topic)
+
+
+class Swapping(DefaultReplicationPolicy):
+    """Whose names go round in circles."""
+
+    def topic_source(self, topic: str) -> str | None:
+        return "elsewhere"
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return topic[::-1]
+
+
+def test_names_that_go_round_in_circles_come_to_an_end() -> None:
+    policy = Swapping(source_alias="primary")
+    assert list(policy.history("ab")) == ["ab", "ba"]
+    assert not policy.is_cycle("ab", "backup")
+    assert policy.is_cycle("ab", "elsewhere")

@@ -1,16 +1,40 @@
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.plan.positions import Position, PositionMetadata, position_group, position_of
+from kafka_ferry.plan.positions import (
+    Position,
+    PositionMetadata,
+    ProducerState,
+    flow_of,
+    is_position_group,
+    position_group,
+    position_of,
+)
 
 METADATA = PositionMetadata("source-id", "target-id", "run-1", 1_700_000_000_000)
 
 
 def test_a_flows_positions_are_in_a_group_of_its_name() -> None:
     assert position_group("primary->backup") == "ferry.primary->backup"
+    assert flow_of("ferry.primary->backup") == "primary->backup"
+
+
+@pytest.mark.parametrize(
+    ("group", "is_ours"),
+    [
+        ("ferry.primary->backup", True),
+        ("ferry.a.b->c.d", True),
+        ("ferry.timetable", False),
+        ("my-ferry.a->b", False),
+        ("primary->backup", False),
+    ],
+)
+def test_groups_with_positions_are_known_by_their_names(group: str, is_ours: bool) -> None:
+    assert is_position_group(group) == is_ours
 
 
 @given(
@@ -20,6 +44,7 @@ def test_a_flows_positions_are_in_a_group_of_its_name() -> None:
         remote_topic_id=st.text(),
         run=st.text(),
         at=st.integers(0, 2**63 - 1),
+        origins=st.lists(st.text()).map(tuple),
     )
 )
 def test_metadata_is_read_as_it_was_written(metadata: PositionMetadata) -> None:
@@ -29,8 +54,15 @@ def test_metadata_is_read_as_it_was_written(metadata: PositionMetadata) -> None:
 def test_metadata_fits_beside_an_offset() -> None:
     """``offset.metadata.max.bytes`` is 4096 by default."""
     ids = "x" * 22
-    longest = PositionMetadata(ids, ids, "scheduled__2026-01-01T00:00:00+00:00" * 4, 2**63 - 1)
-    assert len(longest.encode().encode()) < 1024
+    longest = PositionMetadata(
+        ids,
+        ids,
+        "scheduled__2026-01-01T00:00:00+00:00" * 4,
+        2**63 - 1,
+        ProducerState(2**63 - 1, 2**15 - 1, 2**31 - 1, 2**63 - 1),
+        origins=(ids,) * 100,
+    )
+    assert len(longest.encode().encode()) < 4096
 
 
 def test_metadata_of_this_release_looks_like_this() -> None:
@@ -41,13 +73,21 @@ def test_metadata_of_this_release_looks_like_this() -> None:
         "run": "run-1",
         "at": 1_700_000_000_000,
         "producer": None,
+        "origins": [],
         "v": 1,
     }
 
 
+def test_metadata_of_an_earlier_release_says_nothing_of_origins() -> None:
+    earlier = json.loads(METADATA.encode())
+    del earlier["origins"]
+    assert PositionMetadata.decode(json.dumps(earlier)) == METADATA
+
+
 def test_a_position_knows_what_was_committed_beside_it() -> None:
-    assert position_of(42, METADATA.encode()) == Position(
-        42, "source-id", "target-id", 1_700_000_000_000, origin="group"
+    metadata = replace(METADATA, origins=("A", "B"))
+    assert position_of(42, metadata.encode()) == Position(
+        42, "source-id", "target-id", 1_700_000_000_000, origin="group", origins=("A", "B")
     )
 
 
@@ -69,6 +109,7 @@ def changed(**fields: object) -> str:
         changed(topic_id=None),
         changed(topic_id=5),
         changed(at="yesterday"),
+        changed(origins="A"),
         '{"topic_id": "source-id"}',
         "[" * 5_000,
     ],

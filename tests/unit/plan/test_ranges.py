@@ -62,3 +62,7 @@ def test_topics_of_one_partition_spread_too() -> None:
     busy = Counter(writer_of(TopicPartition(f"topic-{n}", 0), 32) for n in range(3200))
     assert len(busy) == 32
     assert max(busy.values()) < 2 * min(busy.values())
+
+
+def test_an_empty_range_is_a_range_all_the_same() -> None:
+    assert bool(a_range(10, 10)) is True

@@ -7,7 +7,7 @@ An error is *terminal* (another try gives the same result until somebody changes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 class FerryError(Exception):
@@ -46,7 +46,8 @@ def _rebuild(kind: type[FerryError], state: dict[str, object]) -> FerryError:
 class ConfigError(FerryError):
     """A flow's file is wrong: ``file``, ``key`` and the reason say where and why."""
 
-    exit_code = 2
+    # Not 2, which `ferry plan` ends with where there are differences.
+    exit_code = 9
 
     def __init__(self, file: str, key: str, reason: str, *, advice: str = "") -> None:
         super().__init__(f"{file}: {key}: {reason}", advice=advice)
@@ -71,7 +72,7 @@ class AccessDenied(FerryError):
 class SameCluster(FerryError):
     """Source and target are one physical cluster (their cluster ids are equal)."""
 
-    exit_code = 2
+    exit_code = 9
 
 
 class Fenced(FerryError):
@@ -127,6 +128,35 @@ class VerificationFailed(FerryError):
     """The copy is not proved complete; the message names topic, partition and range."""
 
     exit_code = 7
+
+
+class FlowsFailed(FerryError):
+    """Some of several flows failed, each for a reason of its own that was told before; the others did not.
+
+    Attributes:
+        flows: their names.
+    """
+
+    def __init__(self, failures: Mapping[str, FerryError], *, of: int) -> None:
+        super().__init__(f"{len(failures)} of {of} flows failed: {', '.join(failures)}")
+        self.flows = tuple(failures)
+        self.transient = all(error.transient for error in failures.values())
+        self.exit_code = max(error.exit_code for error in failures.values())
+
+
+class NotApplied(FerryError):
+    """Some changes beside topics and records could not be made on the target; records were copied all the same.
+
+    Attributes:
+        failures: one sentence a change, each naming what could not be changed and why.
+    """
+
+    exit_code = 8
+
+    def __init__(self, failures: Sequence[str]) -> None:
+        listed = "\n  ".join(failures)
+        super().__init__(f"{len(failures)} change(s) not made on the target:\n  {listed}")
+        self.failures = tuple(failures)
 
 
 class StepFailed(FerryError):

@@ -10,15 +10,24 @@ from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, TriggerRule, get_current_context, task
+from airflow.sdk import (
+    DAG,
+    CronDataIntervalTimetable,
+    TriggerRule,
+    chain,
+    get_current_context,
+    task,
+)
 
-from kafka_ferry.config import Flow, flow_files, load_flows
+from kafka_ferry.config import Flow, cluster_aliases, flow_files, load_flows
 from kafka_ferry.errors import ConfigError, FerryError
+from kafka_ferry_airflow.approval import PlanApprovalOperator
+from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.description import describe
 from kafka_ferry_airflow.errors import airflow_errors
 from kafka_ferry_airflow.operators import FerrySparkSubmitOperator
-from kafka_ferry_airflow.plan_text import plan_lines
-from kafka_ferry_airflow.project import Project
+from kafka_ferry_airflow.plan_text import log_plan
+from kafka_ferry_airflow.project import CLUSTERS, Project
 
 if TYPE_CHECKING:
     from kafka_ferry.runs import Run
@@ -68,7 +77,7 @@ def build_mirrors(root: Path) -> Mirrors:
     dags: dict[str, DAG] = {}
     files: dict[str, Path] = {}
     problems: list[ConfigError] = []
-    for file, flow in _load_flows(project.configs, problems):
+    for file, flow in _load_flows(project, problems):
         try:
             dag = mirror_dag(flow, project)
         except Exception as error:
@@ -83,20 +92,26 @@ def build_mirrors(root: Path) -> Mirrors:
     return Mirrors(dags, tuple(problems))
 
 
-def _load_flows(configs: Path, problems: list[ConfigError]) -> Iterator[tuple[Path, Flow]]:
+def _load_flows(project: Project, problems: list[ConfigError]) -> Iterator[tuple[Path, Flow]]:
     """The enabled flows of each file that can be read; what is wrong with the others is added."""
     try:
-        files = flow_files(configs)
+        files = flow_files(project.configs)
     except ConfigError as error:
         problems.append(error)
         return
+    unknown = set(project.clusters)
     for file in files:
         try:
-            flows = load_flows(file)
+            known = set(cluster_aliases(file)) if project.clusters else set()
+            here = [alias for alias in project.clusters if alias in known]
+            unknown -= known
+            flows = load_flows(file, here) if here or not project.clusters else ()
         except ConfigError as error:
             problems.append(error)
         else:
             yield from ((file, flow) for flow in flows if flow.enabled)
+    for alias in sorted(unknown):
+        problems.append(ConfigError(CLUSTERS, alias, "is a cluster of no file that can be read"))
 
 
 def mirror_dag(flow: Flow, project: Project) -> DAG:
@@ -129,8 +144,7 @@ def _add_tasks(flow: Flow, project: Project) -> None:
         """Says what is copied, what is not, and why."""
         with airflow_errors():
             planned = _run(flow).plan()
-        for line in plan_lines(planned):
-            log.info(line)
+        log_plan(log, planned)
         return {"ranges": len(planned.ranges), "offsets": planned.offsets}
 
     @task
@@ -169,12 +183,15 @@ def _add_tasks(flow: Flow, project: Project) -> None:
         return {"records": report.records, "bytes": report.bytes, "report": str(run.report_path)}
 
     synced, published = sync_topics(), publish()
-    plan() >> synced >> mirror >> verify >> published
+    # A plan that is rejected fails this task, and so all that would change anything.
+    asked = [] if flow.approval == "never" else [PlanApprovalOperator(task_id="approve", flow=flow)]
+    chain(plan(), *asked, synced, mirror, verify, published)
     synced >> [verify, published]
 
 
 def _run(flow: Flow) -> Run:
-    """This DAG run as the library knows it."""
+    """This DAG run as the library knows it, with the connections that its clusters name."""
     from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
 
+    provide_connections(flow)
     return Run(flow, get_current_context()["run_id"])

@@ -6,6 +6,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafka_ferry.config import split_list
+
+CLUSTERS = "FERRY_CLUSTERS"
 CONFIGS = "FERRY_CONFIGS"
 POOL = "FERRY_POOL"
 
@@ -24,6 +27,15 @@ class Project:
     def configs(self) -> Path:
         """The folder with the flows' files: ``FERRY_CONFIGS``, else ``include/configs``."""
         return Path(os.environ.get(CONFIGS) or self.root / "include" / "configs").absolute()
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """The targets whose flows are DAGs here: ``FERRY_CLUSTERS``, with commas; else all are.
+
+        As MirrorMaker 2's ``--clusters``, for several Airflows that share their files, each near to
+        some of the clusters.
+        """
+        return split_list(os.environ.get(CLUSTERS, ""))
 
     @property
     def pool(self) -> str:

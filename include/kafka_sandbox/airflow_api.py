@@ -19,6 +19,7 @@ from kafka_sandbox.errors import SandboxError
 _COMPONENTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 _DONE = ("success", "failed")
 _LOG_LINES = 25
+_SEEN_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class AirflowApi:
     """
 
     def __init__(self, url: str, user: str, password: str) -> None:
-        self._client = httpx.Client(base_url=url, timeout=30)
+        self._client = httpx.Client(base_url=url, timeout=60)
         self._login = {"username": user, "password": password}
 
     def is_healthy(self) -> bool:
@@ -161,6 +162,29 @@ class AirflowApi:
         """
         return self.wait(dag_id, self.trigger(dag_id), timeout)
 
+    def question(self, dag_id: str, run_id: str, task_id: str, timeout: float = 120) -> str:
+        """Waits until a task asks a person; gives what it shows, as Markdown.
+
+        Raises:
+            SandboxError: it has not asked after ``timeout`` seconds.
+        """
+        run = f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
+        task = f"{run}/taskInstances/{quote(task_id)}"
+        deadline = time.monotonic() + timeout
+        while (state := self._call("GET", task)["state"]) != "awaiting_input":
+            if time.monotonic() > deadline:
+                raise SandboxError(f"{dag_id}.{task_id} asks nobody after {timeout:g} s: {state}")
+            time.sleep(0.5)
+        # Airflow takes a task that was answered before its scheduler has seen it pause for one that
+        # was killed, tries it again and so asks again. No person is as quick.
+        time.sleep(_SEEN_S)
+        return str(self._call("GET", _details(dag_id, run_id, task_id))["body"])
+
+    def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
+        """Answers the question of a task with one of its options."""
+        body = {"chosen_options": [option], "params_input": {}}
+        self._call("PATCH", _details(dag_id, run_id, task_id), body)
+
     def log(self, dag_id: str, run_id: str, task_id: str) -> str:
         """What the task's last try wrote to its log."""
         path = f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
@@ -206,6 +230,11 @@ class AirflowApi:
                 break
             time.sleep(pause)
         return answer
+
+
+def _details(dag_id: str, run_id: str, task_id: str) -> str:
+    run = f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
+    return f"{run}/taskInstances/{quote(task_id)}/-1/hitlDetails"
 
 
 def _connection(settings: Mapping[str, Any]) -> dict[str, Any]:

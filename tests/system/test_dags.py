@@ -34,6 +34,13 @@ source:
 target: {{alias: right, bootstrap.servers: "right:9092"}}
 topics: [a, b|c]
 """
+TWO_WAYS = """
+clusters = a, b
+a.bootstrap.servers = a:9092
+b.bootstrap.servers = b:9092
+a->b.enabled = true
+b->a.enabled = true
+"""
 
 
 @pytest.fixture
@@ -127,6 +134,17 @@ def test_a_flow_without_a_timetable_is_started_by_hand_only(load: Load, configs:
     assert not load().dags["mirror_left_to_right"].timetable.can_be_scheduled
 
 
+@pytest.mark.parametrize("approval", ["changes", "always"])
+def test_a_flow_that_asks_for_approval_waits_before_anything_is_changed(
+    load: Load, configs: Path, approval: str
+) -> None:
+    (configs / "good.yaml").write_text(GOOD + f"approval: {approval}\n")
+    dag = load().dags["mirror_left_to_right"]
+
+    assert [task.task_id for task in dag.topological_sort()] == ["plan", "approve", *STEPS[1:]]
+    assert dag.task_dict["sync_topics"].upstream_task_ids == {"approve"}
+
+
 def test_a_flow_that_is_switched_off_is_no_dag_and_no_error(load: Load, configs: Path) -> None:
     (configs / "good.yaml").write_text(GOOD + "enabled: false\n")
     bag = load()
@@ -155,6 +173,40 @@ def test_a_bad_flow_file_is_named_and_takes_no_other_dag_away(
     (error,) = bag.import_errors.values()
     assert expected in error
     assert SECRET not in error
+
+
+def test_only_the_flows_into_the_clusters_named_are_dags(
+    load: Load, configs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (configs / "good.yaml").write_text(GOOD)
+    (configs / "mm2.properties").write_text(TWO_WAYS)
+    monkeypatch.setenv("FERRY_CLUSTERS", "right, a")
+    bag = load()
+
+    assert sorted(bag.dags) == ["mirror_b_to_a", "mirror_left_to_right"]
+    assert bag.import_errors == {}
+
+
+def test_a_dag_says_what_stands_in_its_flows_file_in_vain(load: Load, configs: Path) -> None:
+    (configs / "mm2.properties").write_text(TWO_WAYS + "a->b.offset.lag.max = 5\n")
+    dags = load().dags
+
+    assert (
+        "- `a->b.offset.lag.max`: offset syncs are not written yet" in dags["mirror_a_to_b"].doc_md
+    )
+    assert "without effect" not in dags["mirror_b_to_a"].doc_md
+
+
+def test_a_cluster_named_that_no_file_knows_is_an_error(
+    load: Load, configs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (configs / "good.yaml").write_text(GOOD)
+    monkeypatch.setenv("FERRY_CLUSTERS", "right, wrong")
+    bag = load()
+
+    assert list(bag.dags) == ["mirror_left_to_right"]
+    (error,) = bag.import_errors.values()
+    assert "FERRY_CLUSTERS: wrong: is a cluster of no file" in error
 
 
 def test_a_missing_folder_of_flows_is_named(load: Load, configs: Path) -> None:

@@ -1,74 +1,71 @@
-"""What the log of the task ``plan`` says."""
+"""What the log of the task ``plan`` says, and what a person sees who is asked to approve it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kafka_ferry.plan import AdvisedAcl, Note, OffsetsChoice, Plan, Range, Refusal
-from kafka_ferry.plan.plan import PLAINLY_TRANSLATED
+from kafka_ferry.plan import Note, Plan, Refusal, Skipped
+from kafka_ferry.plan.text import plan_text
 
-PLAN = ("primary->backup", "run-1", 1, "A", "B")
+PLAN = Plan(
+    *("primary->backup", "run-1", 1, "A", "B"),
+    skipped=(Skipped("mm2-x.internal", "it is internal"),),
+    notes=(Note("orders", 3, "offsets [40, 100) were deleted: 100% of {them}."),),
+    refused=(Refusal("old", None, "it was made anew.", "Rename it."),),
+)
 
 
-@pytest.fixture
-def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Plan], list[str]]:
-    """What the log says of a plan."""
-    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
+@pytest.fixture(autouse=True)
+def _airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # Airflow reads its environment when it is imported.
-    from kafka_ferry_airflow.plan_text import plan_lines  # noqa: PLC0415
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
+    return
 
-    return lambda plan: list(plan_lines(plan))
+
+class Log(logging.Handler):
+    """A log that Airflow's own settings do not reach."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[tuple[str, str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append((record.levelname, record.getMessage()))
 
 
-def test_a_plans_notes_are_in_the_tasks_log(lines: Callable[[Plan], list[str]]) -> None:
-    plan = Plan(
-        *PLAN,
-        notes=(Note("orders", 3, "offsets [40, 100) were deleted."),),
-        refused=(Refusal("old", None, "it was made anew.", "Rename it."),),
-    )
-    assert lines(plan)[1:] == [
-        "NOTE orders-3: offsets [40, 100) were deleted.",
-        "REFUSES old: it was made anew. Rename it.",
+def test_the_log_has_the_lines_of_the_plan_each_with_its_weight() -> None:
+    from kafka_ferry_airflow.plan_text import log_plan  # noqa: PLC0415
+
+    written, logger = Log(), logging.Logger("plan")
+    logger.addHandler(written)
+    log_plan(logger, PLAN)
+
+    assert written.lines == [
+        ("INFO", "primary->backup: refused: 1"),
+        ("INFO", "skip mm2-x.internal: it is internal"),
+        ("WARNING", "NOTE orders-3: offsets [40, 100) were deleted: 100% of {them}."),
+        ("ERROR", "REFUSED old: it was made anew. Rename it."),
     ]
 
 
-def test_how_offsets_are_kept_is_in_the_tasks_log_with_why_and_what_it_takes(
-    lines: Callable[[Plan], list[str]],
-) -> None:
-    payments = "primary.payments"
-    share = "auto: about 91% of the source's offsets have a record."
-    few = "auto: about 12% of the source's offsets have a record."
-    plan = Plan(
-        *PLAN,
-        ranges=(Range("payments", 0, 5, 4_005, "I", payments, 3),),
-        choices=(
-            OffsetsChoice("orders", "primary.orders", False, PLAINLY_TRANSLATED),
-            OffsetsChoice("payments", payments, True, share, gaps=1_234, fill_ms=7_404),
-            OffsetsChoice("clicks", "primary.clicks", False, few),
-        ),
-        advised_acls=(
-            AdvisedAcl(payments, "User:ferry", "WRITE", "ALLOW"),
-            AdvisedAcl(payments, "User:ferry", "DELETE", "ALLOW"),
-            AdvisedAcl(payments, "User:*", "READ", "ALLOW"),
-        ),
-    )
-    assert lines(plan) == [
-        "primary->backup: 4,000 offsets to copy",
-        "  topic     becomes           partitions  offsets",
-        "  payments  primary.payments           1    4,000",
-        "  topic     offsets      gaps  filled in  why",
-        f"  payments  preserved   1,234      7.4 s  {share}",
-        f"  clicks    translated                    {few}",
-        "advises to ALLOW WRITE, DELETE on primary.payments to User:ferry",
-        "advises to ALLOW READ on primary.payments to User:*",
-    ]
+def test_what_a_person_approves_are_the_same_lines_and_no_markup() -> None:
+    from kafka_ferry_airflow.plan_text import plan_markdown  # noqa: PLC0415
+
+    first, *shown, last = plan_markdown(PLAN).splitlines()
+
+    assert shown == [line.text for line in plan_text(PLAN)]
+    assert (first, last) == ("~~~~~~text", "~~~~~~")
 
 
-def test_a_plan_that_only_translates_says_nothing_of_offsets(
-    lines: Callable[[Plan], list[str]],
-) -> None:
-    choice = OffsetsChoice("orders", "primary.orders", False, PLAINLY_TRANSLATED)
-    assert lines(Plan(*PLAN, choices=(choice,))) == ["primary->backup: 0 offsets to copy"]
+def test_a_plan_too_long_for_a_page_is_cut_and_says_so() -> None:
+    from kafka_ferry_airflow.plan_text import plan_markdown  # noqa: PLC0415
+
+    notes = tuple(Note("orders", number, "odd.") for number in range(1000))
+    shown = plan_markdown(Plan(*("a->b", "run-1", 1, "A", "B"), notes=notes)).splitlines()
+
+    assert len(shown) == 403
+    assert shown[-2] == "... and 601 more lines: see the log of the task plan."

@@ -4,23 +4,27 @@ from kafka_ferry.plan.facts import Found, LogBounds, Mark, Topic
 from kafka_ferry.plan.plan import (
     AdvisedAcl,
     Creation,
+    Estimate,
     Growth,
     Note,
     OffsetsChoice,
     Plan,
     Refusal,
+    Risk,
     Skipped,
     read_plan,
     save_plan,
 )
 from kafka_ferry.plan.planning import make_plan
+from kafka_ferry.plan.policies import policy_of
 from kafka_ferry.plan.positions import Position, ProducerState, position_group
 from kafka_ferry.plan.ranges import Range, TopicPartition, writer_of
-from kafka_ferry.plan.selection import policy_of, select_topics
+from kafka_ferry.plan.selection import Selection, select, select_topics
 
 __all__ = [
     "AdvisedAcl",
     "Creation",
+    "Estimate",
     "Found",
     "Growth",
     "LogBounds",
@@ -32,6 +36,8 @@ __all__ = [
     "ProducerState",
     "Range",
     "Refusal",
+    "Risk",
+    "Selection",
     "Skipped",
     "Topic",
     "TopicPartition",
@@ -40,6 +46,7 @@ __all__ = [
     "position_group",
     "read_plan",
     "save_plan",
+    "select",
     "select_topics",
     "writer_of",
 ]

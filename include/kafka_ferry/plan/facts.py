@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kafka_ferry.plan.changes import Acl, Applied, Quotas, Users
 from kafka_ferry.plan.positions import Position
 from kafka_ferry.plan.ranges import TopicPartition
 
@@ -19,6 +20,9 @@ class Topic:
         partitions: how many partitions it has.
         configs: the effective value of each of its configs.
         overrides: the names of those that somebody set on the topic itself.
+        dynamic: the names of those that are as somebody set them for the brokers, while they run.
+        defaults: the names of those that are as Kafka has them by default. What is read-only or
+            secret, and what the brokers have from their own files, is in none of the three.
     """
 
     name: str
@@ -26,6 +30,8 @@ class Topic:
     partitions: int
     configs: Mapping[str, str] = field(default_factory=dict)
     overrides: frozenset[str] = frozenset()
+    dynamic: frozenset[str] = frozenset()
+    defaults: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,32 @@ class LogBounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Access:
+    """Who may do what on both clusters; None for what the flow does not sync, or may not see.
+
+    Attributes:
+        source_acls: the source's access rules of the kinds that the flow syncs.
+        target_acls: the target's.
+        source_quotas: the source's client quotas.
+        target_quotas: the target's.
+        source_users: the source's SCRAM credentials.
+        target_users: the target's.
+        passwords: the users that ``scram.passwords.file`` has a password for, by their names on the
+            target; None if it cannot be read.
+        notes: what could not be seen, a sentence or two each.
+    """
+
+    source_acls: frozenset[Acl] | None = None
+    target_acls: frozenset[Acl] | None = None
+    source_quotas: Quotas | None = None
+    target_quotas: Quotas | None = None
+    source_users: Users | None = None
+    target_users: Users | None = None
+    passwords: frozenset[str] | None = frozenset()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """Everything that a plan is made from.
 
@@ -84,6 +116,19 @@ class Found:
             first source offset that was ever copied.
         released: the ids of remote topics that the flow has given up: positions in them and marks
             on them count no more.
+        applied: what the flow has applied on the target so far.
+        origins: by source topic, the ids of the clusters that its records came through before they
+            came to the source; topics that no flow copied there are absent.
+        first_marked: the ids of the remote topics that the flow's first run has marked, if it matters.
+        access: who may do what on both clusters.
+        gone: topics that were copied and that the source says it does not have, if the flow asks.
+        shared: by remote topic of those, whoever else copies to it; "?" where nobody can tell.
+        sizes: by *source* partition, how many bytes its log takes; absent where the source does not say.
+        expiring: by *source* partition, the first offset that retention leaves until the next run;
+            partitions that keep all of their records are absent.
+        recent: by *source* partition, the first offset that was written since as long ago as the
+            next run is after the last one.
+        unknown: what could not be found out, and the plan does without, a sentence each.
     """
 
     source_cluster_id: str
@@ -103,3 +148,13 @@ class Found:
     densities: Mapping[TopicPartition, float] = field(default_factory=dict)
     first_copied: Mapping[TopicPartition, int] = field(default_factory=dict)
     released: frozenset[str] = frozenset()
+    applied: Applied = field(default_factory=Applied)
+    origins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    first_marked: frozenset[str] = frozenset()
+    access: Access = field(default_factory=Access)
+    gone: frozenset[str] = frozenset()
+    shared: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
+    expiring: Mapping[TopicPartition, int] = field(default_factory=dict)
+    recent: Mapping[TopicPartition, int] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()

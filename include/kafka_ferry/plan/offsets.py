@@ -174,7 +174,7 @@ def _chosen_by_itself(
     elif not costs.offsets and "compact" in policy:
         against = "the source's topic is compacted"
     if against or not costs.offsets:
-        return _choice(pair, not against, f"auto: {against or 'the source holds nothing yet'}.")
+        return _choice(pair, not against, f"auto: {against or 'there is nothing to copy yet'}.")
     if costs.density is None:
         return Refusal(
             pair.topic,

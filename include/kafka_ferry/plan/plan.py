@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan.ranges import Range
+from kafka_ferry.plan.changes import (
+    AclChange,
+    ConfigChange,
+    Drift,
+    QuotaChange,
+    Retirement,
+    SetConfigs,
+    UserChange,
+)
+from kafka_ferry.plan.ranges import Range, TopicPartition
 
 if TYPE_CHECKING:
     from kafka_ferry.state import StateFolder
@@ -65,7 +74,7 @@ class Note:
     """What a person should know of a topic or partition, although nothing fails.
 
     Attributes:
-        topic: the source's topic.
+        topic: the source's topic, "" for the whole flow.
         partition: the partition, None for the whole topic.
         message: what there is to know, in sentences.
     """
@@ -75,7 +84,57 @@ class Note:
     message: str
 
     def __str__(self) -> str:
-        return f"{_where(self.topic, self.partition)}: {self.message}"
+        return (
+            f"{_where(self.topic, self.partition)}: {self.message}" if self.topic else self.message
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """About how much there is to copy of a partition.
+
+    Attributes:
+        topic: the source's topic.
+        partition: the partition.
+        records: about how many records; offsets, where nobody has looked how many of them have one.
+        bytes: about how many bytes they take on the source, compressed as they are; None where the
+            source does not say.
+    """
+
+    topic: str
+    partition: int
+    records: int
+    bytes: int | None
+
+    @property
+    def source(self) -> TopicPartition:
+        """The partition on the source."""
+        return TopicPartition(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """A topic of which the source may delete records before they are copied.
+
+    Attributes:
+        topic: the source's topic.
+        partition: the partition where the most is at risk.
+        partitions: in how many partitions something is.
+        offsets: how many offsets are, in all of them; 0 where only those that are yet to come.
+        message: what may happen, and when.
+        advice: what to do.
+    """
+
+    topic: str
+    partition: int
+    partitions: int
+    offsets: int
+    message: str
+    advice: str
+
+    def __str__(self) -> str:
+        more = f" So in {self.partitions:,} of its partitions." if self.partitions > 1 else ""
+        return f"{self.topic}-{self.partition}: {self.message}{more} {self.advice}"
 
 
 PLAINLY_TRANSLATED: Final = "offsets: translated."
@@ -148,6 +207,17 @@ class Plan(AsJson):
         notes: what is out of the ordinary, and lets the run go on.
         choices: how the offsets of each topic that is planned are kept.
         advised_acls: who should have access to remote topics whose offsets are preserved.
+        config_changes: configs of remote topics to set or to unset.
+        drifts: configs of remote topics that somebody else has changed.
+        set_configs: what the ledger is to say of the configs of remote topics.
+        retirements: remote topics to delete, now or later, since their source topics are gone.
+        acl_changes: access rules to create or to delete on the target.
+        quota_changes: client quotas to set or to delete there.
+        user_changes: SCRAM users to create or to delete there.
+        estimates: about how much each partition that has something to copy holds.
+        risks: partitions whose records the source may delete before they are copied.
+        unapplied: what could not be changed on the target, a sentence each; records are copied all the
+            same, and then the run fails.
     """
 
     WHAT: ClassVar = "a plan"
@@ -166,11 +236,47 @@ class Plan(AsJson):
     notes: tuple[Note, ...] = ()
     choices: tuple[OffsetsChoice, ...] = ()
     advised_acls: tuple[AdvisedAcl, ...] = ()
+    config_changes: tuple[ConfigChange, ...] = ()
+    drifts: tuple[Drift, ...] = ()
+    set_configs: tuple[SetConfigs, ...] = ()
+    retirements: tuple[Retirement, ...] = ()
+    acl_changes: tuple[AclChange, ...] = ()
+    quota_changes: tuple[QuotaChange, ...] = ()
+    user_changes: tuple[UserChange, ...] = ()
+    estimates: tuple[Estimate, ...] = ()
+    risks: tuple[Risk, ...] = ()
+    unapplied: tuple[str, ...] = ()
 
     @property
     def offsets(self) -> int:
         """How many source offsets there are to copy or to account for."""
         return sum(len(range_) for range_ in self.ranges)
+
+    @property
+    def changes(self) -> dict[str, int]:
+        """What a run changes on the target beside records and positions: how many of each kind there are."""
+        counts = {
+            "topics to create": len(self.creations),
+            "topics to grow": len(self.growths),
+            "configs to change": len(self.config_changes),
+            "topics to delete": sum(gone.is_due(self.at) for gone in self.retirements),
+            "access rules to change": len(self.acl_changes),
+            "quotas to change": len(self.quota_changes),
+            "users to change": len(self.user_changes),
+        }
+        return {kind: count for kind, count in counts.items() if count}
+
+    @property
+    def differences(self) -> dict[str, int]:
+        """All that a run would change or copy, or refuse to: how many of each kind there are.
+
+        Empty where both clusters agree: such a run only keeps its positions from being forgotten.
+        """
+        counts = {
+            "partitions to copy": sum(range_.is_work for range_ in self.ranges),
+            "refused": len(self.refused),
+        }
+        return self.changes | {kind: count for kind, count in counts.items() if count}
 
 
 _FILE: Final = "plan.json"

@@ -7,7 +7,20 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from kafka_ferry.config import Flow
+from kafka_ferry.plan.access import access_steps
 from kafka_ferry.plan.acls import advised_acls
+from kafka_ferry.plan.changes import (
+    AclChange,
+    ConfigChange,
+    Drift,
+    QuotaChange,
+    Retirement,
+    SetConfigs,
+    UserChange,
+)
+from kafka_ferry.plan.configs import sync_configs, wanted_configs
+from kafka_ferry.plan.cycles import origins_beyond
+from kafka_ferry.plan.estimates import estimates
 from kafka_ferry.plan.facts import Found, LogBounds, Topic
 from kafka_ferry.plan.offsets import choose_offsets, with_costs
 from kafka_ferry.plan.plan import (
@@ -21,31 +34,32 @@ from kafka_ferry.plan.plan import (
 )
 from kafka_ferry.plan.positions import Position
 from kafka_ferry.plan.ranges import Range, TopicPartition, writer_of
-from kafka_ferry.plan.selection import policy_of, select_topics
+from kafka_ferry.plan.retention import risks
+from kafka_ferry.plan.retiring import retire
+from kafka_ferry.plan.selection import select, select_topics
 from kafka_ferry.plan.situations import Pair, Place, judge_partition, judge_topic
-from kafka_ferry.plan.starts import Start, next_start, unfilled_to
+from kafka_ferry.plan.starts import Start, begins_at_end, next_start, unfilled_to
 
 # Brokers forget the offsets of a group without members after seven days by default.
 _REFRESH_AFTER_MS: Final = 24 * 60 * 60 * 1000
-_MAX_NAME: Final = 249
 
-# MirrorMaker 2's config.properties.exclude, and the codec: batches bring their own.
-_CONFIGS_NOT_COPIED: Final = frozenset(
-    {
-        "compression.type",
-        "follower.replication.throttled.replicas",
-        "leader.replication.throttled.replicas",
-        "message.timestamp.difference.max.ms",
-        "message.timestamp.before.max.ms",
-        "message.timestamp.after.max.ms",
-        "message.timestamp.type",
-        "unclean.leader.election.enable",
-        "min.insync.replicas",
-    }
+_Step = (
+    Range
+    | Creation
+    | Growth
+    | Skipped
+    | Refusal
+    | Note
+    | OffsetsChoice
+    | ConfigChange
+    | Drift
+    | SetConfigs
+    | Retirement
+    | AclChange
+    | QuotaChange
+    | UserChange
 )
-
-_Step = Range | Creation | Growth | Skipped | Refusal | Note | OffsetsChoice
-_Kind = TypeVar("_Kind", Range, Creation, Growth, Skipped, Refusal, Note, OffsetsChoice)
+_Kind = TypeVar("_Kind")
 
 
 def make_plan(flow: Flow, found: Found, *, run: str, at: int) -> Plan:
@@ -58,10 +72,13 @@ def make_plan(flow: Flow, found: Found, *, run: str, at: int) -> Plan:
         at: now, in milliseconds since 1970.
     """
     steps = list(_steps(flow, found, at))
+    chosen = [step for step in steps if isinstance(step, OffsetsChoice)]
+    steps += access_steps(flow, found, chosen)
 
     def all_of(kind: type[_Kind]) -> tuple[_Kind, ...]:
         return tuple(step for step in steps if isinstance(step, kind))
 
+    ranges, choices = all_of(Range), all_of(OffsetsChoice)
     return Plan(
         flow=flow.name,
         run=run,
@@ -69,28 +86,46 @@ def make_plan(flow: Flow, found: Found, *, run: str, at: int) -> Plan:
         source_cluster_id=found.source_cluster_id,
         target_cluster_id=found.target_cluster_id,
         ledger_end=found.ledger_end,
-        ranges=all_of(Range),
+        ranges=ranges,
         creations=all_of(Creation),
         growths=all_of(Growth),
         skipped=all_of(Skipped),
         refused=all_of(Refusal),
         notes=all_of(Note),
-        choices=all_of(OffsetsChoice),
-        advised_acls=tuple(advised_acls(flow, all_of(OffsetsChoice))),
+        choices=choices,
+        advised_acls=tuple(advised_acls(flow, choices)),
+        config_changes=all_of(ConfigChange),
+        drifts=all_of(Drift),
+        set_configs=all_of(SetConfigs),
+        retirements=all_of(Retirement),
+        acl_changes=all_of(AclChange),
+        quota_changes=all_of(QuotaChange),
+        user_changes=all_of(UserChange),
+        estimates=tuple(estimates(found, ranges)),
+        risks=tuple(risks(flow, found, choices, ranges, at)),
     )
 
 
 def _steps(flow: Flow, found: Found, at: int) -> Iterator[_Step]:
     """All that the plan is to hold, topic by topic."""
-    selected, skipped = select_topics(flow, found.source_names)
-    yield from skipped
-    policy = policy_of(flow)
-    for name in selected:
+    yield from (Note("", None, sentence) for sentence in found.unknown)
+    selection = select(flow, found.source_names, found.origins, found.target_cluster_id)
+    yield from selection.skipped
+    yield from selection.refused
+    for name, remote_name in selection.names.items():
         if name in found.source_topics:
-            pair = Pair.of(name, policy.remote_topic(name), found)
+            pair = Pair.of(name, remote_name, found)
             yield from _topic(flow, found, pair, found.source_topics[name], at)
         else:
             yield Skipped(name, "it was deleted while the run was planned")
+    if flow.on_source_topic_deleted == "retire":
+        yield from retire(flow, found, at)
+    else:
+        yield from _gone(flow, found)
+
+
+def _gone(flow: Flow, found: Found) -> Iterator[_Step]:
+    """What the flow makes of topics that are not on the source any more."""
     gone, _ = select_topics(flow, found.copied.keys() - found.source_names)
     for name in gone:
         yield from judge_topic(flow, Pair.of(name, found.copied[name], found))
@@ -116,7 +151,8 @@ def _topic(flow: Flow, found: Found, pair: Pair, topic: Topic, at: int) -> Itera
         return
     pair = replace(pair, preserved=choice.preserved)
     if pair.remote is None:
-        yield _creation(topic, pair.remote_topic, flow.replication_factor)
+        configs = wanted_configs(flow, topic)
+        yield Creation(pair.remote_topic, topic.partitions, flow.replication_factor, configs)
     elif pair.remote.partitions < topic.partitions:
         yield Growth(pair.remote_topic, topic.partitions)
     elif pair.remote.partitions > topic.partitions:
@@ -127,19 +163,15 @@ def _topic(flow: Flow, found: Found, pair: Pair, topic: Topic, at: int) -> Itera
             f"{topic.partitions}: the others stay empty, and producers that choose partitions by "
             "key choose others on the target.",
         )
+    yield from sync_configs(flow, pair, found)
+    origins = origins_beyond(found, pair)
     for number in range(topic.partitions):
-        yield from _partition(flow, found, pair, topic, number, at)
+        for step in _partition(flow, found, pair, topic, number, at):
+            yield replace(step, origins=origins) if isinstance(step, Range) else step
 
 
 def _unfaithful(pair: Pair) -> Refusal | None:
     """Why the remote topic cannot be a faithful copy, whatever the flow's options say."""
-    if len(pair.remote_topic) > _MAX_NAME:
-        return Refusal(
-            pair.topic,
-            None,
-            f"{pair.remote_topic} is longer than {_MAX_NAME} characters.",
-            "Rename it.",
-        )
     if pair.released:
         return Refusal(
             pair.topic,
@@ -160,11 +192,6 @@ def _unfaithful(pair: Pair) -> Refusal | None:
     return None
 
 
-def _creation(topic: Topic, remote_name: str, replication_factor: int) -> Creation:
-    configs = {name: topic.configs[name] for name in sorted(topic.overrides - _CONFIGS_NOT_COPIED)}
-    return Creation(remote_name, topic.partitions, replication_factor, configs)
-
-
 def _partition(
     flow: Flow, found: Found, pair: Pair, topic: Topic, number: int, at: int
 ) -> Iterator[Range | Refusal | Note]:
@@ -179,7 +206,8 @@ def _partition(
         )
         return
     position = pair.position(number)
-    begin = Start(bounds.start)
+    at_end = begins_at_end(flow, pair, found)
+    begin = Start(bounds.end if at_end else bounds.start)
     if pair.preserved:
         begin = next_start(flow, pair, number, bounds, found)
     start, log_start = begin.offset, begin.log_start
@@ -196,7 +224,8 @@ def _partition(
     # An empty log, too, is to begin, end and start where the source's does.
     must_move = log_start >= 0 and start > 0
     stored = pair.positions.get(number)
-    if must_move or _is_due(stored, start, bounds, at, anew=position is None):
+    is_new = at_end or (number == 0 and _is_unknown(found, pair))
+    if must_move or is_new or _is_due(stored, start, bounds, at, anew=position is None):
         yield Range(
             topic=topic.name,
             partition=number,
@@ -209,6 +238,18 @@ def _partition(
             preserved=pair.preserved,
             log_start=log_start,
         )
+
+
+def _is_unknown(found: Found, pair: Pair) -> bool:
+    """Whether nothing on the target would say that the remote topic is a copy, and of what.
+
+    An empty range does: whoever copies on from there is to know where the topic came from
+    (``plan.cycles``) before the first record comes, or two flows would hand an empty topic back and
+    forth for ever, under longer and longer names.
+    """
+    partitions = range(pair.source.partitions if pair.source else 0)
+    logs = (found.bounds.get(TopicPartition(pair.topic, number)) for number in partitions)
+    return not pair.positions and all(log is None or log.start == log.end for log in logs)
 
 
 def _place(

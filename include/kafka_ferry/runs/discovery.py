@@ -13,11 +13,16 @@ from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import AccessDenied, SameCluster
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan import Found, Position, Topic, TopicPartition, policy_of, select_topics
+from kafka_ferry.plan import Found, Position, Topic, TopicPartition, select, select_topics
+from kafka_ferry.plan.changes import Applied
 from kafka_ferry.plan.offsets import is_to_be_sampled, may_be_preserved
 from kafka_ferry.plan.situations import Pair
 from kafka_ferry.plan.starts import rest_of
+from kafka_ferry.runs.access import discover_access
+from kafka_ferry.runs.retiring import with_missing
 from kafka_ferry.runs.sampling import sample_densities
+from kafka_ferry.runs.sizing import with_sizes
+from kafka_ferry.runs.upstream import find_upstream, first_marked
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.epochs import epoch_ends
 from kafka_ferry.wire.scan import holds_records
@@ -41,13 +46,16 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
     names = source.topic_names()
     selected, _ = select_topics(flow, names)
     source_topics = source.topics(selected)
-    remote_names = {name: policy_of(flow).remote_topic(name) for name in selected}
+    origins = find_upstream(flow, source, names, source_topics).origins
+    remote_names = select(flow, names, origins, target_id).names
+    source_topics = {name: topic for name, topic in source_topics.items() if name in remote_names}
     positions, ledger_end = _positions(flow, target, ledger)
     copied = ledger.topics() if ledger_end else {}
     target_topics = target.topics({*remote_names.values(), *copied.values()})
     remote_topics = [target_topics[name] for name in remote_names.values() if name in target_topics]
     marks = ledger.marks() if ledger_end else {}
     released = ledger.released() if ledger_end else frozenset()
+    applied = ledger.applied() if ledger_end else Applied()
     # What a topic with preserved offsets holds is for its writer to say.
     kept = {(m.remote_topic, m.remote_topic_id) for m in marks.values() if m.preserved}
     strange = [
@@ -60,13 +68,16 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
         # Another run may have copied there since the ledger was read, which says so by now.
         positions, ledger_end = _positions(flow, target, ledger)
         foreign &= {topic.name for topic in _strange(remote_topics, positions)}
+    bounds = source.log_bounds(source_topics.values(), flow.isolation_level)
+    # Once more: what others have copied before the ends of the logs has its position by now.
+    upstream = find_upstream(flow, source, names, source_topics)
     found = Found(
         source_cluster_id=source_id,
         target_cluster_id=target_id,
         source_names=frozenset(names),
         source_topics=source_topics,
         target_topics=target_topics,
-        bounds=source.log_bounds(source_topics.values(), flow.isolation_level),
+        bounds=bounds,
         positions=positions,
         ledger_end=ledger_end,
         copied=copied,
@@ -75,8 +86,15 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
         diverged=_diverged(flow, source_topics, remote_names, positions),
         marks=marks,
         released=released,
+        applied=applied,
+        access=discover_access(flow),
+        origins={**origins, **upstream.origins},
+        first_marked=first_marked(ledger) if ledger_end else frozenset(),
+        unknown=upstream.unknown,
     )
+    found = with_missing(flow, source, target, found)
     pairs = [Pair.of(name, remote_names[name], found) for name in source_topics]
+    found = with_sizes(flow, found, pairs)
     return _with_what_offsets_need(flow, target, ledger, found, pairs)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.errors import Fenced, FerryError, RangesFailed
+from kafka_ferry.errors import Fenced, FerryError, NotApplied, RangesFailed
 from kafka_ferry.ledger import (
     LedgerTable,
     RunEntry,
@@ -22,14 +22,14 @@ from kafka_ferry.ledger import (
     ledger_creation,
     ledger_topic,
 )
-from kafka_ferry.plan import Creation, Plan, Position, Refusal, TopicPartition, make_plan
+from kafka_ferry.plan import Creation, Plan, Position, TopicPartition, make_plan
+from kafka_ferry.runs.applying import apply_changes
 from kafka_ferry.runs.discovery import discover
 from kafka_ferry.runs.folder import Reconciliation, RunFolder
-from kafka_ferry.runs.marking import mark_topics
 from kafka_ferry.state import StateFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
@@ -120,11 +120,19 @@ class Run:
             self._folder.save_plan(plan)
         return plan
 
-    def sync_topics(self) -> Plan:
-        """Create what the plan creates, and the flow's own topics; topics that fail become refusals of the plan.
+    def planned(self) -> Plan:
+        """The plan that ``plan`` stored, as the steps since have left it.
 
-        Every remote topic that the plan copies to is marked in the ledger, before anything is
-        written to it, with how its offsets are kept.
+        Raises:
+            FerryError: if the run was not planned.
+        """
+        return self._folder.plan()
+
+    def sync_topics(self) -> Plan:
+        """Make the plan's changes on the target: its topics, configs, access and the flow's own topics.
+
+        Topics that fail become refusals of the plan; other changes that fail are in its
+        ``unapplied``, and fail the run when it is published.
 
         Returns:
             The plan as it is now.
@@ -137,11 +145,8 @@ class Run:
             target = ClusterControl(self.flow.target)
             for error in target.create_topics(self._own_topics()).values():
                 raise error
-            errors = target.create_topics(plan.creations) | target.grow_topics(plan.growths)
-            errors |= mark_topics(self.flow, self._ledger, target, plan, without=errors.keys())
-            if errors:
-                plan = _refuse(plan, errors)
-                self._folder.save_plan(plan)
+            plan = apply_changes(self.flow, self._ledger, target, plan)
+            self._folder.save_plan(plan)
         return plan
 
     def mirror(self, spark: SparkSession) -> Sequence[Outcome]:
@@ -187,6 +192,8 @@ class Run:
                     raise failure
                 if self._folder.step_record(step) is None:
                     raise FerryError(f"The step {step} of the run {self.run_id} has not ended.")
+            if report.unapplied:
+                raise NotApplied(report.unapplied)
         return report
 
     def _own_topics(self) -> list[Creation]:
@@ -236,16 +243,16 @@ class Run:
         from kafka_ferry.copy import fence_writers, restore_positions
 
         flow = self.flow
-        planned = {range_.target: range_.remote_topic_id for range_ in plan.ranges}
+        planned = {range_.target: range_ for range_ in plan.ranges}
 
         def forgotten() -> dict[TopicPartition, Position]:
             known = read_positions(flow.target, flow.name)
             written = self._ledger.positions()
             return {
-                tp: written[tp]
+                tp: replace(written[tp], origins=planned[tp].origins)
                 for tp in (planned.keys() & written.keys()) - known.keys()
                 # What went into an earlier topic of that name says nothing.
-                if written[tp].remote_topic_id == planned[tp]
+                if written[tp].remote_topic_id == planned[tp].remote_topic_id
             }
 
         if forgotten():
@@ -268,19 +275,3 @@ class Run:
             # had waited too long for the transaction's end. The next attempt goes on.
             may_pass = all(failure.transient or failure.fenced for failure in failures)
             raise RangesFailed(sentences, transient=may_pass and not plan.refused)
-
-
-def _refuse(plan: Plan, errors: Mapping[str, FerryError]) -> Plan:
-    """The plan without the remote topics in ``errors``, which become refusals."""
-    topics = {choice.remote_topic: choice.topic for choice in plan.choices}
-    refused = tuple(
-        Refusal(topics.get(remote, remote), None, f"{remote}: {error.message}", error.advice)
-        for remote, error in errors.items()
-    )
-    return replace(
-        plan,
-        ranges=tuple(range_ for range_ in plan.ranges if range_.remote_topic not in errors),
-        choices=tuple(choice for choice in plan.choices if choice.remote_topic not in errors),
-        advised_acls=tuple(acl for acl in plan.advised_acls if acl.remote_topic not in errors),
-        refused=plan.refused + refused,
-    )

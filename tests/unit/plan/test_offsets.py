@@ -94,7 +94,7 @@ def placed(plan: Plan) -> list[tuple[int, int, int]]:
         ("auto", state(target=()), True, "auto: about 100% of the source's offsets have a record."),
         ("auto", state(density=0.5), True, "auto: about 50% of"),
         ("auto", state(density=0.49), False, "auto: about 49% of"),
-        ("auto", state(bounds=(50, 50)), True, "auto: the source holds nothing yet."),
+        ("auto", state(bounds=(50, 50)), True, "auto: there is nothing to copy yet."),
         ("auto", state(topic=COMPACTED), True, "auto: about 100% of"),
         (
             "auto",
@@ -300,11 +300,11 @@ def test_above_the_limit_a_topic_is_refused_or_translated(option: str) -> None:
     ("start", "bounds", "expected"),
     [
         ("log-start", (10, 50), [(10, 50, 10)]),
-        ("log-start", (0, 0), []),
+        ("log-start", (0, 0), [(0, 0, 0)]),
         ("log-start", (0, 5), [(0, 5, 0)]),
         ("log-start", (50, 50), [(50, 50, 50)]),
         (0, (10, 50), [(10, 50, 0)]),
-        (0, (0, 0), []),
+        (0, (0, 0), [(0, 0, 0)]),
         (0, (50, 50), [(50, 50, 0)]),
         (5, (10, 50), [(10, 50, 5)]),
         (10, (10, 50), [(10, 50, 10)]),

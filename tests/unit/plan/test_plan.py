@@ -1,82 +1,107 @@
-from pathlib import Path
+"""What a plan would change, and what it says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from kafka_ferry.errors import FerryError
 from kafka_ferry.plan import (
+    AdvisedAcl,
     Creation,
+    Estimate,
     Growth,
     Note,
+    OffsetsChoice,
     Plan,
     Range,
     Refusal,
+    Risk,
     Skipped,
-    read_plan,
-    save_plan,
 )
-from kafka_ferry.state import StateFolder
-
-from .builders import NOW, a_source, found, planned
-
-
-def test_a_plan_says_whose_it_is() -> None:
-    plan = planned(found(a_source(), ledger_end=77))
-    assert (plan.flow, plan.run, plan.at) == ("primary->backup", "run-1", NOW)
-    assert (plan.source_cluster_id, plan.target_cluster_id, plan.ledger_end) == ("S", "T", 77)
-
-
-def test_the_same_state_gives_the_same_plan() -> None:
-    topics = [a_source(name, 2) for name in ("b", "a", "c")]
-    assert planned(found(*topics)) == planned(found(*reversed(topics)))
-    assert [r.topic for r in planned(found(*topics)).ranges] == ["a", "a", "b", "b", "c", "c"]
-
-
-FULL = Plan(
-    flow="primary->backup",
-    run="run-1",
-    at=NOW,
-    source_cluster_id="S",
-    target_cluster_id="T",
-    ledger_end=5,
-    ranges=(Range("orders", 0, 10, 2**62, "id", "primary.orders", 3),),
-    creations=(Creation("primary.orders", 3, -1, {"cleanup.policy": "compact"}),),
-    growths=(Growth("primary.payments", 4),),
-    skipped=(Skipped("__x", 'an "internal" topic'),),
-    refused=(Refusal("täglich", None, "whole", ""), Refusal("orders", 1, "part", "Do it.")),
-    notes=(Note("täglich", None, "whole"), Note("orders", 1, "part")),
+from kafka_ferry.plan.changes import (
+    Acl,
+    AclChange,
+    ConfigChange,
+    Drift,
+    QuotaChange,
+    Retirement,
+    UserChange,
 )
 
+AT = 1_000_000
+PLAN = Plan("primary->backup", "run-1", AT, "A", "B")
+RANGE = Range("orders", 0, 5, 9, "I", "primary.orders", 3)
+ACL = Acl("TOPIC", "primary.orders", "LITERAL", "User:anna", "*", "READ", "ALLOW")
+GONE = Retirement("old", "primary.old", "id", AT - 10, AT)
+DRIFT = Drift("orders", "primary.orders", "retention.ms", "7", "5", False)
 
-@pytest.mark.parametrize("plan", [FULL, planned(found()), planned(found(a_source()))])
-def test_a_plan_is_read_from_json_as_it_was_written(plan: Plan) -> None:
+CHANGES: list[tuple[dict[str, Any], str]] = [
+    ({"creations": (Creation("primary.orders", 3, 1, {}),)}, "topics to create"),
+    ({"growths": (Growth("primary.orders", 4),)}, "topics to grow"),
+    (
+        {"config_changes": (ConfigChange("orders", "primary.orders", "retention.ms", "7", "5"),)},
+        "configs to change",
+    ),
+    ({"retirements": (GONE,)}, "topics to delete"),
+    ({"acl_changes": (AclChange(ACL, "revoke"),)}, "access rules to change"),
+    ({"quota_changes": (QuotaChange((("user", None),), "k", 1.0, None),)}, "quotas to change"),
+    ({"user_changes": (UserChange("anna", "SCRAM-SHA-512", 4096, "create"),)}, "users to change"),
+]
+OTHER_DIFFERENCES: list[tuple[dict[str, Any], str]] = [
+    ({"ranges": (RANGE,)}, "partitions to copy"),
+    ({"ranges": (replace(RANGE, start=9, log_start=9),)}, "partitions to copy"),
+    ({"refused": (Refusal("old", None, "it was made anew.", "Rename it."),)}, "refused"),
+]
+NOTHING: list[dict[str, Any]] = [
+    {},
+    {"ranges": (replace(RANGE, start=9),)},
+    {"ranges": (replace(RANGE, start=0, end=0, log_start=0),)},
+    {"skipped": (Skipped("mm2-offsets.internal", "internal"),)},
+    {"notes": (Note("orders", None, "odd."),)},
+    {"choices": (OffsetsChoice("orders", "primary.orders", True, "offsets: preserved."),)},
+    {"advised_acls": (AdvisedAcl("primary.orders", "User:ferry", "WRITE", "ALLOW"),)},
+    {"drifts": (DRIFT,)},
+    {"retirements": (replace(GONE, due=AT + 1),)},
+    {"risks": (Risk("orders", 0, 1, 4, "it may go.", "Hurry."),)},
+    {"estimates": (Estimate("orders", 0, 4, None),)},
+]
+
+
+@pytest.mark.parametrize(("what", "kind"), CHANGES, ids=[kind for _, kind in CHANGES])
+def test_what_changes_the_target_beside_records_is_a_change_and_a_difference(
+    what: dict[str, Any], kind: str
+) -> None:
+    plan = replace(PLAN, **what)
+    assert plan.changes == plan.differences == {kind: 1}
+
+
+@pytest.mark.parametrize(("what", "kind"), OTHER_DIFFERENCES)
+def test_records_and_refusals_are_differences_and_change_nothing_else(
+    what: dict[str, Any], kind: str
+) -> None:
+    plan = replace(PLAN, **what)
+    assert (plan.changes, plan.differences) == ({}, {kind: 1})
+
+
+@pytest.mark.parametrize("what", NOTHING, ids=lambda what: next(iter(what), "nothing"))
+def test_what_a_run_only_says_or_refreshes_is_no_difference(what: dict[str, Any]) -> None:
+    assert replace(PLAN, **what).differences == {}
+
+
+def test_a_plan_is_the_same_after_it_was_stored() -> None:
+    plan = PLAN
+    for what, _ in CHANGES + OTHER_DIFFERENCES:
+        plan = replace(plan, **what)
+    for what in NOTHING[4:]:
+        plan = replace(plan, **what)
     assert Plan.from_json(plan.to_json()) == plan
-    assert Plan.from_json(plan.to_json().encode()) == plan
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{}", "[]", "null", FULL.to_json()[:-2], FULL.to_json().replace("10", '"x"')]
-)
-def test_anything_else_is_no_plan(text: str) -> None:
-    with pytest.raises(FerryError, match="Not a plan"):
-        Plan.from_json(text)
-
-
-def test_a_plan_is_stored_in_its_runs_folder(tmp_path: Path) -> None:
-    folder = StateFolder(str(tmp_path))
-    with pytest.raises(FerryError, match="Plan the run first"):
-        read_plan(folder)
-    save_plan(folder, FULL)
-    assert read_plan(folder) == FULL
-
-
-@pytest.mark.parametrize(
-    ("said", "text"),
-    [
-        (Refusal("orders", 3, "It is gone.", "Look."), "orders-3: It is gone. Look."),
-        (Refusal("orders", None, "It is gone.", ""), "orders: It is gone."),
-        (Note("orders", 3, "It is gone."), "orders-3: It is gone."),
-        (Note("orders", None, "It is gone."), "orders: It is gone."),
-    ],
-)
-def test_what_a_plan_has_to_say_reads_as_a_sentence(said: Refusal | Note, text: str) -> None:
-    assert str(said) == text
+def test_a_risk_names_its_worst_partition_and_how_many_there_are() -> None:
+    risk = Risk("orders", 7, 3, 400, "offsets [1, 300) may be deleted.", "Hurry.")
+    assert str(risk) == (
+        "orders-7: offsets [1, 300) may be deleted. So in 3 of its partitions. Hurry."
+    )
+    assert "partitions" not in str(replace(risk, partitions=1))

@@ -2,7 +2,16 @@ from dataclasses import replace
 
 import pytest
 
-from kafka_ferry.plan import Creation, Growth, Position, Range, Topic, TopicPartition, writer_of
+from kafka_ferry.plan import (
+    Creation,
+    Growth,
+    LogBounds,
+    Position,
+    Range,
+    Topic,
+    TopicPartition,
+    writer_of,
+)
 
 from .builders import (
     DAY,
@@ -65,6 +74,7 @@ def test_a_range_says_where_it_goes_and_who_writes_it() -> None:
             remote_topic="primary.orders",
             writer=writer_of(target, 7),
             remote_topic_id="id of primary.orders",
+            origins=("S",),
         )
 
 
@@ -93,9 +103,28 @@ def test_an_idle_partition_is_only_refreshed_before_the_broker_forgets_it(
 
 
 @pytest.mark.parametrize("bounds", [(0, 0), (50, 50)])
-def test_an_empty_partition_that_was_never_copied_needs_nothing(bounds: tuple[int, int]) -> None:
-    plan = planned(found(a_source(), target=[a_remote()], bounds=bounds))
-    assert (plan.ranges, plan.refused) == ((), ())
+def test_an_empty_topic_that_was_never_copied_gets_a_position_in_one_partition(
+    bounds: tuple[int, int],
+) -> None:
+    """So that flows that go on from the target know where the topic came from."""
+    state = found(a_source(partitions=3), target=[a_remote(partitions=3)], bounds=bounds)
+    plan = planned(state)
+    assert intervals(plan) == [("orders", 0, bounds[1], bounds[1])]
+    assert (plan.offsets, plan.refused) == (0, ())
+
+
+@pytest.mark.parametrize("others", [{1: (0, 5)}, {2: (5, 5)}])
+def test_an_empty_partition_beside_others_needs_nothing(others: dict[int, tuple[int, int]]) -> None:
+    state = found(a_source(partitions=3), target=[a_remote(partitions=3)], bounds=(0, 0))
+    logs = {TopicPartition("orders", n): LogBounds(*bounds) for n, bounds in others.items()}
+    positions = {
+        TopicPartition("primary.orders", number): at(end)
+        for number, (start, end) in others.items()
+        if start == end
+    }
+    plan = planned(replace(state, bounds={**state.bounds, **logs}, positions=positions))
+    wanted = [("orders", number, *log) for number, log in others.items() if log[0] < log[1]]
+    assert intervals(plan) == wanted
 
 
 def test_a_partition_without_a_leader_is_refused_and_the_others_are_copied() -> None:
@@ -152,7 +181,7 @@ def test_the_remote_topic_gets_as_many_partitions_as_the_sources(
 def test_an_empty_topic_is_created_too() -> None:
     plan = planned(found(a_source(), bounds=(0, 0)))
     assert [creation.remote_topic for creation in plan.creations] == ["primary.orders"]
-    assert plan.ranges == ()
+    assert plan.offsets == 0
 
 
 def test_a_remote_topic_is_created_with_the_configs_that_somebody_set() -> None:
@@ -183,7 +212,12 @@ LONG = "x" * 242
 @pytest.mark.parametrize(
     ("topic", "target", "reason", "advice"),
     [
-        (a_source(LONG), None, f"primary.{LONG} is longer than 249 characters", "Rename it."),
+        (
+            a_source(LONG),
+            None,
+            f"its remote topic's name, 'primary.{LONG}', must be a topic's name",
+            "Name it otherwise in topics.rename.",
+        ),
         (
             a_source(),
             a_remote(message_timestamp_type="LogAppendTime"),
@@ -221,3 +255,17 @@ def test_a_topic_that_can_be_a_faithful_copy_is_not_refused(
     plan = planned(found(topic, target=[target] if target else []))
     assert plan.refused == ()
     assert len(plan.ranges) == 1
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [{"topic_id": "an earlier topic's"}, {"remote_topic_id": "an earlier one's"}],
+    ids=["the source's topic was made anew", "the remote topic was made anew"],
+)
+@pytest.mark.parametrize(("offset", "refused"), [(0, False), (1, True)])
+def test_a_topic_of_which_nothing_was_copied_may_be_made_anew(
+    stored: dict[str, str], offset: int, refused: bool
+) -> None:
+    plan = plan_of_one(at(offset, **stored))
+    assert bool(plan.refused) == refused
+    assert intervals(plan) == ([] if refused else [("orders", 0, 10, 50)])

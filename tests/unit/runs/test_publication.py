@@ -10,11 +10,14 @@ import pytest
 from kafka_ferry.config import load_flow
 from kafka_ferry.ledger import CopiedRange, LedgerTable, encode
 from kafka_ferry.plan import Note, OffsetsChoice, Plan
+from kafka_ferry.plan.changes import Acl, AclChange, ConfigChange, Drift, Retirement
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs.folder import RunFolder
 from kafka_ferry.runs.publication import publish_run
 from kafka_ferry.state import StateFolder
 from tests.unit.ledger.entries import a_copied_range, a_transaction
+
+ANNA = Acl("TOPIC", "primary.orders", "LITERAL", "User:anna", "*", "READ", "ALLOW")
 
 
 def lossy(start: int, end: int, *lost: tuple[int, int], **more: object) -> CopiedRange:
@@ -55,7 +58,18 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunReport:
     folder = RunFolder(state.folder("runs"), "run-2")
     note = Note("old", None, "the topic was deleted on the source.")
     choice = OffsetsChoice("kept", "primary.kept", True, "offsets: preserved.")
-    folder.save_plan(Plan(flow.name, "run-2", 1, "A", "B", notes=(note,), choices=(choice,)))
+    topics = ("orders", "primary.orders")
+    plan = Plan(
+        *(flow.name, "run-2", 1, "A", "B"),
+        notes=(note,),
+        choices=(choice,),
+        config_changes=(ConfigChange(*topics, "flush.ms", "5", None),),
+        acl_changes=(AclChange(ANNA, "grant"),),
+        drifts=(Drift(*topics, "segment.ms", None, "7", overwritten=False),),
+        retirements=(Retirement("old", "primary.old", "id", 0, 0),),
+        unapplied=("primary.orders: its configs could not be changed.",),
+    )
+    folder.save_plan(plan)
     return publish_run(flow, folder, ledger, "run-2", [])
 
 
@@ -84,3 +98,13 @@ def test_says_how_each_topics_offsets_are_kept(report: RunReport) -> None:
 def test_counts_what_this_run_has_adopted_and_names_the_ranges(report: RunReport) -> None:
     assert report.adopted == 1_200
     assert report.adoptions == ("kept-0 [50, 2000): 1,200.",)
+
+
+def test_says_what_was_changed_and_what_could_not_be(report: RunReport) -> None:
+    assert report.changes == (
+        "primary.orders: set flush.ms=5",
+        "grant ALLOW READ on the topic primary.orders to User:anna",
+    )
+    assert report.unapplied == ("primary.orders: its configs could not be changed.",)
+    assert [drift.split(",")[0] for drift in report.drifts] == ["primary.orders has segment.ms=7"]
+    assert ["old is gone" in retirement for retirement in report.retirements] == [True]

@@ -11,11 +11,12 @@ import pytest
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import load_flow
 from kafka_ferry.copy import Failure, Outcome
-from kafka_ferry.errors import Fenced, RangesFailed
+from kafka_ferry.errors import Fenced, FerryError, NotApplied, RangesFailed
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.plan import Plan, Range, Refusal
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.folder import Reconciliation
+from kafka_ferry.runs.run import STEPS
 from kafka_ferry.verify import Verdict
 
 RANGE = Range("orders", 3, 10, 50, "id", "primary.orders", 7)
@@ -108,3 +109,44 @@ def test_a_verification_that_is_repeated_leaves_no_older_verdict_behind(run: Run
     failure = run.failure("verify")
     assert failure is not None
     assert failure.transient
+
+
+def ended(run: Run, monkeypatch: pytest.MonkeyPatch, *unapplied: str) -> Run:
+    """The run with all of its steps but the last ended, and changes that were not made."""
+    monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter(()))
+    for step in STEPS[:-1]:
+        with run._folder.step(step):
+            pass
+    run._folder.save_plan(Plan("primary->backup", "run-1", now_ms(), "A", "B", unapplied=unapplied))
+    return run
+
+
+def test_what_could_not_be_changed_fails_the_run_when_it_is_published(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(NotApplied, match=r"orders: retention.ms could not be set") as raised:
+        ended(run, monkeypatch, "orders: retention.ms could not be set.").publish()
+
+    assert raised.value.exit_code == 8
+    report = run.report()
+    assert report is not None
+    assert report.unapplied == raised.value.failures
+
+
+def test_a_run_that_changed_all_that_it_was_to_change_is_published(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ended(run, monkeypatch).publish().unapplied == ()
+
+
+def test_what_was_not_copied_is_said_before_what_was_not_changed(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended(run, monkeypatch, "orders: retention.ms could not be set.")
+    with pytest.raises(RangesFailed), run._folder.step("mirror"):
+        raise RangesFailed(["orders-3 stopped."], transient=False)
+
+    with pytest.raises(FerryError, match="orders-3 stopped") as raised:
+        run.publish()
+
+    assert raised.value.exit_code == 6

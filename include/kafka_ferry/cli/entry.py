@@ -1,0 +1,61 @@
+"""The command ``ferry``: its commands, and how an error ends it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import typer
+
+from kafka_ferry.cli import lag, mirror_maker, plan, repair, run, verify
+from kafka_ferry.cli.terminal import show_error
+from kafka_ferry.errors import ConfigError, FerryError
+
+app = typer.Typer(
+    help="Copies Kafka clusters into other Kafka clusters, and proves that each copy is complete.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for _command in (plan.plan, run.run, verify.verify, lag.lag, repair.repair):
+    app.command()(_command)
+app.command(cls=mirror_maker.WholeNames)(mirror_maker.mirror_maker)
+
+_CLUSTERS: Final = "--clusters"
+
+
+def main() -> None:
+    """Run the command line; an error of ours ends it with its own exit status."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
+    try:
+        status = app(_completed(sys.argv[1:]), standalone_mode=False)
+    except FerryError as error:
+        show_error(error)
+        sys.exit(error.exit_code)
+    except typer.Abort:
+        sys.exit(1)
+    except typer.TyperException as error:
+        shown: Any = error
+        shown.show()
+        # Not typer's own status, which is 2: that of a plan with differences.
+        sys.exit(ConfigError.exit_code)
+    sys.exit(status or 0)
+
+
+def _completed(arguments: Sequence[str]) -> list[str]:
+    return list(mirror_maker.with_values(list(_one_value_each(arguments))))
+
+
+def _one_value_each(arguments: Sequence[str]) -> Iterator[str]:
+    """``--clusters A B``, as MirrorMaker 2 has it, as ``--clusters A --clusters B``."""
+    spreading = waiting = False
+    for argument in arguments:
+        if argument.startswith("-"):
+            spreading = waiting = argument == _CLUSTERS
+        elif spreading and not waiting:
+            yield _CLUSTERS
+        else:
+            waiting = False
+        yield argument

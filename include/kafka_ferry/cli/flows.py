@@ -1,0 +1,95 @@
+"""The flows that a command is about, and trying each of them whatever becomes of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import typer
+
+from kafka_ferry.cli.terminal import messages, show_error
+from kafka_ferry.config import Flow, load_flow, load_flows
+from kafka_ferry.errors import ConfigError, FerryError, FlowsFailed
+
+_Result = TypeVar("_Result")
+
+
+def one_flow(config: Path, name: str | None) -> Flow:
+    """The file's flow of that name, or its only one; what the file says in vain is told.
+
+    Raises:
+        ConfigError: as ``load_flow``.
+    """
+    flow = load_flow(config.absolute(), name)
+    _tell_ignored(config, [flow])
+    return flow
+
+
+def flows_of(config: Path, name: str | None, clusters: Iterable[str] | None) -> tuple[Flow, ...]:
+    """The flow of that name; or all of the file's, or those into ``clusters``.
+
+    Raises:
+        ConfigError: as ``load_flows``; or there is no such flow.
+    """
+    if name:
+        if clusters:
+            raise typer.BadParameter("Give either --flow or --clusters.")
+        return (one_flow(config, name),)
+    targets = tuple(alias.strip() for value in clusters or () for alias in value.split(","))
+    flows = load_flows(config.absolute(), targets)
+    if not flows:
+        into = f" into {', '.join(targets)}" if targets else ""
+        advice = "Set source->target.enabled = true."
+        raise ConfigError(str(config), "file", f"enables no flow{into}", advice=advice)
+    _tell_ignored(config, flows)
+    return flows
+
+
+@dataclass(frozen=True)
+class Attempts(Generic[_Result]):
+    """What became of each flow.
+
+    Attributes:
+        results: of those that did not fail.
+        failures: of the others, by the flow's name.
+    """
+
+    results: list[_Result]
+    failures: dict[str, FerryError]
+
+    def raise_failures(self) -> None:
+        """Does nothing if there are none.
+
+        Raises:
+            FerryError: the only flow's failure as it is.
+            FlowsFailed: of several flows some failed.
+        """
+        if not self.failures:
+            return
+        if not self.results and len(self.failures) == 1:
+            raise next(iter(self.failures.values()))
+        raise FlowsFailed(self.failures, of=len(self.results) + len(self.failures))
+
+
+def for_each(flows: Sequence[Flow], act: Callable[[Flow], _Result]) -> Attempts[_Result]:
+    """Do ``act`` to one flow after the other; a flow's failure does not stop the others.
+
+    Where there are several, each failure is told at once, with the flow's name.
+    """
+    attempts = Attempts[_Result]([], {})
+    for flow in flows:
+        try:
+            attempts.results.append(act(flow))
+        except FerryError as error:
+            attempts.failures[flow.name] = error
+            if len(flows) > 1:
+                show_error(f"{flow.name}: {error}")
+    return attempts
+
+
+def _tell_ignored(config: Path, flows: Sequence[Flow]) -> None:
+    """What is in the file and has no effect here, once for all of its flows."""
+    for key, why in dict.fromkeys(said for flow in flows for said in flow.ignored):
+        messages.print(f"{config}: {key} has no effect here: {why}", markup=False)

@@ -1,0 +1,37 @@
+"""Plans, for people at a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from kafka_ferry.cli.terminal import out
+from kafka_ferry.plan import Plan
+from kafka_ferry.plan.text import Line, Tone, plan_text
+
+_STYLES: Final[dict[Tone, str]] = {
+    "plain": "",
+    "warning": "yellow",
+    "refusal": "red",
+    "aside": "dim",
+}
+
+
+def show_plan(planned: Plan, *, verbose: bool = False) -> None:
+    """Print all that a plan says.
+
+    Args:
+        planned: the plan.
+        verbose: whether to list each partition, instead of sums by topic.
+    """
+    _show(plan_text(planned, verbose=verbose))
+
+
+def show_notes(notes: Iterable[object]) -> None:
+    """Print what is out of the ordinary, and lets the run go on."""
+    _show(Line(f"NOTE {note}", "warning") for note in notes)
+
+
+def _show(lines: Iterable[Line]) -> None:
+    for line in lines:
+        out.print(line.text, style=_STYLES[line.tone], markup=False, highlight=False)

@@ -1,0 +1,32 @@
+"""Reports, for people at a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kafka_ferry.cli.plan_view import show_notes
+from kafka_ferry.cli.terminal import out
+from kafka_ferry.report import RunReport
+
+
+def show_report(report: RunReport, page: Path | None) -> None:
+    """Print what a run came to, and where its page is."""
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.reasons.items())
+    out.print(f"copied:   {report.records:,} records, {report.bytes:,} bytes", markup=False)
+    if reasons:
+        out.print(f"without a record on the target: {reasons}", markup=False)
+    for drift in report.drifts:
+        out.print(f"DRIFT {drift}", style="yellow", markup=False, highlight=False)
+    show_notes(report.notes)
+    for loss in report.losses:
+        out.print(f"LOST {loss}", style="yellow", markup=False)
+    if report.dead_lettered:
+        letters = f"{report.dead_lettered:,} records went to {report.dead_letter_topic}"
+        out.print(f"DEAD LETTERS {letters}", style="yellow", markup=False)
+    for sentence in report.unapplied:
+        out.print(f"NOT APPLIED {sentence}", style="red", markup=False, highlight=False)
+    if report.verdict:
+        found = f"{report.verdict.records:,} records in {report.verdict.ranges:,} ranges"
+        out.print(f"{report.state}: {found}", markup=False)
+    if page:
+        out.print(f"report:   {page}", markup=False)

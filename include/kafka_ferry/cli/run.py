@@ -1,0 +1,99 @@
+"""``ferry run``: a whole run of a flow, or of each flow of a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafka_ferry.cli.flows import Attempts, flows_of, for_each
+from kafka_ferry.cli.options import ClustersOption, ConfigOption, FlowOption, JsonOption
+from kafka_ferry.cli.report_view import show_report
+from kafka_ferry.cli.terminal import messages, show_json
+from kafka_ferry.config import Flow
+from kafka_ferry.errors import FerryError
+from kafka_ferry.plan.text import summary
+
+if TYPE_CHECKING:
+    from kafka_ferry.report import RunReport
+
+RunIdOption = Annotated[
+    str | None, typer.Option("--run-id", help="The run to repeat; without it, a new one.")
+]
+
+
+def run(
+    config: ConfigOption,
+    flow: FlowOption = None,
+    clusters: ClustersOption = None,
+    run_id: RunIdOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Plan, create topics, copy, verify and publish; exits with 0 only if all of it is proved."""
+    run_flows(flows_of(config, flow, clusters), run_id, as_json=as_json)
+
+
+def run_flows(
+    flows: Sequence[Flow],
+    run_id: str | None = None,
+    *,
+    as_json: bool = False,
+    tasks: int | None = None,
+) -> None:
+    """Run one flow after the other, and show each report.
+
+    Args:
+        flows: what to run.
+        run_id: the run's id, of each of them; None for a new one.
+        as_json: whether to print the reports as JSON instead, of several flows as a list.
+        tasks: how many tasks of Spark run at a time; None for as many as it is set up for.
+
+    Raises:
+        FerryError: what the only flow failed with.
+        FlowsFailed: some of several flows failed; the others were run.
+    """
+    reports: list[RunReport] = []
+    this_run = run_id or f"cli__{datetime.now(UTC).isoformat(timespec='seconds')}"
+
+    def ran(flow: Flow) -> None:
+        _run_flow(flow, this_run, reports, as_json=as_json, tasks=tasks)
+
+    attempts: Attempts[None] = for_each(flows, ran)
+    if as_json:
+        found = [json.loads(report.to_json()) for report in reports]
+        show_json(found, several=len(flows) > 1)
+    attempts.raise_failures()
+
+
+def _run_flow(
+    flow: Flow, run_id: str, reports: list[RunReport], *, as_json: bool, tasks: int | None
+) -> None:
+    from kafka_ferry.runs import Run
+    from kafka_ferry.runs.progress import copying
+    from kafka_ferry.spark.session import terminal_session
+
+    this = Run(flow, run_id)
+    this.plan()
+    planned = this.sync_topics()
+    messages.print(f"{flow.name}, run {run_id}: {summary(planned)}", markup=False)
+    session = terminal_session(f"ferry {flow.name}", tasks)
+    try:
+        # What a step raises is in its record: the others do what they still can, publish tells.
+        with suppress(FerryError), copying(flow, planned, messages, hidden=as_json):
+            this.mirror(session)
+        with suppress(FerryError):
+            this.verify(session)
+    finally:
+        session.stop()
+    try:
+        this.publish()
+    finally:
+        report = this.report()
+        if report:
+            reports.append(report)
+            if not as_json:
+                show_report(report, this.report_path)

@@ -1,0 +1,59 @@
+"""``ferry verify``: read a run back and judge it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kafka_ferry.cli.flows import flows_of, for_each
+from kafka_ferry.cli.options import ClustersOption, ConfigOption, FlowOption, JsonOption
+from kafka_ferry.cli.terminal import out, show_json
+from kafka_ferry.config import Flow
+
+if TYPE_CHECKING:
+    from kafka_ferry.verify import Verdict
+
+RunIdOption = Annotated[
+    str | None, typer.Option("--run-id", help="The run to verify (again); else the newest.")
+]
+
+
+def verify(
+    config: ConfigOption,
+    flow: FlowOption = None,
+    clusters: ClustersOption = None,
+    run_id: RunIdOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read the target back and judge a run, and whatever nobody has verified before."""
+    from kafka_ferry.runs import Run
+    from kafka_ferry.spark.session import terminal_session
+
+    flows = flows_of(config, flow, clusters)
+
+    def verified(flow: Flow) -> dict[str, Any]:
+        this = Run(flow, run_id) if run_id else Run.latest(flow)
+        session = terminal_session(f"ferry verify {flow.name}")
+        try:
+            verdict = this.verify(session)
+        finally:
+            session.stop()
+        if not as_json:
+            _show(flow, this.run_id, verdict, named=len(flows) > 1)
+        told: dict[str, Any] = json.loads(verdict.to_json())
+        return {"flow": flow.name, "run": this.run_id} | told
+
+    attempts = for_each(flows, verified)
+    if as_json:
+        show_json(attempts.results, several=len(flows) > 1)
+    attempts.raise_failures()
+
+
+def _show(flow: Flow, run_id: str, verdict: Verdict, *, named: bool) -> None:
+    found = f"{verdict.records:,} records in {verdict.ranges:,} ranges"
+    where = f"{flow.name}: " if named else ""
+    out.print(f"{where}verified: {found} ({run_id})", markup=False)
+    for warning in verdict.warnings:
+        out.print(f"WARNING {warning}", style="yellow", markup=False)

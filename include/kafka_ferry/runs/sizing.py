@@ -1,0 +1,59 @@
+"""Asking the source how much there is to copy, and what it may delete before that is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.errors import FerryError
+from kafka_ferry.patience import patiently
+from kafka_ferry.plan import Found, TopicPartition
+from kafka_ferry.plan.retention import Questions, questions, uncopied
+from kafka_ferry.plan.situations import Pair
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.log_dirs import log_sizes
+from kafka_ferry.wire.times import offsets_at
+
+
+def with_sizes(flow: Flow, found: Found, pairs: Iterable[Pair]) -> Found:
+    """The same, with what the plan's estimates and risks are made from.
+
+    Raises:
+        ClusterUnreachable: if the source does not answer for a minute.
+    """
+    pairs = list(pairs)
+    waiting = [source for pair in pairs for source in uncopied(pair, found)]
+    if not waiting:
+        return found
+    asked = questions(flow, found, pairs, now_ms())
+    settings = kafka_python_config(flow.source.client_properties("consumer"))
+    with WireCluster(flow.source.alias, settings) as cluster:
+        return patiently(lambda: _ask(cluster, found, waiting, asked))
+
+
+def _ask(
+    cluster: WireCluster, found: Found, waiting: Iterable[TopicPartition], asked: Questions
+) -> Found:
+    leaders = cluster.leaders(waiting)
+    nodes = {tp: leader.node for tp, leader in leaders.items() if leader.node >= 0}
+    unknown = found.unknown
+    try:
+        sizes = log_sizes(cluster, nodes)
+    except FerryError as error:
+        # Brokers before 1.0 know no such question, and it takes a right that copying does not.
+        if error.transient:
+            raise
+        sizes = {}
+        unknown += (f"How many bytes there are to copy is not known. {error}",)
+    expiring = offsets_at(cluster, nodes, asked.expiring)
+    recent = offsets_at(cluster, nodes, asked.recent)
+    return replace(
+        found,
+        sizes=sizes,
+        # Where all records are older, all of them may go.
+        expiring={tp: found.bounds[tp].end if at is None else at for tp, at in expiring.items()},
+        recent={tp: at for tp, at in recent.items() if at is not None},
+        unknown=unknown,
+    )

@@ -1,0 +1,248 @@
+"""A plan says all that a run would do, how much that is and what may be lost; and changes nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ConfigResource,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from kafka_ferry.config import Flow
+from kafka_ferry.plan import Plan
+from kafka_ferry.runs import Run
+from kafka_sandbox.broker import Broker
+from tests.support.builders import (
+    Record,
+    add_partitions,
+    create_topic,
+    delete_before,
+    produce,
+    set_config,
+)
+from tests.support.flows import copy_now, make_flow, remote
+
+Unique = Callable[[str], str]
+HOUR_MS = 3600 * 1000
+VALUE = bytes(range(256)) * 4
+
+
+def ferry(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kafka_ferry", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def look(flow: Flow) -> Plan:
+    return Run(flow, "plan").plan(save=False)
+
+
+def state_of(broker: Broker) -> dict[str, Any]:
+    """Everything on a cluster that a run could change: topics, configs, groups, access rules."""
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    topics = client.list_topics(timeout=10).topics
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
+    configs = client.describe_configs(resources)
+    anything = AclBindingFilter(
+        ResourceType.ANY,
+        None,
+        ResourcePatternType.ANY,
+        None,
+        None,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    return {
+        "topics": {name: len(topic.partitions) for name, topic in topics.items()},
+        "configs": {
+            resource.name: {name: entry.value for name, entry in future.result().items()}
+            for resource, future in configs.items()
+        },
+        "groups": {group.group_id for group in client.list_consumer_groups().result().valid},
+        "rules": {str(rule) for rule in client.describe_acls(anything).result()},
+    }
+
+
+def allow_reading(broker: Broker, topic: str, principal: str) -> None:
+    rule = AclBinding(
+        ResourceType.TOPIC,
+        topic,
+        ResourcePatternType.LITERAL,
+        principal,
+        "*",
+        AclOperation.READ,
+        AclPermissionType.ALLOW,
+    )
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for future in client.create_acls([rule]).values():
+        future.result()
+
+
+def test_a_plan_is_what_a_run_then_does_and_changes_nothing_itself(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    grows, new, cycle = unique("grows"), unique("new"), unique("backup.own")
+    create_topic(primary.bootstrap, grows)
+    flow = make_flow(folder, primary, backup, [grows, new, cycle])
+    copy_now(flow)
+    add_partitions(primary, grows, 3)
+    set_config(primary, grows, "retention.ms", "86400001")
+    create_topic(primary.bootstrap, new, partitions=2, max_message_bytes="65536")
+    create_topic(primary.bootstrap, cycle)
+    produce(primary.bootstrap, new, [Record(value=b"x", partition=1)] * 7)
+    allow_reading(primary, new, "User:anna")
+    before = state_of(primary), state_of(backup)
+
+    shown = ferry("plan", "--config", flow.file)
+    told = ferry("plan", "--config", flow.file, "--json")
+
+    assert (shown.returncode, told.returncode) == (2, 2), shown.stderr
+    assert (state_of(primary), state_of(backup)) == before
+    plan = json.loads(told.stdout)
+    assert plan["differences"] == {
+        "partitions to copy": 1,
+        "topics to create": 1,
+        "topics to grow": 1,
+        "configs to change": 1,
+        "access rules to change": 1,
+    }
+    for line in (
+        f"create {remote(flow, new)}: 2 partitions x 1 replicas, max.message.bytes=65536",
+        f"grow {remote(flow, grows)} to 3 partitions",
+        f"alter {remote(flow, grows)}: set retention.ms=86400001",
+        f"grant ALLOW READ on the topic {remote(flow, new)} to User:anna",
+    ):
+        assert line in shown.stdout.splitlines()
+    assert "topics to create: 1; topics to grow: 1" in shown.stdout.splitlines()[0]
+    assert f"skip {cycle}" in shown.stdout
+
+    copy_now(flow, "run-2")
+
+    done = state_of(backup)
+    assert done["topics"][remote(flow, new)] == 2
+    assert done["topics"][remote(flow, grows)] == 3
+    assert done["configs"][remote(flow, grows)]["retention.ms"] == "86400001"
+    assert any("User:anna" in rule and remote(flow, new) in rule for rule in done["rules"])
+    again = ferry("plan", "--config", flow.file)
+    assert (again.returncode, again.stdout.splitlines()[0]) == (0, f"{flow.name}: nothing to do")
+
+
+def test_a_plan_says_about_how_many_bytes_there_are_to_copy(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("sized")
+    create_topic(primary.bootstrap, topic, partitions=2)
+    produce(primary.bootstrap, topic, [Record(value=VALUE, partition=0)] * 300)
+    produce(primary.bootstrap, topic, [Record(value=VALUE, partition=1)] * 100)
+    flow = make_flow(folder, primary, backup, [topic])
+
+    whole = {estimate.partition: estimate for estimate in look(flow).estimates}
+    copy_now(flow)
+    produce(primary.bootstrap, topic, [Record(value=VALUE, partition=0)] * 100)
+    rest = look(flow).estimates
+
+    assert {number: estimate.records for number, estimate in whole.items()} == {0: 300, 1: 100}
+    for estimate in (*whole.values(), *rest):
+        # A record's own overhead and a batch's header are small beside its value.
+        payload = estimate.records * len(VALUE)
+        assert payload < (estimate.bytes or 0) < payload * 1.1
+    assert [(estimate.partition, estimate.records) for estimate in rest] == [(0, 100)]
+
+
+@pytest.fixture
+def reserved(tmp_path: Path) -> Iterator[Broker]:
+    """A broker that tells nobody how large its logs are."""
+    broker = Broker(tmp_path / "reserved", config={"super.users": "User:nobody"})
+    broker.start().wait_ready()
+    rules = [
+        AclBinding(
+            ResourceType.BROKER,
+            "kafka-cluster",
+            ResourcePatternType.LITERAL,
+            "User:ANONYMOUS",
+            "*",
+            operation,
+            permission,
+        )
+        for operation, permission in (
+            (AclOperation.ALL, AclPermissionType.ALLOW),
+            (AclOperation.DESCRIBE, AclPermissionType.DENY),
+        )
+    ]
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for future in client.create_acls(rules).values():
+        future.result()
+    # The broker's authorizer hears of them a moment after the controller has answered.
+    time.sleep(0.5)
+    yield broker
+    broker.wipe()
+
+
+def test_without_the_right_to_see_sizes_a_plan_says_so_once_and_is_made_all_the_same(
+    folder: Path, reserved: Broker, backup: Broker
+) -> None:
+    for topic in ("one", "two"):
+        create_topic(reserved.bootstrap, topic, partitions=2)
+        produce(reserved.bootstrap, topic, [Record(value=b"x", partition=p) for p in (0, 1)])
+
+    plan = look(make_flow(folder, reserved, backup, ["one", "two"]))
+
+    assert [estimate.bytes for estimate in plan.estimates] == [None] * 4
+    said = [str(note) for note in plan.notes if "bytes" in str(note)]
+    assert len(said) == 1
+    assert "DESCRIBE on the cluster" in said[0]
+    assert "CLUSTER_AUTHORIZATION_FAILED" in said[0]
+
+
+def in_hours(hours: int) -> str:
+    """A timetable of one run a day, the next of them in about so many hours."""
+    return f"{datetime.now(UTC) + timedelta(hours=hours):%M %H} * * *"
+
+
+def test_topics_that_may_lose_records_before_they_are_copied_are_named(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    now = time.time_ns() // 1_000_000
+    expires, short, brief, safe = (unique(n) for n in ("expires", "short", "brief", "safe"))
+    two_days = str(48 * HOUR_MS)
+    create_topic(primary.bootstrap, expires, partitions=2, retention_ms=two_days)
+    old, new = [Record(value=b"x", partition=1, timestamp=now - age * HOUR_MS) for age in (47, 1)]
+    produce(primary.bootstrap, expires, [old, old, old, new])
+    for topic in (short, safe):
+        create_topic(primary.bootstrap, topic)
+        aged = Record(value=b"x", timestamp=now - (1 if topic == short else 30) * HOUR_MS)
+        produce(primary.bootstrap, topic, [aged] * 9)
+        delete_before(primary, topic, 4)
+    create_topic(primary.bootstrap, brief, retention_ms=str(23 * HOUR_MS))
+    produce(primary.bootstrap, brief, [Record(value=b"x")])
+    topics = [expires, short, brief, safe]
+    flow = make_flow(folder, primary, backup, topics, schedule=in_hours(5))
+
+    risks = {risk.topic: risk for risk in look(flow).risks}
+
+    assert risks.keys() == {expires, short, brief}
+    assert (risks[expires].partition, risks[expires].offsets) == (1, 3)
+    assert "offsets [0, 3) may be deleted before the next run" in str(risks[expires])
+    assert "its log holds less than the time between two runs (1 day" in str(risks[short])
+    assert f"retention.ms={23 * HOUR_MS} is less than the time" in str(risks[brief])
+    shown = ferry("plan", "--config", flow.file).stdout
+    assert f"RISK {risks[expires]}" in shown.splitlines()
+
+    copy_now(flow)
+
+    # What is copied is safe; what comes next is not where no run may be in time for it.
+    assert [risk.topic for risk in look(flow).risks] == [brief]

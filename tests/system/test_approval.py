@@ -1,0 +1,97 @@
+"""A flow that asks for it waits in a real Airflow until a person approves its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from kafka_sandbox.airflow import SETTINGS, Airflow
+from kafka_sandbox.airflow_api import AirflowApi
+from kafka_sandbox.broker import Broker, free_port
+from tests.support.builders import Record, create_topic, produce
+from tests.support.flows import assert_same, write_flow
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+Unique = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def configs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder where Airflow looks for flow files."""
+    return tmp_path_factory.mktemp("configs")
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory, configs: Path) -> Iterator[AirflowApi]:
+    """A running Airflow with the connections and pools of airflow_settings.yaml."""
+    home = tmp_path_factory.mktemp("airflow")
+    extra = {
+        "FERRY_CONFIGS": str(configs),
+        "FERRY_HOME": str(home),
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "2",
+    }
+    airflow = Airflow(home, port=free_port(), extra=extra)
+    try:
+        airflow.start().wait_healthy().api.load_settings(SETTINGS)
+        yield airflow.api
+    finally:
+        airflow.stop()
+
+
+def topics_of(broker: Broker) -> set[str]:
+    """All but Kafka's own: a broker that is asked for a group's offsets makes its topic for them."""
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+    return {name for name in client.list_topics(timeout=10).topics if not name.startswith("__")}
+
+
+def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
+    tmp_path: Path, configs: Path, api: AirflowApi, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    source, topic = unique("src"), unique("orders")
+    create_topic(primary.bootstrap, topic, partitions=2)
+    produce(primary.bootstrap, topic, [Record(key=b"%d" % number) for number in range(100)])
+    (tmp_path / source).mkdir()
+    written = write_flow(
+        tmp_path / source, primary, backup, [topic], schedule="", approval="changes"
+    )
+    written.rename(configs / f"{source}.yaml")
+    dag_id = f"mirror_{source}_to_backup"
+    api.wait_for_dag(dag_id)
+    api.unpause_and_find_run(dag_id)
+    before = topics_of(backup)
+
+    # Rejected: the run fails by name, at once, and the target is as it was.
+    run_id = api.trigger(dag_id)
+    shown = api.question(dag_id, run_id, "approve")
+    assert f"create {source}.{topic}: 2 partitions" in shown
+    assert "about 100 records" in shown
+    api.answer(dag_id, run_id, "approve", "Reject")
+    rejected = api.wait(dag_id, run_id)
+
+    assert rejected.state == "failed"
+    assert rejected.tasks["approve"] == "failed"
+    others = [rejected.tasks[task] for task in ("sync_topics", "mirror", "verify", "publish")]
+    assert set(others) == {"upstream_failed"}
+    assert f"rejected the plan of {source}->backup: nothing was changed or copied" in rejected.log
+    assert topics_of(backup) == before
+
+    # Approved: it does what it has shown.
+    run_id = api.trigger(dag_id)
+    assert f"create {source}.{topic}: 2 partitions" in api.question(dag_id, run_id, "approve")
+    api.answer(dag_id, run_id, "approve", "Approve")
+    approved = api.wait(dag_id, run_id)
+
+    assert approved.state == "success", approved.log
+    assert_same(primary, topic, backup, f"{source}.{topic}")
+
+    # Only records: nobody is asked.
+    produce(primary.bootstrap, topic, [Record(key=b"%d" % number) for number in range(50)])
+    unasked = api.trigger_and_wait(dag_id)
+
+    assert unasked.state == "success", unasked.log
+    assert "Nobody is asked" in api.log(dag_id, unasked.run_id, "approve")
+    assert_same(primary, topic, backup, f"{source}.{topic}")

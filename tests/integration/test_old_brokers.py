@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from kafka_ferry.control import ClusterControl
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.jars import line
 from tests.support.builders import Record, create_topic, delete_before, produce, set_config
@@ -145,7 +146,7 @@ def test_preserved_offsets_are_refused_by_name_where_a_broker_forgets_producers(
     assert all("Kafka 2.4" in sentence and "offsets: translated" in sentence for sentence in told)
 
 
-def test_a_config_that_an_old_broker_does_not_know_is_named(
+def test_a_config_that_an_old_broker_does_not_know_is_left_out_and_named(
     folder: Path, primary: Broker, old: Broker, unique: Unique
 ) -> None:
     if line(old.version) >= (3, 8):
@@ -153,9 +154,14 @@ def test_a_config_that_an_old_broker_does_not_know_is_named(
     topic = unique("new-config")
     create_topic(primary.bootstrap, topic)
     set_config(primary, topic, "compression.zstd.level", "5")
+    set_config(primary, topic, "retention.ms", "123456789")
     flow = make_flow(folder, primary, old, [topic])
 
-    refused = [str(refusal) for refusal in plan_now(flow).refused]
+    plan = plan_now(flow)
 
-    assert len(refused) == 1
-    assert "Unknown topic config name: compression.zstd.level" in refused[0]
+    assert not plan.refused
+    (said,) = plan.unapplied
+    assert "Unknown topic config name: compression.zstd.level" in said
+    assert "config.properties.exclude" in said
+    configs = ClusterControl(flow.target).topics([remote(flow, topic)])[remote(flow, topic)].configs
+    assert configs["retention.ms"] == "123456789"

@@ -18,8 +18,7 @@ from kafka_ferry.copy import restore_positions
 from kafka_ferry.errors import FerryError
 from kafka_ferry.plan import Position, TopicPartition
 from kafka_ferry.plan.damage import CopyState
-from kafka_ferry.runs import Repair
-from kafka_ferry.runs import repair as repair_module
+from kafka_ferry.runs import Repair, releasing
 from kafka_sandbox.broker import Broker, start_all
 from tests.support.builders import (
     Record,
@@ -347,7 +346,7 @@ def test_killed_before_the_positions_were_seen_gone_nothing_is_left_to_do(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(repair_module.Repair, "_see_positions_gone", dies)
+        patch.setattr(releasing, "_see_positions_gone", dies)
         with pytest.raises(Killed):
             repaired(copy)
     copy.more()

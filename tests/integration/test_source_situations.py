@@ -328,17 +328,40 @@ def test_partitions_added_after_the_plan_are_copied_whole_by_the_next_run(
     assert len(read_all(backup.bootstrap, remote(flow, topic))) == 4
 
 
+@pytest.mark.parametrize("offsets", ["translated", "preserved"])
 def test_an_empty_topic_is_created_and_stays_empty(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, offsets: str
 ) -> None:
     topic = unique("empty")
     create_topic(primary.bootstrap, topic, partitions=3)
-    flow = make_flow(folder, primary, backup, [topic])
+    flow = make_flow(folder, primary, backup, [topic], offsets=offsets)
 
-    assert copy_now(flow) == []
+    assert failures(copy_now(flow)) == []
     assert copy_now(flow, "run-2") == []
 
     assert read_all(backup.bootstrap, remote(flow, topic)) == {0: [], 1: [], 2: []}
+
+
+@pytest.mark.parametrize("offsets", ["translated", "preserved"])
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_an_empty_topic_that_is_made_anew_is_copied_on(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, offsets: str, side: str
+) -> None:
+    topic = unique("empty")
+    create_topic(primary.bootstrap, topic)
+    flow = make_flow(folder, primary, backup, [topic], offsets=offsets)
+    assert failures(copy_now(flow)) == []
+
+    if side == "source":
+        recreate_topic(primary, topic)
+    else:
+        delete_topic(backup, remote(flow, topic))
+    assert failures(copy_now(flow, "run-2")) == []
+    produce(primary.bootstrap, topic, named("new", 10))
+    assert failures(copy_now(flow, "run-3")) == []
+
+    assert_same(primary, topic, backup, remote(flow, topic))
+    assert copy_now(flow, "run-4") == []
 
 
 # Logs that are cut back

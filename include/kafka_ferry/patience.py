@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
@@ -22,16 +24,37 @@ log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 _PATIENCE_S: Final = 60
+_limit_s: ContextVar[float | None] = ContextVar("patience", default=None)
 # Coordinators load and leaders move within a few seconds: of what takes longer, people are told.
 _SILENT_S: Final = 5
 
 
+@contextmanager
+def patience_of(seconds: float) -> Iterator[None]:
+    """Let every patient call in it take so many seconds, instead of a minute."""
+    token = _limit_s.set(seconds)
+    try:
+        yield
+    finally:
+        _limit_s.reset(token)
+
+
+def at_most(seconds: float) -> float:
+    """How long a single request may take: ``seconds``, or less where patience ends before."""
+    limit_s = _limit_s.get()
+    return seconds if limit_s is None else min(seconds, limit_s)
+
+
 def patiently(do: Callable[[], _T]) -> _T:
-    """Call ``do`` until it succeeds, for up to a minute, as long as its errors are transient."""
+    """Call ``do`` until it succeeds, for up to a minute, as long as its errors are transient.
+
+    ``patience_of`` gives another time than a minute.
+    """
+    limit_s = _limit_s.get()
     retrying = Retrying(
         retry=retry_if_exception(lambda error: isinstance(error, FerryError) and error.transient),
         wait=wait_random_exponential(multiplier=0.02, max=2),
-        stop=stop_after_delay(_PATIENCE_S),
+        stop=stop_after_delay(_PATIENCE_S if limit_s is None else limit_s),
         before_sleep=_tell_once(),
         reraise=True,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,3 +103,18 @@ def test_a_cluster_that_is_down_is_named_after_a_minute(folder: Path, primary: B
     assert result.returncode == 3
     assert "Check backup.bootstrap.servers" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_a_cluster_that_does_not_answer_is_asked_for_as_long_as_the_flow_says(
+    folder: Path, backup: Broker
+) -> None:
+    file = write_flow(folder, backup, backup, ["t"], admin_timeout_ms=1_000)
+    file.write_text(file.read_text().replace(backup.bootstrap, f"127.0.0.1:{free_port()}", 1))
+    began = time.monotonic()
+
+    done = ferry("plan", "--config", file)
+
+    assert done.returncode == 3
+    assert f"{folder.name}.bootstrap.servers" in done.stderr
+    # Not the minute that it is by default, nor the 15 seconds of a request.
+    assert time.monotonic() - began < 12

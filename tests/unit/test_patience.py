@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, Fenced, FerryError
-from kafka_ferry.patience import patient, patiently
+from kafka_ferry.patience import patience_of, patient, patiently
 
 AWAY = ClusterUnreachable("The cluster is away.")
 
@@ -75,6 +75,19 @@ def test_patience_ends_after_a_minute_with_the_last_error(slept: list[float]) ->
         patiently(call)
     assert caught.value is last
     assert 55 < sum(slept) < 65
+
+
+def test_patience_may_be_told_how_long_to_last(slept: list[float]) -> None:
+    def call() -> None:
+        raise AWAY
+
+    with patience_of(10), pytest.raises(ClusterUnreachable):
+        patiently(call)
+    assert 7 < sum(slept) < 12
+    slept.clear()
+    with pytest.raises(ClusterUnreachable):
+        patiently(call)
+    assert sum(slept) > 55
 
 
 def test_the_first_tries_come_quickly(slept: list[float]) -> None:

@@ -58,7 +58,7 @@ def mirror_maker(
 
     Topics keep their names. It ends with 0 only if all of it is proved; the next call goes on from there.
     """
-    from kafka_ferry.runs.older_mirrors import OlderMirror, as_properties, ask_cluster_ids
+    from kafka_ferry.runs.older_mirrors import OlderMirror
 
     _refuse_code(
         {
@@ -87,6 +87,13 @@ def mirror_maker(
         "--new.producer": new_producer,
     }
     _tell(mirror, [option for option, given in in_vain.items() if given])
+    _carry_out(mirror, write_config, as_json=as_json)
+
+
+def _carry_out(mirror: OlderMirror, write_config: Path | None, *, as_json: bool) -> None:
+    """Run the flows of an older mirror, or write them down."""
+    from kafka_ferry.runs.older_mirrors import as_properties, ask_cluster_ids
+
     ids = ask_cluster_ids(mirror)
     _tell_ids(mirror, ids)
     flows = as_properties(mirror, ids)

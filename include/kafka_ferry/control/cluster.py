@@ -23,7 +23,7 @@ from kafka_ferry.control.admin import admin_client
 from kafka_ferry.control.raised import as_ours
 from kafka_ferry.control.topic_configs import to_alter, topic_configs
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
-from kafka_ferry.patience import patient
+from kafka_ferry.patience import at_most, patient
 from kafka_ferry.plan.changes import ConfigChange
 from kafka_ferry.plan.facts import LogBounds, Topic
 from kafka_ferry.plan.plan import Creation, Growth
@@ -62,13 +62,17 @@ class ClusterControl:
     def cluster_id(self) -> str:
         """The cluster's id, which two aliases of one cluster share."""
         with self._errors("reading the cluster's id"):
-            return str(self._admin.describe_cluster(request_timeout=_TIMEOUT_S).result().cluster_id)
+            return str(
+                self._admin.describe_cluster(request_timeout=at_most(_TIMEOUT_S))
+                .result()
+                .cluster_id
+            )
 
     @patient
     def topic_names(self) -> list[str]:
         """All topics that the principal may see."""
         with self._errors("listing topics"):
-            return sorted(self._admin.list_topics(timeout=_TIMEOUT_S).topics)
+            return sorted(self._admin.list_topics(timeout=at_most(_TIMEOUT_S)).topics)
 
     @patient
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
@@ -149,7 +153,7 @@ class ClusterControl:
         if not topics:
             return {}
         return self._each(
-            "creating", self._admin.create_topics(topics, operation_timeout=_TIMEOUT_S)
+            "creating", self._admin.create_topics(topics, operation_timeout=at_most(_TIMEOUT_S))
         )
 
     def grow_topics(self, growths: Iterable[Growth]) -> dict[str, FerryError]:
@@ -163,7 +167,7 @@ class ClusterControl:
             return {}
         return self._each(
             "adding partitions to",
-            self._admin.create_partitions(wanted, operation_timeout=_TIMEOUT_S),
+            self._admin.create_partitions(wanted, operation_timeout=at_most(_TIMEOUT_S)),
         )
 
     def alter_configs(self, changes: Mapping[str, Sequence[ConfigChange]]) -> dict[str, FerryError]:
@@ -178,7 +182,9 @@ class ClusterControl:
         errors: dict[str, FerryError] = {}
         for some in _chunks(sorted(changes), _TOPICS_AT_ONCE):
             asked = [to_alter(name, changes[name]) for name in some]
-            futures = self._admin.incremental_alter_configs(asked, request_timeout=_TIMEOUT_S)
+            futures = self._admin.incremental_alter_configs(
+                asked, request_timeout=at_most(_TIMEOUT_S)
+            )
             named = {resource.name: future for resource, future in futures.items()}
             errors |= self._each("changing the configs of", named)
         return errors
@@ -194,7 +200,7 @@ class ClusterControl:
         for some in _chunks(sorted(names), _TOPICS_AT_ONCE):
             with self._errors("describing topics"):
                 futures = self._admin.describe_topics(
-                    TopicCollection(some), request_timeout=_TIMEOUT_S
+                    TopicCollection(some), request_timeout=at_most(_TIMEOUT_S)
                 )
             for error_of, error in self._each("describing", futures).items():
                 if getattr(error, "code", None) == KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -213,7 +219,7 @@ class ClusterControl:
         """
         with self._errors("reading the rights on the cluster"):
             described = self._admin.describe_cluster(
-                include_authorized_operations=True, request_timeout=_TIMEOUT_S
+                include_authorized_operations=True, request_timeout=at_most(_TIMEOUT_S)
             ).result()
         if AclOperation.DESCRIBE not in (described.authorized_operations or ()):
             raise AccessDenied(
@@ -226,7 +232,7 @@ class ClusterControl:
     def group_names(self) -> list[str]:
         """The names of the consumer groups that the principal may see."""
         with self._errors("listing groups"):
-            listed = self._admin.list_consumer_groups(request_timeout=_TIMEOUT_S).result()
+            listed = self._admin.list_consumer_groups(request_timeout=at_most(_TIMEOUT_S)).result()
         for raised in listed.errors:
             with self._errors("listing groups"):
                 raise raised
@@ -244,7 +250,7 @@ class ClusterControl:
             return {}
         errors = self._each(
             "deleting",
-            self._admin.delete_topics(names, operation_timeout=_TIMEOUT_S),
+            self._admin.delete_topics(names, operation_timeout=at_most(_TIMEOUT_S)),
             done=KafkaError.UNKNOWN_TOPIC_OR_PART,
         )
         self._see_gone({name: known[name] for name in names if name not in errors})
@@ -260,7 +266,7 @@ class ClusterControl:
     def _described(self, names: list[str]) -> dict[str, tuple[str, int]]:
         with self._errors("describing topics"):
             futures = self._admin.describe_topics(
-                TopicCollection(names), request_timeout=_TIMEOUT_S
+                TopicCollection(names), request_timeout=at_most(_TIMEOUT_S)
             )
         described = {}
         for name, future in futures.items():
@@ -281,7 +287,7 @@ class ClusterControl:
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
         if not resources:
             return {}
-        futures = self._admin.describe_configs(resources, request_timeout=_TIMEOUT_S)
+        futures = self._admin.describe_configs(resources, request_timeout=at_most(_TIMEOUT_S))
         configs = {}
         for resource, future in futures.items():
             with self._errors(f"reading the configs of the topic {resource.name}"):
@@ -294,7 +300,7 @@ class ClusterControl:
         asked = {ConfluentPartition(tp.topic, tp.partition): spec for tp in partitions}
         with self._errors("reading the ends of logs"):
             futures = self._admin.list_offsets(
-                asked, isolation_level=level, request_timeout=_TIMEOUT_S
+                asked, isolation_level=level, request_timeout=at_most(_TIMEOUT_S)
             )
         offsets = {}
         for asked_of, future in futures.items():

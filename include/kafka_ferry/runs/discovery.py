@@ -14,7 +14,6 @@ from kafka_ferry.errors import AccessDenied, SameCluster
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan import Found, Position, Topic, TopicPartition, select, select_topics
-from kafka_ferry.plan.changes import Applied
 from kafka_ferry.plan.offsets import is_to_be_sampled, may_be_preserved
 from kafka_ferry.plan.situations import Pair
 from kafka_ferry.plan.starts import rest_of
@@ -37,65 +36,82 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
         AccessDenied: without the right to look.
     """
     source, target = ClusterControl(flow.source), ClusterControl(flow.target)
-    source_id, target_id = source.cluster_id(), target.cluster_id()
-    if source_id == target_id:
-        raise SameCluster(
-            f"{flow.source.alias} and {flow.target.alias} are one cluster ({source_id}).",
-            advice="Check their bootstrap.servers: a cluster is never mirrored into itself.",
-        )
+    cluster_ids = _cluster_ids(flow, source, target)
     names = source.topic_names()
     selected, _ = select_topics(flow, names)
     source_topics = source.topics(selected)
     origins = find_upstream(flow, source, names, source_topics).origins
-    remote_names = select(flow, names, origins, target_id).names
+    remote_names = select(flow, names, origins, cluster_ids[1]).names
     source_topics = {name: topic for name, topic in source_topics.items() if name in remote_names}
     positions, ledger_end = _positions(flow, target, ledger)
-    copied = ledger.topics() if ledger_end else {}
-    target_topics = target.topics({*remote_names.values(), *copied.values()})
+    found = Found(
+        *cluster_ids,
+        source_names=frozenset(names),
+        source_topics=source_topics,
+        target_topics={},
+        positions=positions,
+        ledger_end=ledger_end,
+    )
+    found = _with_ledger(ledger, found)
+    target_topics = target.topics({*remote_names.values(), *found.copied.values()})
+    found = replace(found, target_topics=target_topics)
     remote_topics = [target_topics[name] for name in remote_names.values() if name in target_topics]
-    marks = ledger.marks() if ledger_end else {}
-    released = ledger.released() if ledger_end else frozenset()
-    applied = ledger.applied() if ledger_end else Applied()
-    # What a topic with preserved offsets holds is for its writer to say.
-    kept = {(m.remote_topic, m.remote_topic_id) for m in marks.values() if m.preserved}
-    strange = [
-        topic
-        for topic in _strange(remote_topics, positions)
-        if (topic.name, topic.topic_id) not in kept
-    ]
-    foreign, unreadable = _foreign(flow, target, strange)
-    if foreign:
-        # Another run may have copied there since the ledger was read, which says so by now.
-        positions, ledger_end = _positions(flow, target, ledger)
-        foreign &= {topic.name for topic in _strange(remote_topics, positions)}
+    found = _with_foreign(flow, target, ledger, found, remote_topics)
     bounds = source.log_bounds(source_topics.values(), flow.isolation_level)
     # Once more: what others have copied before the ends of the logs has its position by now.
     upstream = find_upstream(flow, source, names, source_topics)
-    found = Found(
-        source_cluster_id=source_id,
-        target_cluster_id=target_id,
-        source_names=frozenset(names),
-        source_topics=source_topics,
-        target_topics=target_topics,
+    found = replace(
+        found,
         bounds=bounds,
-        positions=positions,
-        ledger_end=ledger_end,
-        copied=copied,
-        foreign=foreign,
-        unreadable=unreadable,
-        diverged=_diverged(flow, source_topics, remote_names, positions),
-        marks=marks,
-        released=released,
-        applied=applied,
+        diverged=_diverged(flow, source_topics, remote_names, found.positions),
         access=discover_access(flow),
         origins={**origins, **upstream.origins},
-        first_marked=first_marked(ledger) if ledger_end else frozenset(),
         unknown=upstream.unknown,
     )
     found = with_missing(flow, source, target, found)
     pairs = [Pair.of(name, remote_names[name], found) for name in source_topics]
     found = with_sizes(flow, found, pairs)
     return _with_what_offsets_need(flow, target, ledger, found, pairs)
+
+
+def _cluster_ids(flow: Flow, source: ClusterControl, target: ClusterControl) -> tuple[str, str]:
+    ids = source.cluster_id(), target.cluster_id()
+    if ids[0] == ids[1]:
+        raise SameCluster(
+            f"{flow.source.alias} and {flow.target.alias} are one cluster ({ids[0]}).",
+            advice="Check their bootstrap.servers: a cluster is never mirrored into itself.",
+        )
+    return ids
+
+
+def _with_ledger(ledger: LedgerTable, found: Found) -> Found:
+    """The same, with what the ledger tells; nothing where the target has none."""
+    if not found.ledger_end:
+        return found
+    return replace(
+        found,
+        copied=ledger.topics(),
+        marks=ledger.marks(),
+        released=ledger.released(),
+        applied=ledger.applied(),
+        first_marked=first_marked(ledger),
+    )
+
+
+def _with_foreign(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable, found: Found, remote: Iterable[Topic]
+) -> Found:
+    """The same, with which of the ``remote`` topics hold records that the flow has not copied."""
+    # What a topic with preserved offsets holds is for its writer to say.
+    kept = {(m.remote_topic, m.remote_topic_id) for m in found.marks.values() if m.preserved}
+    topics = [topic for topic in remote if (topic.name, topic.topic_id) not in kept]
+    foreign, unreadable = _foreign(flow, target, _strange(topics, found.positions))
+    if foreign:
+        # Another run may have copied there since the ledger was read, which says so by now.
+        positions, ledger_end = _positions(flow, target, ledger)
+        found = replace(found, positions=positions, ledger_end=ledger_end)
+        foreign &= {topic.name for topic in _strange(topics, positions)}
+    return replace(found, foreign=foreign, unreadable=unreadable)
 
 
 def _with_what_offsets_need(

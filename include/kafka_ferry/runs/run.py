@@ -7,6 +7,7 @@ may be repeated at any time: what is on the target decides what is left to do.
 from __future__ import annotations
 
 import logging
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,6 +23,7 @@ from kafka_ferry.ledger import (
     ledger_creation,
     ledger_topic,
 )
+from kafka_ferry.patience import patience_of
 from kafka_ferry.plan import Creation, Plan, Position, TopicPartition, make_plan
 from kafka_ferry.runs.applying import apply_changes
 from kafka_ferry.runs.discovery import discover
@@ -140,7 +142,7 @@ class Run:
         Raises:
             FerryError: if the ledger or the dead letter topic cannot be created.
         """
-        with self._folder.step("sync_topics"):
+        with self._folder.step("sync_topics"), self._patience():
             plan = self._folder.plan()
             target = ClusterControl(self.flow.target)
             for error in target.create_topics(self._own_topics()).values():
@@ -205,8 +207,12 @@ class Run:
             topics.append(dead_letter_creation(flow.dead_letter_name, flow.replication_factor))
         return topics
 
+    def _patience(self) -> AbstractContextManager[None]:
+        return patience_of(self.flow.admin_timeout_ms / 1000)
+
     def _make_plan(self) -> Plan:
-        found = discover(self.flow, self._ledger)
+        with self._patience():
+            found = discover(self.flow, self._ledger)
         return make_plan(self.flow, found, run=self.run_id, at=now_ms())
 
     def _copy(self, spark: SparkSession, plan: Plan) -> Sequence[Outcome]:

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.control import read_positions
 from kafka_ferry.errors import RangesFailed, VerificationFailed
+from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.runs import Run
 from kafka_ferry.spark.session import terminal_session
 from kafka_sandbox.broker import Broker
@@ -172,6 +173,26 @@ def test_a_record_that_the_ledger_does_not_know_fails_the_verification(
         mirrored.verify(spark)
 
     assert failed_expectations(mirrored) == ["nothing lies beyond what the ledger knows"]
+
+
+def test_a_ledger_of_somebody_else_that_cannot_be_read_changes_nothing(
+    mirrored: Run,
+    backup: Broker,
+    spark: SparkSession,
+    unique: Unique,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (topic,) = mirrored.flow.topics
+    theirs = ledger_topic(unique("theirs"))
+    create_topic(backup.bootstrap, theirs)
+    produce(backup.bootstrap, theirs, [Record(value=b"of a newer release")])
+    produce(backup.bootstrap, remote(mirrored.flow, topic), [Record(value=b"somebody else's")])
+
+    with pytest.raises(VerificationFailed, match=f"{topic}-0"):
+        mirrored.verify(spark)
+
+    assert failed_expectations(mirrored) == ["nothing lies beyond what the ledger knows"]
+    assert f"{theirs} offset 0" in caplog.text
 
 
 def test_other_bytes_than_those_that_were_sent_fail_the_verification(

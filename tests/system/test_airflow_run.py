@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kafka_sandbox.airflow import SETTINGS, Airflow
+from kafka_sandbox.airflow import SETTINGS
 from kafka_sandbox.airflow_api import AirflowApi
-from kafka_sandbox.broker import Broker, free_port
+from kafka_sandbox.broker import Broker
 from tests.support.builders import Record, create_topic, produce, read_all
-from tests.support.flows import assert_same, write_flow
+from tests.support.dags import add_flow
+from tests.support.flows import assert_same
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -20,37 +21,12 @@ STEPS = ("plan", "sync_topics", "mirror", "verify", "publish")
 Unique = Callable[[str], str]
 
 
-@pytest.fixture(scope="module")
-def configs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder where Airflow looks for flow files."""
-    return tmp_path_factory.mktemp("configs")
-
-
-@pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory, configs: Path) -> Iterator[AirflowApi]:
-    """A running Airflow with the connections and pools of airflow_settings.yaml."""
-    home = tmp_path_factory.mktemp("airflow")
-    extra = {
-        "FERRY_CONFIGS": str(configs),
-        "FERRY_HOME": str(home),
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "2",
-    }
-    airflow = Airflow(home, port=free_port(), extra=extra)
-    try:
-        airflow.start().wait_healthy().api.load_settings(SETTINGS)
-        yield airflow.api
-    finally:
-        airflow.stop()
-
-
-def add_flow(
-    folder: Path, configs: Path, source: Broker, target: Broker, *topics: str, **options: object
-) -> str:
-    """Gives Airflow a flow file; the id of the DAG that it becomes."""
-    folder.mkdir()
-    written = write_flow(folder, source, target, topics, **options)
-    written.rename(configs / f"{folder.name}.yaml")
-    return f"mirror_{folder.name}_to_backup"
+@pytest.fixture
+def no_spark_connection(api: AirflowApi) -> Iterator[None]:
+    """Airflow without its connection ``spark_default``, for a test."""
+    api.delete_connection("spark_default")
+    yield
+    api.load_settings(SETTINGS)
 
 
 def some_records(count: int) -> list[Record]:
@@ -87,6 +63,7 @@ def test_a_cleared_mirror_runs_again_and_copies_nothing_twice(
     assert report["records"] == 2000
 
 
+@pytest.mark.usefixtures("no_spark_connection")
 def test_a_topic_that_cannot_be_copied_is_named_in_the_log_and_the_others_are_copied(
     tmp_path: Path, configs: Path, api: AirflowApi, primary: Broker, backup: Broker, unique: Unique
 ) -> None:
@@ -98,7 +75,6 @@ def test_a_topic_that_cannot_be_copied_is_named_in_the_log_and_the_others_are_co
     dag_id = add_flow(tmp_path / source, configs, primary, backup, good, bad, schedule="")
     api.wait_for_dag(dag_id)
     assert api.unpause_and_find_run(dag_id) is None
-    api.delete_connection("spark_default")
 
     run = api.trigger_and_wait(dag_id)
 

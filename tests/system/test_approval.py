@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from kafka_sandbox.airflow import SETTINGS, Airflow
 from kafka_sandbox.airflow_api import AirflowApi
-from kafka_sandbox.broker import Broker, free_port
+from kafka_sandbox.broker import Broker
 from tests.support.builders import Record, create_topic, produce
-from tests.support.flows import assert_same, write_flow
+from tests.support.dags import add_flow
+from tests.support.flows import assert_same
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 Unique = Callable[[str], str]
-
-
-@pytest.fixture(scope="module")
-def configs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder where Airflow looks for flow files."""
-    return tmp_path_factory.mktemp("configs")
-
-
-@pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory, configs: Path) -> Iterator[AirflowApi]:
-    """A running Airflow with the connections and pools of airflow_settings.yaml."""
-    home = tmp_path_factory.mktemp("airflow")
-    extra = {
-        "FERRY_CONFIGS": str(configs),
-        "FERRY_HOME": str(home),
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "2",
-    }
-    airflow = Airflow(home, port=free_port(), extra=extra)
-    try:
-        airflow.start().wait_healthy().api.load_settings(SETTINGS)
-        yield airflow.api
-    finally:
-        airflow.stop()
 
 
 def topics_of(broker: Broker) -> set[str]:
@@ -54,12 +31,9 @@ def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
     source, topic = unique("src"), unique("orders")
     create_topic(primary.bootstrap, topic, partitions=2)
     produce(primary.bootstrap, topic, [Record(key=b"%d" % number) for number in range(100)])
-    (tmp_path / source).mkdir()
-    written = write_flow(
-        tmp_path / source, primary, backup, [topic], schedule="", approval="changes"
+    dag_id = add_flow(
+        tmp_path / source, configs, primary, backup, topic, schedule="", approval="changes"
     )
-    written.rename(configs / f"{source}.yaml")
-    dag_id = f"mirror_{source}_to_backup"
     api.wait_for_dag(dag_id)
     api.unpause_and_find_run(dag_id)
     before = topics_of(backup)

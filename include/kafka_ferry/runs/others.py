@@ -16,7 +16,13 @@ from typing import Final
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import AccessDenied
-from kafka_ferry.ledger import CopiedRange, TransactionEntry, is_ledger_topic, read_ledger
+from kafka_ferry.ledger import (
+    CopiedRange,
+    LedgerError,
+    TransactionEntry,
+    is_ledger_topic,
+    read_ledger,
+)
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan import Topic, TopicPartition
 from kafka_ferry.verify import PartitionRecount
@@ -102,13 +108,13 @@ def _claims_of_others(
 
 
 def _copied_by_others(flow: Flow, starts: Mapping[str, int]) -> Iterator[CopiedRange]:
-    """The ranges of other flows in the ledgers from the given offsets on, as far as they may be read."""
+    """The ranges of other flows in the ledgers from the given offsets on, as far as they can be read."""
     for ledger, start in starts.items():
         try:
             for _, entry in read_ledger(flow.target, ledger, start):
                 if isinstance(entry, TransactionEntry) and entry.flow != flow.name:
                     yield from entry.ranges
-        except AccessDenied as error:
+        except (AccessDenied, LedgerError) as error:
             log.warning("Whose records lie between those of %s: %s", flow.name, error)
 
 

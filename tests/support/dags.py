@@ -1,0 +1,23 @@
+"""Flows that a running Airflow finds as DAGs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kafka_sandbox.broker import Broker
+from tests.support.flows import write_flow
+
+
+def add_flow(
+    folder: Path, configs: Path, source: Broker, target: Broker, *topics: str, **options: object
+) -> str:
+    """Gives Airflow a flow file; the id of the DAG that it becomes.
+
+    Args:
+        folder: where the flow keeps its state; its name is the source's alias.
+        configs: where Airflow looks for flow files.
+    """
+    folder.mkdir()
+    written = write_flow(folder, source, target, topics, **options)
+    written.rename(configs / f"{folder.name}.yaml")
+    return f"mirror_{folder.name}_to_backup"

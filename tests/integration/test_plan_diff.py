@@ -13,13 +13,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
     AdminClient,
     ConfigResource,
-    ResourcePatternType,
     ResourceType,
 )
 
@@ -27,6 +22,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.plan import Plan
 from kafka_ferry.runs import Run
 from kafka_sandbox.broker import Broker
+from tests.support.access import allow, deny, rule, rules_of
 from tests.support.builders import (
     Record,
     add_partitions,
@@ -57,15 +53,6 @@ def state_of(broker: Broker) -> dict[str, Any]:
     topics = client.list_topics(timeout=10).topics
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
     configs = client.describe_configs(resources)
-    anything = AclBindingFilter(
-        ResourceType.ANY,
-        None,
-        ResourcePatternType.ANY,
-        None,
-        None,
-        AclOperation.ANY,
-        AclPermissionType.ANY,
-    )
     return {
         "topics": {name: len(topic.partitions) for name, topic in topics.items()},
         "configs": {
@@ -73,23 +60,8 @@ def state_of(broker: Broker) -> dict[str, Any]:
             for resource, future in configs.items()
         },
         "groups": {group.group_id for group in client.list_consumer_groups().result().valid},
-        "rules": {str(rule) for rule in client.describe_acls(anything).result()},
+        "rules": rules_of(broker),
     }
-
-
-def allow_reading(broker: Broker, topic: str, principal: str) -> None:
-    rule = AclBinding(
-        ResourceType.TOPIC,
-        topic,
-        ResourcePatternType.LITERAL,
-        principal,
-        "*",
-        AclOperation.READ,
-        AclPermissionType.ALLOW,
-    )
-    client = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for future in client.create_acls([rule]).values():
-        future.result()
 
 
 def test_a_plan_is_what_a_run_then_does_and_changes_nothing_itself(
@@ -104,7 +76,7 @@ def test_a_plan_is_what_a_run_then_does_and_changes_nothing_itself(
     create_topic(primary.bootstrap, new, partitions=2, max_message_bytes="65536")
     create_topic(primary.bootstrap, cycle)
     produce(primary.bootstrap, new, [Record(value=b"x", partition=1)] * 7)
-    allow_reading(primary, new, "User:anna")
+    allow(primary, f"topic {new}: anna ALLOW READ")
     before = state_of(primary), state_of(backup)
 
     shown = ferry("plan", "--config", flow.file)
@@ -136,7 +108,7 @@ def test_a_plan_is_what_a_run_then_does_and_changes_nothing_itself(
     assert done["topics"][remote(flow, new)] == 2
     assert done["topics"][remote(flow, grows)] == 3
     assert done["configs"][remote(flow, grows)]["retention.ms"] == "86400001"
-    assert any("User:anna" in rule and remote(flow, new) in rule for rule in done["rules"])
+    assert rule(f"topic {remote(flow, new)}: anna ALLOW READ") in done["rules"]
     again = ferry("plan", "--config", flow.file)
     assert (again.returncode, again.stdout.splitlines()[0]) == (0, f"{flow.name}: nothing to do")
 
@@ -168,26 +140,7 @@ def reserved(tmp_path: Path) -> Iterator[Broker]:
     """A broker that tells nobody how large its logs are."""
     broker = Broker(tmp_path / "reserved", config={"super.users": "User:nobody"})
     broker.start().wait_ready()
-    rules = [
-        AclBinding(
-            ResourceType.BROKER,
-            "kafka-cluster",
-            ResourcePatternType.LITERAL,
-            "User:ANONYMOUS",
-            "*",
-            operation,
-            permission,
-        )
-        for operation, permission in (
-            (AclOperation.ALL, AclPermissionType.ALLOW),
-            (AclOperation.DESCRIBE, AclPermissionType.DENY),
-        )
-    ]
-    client = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for future in client.create_acls(rules).values():
-        future.result()
-    # The broker's authorizer hears of them a moment after the controller has answered.
-    time.sleep(0.5)
+    deny(broker, "cluster kafka-cluster", "DESCRIBE")
     yield broker
     broker.wipe()
 

@@ -17,7 +17,7 @@ from kafka_ferry.copy import fence_writers, filling, restore_positions
 from kafka_ferry.copy.preserved import PreservedWriter
 from kafka_ferry.copy.writer import StartOver
 from kafka_ferry.errors import Fenced
-from kafka_ferry.plan import Position, ProducerState, TopicPartition
+from kafka_ferry.plan import Position, ProducerState, Range, TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.connection import Connection
 from kafka_ferry.wire.ends import high_watermarks
@@ -67,6 +67,11 @@ class Copied:
 
     def position(self) -> Position:
         return read_positions(self.flow.target, self.flow.name)[self.remote]
+
+    def next_range(self) -> Range:
+        """What the next run has to do for the first topic."""
+        (range_,) = (it for it in plan_now(self.flow, "run-2").ranges if it.topic == self.topic)
+        return range_
 
     def assert_named(self, *words: str) -> None:
         """The next run names the first topic with ``words``, and copies the other one."""
@@ -224,14 +229,12 @@ def test_a_writer_that_was_asleep_asks_who_writes_before_it_writes(
     copy: Copied, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy.more()
-    ranges = [
-        range_ for range_ in plan_now(copy.flow, "run-2").ranges if range_.topic == copy.topic
-    ]
+    range_ = copy.next_range()
     asleep, awake = a_writer(copy.flow), a_writer(copy.flow)
-    asleep.take_over(ranges)
-    awake.take_over(ranges)
+    asleep.take_over([range_])
+    awake.take_over([range_])
     record = single_record(b"k", b"v", 0)
-    asleep.write(ranges[0], Passage(20, 21, record, ((20, 1),)))
+    asleep.write(range_, Passage(20, 21, record, ((20, 1),)))
     long_ago = time.monotonic() - 3600
     monkeypatch.setattr(asleep, "_heard_at", long_ago)
 
@@ -243,87 +246,77 @@ def test_a_writer_that_was_asleep_asks_who_writes_before_it_writes(
     awake.close()
 
 
-def test_control_records_of_a_writer_that_was_taken_over_are_refused(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@dataclass(frozen=True)
+class Rivals:
+    """Two that fill one partition, from offset 20 on, with control records."""
+
+    copy: Copied
+    range: Range
+    old: PreservedWriter
+    new: PreservedWriter
+
+
+@pytest.fixture
+def rivals(folder: Path, primary: Broker, backup: Broker, unique: Unique) -> Iterator[Rivals]:
+    """The old one has filled one of four offsets, and the new one has just taken over."""
     copy = copied(folder, primary, backup, unique, fill="markers")
     produce(primary.bootstrap, copy.topic, named("a", 3), transactional_id=copy.topic, abort=True)
-    ranges = [
-        range_ for range_ in plan_now(copy.flow, "run-2").ranges if range_.topic == copy.topic
-    ]
-    # One that was taken for dead and asks nobody, such as a request that was long on its way.
-    monkeypatch.setattr(filling, "_SURE_S", 3600)
+    range_ = copy.next_range()
     old, new = a_writer(copy.flow, "markers"), a_writer(copy.flow, "markers")
-    old.take_over(ranges)
-    old.write(ranges[0], gap(20, 21))
+    old.take_over([range_])
+    old.write(range_, gap(20, 21))
     old.send()
-    new.take_over(ranges)
-    new.write(ranges[0], gap(20, 22))
-    new.send()
-    assert end_of(copy) == 22
-
-    old.write(ranges[0], gap(21, 24))
-    with pytest.raises(Fenced):
-        old.send()
-
-    assert end_of(copy) == 22
+    new.take_over([range_])
+    yield Rivals(copy, range_, old, new)
     old.close()
     new.close()
+
+
+def test_control_records_of_a_writer_that_was_taken_over_are_refused(
+    rivals: Rivals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # One that was taken for dead and asks nobody, such as a request that was long on its way.
+    monkeypatch.setattr(filling, "_SURE_S", 3600)
+    rivals.new.write(rivals.range, gap(20, 22))
+    rivals.new.send()
+    assert end_of(rivals.copy) == 22
+
+    rivals.old.write(rivals.range, gap(21, 24))
+    with pytest.raises(Fenced):
+        rivals.old.send()
+
+    assert end_of(rivals.copy) == 22
 
 
 def test_control_records_between_a_take_over_and_the_first_ones_after_it_are_seen(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    rivals: Rivals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy = copied(folder, primary, backup, unique, fill="markers")
-    produce(primary.bootstrap, copy.topic, named("a", 3), transactional_id=copy.topic, abort=True)
-    ranges = [
-        range_ for range_ in plan_now(copy.flow, "run-2").ranges if range_.topic == copy.topic
-    ]
-    old, new = a_writer(copy.flow, "markers"), a_writer(copy.flow, "markers")
-    old.take_over(ranges)
-    old.write(ranges[0], gap(20, 21))
-    old.send()
-    new.take_over(ranges)
-    # Within the half second for which it relies on being the one that writes.
-    old.write(ranges[0], gap(21, 24))
-    old.send()
+    copy = rivals.copy
+    # For a moment after it has asked, it relies on being the one that writes.
+    monkeypatch.setattr(filling, "_SURE_S", 3600)
+    rivals.old.write(rivals.range, gap(21, 24))
+    rivals.old.send()
     assert end_of(copy) == 24
-    new.write(ranges[0], gap(20, 24))
+    rivals.new.write(rivals.range, gap(20, 24))
 
     with pytest.raises(StartOver, match="earlier writer"):
-        new.send()
+        rivals.new.send()
 
     assert end_of(copy) == 24
     with pytest.raises(Fenced):
-        old.seal()
-    old.close()
-    new.close()
+        rivals.old.seal()
     assert not failures(copy_now(copy.flow, "run-3"))
     assert_same_offsets(copy.source, copy.topic, copy.target, copy.remote.topic)
 
 
-def test_a_writer_that_was_taken_over_fills_no_more(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
-) -> None:
-    copy = copied(folder, primary, backup, unique, fill="markers")
-    produce(primary.bootstrap, copy.topic, named("a", 3), transactional_id=copy.topic, abort=True)
-    ranges = [
-        range_ for range_ in plan_now(copy.flow, "run-2").ranges if range_.topic == copy.topic
-    ]
-    old, new = a_writer(copy.flow, "markers"), a_writer(copy.flow, "markers")
-    old.take_over(ranges)
-    old.write(ranges[0], gap(20, 21))
-    old.send()
-    new.take_over(ranges)
+def test_a_writer_that_was_taken_over_fills_no_more(rivals: Rivals) -> None:
     time.sleep(0.6)
-    old.write(ranges[0], gap(21, 24))
+    rivals.old.write(rivals.range, gap(21, 24))
 
     with pytest.raises(Fenced):
-        old.send()
+        rivals.old.send()
 
-    assert end_of(copy) == 21
-    old.close()
-    new.close()
+    assert end_of(rivals.copy) == 21
 
 
 def end_of(copy: Copied) -> int:

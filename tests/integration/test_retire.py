@@ -8,12 +8,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
     AdminClient,
-    ResourcePatternType,
-    ResourceType,
 )
 
 from kafka_ferry.config import Flow
@@ -22,6 +17,7 @@ from kafka_ferry.plan import Plan
 from kafka_ferry.runs import Run, releasing, retiring
 from kafka_ferry.runs import run as run_module
 from kafka_sandbox.broker import Broker
+from tests.support.access import deny
 from tests.support.builders import create_topic, delete_topic, produce, recreate_topic
 from tests.support.flows import (
     assert_same,
@@ -46,30 +42,6 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     home = tmp_path_factory.mktemp("strict")
     with Broker(home, config={"super.users": "User:nobody"}) as broker:
         yield broker
-
-
-def deny_describe(broker: Broker, kind: ResourceType, name: str) -> None:
-    """Let a topic, or the cluster's own affairs, not be seen; all other rights to it stay."""
-    bindings = [
-        AclBinding(
-            kind,
-            name,
-            ResourcePatternType.LITERAL,
-            "User:ANONYMOUS",
-            "*",
-            operation,
-            permission,
-        )
-        for operation, permission in (
-            (AclOperation.ALL, AclPermissionType.ALLOW),
-            (AclOperation.DESCRIBE, AclPermissionType.DENY),
-        )
-    ]
-    client = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for future in client.create_acls(bindings).values():
-        future.result()
-    # The broker's authorizer hears of it a moment after the controller has answered.
-    time.sleep(0.5)
 
 
 @pytest.fixture
@@ -281,7 +253,7 @@ def test_a_topic_that_is_only_hidden_is_no_topic_that_is_gone(
         folder, strict, backup, topic, retire_after_ms=0, sync_topic_acls_enabled=False
     )
     copy_now(flow)
-    deny_describe(strict, ResourceType.TOPIC, topic)
+    deny(strict, f"topic {topic}", "DESCRIBE")
 
     plan = plan_now(flow, "run-2")
 
@@ -302,8 +274,7 @@ def test_where_groups_may_be_hidden_nobody_knows_who_else_copies_to_a_topic(
     plan_now(flow)
     delete_topic(primary, topic)
     assert retired(Run(flow, "run-2").plan()) == [(topic, True)]
-    # What Kafka calls the cluster, librdkafka calls a broker.
-    deny_describe(strict, ResourceType.BROKER, "kafka-cluster")
+    deny(strict, "cluster kafka-cluster", "DESCRIBE")
 
     plan = plan_now(flow, "run-3")
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
 
 from kafka_ferry.config import Flow
 from kafka_sandbox.broker import Broker, start_all
+from tests.support.access import deny
 from tests.support.builders import Record, create_topic, delete_before, produce
 from tests.support.flows import (
     assert_same,
@@ -42,30 +34,6 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, B
         broker.wipe()
 
 
-def deny(broker: Broker, topic: str, operation: AclOperation) -> None:
-    """Take one right to a topic away, and leave all others."""
-    bindings = [
-        AclBinding(
-            ResourceType.TOPIC,
-            topic,
-            ResourcePatternType.LITERAL,
-            "User:ANONYMOUS",
-            "*",
-            what,
-            permission,
-        )
-        for what, permission in (
-            (AclOperation.ALL, AclPermissionType.ALLOW),
-            (operation, AclPermissionType.DENY),
-        )
-    ]
-    client = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for future in client.create_acls(bindings).values():
-        future.result()
-    # The broker's authorizer hears of them a moment after the controller has answered.
-    time.sleep(0.5)
-
-
 @pytest.fixture
 def flow(folder: Path, strict: tuple[Broker, Broker]) -> Flow:
     source, target = strict
@@ -80,8 +48,8 @@ def test_topics_without_a_right_are_named_and_the_others_copied(
     flow: Flow, strict: tuple[Broker, Broker]
 ) -> None:
     source, target = strict
-    deny(source, "unreadable", AclOperation.READ)
-    deny(target, remote(flow, "unwritable"), AclOperation.WRITE)
+    deny(source, "topic unreadable", "READ")
+    deny(target, f"topic {remote(flow, 'unwritable')}", "WRITE")
 
     said = failures(copy_now(flow))
 
@@ -109,7 +77,7 @@ def test_a_log_start_that_may_not_be_moved_is_named_and_by_policy_left(
         sync_topic_acls_enabled=False,
     )
     assert not failures(copy_now(flow))
-    deny(target, remote(flow, "may-not-move"), AclOperation.DELETE)
+    deny(target, f"topic {remote(flow, 'may-not-move')}", "DELETE")
     for topic in topics:
         delete_before(source, topic, 5)
 

@@ -12,14 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
 from pyspark.sql import SparkSession
 
 from kafka_ferry.config import Flow, load_flow
@@ -29,6 +21,7 @@ from kafka_ferry.spark import session as spark_session
 from kafka_ferry.spark.properties import EVERY_JOB
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.secure import Authority, Identity, SecureBroker
+from tests.support.access import deny
 from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.flows import assert_same, copy_now, failures, plan_now
 from tests.support.secure import KINDS, PASSWORD, as_properties, key_store, login, trust_store
@@ -322,7 +315,7 @@ def test_a_missing_right_is_named_with_its_topic(
     folder: Path, site: Site, backup: Broker, unique: Unique
 ) -> None:
     topic = filled(site.broker, unique("forbidden"))
-    deny(site.broker, topic, "User:bob")
+    deny(site.broker, f"topic {topic}", "READ", "bob")
     way = ways(site, "SASL_SSL PLAIN") | login("PLAIN", "bob", WORD)
     flow = secured_flow(folder, way, plainly(backup), topic)
 
@@ -330,30 +323,6 @@ def test_a_missing_right_is_named_with_its_topic(
 
     assert said
     assert all(topic in sentence and "TOPIC_AUTHORIZATION_FAILED" in sentence for sentence in said)
-
-
-def deny(broker: Broker, topic: str, principal: str) -> None:
-    """Take the right to read a topic away."""
-    bindings = [
-        AclBinding(
-            ResourceType.TOPIC,
-            topic,
-            ResourcePatternType.LITERAL,
-            principal,
-            "*",
-            operation,
-            permission,
-        )
-        for operation, permission in (
-            (AclOperation.ALL, AclPermissionType.ALLOW),
-            (AclOperation.READ, AclPermissionType.DENY),
-        )
-    ]
-    client = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for future in client.create_acls(bindings).values():
-        future.result()
-    # The broker's authorizer hears of them a moment after the controller has answered.
-    time.sleep(0.5)
 
 
 def contents(folder: Path) -> list[bytes]:

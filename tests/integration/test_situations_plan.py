@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.config import Flow, kafka_python_config
@@ -24,6 +15,7 @@ from kafka_ferry.plan import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.epochs import epoch_ends
 from kafka_sandbox.broker import Broker
+from tests.support.access import deny
 from tests.support.builders import create_topic, delete_before, produce, recreate_topic
 from tests.support.flows import (
     copy_now,
@@ -144,7 +136,7 @@ def test_records_that_may_not_be_read_are_not_written_behind(
     flow = make_flow(folder, primary, strict, [topic, other])
     create_topic(strict.bootstrap, remote(flow, topic))
     produce(strict.bootstrap, remote(flow, topic), named("whose", 5))
-    deny_reading(strict, remote(flow, topic))
+    deny(strict, f"topic {remote(flow, topic)}", "READ")
 
     plan = plan_now(flow)
 
@@ -154,29 +146,6 @@ def test_records_that_may_not_be_read_are_not_written_behind(
     assert "TOPIC_AUTHORIZATION_FAILED" in refusal.reason
     assert "Grant READ on it. Or set on.foreign.records: adopt." in refusal.advice
     assert [range_.topic for range_ in plan.ranges] == [other]
-
-
-def deny_reading(broker: Broker, topic: str) -> None:
-    bindings = [
-        AclBinding(
-            ResourceType.TOPIC,
-            topic,
-            ResourcePatternType.LITERAL,
-            "User:ANONYMOUS",
-            "*",
-            operation,
-            permission,
-        )
-        for operation, permission in (
-            (AclOperation.ALL, AclPermissionType.ALLOW),
-            (AclOperation.READ, AclPermissionType.DENY),
-        )
-    ]
-    client = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for future in client.create_acls(bindings).values():
-        future.result()
-    # The broker's authorizer hears of them a moment after the controller has answered.
-    time.sleep(0.5)
 
 
 # How far a plan may go

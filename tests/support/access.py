@@ -57,11 +57,22 @@ def rules(*texts: str) -> frozenset[Acl]:
 
 def allow(broker: Broker, *texts: str) -> None:
     """Creates rules; returns when the broker has heard of them."""
-    bindings = [_binding(rule(text)) for text in texts]
-    client = _client(broker)
-    for future in client.create_acls(bindings).values():
-        future.result()
+    _create(broker, *texts)
     wait_until(lambda: rules(*texts) <= rules_of(broker))
+
+
+def deny(broker: Broker, resource: str, operation: str, principal: str = "ANONYMOUS") -> None:
+    """Takes one right to a resource away and leaves all others; returns when the broker has heard of it."""
+    allow(broker, f"{resource}: {principal} ALLOW ALL")
+    denial = f"{resource}: {principal} DENY {operation}"
+    _create(broker, denial)
+
+    def heard() -> bool:
+        # Who may not describe the cluster is shown no rules at all.
+        shown = rules_of(broker)
+        return not shown or rule(denial) in shown
+
+    wait_until(heard)
 
 
 def forget(broker: Broker, *texts: str) -> None:
@@ -138,6 +149,12 @@ def _client(broker: Broker) -> AdminClient:
 
 def _wire(broker: Broker) -> WireCluster:
     return WireCluster("broker", {"bootstrap_servers": [broker.bootstrap]})
+
+
+def _create(broker: Broker, *texts: str) -> None:
+    client = _client(broker)
+    for future in client.create_acls([_binding(rule(text)) for text in texts]).values():
+        future.result()
 
 
 def _binding(acl: Acl) -> AclBinding:

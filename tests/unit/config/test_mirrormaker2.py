@@ -41,7 +41,7 @@ def test_nothing_counts_as_a_key_of_mirrormaker_2_that_is_none() -> None:
     assert plain - DEFINED.keys() == others
 
 
-@pytest.mark.parametrize("key", DEFINED.keys() & KEYS.keys())
+@pytest.mark.parametrize("key", sorted(DEFINED.keys() & KEYS.keys()))
 def test_defaults_are_mirrormaker_2s(key: str) -> None:
     written = {"null": "none", "": "none", "<required>": "required"}
     filled_in = {  # MirrorMakerConfig.workerConfig and connectorBaseConfig

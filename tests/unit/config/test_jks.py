@@ -18,16 +18,6 @@ KEY_PASSWORD = "another-5ecret"
 
 
 @pytest.fixture(scope="module")
-def root() -> Authority:
-    return Authority("root")
-
-
-@pytest.fixture(scope="module")
-def identity(root: Authority) -> Identity:
-    return Authority("between", root).issue("ferry")
-
-
-@pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory, identity: Identity) -> Path:
     """A store whose key has a password of its own."""
     folder = tmp_path_factory.mktemp("keys")

@@ -24,16 +24,6 @@ WRONG = "wr0ng-password"
 
 
 @pytest.fixture(scope="module")
-def root() -> Authority:
-    return Authority("root")
-
-
-@pytest.fixture(scope="module")
-def identity(root: Authority) -> Identity:
-    return Authority("between", root).issue("ferry")
-
-
-@pytest.fixture(scope="module")
 def stores(
     tmp_path_factory: pytest.TempPathFactory, root: Authority, identity: Identity
 ) -> dict[str, dict[str, str]]:

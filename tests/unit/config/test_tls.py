@@ -19,16 +19,6 @@ from tests.support.secure import KINDS, PASSWORD, key_store, trust_store
 SSL = {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "SSL"}
 
 
-@pytest.fixture(scope="module")
-def root() -> Authority:
-    return Authority("root")
-
-
-@pytest.fixture(scope="module")
-def identity(root: Authority) -> Identity:
-    return Authority("between", root).issue("ferry")
-
-
 @pytest.fixture(autouse=True)
 def _nothing_logged_yet() -> None:
     clients._log_once.cache_clear()

@@ -19,7 +19,6 @@ from kafka_sandbox.errors import SandboxError
 _COMPONENTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 _DONE = ("success", "failed")
 _LOG_LINES = 25
-_SEEN_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -175,15 +174,33 @@ class AirflowApi:
             if time.monotonic() > deadline:
                 raise SandboxError(f"{dag_id}.{task_id} asks nobody after {timeout:g} s: {state}")
             time.sleep(0.5)
-        # Airflow takes a task that was answered before its scheduler has seen it pause for one that
-        # was killed, tries it again and so asks again. No person is as quick.
-        time.sleep(_SEEN_S)
         return str(self._call("GET", _details(dag_id, run_id, task_id))["body"])
 
-    def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
-        """Answers the question of a task with one of its options."""
+    def answer(
+        self, dag_id: str, run_id: str, task_id: str, option: str, timeout: float = 300
+    ) -> None:
+        """Answers the question of a task with one of its options, and waits until it has ended.
+
+        Airflow takes a task that is answered before its scheduler has seen it pause for one that was
+        killed, and tries it again: where it asks again, it is answered again.
+
+        Raises:
+            SandboxError: it has not ended after ``timeout`` seconds.
+        """
+        run = f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
         body = {"chosen_options": [option], "params_input": {}}
-        self._call("PATCH", _details(dag_id, run_id, task_id), body)
+        answered = -1
+        deadline = time.monotonic() + timeout
+        while True:
+            task = self._call("GET", f"{run}/taskInstances/{quote(task_id)}")
+            if task["state"] in ("success", "failed"):
+                return
+            if task["state"] == "awaiting_input" and task["try_number"] > answered:
+                self._call("PATCH", _details(dag_id, run_id, task_id), body)
+                answered = task["try_number"]
+            if time.monotonic() > deadline:
+                raise SandboxError(f"{dag_id}.{task_id} goes on asking: {task['state']}")
+            time.sleep(0.5)
 
     def log(self, dag_id: str, run_id: str, task_id: str) -> str:
         """What the task's last try wrote to its log."""

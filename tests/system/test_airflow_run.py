@@ -15,7 +15,7 @@ from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.dags import add_flow
 from tests.support.flows import assert_same
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(600)]
 
 STEPS = ("plan", "sync_topics", "mirror", "verify", "publish")
 Unique = Callable[[str], str]

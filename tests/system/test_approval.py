@@ -14,7 +14,7 @@ from tests.support.builders import Record, create_topic, produce
 from tests.support.dags import add_flow
 from tests.support.flows import assert_same
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(900)]
 
 Unique = Callable[[str], str]
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, TopicCollection
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import (
     AclOperation,
@@ -233,9 +233,9 @@ class ClusterControl:
         """The names of the consumer groups that the principal may see."""
         with self._errors("listing groups"):
             listed = self._admin.list_consumer_groups(request_timeout=at_most(_TIMEOUT_S)).result()
-        for raised in listed.errors:
-            with self._errors("listing groups"):
-                raise raised
+            for error in listed.errors or ():
+                # Its documentation promises exceptions; what comes are the errors in them.
+                raise error if isinstance(error, KafkaException) else KafkaException(error)
         return sorted(group.group_id for group in listed.valid)
 
     def delete_topics(self, topic_ids: Mapping[str, str]) -> dict[str, FerryError]:

@@ -16,6 +16,7 @@ from kafka_ferry.copy import fetching
 from kafka_ferry.copy.translated import TranslatedWriter
 from kafka_ferry.plan import Plan
 from kafka_sandbox.broker import Broker
+from tests.support.access import set_quota
 from tests.support.builders import (
     Record,
     add_partitions,
@@ -25,7 +26,6 @@ from tests.support.builders import (
     produce,
     read_all,
     recreate_topic,
-    set_quota,
 )
 from tests.support.flows import (
     assert_same,
@@ -475,12 +475,14 @@ def test_a_quota_slows_a_copy_down_and_fails_nothing(
     )
     # Brokers average over ten seconds: what is above this in that time is to be waited for.
     broker = primary if side == "source" else backup
-    set_quota(broker, client, consumer_byte_rate=100_000, producer_byte_rate=100_000)
-
-    began = time.monotonic()
-    assert failures(copy_now(flow)) == []
-
-    assert time.monotonic() - began > 1.5
+    rate = "consumer_byte_rate" if side == "source" else "producer_byte_rate"
+    set_quota(broker, (("client-id", client),), rate, 100_000)
+    try:
+        began = time.monotonic()
+        assert failures(copy_now(flow)) == []
+        assert time.monotonic() - began > 1.5
+    finally:
+        set_quota(broker, (("client-id", client),), rate, None)
     assert_same(primary, topic, backup, remote(flow, topic))
 
 

@@ -37,6 +37,7 @@ from tests.support.flows import (
 from tests.support.histories import named
 from tests.support.killing import Killed
 from tests.support.old_brokers import broker_of
+from tests.support.waiting import wait_until
 
 Unique = Callable[[str], str]
 
@@ -51,11 +52,19 @@ def overrides(broker: Broker, topic: str) -> dict[str, str]:
 
 
 def change(broker: Broker, resource: ConfigResource, name: str, value: str | None) -> None:
-    """Sets a config, or unsets it."""
+    """Sets a config, or unsets it; returns when the broker has heard of it."""
     kind = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
     resource.add_incremental_config(ConfigEntry(name, value, incremental_operation=kind))
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     client.incremental_alter_configs([resource])[resource].result()
+    own = ConfigSource.DYNAMIC_TOPIC_CONFIG, ConfigSource.DYNAMIC_BROKER_CONFIG
+
+    def heard() -> bool:
+        entry = client.describe_configs([resource])[resource].result()[name]
+        is_set = entry.source in {source.value for source in own}
+        return (entry.value if is_set else None) == value
+
+    wait_until(heard)
 
 
 def unset_config(broker: Broker, topic: str, name: str) -> None:

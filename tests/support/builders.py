@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,7 +29,6 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from kafka_sandbox import jvm
 from kafka_sandbox.broker import Broker
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -126,17 +124,6 @@ def add_partitions(broker: Broker, topic: str, count: int) -> None:
 
     while len(leaders()) < count:
         time.sleep(0.01)
-
-
-def set_quota(broker: Broker, client_id: str, **rates: int) -> None:
-    """Sets quotas of the clients that call themselves ``client_id``, in bytes per second."""
-    configs = ",".join(f"{name}={rate}" for name, rate in rates.items())
-    command = jvm.command(
-        "kafka.admin.ConfigCommand",
-        *("--bootstrap-server", broker.bootstrap, "--alter", "--add-config", configs),
-        *("--entity-type", "clients", "--entity-name", client_id),
-    )
-    subprocess.run(command, check=True, capture_output=True)
 
 
 def produce(

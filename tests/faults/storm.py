@@ -18,7 +18,7 @@ from tests.support.flows import remote
 from tests.support.proxy import ProxiedBroker
 from tests.support.spark_cluster import SparkCluster
 
-_RUN_S = 180.0
+_RUN_S = 300.0
 # How often, within a storm, all that consumers of the target see is compared.
 _LOOKS = 4
 # Or else the faults that can hit a run at its start would crowd out those that hit its copying.

@@ -19,6 +19,8 @@ from kafka_sandbox.errors import SandboxError
 _COMPONENTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 _DONE = ("success", "failed")
 _LOG_LINES = 25
+# The process of a task that asks ends five seconds after it has paused.
+_SEEN_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -181,8 +183,9 @@ class AirflowApi:
     ) -> None:
         """Answers the question of a task with one of its options, and waits until it has ended.
 
-        Airflow takes a task that is answered before its scheduler has seen it pause for one that was
-        killed, and tries it again: where it asks again, it is answered again.
+        Airflow takes a task that is answered before its scheduler has seen its process end for one
+        that was killed, and tries it again: so it waits a while, and where it is asked again, it
+        answers again.
 
         Raises:
             SandboxError: it has not ended after ``timeout`` seconds.
@@ -196,6 +199,7 @@ class AirflowApi:
             if task["state"] in ("success", "failed"):
                 return
             if task["state"] == "awaiting_input" and task["try_number"] > answered:
+                time.sleep(_SEEN_S)
                 self._call("PATCH", _details(dag_id, run_id, task_id), body)
                 answered = task["try_number"]
             if time.monotonic() > deadline:

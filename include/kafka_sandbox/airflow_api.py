@@ -169,10 +169,9 @@ class AirflowApi:
         Raises:
             SandboxError: it has not asked after ``timeout`` seconds.
         """
-        run = f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
-        task = f"{run}/taskInstances/{quote(task_id)}"
+        path = _task(dag_id, run_id, task_id)
         deadline = time.monotonic() + timeout
-        while (state := self._call("GET", task)["state"]) != "awaiting_input":
+        while (state := self._call("GET", path)["state"]) != "awaiting_input":
             if time.monotonic() > deadline:
                 raise SandboxError(f"{dag_id}.{task_id} asks nobody after {timeout:g} s: {state}")
             time.sleep(0.5)
@@ -190,13 +189,13 @@ class AirflowApi:
         Raises:
             SandboxError: it has not ended after ``timeout`` seconds.
         """
-        run = f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
+        path = _task(dag_id, run_id, task_id)
         body = {"chosen_options": [option], "params_input": {}}
         answered = -1
         deadline = time.monotonic() + timeout
         while True:
-            task = self._call("GET", f"{run}/taskInstances/{quote(task_id)}")
-            if task["state"] in ("success", "failed"):
+            task = self._call("GET", path)
+            if task["state"] in _DONE:
                 return
             if task["state"] == "awaiting_input" and task["try_number"] > answered:
                 time.sleep(_SEEN_S)
@@ -253,9 +252,12 @@ class AirflowApi:
         return answer
 
 
+def _task(dag_id: str, run_id: str, task_id: str) -> str:
+    return f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}/taskInstances/{quote(task_id)}"
+
+
 def _details(dag_id: str, run_id: str, task_id: str) -> str:
-    run = f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
-    return f"{run}/taskInstances/{quote(task_id)}/-1/hitlDetails"
+    return f"{_task(dag_id, run_id, task_id)}/-1/hitlDetails"
 
 
 def _connection(settings: Mapping[str, Any]) -> dict[str, Any]:

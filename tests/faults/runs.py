@@ -21,7 +21,7 @@ from kafka_ferry.config import Flow
 from kafka_sandbox.processes import Leash
 
 # Longer than all patience of the library together, on a machine that the storm keeps busy.
-_HANGS_AFTER_S = 300.0
+HANGS_AFTER_S = 300.0
 
 
 @dataclass
@@ -120,10 +120,10 @@ class Runs:
                 self._running.remove(run)
                 run.leash.let_go()
                 self.ended[self._judge(run)] += 1
-            elif time.monotonic() - run.began > _HANGS_AFTER_S:
+            elif time.monotonic() - run.began > HANGS_AFTER_S:
                 run.process.send_signal(signal.SIGUSR1)
                 time.sleep(1)
-                self._complain(run, f"hung for {_HANGS_AFTER_S:g} s")
+                self._complain(run, f"hung for {HANGS_AFTER_S:g} s")
                 run.kill()
 
     def finish(self, seconds: float) -> None:

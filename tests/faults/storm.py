@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from kafka_ferry.config import Flow
 from tests.faults.evidence import assert_nothing_else
 from tests.faults.faults import Fault
-from tests.faults.runs import Runs
+from tests.faults.runs import HANGS_AFTER_S, Runs
 from tests.faults.topics import StormTopic
 from tests.support.flows import remote
 from tests.support.proxy import ProxiedBroker
 from tests.support.spark_cluster import SparkCluster
 
-_RUN_S = 300.0
 # How often, within a storm, all that consumers of the target see is compared.
 _LOOKS = 4
 # Or else the faults that can hit a run at its start would crowd out those that hit its copying.
@@ -139,11 +138,11 @@ class Storm:
             AssertionError: if ``most_runs`` runs had some, although nothing was wrong any more.
         """
         self.calm_brokers()
-        self.runs.finish(_RUN_S)
+        self.runs.finish(HANGS_AFTER_S)
         for _ in range(most_runs):
             finished = self.runs.ended["finished"]
             self.note(f"{self.runs.start().name} starts, with no more faults")
-            self.runs.finish(_RUN_S)
+            self.runs.finish(HANGS_AFTER_S)
             if self.runs.ended["finished"] > finished:
                 return
         raise AssertionError(f"{most_runs} runs failed with everything up.")

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.control import read_positions
-from kafka_ferry.errors import RangesFailed, VerificationFailed
+from kafka_ferry.errors import RangesFailed, SparkFailed, VerificationFailed
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.runs import Run
 from kafka_ferry.spark.session import terminal_session
@@ -90,6 +90,25 @@ def test_runs_copy_what_is_new_and_prove_it_even_when_the_checkpoint_is_gone(
     assert_same(primary, topic, backup, remote(flow, topic))
     # The verification of the first two runs is in the ledger, and need not be done again.
     assert {row.run for row in third.ranges} == {"run-3"}
+
+
+def test_a_checkpoint_that_cannot_be_written_fails_the_run_in_a_sentence(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSession
+) -> None:
+    topic = unique("unwritable")
+    create_topic(primary.bootstrap, topic, partitions=1)
+    fill(primary, topic, b"a")
+    flow = make_flow(folder, primary, backup, [topic])
+    checkpoint = Path(flow.state_path) / flow.slug / "checkpoint"
+    checkpoint.parent.mkdir(parents=True)
+    checkpoint.write_text("a file where Spark wants a folder")
+
+    with pytest.raises(SparkFailed, match=r"Spark broke off the query of .*Exception: "):
+        run_all(flow, "run-1", spark)
+
+    checkpoint.unlink()
+    report = run_all(flow, "run-2", spark).report()
+    assert report and report.records == 200
 
 
 def test_a_finished_run_may_be_repeated_step_by_step(

@@ -5,10 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
-
 from kafka_ferry.copy import OutcomeFiles
-from kafka_ferry.errors import SparkFailed
+from kafka_ferry.spark.breaking import spark_failures
 from kafka_ferry.spark.carrying import packed
 from kafka_ferry.spark.ranges import SOURCE, RangeSource
 from kafka_ferry.spark.sink import SINK, sink_of
@@ -51,7 +49,7 @@ def copy_with_spark(
         .options(run_folder=run_folder.location, writers=str(flow.writers), attempt=attempt)
         .load()
     )
-    query = (
+    stream = (
         ranges.writeStream.format(SINK)
         .options(
             run=run,
@@ -61,23 +59,11 @@ def copy_with_spark(
         .option("checkpointLocation", checkpoint.uri)
         .trigger(availableNow=True)
         .queryName(f"{flow.name} {run}")
-        .start()
     )
-    try:
-        query.awaitTermination()
-    except PySparkException as error:
-        reason = _first_sentence(error)
-        raise SparkFailed(
-            f"Spark broke off the query of {flow.name}, run {run} (checkpoint "
-            f"{checkpoint.location}): {reason}",
-            advice="What was sealed stays. Is another run of this flow active, or were files of "
-            "the state folder deleted? Then run it again.",
-        ) from error
+    with spark_failures(
+        f"the query of {flow.name}, run {run} (checkpoint {checkpoint.location})",
+        advice="What was sealed stays. Is another run of this flow active, or were files of the "
+        "state folder deleted? Then run it again.",
+    ):
+        stream.start().awaitTermination()
     return OutcomeFiles(run_folder, attempt).read()
-
-
-def _first_sentence(error: PySparkException) -> str:
-    """What happened, without the stack traces of two languages."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    told = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback"))]
-    return next((line for line in told if "Error: " in line or "Exception: " in line), told[0])

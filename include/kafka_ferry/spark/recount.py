@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from kafka_ferry.batches import Segment
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.spark.breaking import spark_failures
 from kafka_ferry.spark.carrying import packed, unpacked
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import Claim
@@ -58,7 +59,7 @@ def recount_all(
 
     Raises:
         ConfigError: if a store or connection of a cluster cannot be read.
-        Exception: Spark's own, with the task's error in its text, if a partition cannot be read.
+        SparkFailed: if a partition cannot be read; the task's error is in its text.
     """
     if not partitions:
         return {}
@@ -68,12 +69,16 @@ def recount_all(
         return _recount_rows(batches, unpacked(carried).target)
 
     tasks = min(len(partitions), spark.sparkContext.defaultParallelism * _TASKS_PER_CORE)
-    found = (
+    counted = (
         spark.createDataFrame(_asked(partitions))
         .repartition(tasks)
         .mapInArrow(recount_rows, _ANSWER)
-        .collect()
     )
+    with spark_failures(
+        f"the recount of {flow.name}",
+        advice="What was copied stays. Verify again once the target answers.",
+    ):
+        found = counted.collect()
     return {
         TopicPartition(row.topic, row.partition): _FOUND.validate_json(row.found) for row in found
     }

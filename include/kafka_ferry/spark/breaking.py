@@ -1,0 +1,36 @@
+"""What Spark breaks off with, as one of our errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from kafka_ferry.errors import SparkFailed
+
+
+@contextmanager
+def spark_failures(what: str, *, advice: str) -> Iterator[None]:
+    """Raise what Spark raises inside as our own error.
+
+    Args:
+        what: what Spark does inside, for the message: ``"the query of orders"``.
+        advice: what to look at.
+
+    Raises:
+        SparkFailed: if Spark raises, with its reason and without the stack traces of two languages.
+    """
+    try:
+        yield
+    # PySpark has names of its own for some of the JVM's errors; trouble with files and tasks that
+    # fail too often are not among them.
+    except (PySparkException, Py4JJavaError) as error:
+        raise SparkFailed(f"Spark broke off {what}: {_reason(error)}", advice=advice) from error
+
+
+def _reason(error: PySparkException | Py4JJavaError) -> str:
+    lines = [line.strip() for line in str(error).splitlines()]
+    told = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback"))]
+    return next((line for line in told if "Error: " in line or "Exception: " in line), told[0])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
@@ -22,6 +22,7 @@ from kafka_ferry.errors import FerryError
 log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
+_K = TypeVar("_K")
 _P = ParamSpec("_P")
 _PATIENCE_S: Final = 60
 _limit_s: ContextVar[float | None] = ContextVar("patience", default=None)
@@ -52,13 +53,51 @@ def patiently(do: Callable[[], _T]) -> _T:
     """
     limit_s = _limit_s.get()
     retrying = Retrying(
-        retry=retry_if_exception(lambda error: isinstance(error, FerryError) and error.transient),
+        retry=retry_if_exception(_is_transient),
         wait=wait_random_exponential(multiplier=0.02, max=2),
         stop=stop_after_delay(_PATIENCE_S if limit_s is None else limit_s),
         before_sleep=_tell_once(),
         reraise=True,
     )
     return retrying(do)
+
+
+def patiently_each(keys: Iterable[_K], ask: Callable[[list[_K]], Mapping[_K, _T]]) -> dict[_K, _T]:
+    """Ask about many things, and again about those that a transient error came back for.
+
+    Args:
+        keys: the things.
+        ask: asks once about some of them; gives an answer for each, which may be an error.
+
+    Returns:
+        An answer for each: the error too that stayed when patience was at its end.
+
+    Raises:
+        FerryError: what ``ask`` raises, as ``patiently`` has it.
+    """
+    answers: dict[_K, _T] = {}
+    left = list(keys)
+
+    def ask_again() -> None:
+        answers.update(ask(left))
+        left[:] = [key for key in left if _is_transient(answers[key])]
+        for key in left:
+            raise _Unsettled(str(answers[key]))
+
+    with suppress(_Unsettled):
+        if left:
+            patiently(ask_again)
+    return answers
+
+
+class _Unsettled(FerryError):
+    """Some answers may be others in a while."""
+
+    transient = True
+
+
+def _is_transient(answer: object) -> bool:
+    return isinstance(answer, FerryError) and answer.transient
 
 
 def _tell_once() -> Callable[[RetryCallState], None]:

@@ -7,14 +7,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.control import ClusterControl
+from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.plan.groups import Committed, Group
+from kafka_ferry.plan.ranges import TopicPartition
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.jars import line
 from tests.support.builders import Record, create_topic, delete_before, produce, set_config
 from tests.support.flows import assert_same, copy_now, failures, make_flow, plan_now, remote
+from tests.support.groups import cluster_of, commit_alone, member
 from tests.support.offsets import assert_same_offsets
 from tests.support.old_brokers import VERSIONS, broker_of
 
@@ -121,7 +125,7 @@ def test_a_topic_whose_records_were_all_deleted_goes_on_with_preserved_offsets(
     flow = make_flow(folder, primary, old_with_preserved, [topic], offsets="preserved")
     assert failures(copy_now(flow)) == []
     for broker, name in [(primary, topic), (old_with_preserved, remote(flow, topic))]:
-        all_records = [TopicPartition(name, number, -1) for number in range(2)]
+        all_records = [ConfluentPartition(name, number, -1) for number in range(2)]
         client = AdminClient({"bootstrap.servers": broker.bootstrap})
         for deleted in client.delete_records(all_records).values():
             deleted.result()
@@ -165,3 +169,44 @@ def test_a_config_that_an_old_broker_does_not_know_is_left_out_and_named(
     assert "config.properties.exclude" in said
     configs = ClusterControl(flow.target).topics([remote(flow, topic)])[remote(flow, topic)].configs
     assert configs["retention.ms"] == "123456789"
+
+
+def test_groups_of_an_old_broker_are_read_committed_and_deleted(
+    old: Broker, unique: Unique
+) -> None:
+    topic, busy, simple, new = map(unique, ("topic", "busy", "simple", "new"))
+    create_topic(old.bootstrap, topic, partitions=2)
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    commit_alone(old, busy, {first: 3})
+    commit_alone(old, simple, {first: 4, second: 5})
+    offsets = {first: Committed(6, -1, "kept"), second: Committed(7)}
+    with GroupControl(cluster_of(old)) as control, member(old, busy, topic):
+        types = {group.name: group.type for group in control.groups()}
+        described = control.described([busy, simple, new])
+        found = control.committed([Group(busy), Group(simple), Group(new)])
+        refused = control.commit({Group(busy): offsets, Group(new): offsets})
+        written = control.committed([Group(new)])
+        kept = control.delete_offsets({new: [first]})
+        left = control.delete([new])
+        shared = control.commit({Group(unique("shared"), "share"): offsets})
+
+    assert (types[busy], types[simple], types.get(new)) == ("classic", "classic", None)
+    assert [described[name] for name in (busy, simple, new)] == [
+        Group(busy, "classic", "Stable", "consumer"),
+        Group(simple, "classic", "Empty", ""),
+        Group(new, "classic", "Dead", ""),
+    ]
+    assert found == {
+        busy: {first: Committed(3)},
+        simple: {first: Committed(4), second: Committed(5)},
+        new: {},
+    }
+    assert refused.keys() == {busy}
+    assert all("UNKNOWN_MEMBER_ID" in str(error) for error in refused[busy].values())
+    assert written == {new: offsets}
+    # Kafka 2.4 deletes single offsets, 1.1 whole groups.
+    assert ("too old" in str(kept)) is (line(old.version) < (2, 4))
+    assert ("too old" in str(left)) is (line(old.version) < (1, 1))
+    assert bool(kept) is (line(old.version) < (2, 4))
+    assert bool(left) is (line(old.version) < (1, 1))
+    assert "Kafka 4.1" in str(shared)

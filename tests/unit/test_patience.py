@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, Fenced, FerryError
-from kafka_ferry.patience import patience_of, patient, patiently
+from kafka_ferry.patience import patience_of, patient, patiently, patiently_each
 
 AWAY = ClusterUnreachable("The cluster is away.")
 
@@ -123,3 +123,43 @@ def test_every_call_of_a_patient_function_has_its_own_minute(slept: list[float])
             away()
         spent.append(sum(slept) - before)
     assert all(seconds > 55 for seconds in spent)
+
+
+def test_only_what_failed_for_a_while_is_asked_again(slept: list[float]) -> None:
+    denied = AccessDenied("No right.")
+    rounds = [{"a": 1, "b": AWAY, "c": AWAY, "d": denied}, {"b": 2, "c": AWAY}, {"c": 3}]
+    asked: list[list[str]] = []
+
+    def ask(names: list[str]) -> dict[str, int | FerryError]:
+        asked.append(list(names))
+        return dict(rounds[len(asked) - 1])
+
+    answers = patiently_each(["a", "b", "c", "d"], ask)
+
+    assert answers == {"a": 1, "b": 2, "c": 3, "d": denied}
+    assert asked == [["a", "b", "c", "d"], ["b", "c"], ["c"]]
+    assert len(slept) == 2
+
+
+def test_what_fails_to_the_end_of_patience_has_its_last_error(slept: list[float]) -> None:
+    assert patiently_each(["a", "b"], lambda names: dict.fromkeys(names, AWAY)) == {
+        "a": AWAY,
+        "b": AWAY,
+    }
+    assert 60 <= sum(slept) <= 62
+
+
+def test_nothing_to_ask_about_is_not_asked() -> None:
+    def ask(_: list[str]) -> dict[str, int]:
+        raise AssertionError
+
+    assert patiently_each([], ask) == {}
+
+
+def test_an_error_of_all_is_waited_out_and_then_raised(slept: list[float]) -> None:
+    call = Call(*[AWAY] * 3)
+    assert patiently_each(["a"], lambda names: dict.fromkeys(names, call())) == {"a": "answer"}
+    assert len(slept) == 3
+    fenced = Call(Fenced("Another run took over."))
+    with pytest.raises(Fenced):
+        patiently_each(["a"], lambda names: dict.fromkeys(names, fenced()))

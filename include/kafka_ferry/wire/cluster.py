@@ -55,7 +55,7 @@ class WireCluster:
         self.alias = alias
         self._settings = settings
         self._brokers: dict[int, tuple[str, int]] = {}
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[tuple[int, int], Connection] = {}
         self._coordinators: dict[tuple[str, int], tuple[int, float]] = {}
 
     def __enter__(self) -> Self:
@@ -120,24 +120,41 @@ class WireCluster:
         """
         node, found_at = self._coordinators.get((key, kind), (-1, 0.0))
         if time.monotonic() - found_at > _COORDINATOR_KNOWN_S:
-            answer = self.any_connection().call(FindCoordinatorRequest(key=key, key_type=kind))
+            answer = self.any_connection().call(
+                FindCoordinatorRequest(key=key, key_type=kind), newest=3
+            )
             if answer.error_code:
                 raise fault(answer.error_code, f"Finding the coordinator of {key} on {self.alias}")
             node = answer.node_id
-            self._brokers[node] = (answer.host, answer.port)
+            self.add_broker(node, answer.host, answer.port)
             self._coordinators[key, kind] = node, time.monotonic()
         return self.connection(node)
 
-    def connection(self, node: int) -> Connection:
-        """The connection to the broker ``node``, made when it is first asked for."""
-        existing = self._connections.get(node)
+    def nodes(self) -> list[int]:
+        """Ask for the node ids of all brokers that are up."""
+        self.leaders(())
+        return sorted(self._brokers)
+
+    def add_broker(self, node: int, host: str, port: int) -> None:
+        """Learn where a broker is, from an answer that named it."""
+        self._brokers[node] = (host, port)
+
+    def connection(self, node: int, lane: int = 0) -> Connection:
+        """The connection to the broker ``node``, made when it is first asked for.
+
+        Args:
+            node: the broker's node id.
+            lane: which one of several: a broker works on one request of a connection at a time.
+        """
+        existing = self._connections.get((node, lane))
         if existing is None or existing.closed:
             if existing:
                 existing.close()
             if node not in self._brokers:
                 raise ClusterUnreachable(f"{self.alias} has no broker {node}.")
-            self._connections[node] = Connection(*self._brokers[node], self._settings, self.alias)
-        return self._connections[node]
+            made = Connection(*self._brokers[node], self._settings, self.alias)
+            self._connections[node, lane] = made
+        return self._connections[node, lane]
 
     def any_connection(self) -> Connection:
         """A connection to whichever broker answers: one that is open, one that is known, or a bootstrap server."""
@@ -151,9 +168,10 @@ class WireCluster:
                 )
             }
         failures = []
-        for node in [node for node, open_ in self._connections.items() if not open_.closed] + list(
-            self._brokers
-        ):
+        connected = [
+            node for (node, lane), it in self._connections.items() if not (lane or it.closed)
+        ]
+        for node in connected + list(self._brokers):
             try:
                 return self.connection(node)
             except ClusterUnreachable as error:

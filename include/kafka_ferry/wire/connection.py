@@ -33,9 +33,17 @@ _SPOKEN: Final[dict[str, int]] = {
     "Fetch": 13,
     "ListOffsets": 5,
     "Metadata": 12,
-    "OffsetFetch": 7,
+    "OffsetFetch": 8,
+    "OffsetCommit": 9,
+    "OffsetDelete": 0,
+    "ListGroups": 5,
+    "DescribeGroups": 5,
+    "DeleteGroups": 2,
+    "DescribeShareGroupOffsets": 0,
+    "AlterShareGroupOffsets": 0,
+    "DeleteShareGroupOffsets": 0,
     "OffsetForLeaderEpoch": 4,
-    "FindCoordinator": 3,
+    "FindCoordinator": 4,
     "InitProducerId": 3,
     "AddPartitionsToTxn": 3,
     "AddOffsetsToTxn": 3,
@@ -120,12 +128,15 @@ class Connection:
         _, newest = self._versions.get(request.API_KEY, (0, -1))
         return newest >= version
 
-    def send(self, request: Any, *, newest: int | None = None) -> None:
+    def send(self, request: Any, *, newest: int | None = None) -> int:
         """Send ``request`` in the newest version that both sides speak, without waiting for its response.
 
         Args:
             request: the message.
             newest: the newest version that can say what it is to say, None for any.
+
+        Returns:
+            How many bytes it has.
         """
         if request.API_VERSION is None:
             version = self._version_of(request)
@@ -144,6 +155,7 @@ class Connection:
         self._in_flight.append((self._correlation_id, response_class, body_at))
         with self._as_unreachable():
             self._socket.sendall(frame)
+        return len(frame)
 
     def receive(self) -> Any:
         """Wait for the response to the oldest request in flight, and decode it."""

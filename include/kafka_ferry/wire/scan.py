@@ -30,6 +30,18 @@ def committed_batches(
         CorruptBatch: on bytes that are no valid batch.
         FerryError: if the partition cannot be read.
     """
+    for batch, is_aborted in ended_batches(cluster, leader, partition, start):
+        if not (is_aborted or batch.header.is_control):
+            yield batch
+
+
+def ended_batches(
+    cluster: WireCluster, leader: int, partition: TopicPartition, start: int
+) -> Iterator[tuple[Batch, bool]]:
+    """All batches of a partition from ``start`` to its last stable offset, and which are data of aborted transactions.
+
+    Args and errors as of ``committed_batches``.
+    """
     at, before = start, -1
     while at > before:
         before = at
@@ -37,11 +49,10 @@ def committed_batches(
         aborted = AbortFilter(fetched.aborted)
         for batch in _checked(cluster, partition, fetched):
             header = batch.header
-            is_data = not (aborted.is_aborted(batch) or header.is_control)
+            is_aborted = aborted.is_aborted(batch)
             if header.next_offset > at:
                 at = header.next_offset
-                if is_data:
-                    yield batch
+                yield batch, is_aborted
 
 
 def stored_batches(

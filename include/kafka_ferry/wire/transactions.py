@@ -313,7 +313,7 @@ def _offsets(
             for name, numbers in _by_topic(partitions).items()
         ]
     answer = cluster.coordinator(group, GROUP).call(
-        OffsetFetchRequest(group_id=group, topics=topics, require_stable=stable)
+        OffsetFetchRequest(group_id=group, topics=topics, require_stable=stable), newest=7
     )
     if answer.error_code:
         doing = f"Reading the offsets of the group {group} on {cluster.alias}"

@@ -1,0 +1,192 @@
+"""Consumer groups of a cluster: which there are, what they have committed, and changes to that.
+
+Over the data plane's connections: librdkafka asks about one group at a time, and reads the
+metadata beside an offset past its end.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from typing import Self, TypeVar
+
+from kafka_ferry.config import Cluster, kafka_python_config
+from kafka_ferry.errors import AccessDenied, FerryError
+from kafka_ferry.patience import patiently, patiently_each
+from kafka_ferry.plan.groups import Committed, Group
+from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.group_offsets import Refused, commit_offsets, delete_offsets, fetch_offsets
+from kafka_ferry.wire.groups import delete_groups, describe_groups, list_groups
+from kafka_ferry.wire.share_groups import (
+    alter_start_offsets,
+    delete_start_offsets,
+    fetch_start_offsets,
+)
+
+_T = TypeVar("_T")
+_Key = tuple[str, TopicPartition]
+
+
+class GroupControl:
+    """Reads and changes the groups of a cluster; to be closed.
+
+    Args:
+        cluster: the cluster from the flow's config.
+
+    Every method is patient for a minute with coordinators that load or move. What fails for a
+    group or a partition is in the answer; every method raises ``ClusterUnreachable`` if no broker
+    answers, and ``AccessDenied`` if the cluster refuses the login.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.alias = cluster.alias
+        settings = kafka_python_config(cluster.client_properties("admin"))
+        self._wire = WireCluster(cluster.alias, settings)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wire.close()
+
+    def groups(self) -> list[Group]:
+        """All groups that the principal may see: with DESCRIBE on the cluster all, otherwise its own.
+
+        Raises:
+            AccessDenied: where the cluster shows none without DESCRIBE on itself.
+        """
+        return patiently(lambda: list_groups(self._wire))
+
+    def described(self, names: Collection[str]) -> dict[str, Group | FerryError]:
+        """Groups as they are at this moment, needing DESCRIBE on each; ``Dead`` is what does not exist."""
+        if not names:
+            return {}
+        seen: dict[str, Group | FerryError] = {**self._listed_of(names)}
+        # A listing leaves out what is unknown or not to be seen, and before Kafka 2.6 all states.
+        rest = [name for name in names if name not in seen]
+        seen |= patiently_each(rest, lambda some: describe_groups(self._wire, some))
+        # Only classic groups can be asked for by name: any other one that changed its coordinator
+        # between the two looks at them would be taken for dead.
+        dead = [name for name in rest if _is_dead(seen[name])]
+        return seen | self._listed_of(dead)
+
+    def committed(
+        self, groups: Collection[Group]
+    ) -> dict[str, dict[TopicPartition, Committed] | FerryError]:
+        """What groups have committed; needs DESCRIBE on each.
+
+        Topics that the principal may not DESCRIBE are left out: a cluster does not tell that there
+        are any. Of a share group these are start offsets (``wire.share_groups``), which brokers
+        before 4.1 do not tell.
+        """
+        shared = [group.name for group in groups if group.type == "share"]
+        others = [group.name for group in groups if group.type != "share"]
+        return patiently_each(
+            others, lambda some: fetch_offsets(self._wire, some)
+        ) | patiently_each(shared, lambda some: fetch_start_offsets(self._wire, some))
+
+    def commit(
+        self, offsets: Mapping[Group, Mapping[TopicPartition, Committed]]
+    ) -> dict[str, dict[TopicPartition, FerryError]]:
+        """Commit offsets of groups without members; needs READ on each group and topic.
+
+        Returns:
+            By group what was not committed, and why; the others are.
+        """
+        shared = {group.name: some for group, some in offsets.items() if group.type == "share"}
+        others = {group.name: some for group, some in offsets.items() if group.type != "share"}
+        return _patiently(others, lambda left: commit_offsets(self._wire, left)) | _patiently(
+            shared, lambda left: alter_start_offsets(self._wire, left)
+        )
+
+    def delete_offsets(
+        self, partitions: Mapping[str, Collection[TopicPartition]]
+    ) -> dict[str, dict[TopicPartition, FerryError]]:
+        """Delete what groups have committed; needs DELETE on each group and READ on each topic.
+
+        Returns:
+            By group what is still there, and why.
+        """
+        if not partitions:
+            return {}
+        listed = {group.name for group in self._listed() if group.type == "share"}
+        given = {name: dict.fromkeys(some) for name, some in partitions.items()}
+        shared = {name: some for name, some in given.items() if name in listed}
+        others = {name: some for name, some in given.items() if name not in listed}
+        kept = self._only_in_part(shared)
+        whole = {
+            name: {tp: None for tp in some if tp not in kept.get(name, ())}
+            for name, some in shared.items()
+        }
+        refused = _patiently(others, lambda left: delete_offsets(self._wire, left))
+        refused |= _patiently(whole, lambda left: delete_start_offsets(self._wire, left))
+        for name, errors in kept.items():
+            refused.setdefault(name, {}).update(errors)
+        return refused
+
+    def delete(self, names: Collection[str]) -> dict[str, FerryError]:
+        """Delete groups without members; needs DELETE on each.
+
+        Returns:
+            An error for each that is still there.
+        """
+        answers = patiently_each(names, lambda some: delete_groups(self._wire, some))
+        return {name: error for name, error in answers.items() if error}
+
+    def _listed_of(self, names: Collection[str]) -> dict[str, Group]:
+        """Those of some groups that are shown with a state."""
+        listed = {group.name: group for group in self._listed()} if names else {}
+        return {name: listed[name] for name in names if name in listed and listed[name].state}
+
+    def _listed(self) -> list[Group]:
+        """All groups that are shown: none by an old broker that needs another right for it."""
+        try:
+            return self.groups()
+        except AccessDenied:
+            return []
+
+    def _only_in_part(
+        self, partitions: Mapping[str, Collection[TopicPartition]]
+    ) -> dict[str, Refused]:
+        """Refusals for topics of share groups, which only forget whole ones, of which a part is to go."""
+        known = self.committed([Group(name, "share") for name in partitions])
+        refused: dict[str, Refused] = defaultdict(dict)
+        for name, some in partitions.items():
+            found = known[name]
+            if isinstance(found, FerryError):
+                refused[name] = dict.fromkeys(some, found)
+                continue
+            others = {tp.topic: tp for tp in found if tp not in some}
+            for tp in some:
+                if other := others.get(tp.topic):
+                    refused[name][tp] = FerryError(
+                        f"{self.alias}, deleting the offset of {tp} in the group {name}: a share "
+                        f"group only forgets whole topics, and {other} is to stay."
+                    )
+        return dict(refused)
+
+
+def _is_dead(seen: Group | FerryError) -> bool:
+    return isinstance(seen, Group) and seen.state == "Dead"
+
+
+def _patiently(
+    wanted: Mapping[str, Mapping[TopicPartition, _T]],
+    ask: Callable[[Mapping[str, Mapping[TopicPartition, _T]]], Mapping[str, Refused]],
+) -> dict[str, Refused]:
+    """What is refused in the end, when all that was refused for a while was asked for again."""
+
+    def ask_again(left: list[_Key]) -> dict[_Key, FerryError | None]:
+        by_group: dict[str, dict[TopicPartition, _T]] = defaultdict(dict)
+        for name, tp in left:
+            by_group[name][tp] = wanted[name][tp]
+        refused = ask(by_group)
+        return {(name, tp): refused.get(name, {}).get(tp) for name, tp in left}
+
+    keys = [(name, tp) for name, partitions in wanted.items() for tp in partitions]
+    refused: dict[str, Refused] = defaultdict(dict)
+    for (name, tp), error in patiently_each(keys, ask_again).items():
+        if error:
+            refused[name][tp] = error
+    return dict(refused)

@@ -1,0 +1,63 @@
+"""Groups as Kafka knows them, and which of them a flow moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from kafka_ferry.config import NameFilter
+
+GroupType = Literal["classic", "consumer", "share", "streams", "unknown"]
+"""``org.apache.kafka.common.GroupType``; brokers before 3.8 (KIP-848) only have classic ones."""
+
+_OWN: Final = ("ferry.", "ferry-ledger-reader")
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group as its coordinator lists it.
+
+    Attributes:
+        name: the group's id.
+        type: what kind it is.
+        state: Kafka's name of its state, such as ``Stable`` or ``Empty``; "" where the broker does
+            not say (before 2.6).
+        protocol: the protocol type: ``consumer``, ``connect``; "" for a group that only commits.
+    """
+
+    name: str
+    type: GroupType = "classic"
+    state: str = ""
+    protocol: str = ""
+
+    @property
+    def idle(self) -> bool:
+        """Whether it surely has no members, so that its offsets may be set from outside."""
+        return self.state in ("Empty", "Dead")
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a group has committed for a partition.
+
+    Attributes:
+        offset: of the next record to read.
+        leader_epoch: of the last record that was read, -1 where it is not known.
+        metadata: what the application stored beside it.
+    """
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+def is_own_group(name: str) -> bool:
+    """Whether a group is one of Kafka Ferry's own, of whatever flow, by its name."""
+    return name.startswith(_OWN)
+
+
+def chosen_groups(groups: Iterable[Group], wanted: NameFilter) -> list[Group]:
+    """Those of a cluster's groups that a flow moves, ordered by name."""
+    chosen = (g for g in groups if wanted.matches(g.name) and not is_own_group(g.name))
+    return sorted(chosen, key=lambda group: group.name)

@@ -1,0 +1,142 @@
+"""What is asked again, and of whom, while coordinators load and move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kafka_ferry.config import Cluster
+from kafka_ferry.config.cluster import ClientProperties
+from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.plan.groups import Committed, Group
+from kafka_ferry.plan.ranges import TopicPartition
+from tests.unit.wire.group_answers import (
+    COMMITTED,
+    DESCRIBED,
+    FETCHED,
+    GROUP,
+    LISTED,
+    PLACE,
+    SPOKEN,
+    failing,
+    speaking,
+    truth,
+)
+from tests.unit.wire.scripted import HOST, Asked, Kind, ScriptedBroker, framed, sample
+
+OTHER = TopicPartition("orders", 2)
+
+
+class Talk:
+    """A broker that answers some requests with one thing after the other, the last one for ever."""
+
+    def __init__(self, broker: ScriptedBroker, *said: tuple[Kind, list[bytes]]) -> None:
+        self.asked: list[Kind] = []
+        self._kinds = {(kind.request.API_KEY, kind.version): kind for kind in SPOKEN}
+        self._said = {kind: [truth(broker, kind)] for kind in SPOKEN} | dict(said)
+        broker.answer, broker.hang_up = self._answer, False
+
+    def _answer(self, asked: Asked) -> bytes:
+        kind = self._kinds[asked.api_key, asked.version]
+        self.asked.append(kind)
+        said = self._said[kind]
+        body = said.pop(0) if len(said) > 1 else said[0]
+        return framed(asked, body, flexible=kind.is_flexible)
+
+
+@pytest.fixture
+def broker() -> Iterator[ScriptedBroker]:
+    with speaking({kind.request: kind.version for kind in SPOKEN}) as broker:
+        yield broker
+
+
+@pytest.fixture
+def control(broker: ScriptedBroker) -> Iterator[GroupControl]:
+    properties = ClientProperties({"bootstrap.servers": f"{HOST}:{broker.port}"})
+    with GroupControl(Cluster(alias="backup", properties=properties)) as control:
+        yield control
+
+
+def answer(kind: Kind, **given: Any) -> bytes:
+    return bytes(sample(kind.response[None], kind.version, **given).encode(version=kind.version))
+
+
+def committed(*codes: tuple[TopicPartition, int]) -> bytes:
+    """An answer to a commit."""
+    topic = COMMITTED.response[None].OffsetCommitResponseTopic
+    partition = topic.OffsetCommitResponsePartition
+    topics = [
+        topic(
+            version=COMMITTED.version,
+            name=tp.topic,
+            partitions=[partition(version=9, partition_index=tp.partition, error_code=code)],
+        )
+        for tp, code in codes
+    ]
+    return answer(COMMITTED, topics=topics)
+
+
+def listed(*groups: Group) -> bytes:
+    entry = LISTED.response[None].ListedGroup
+    entries = [
+        entry(
+            version=LISTED.version,
+            group_id=group.name,
+            protocol_type=group.protocol,
+            group_state=group.state,
+            group_type=group.type,
+        )
+        for group in groups
+    ]
+    return answer(LISTED, groups=entries)
+
+
+@pytest.mark.parametrize("code", [14, 15, 16])
+def test_a_coordinator_that_loads_or_moves_is_asked_again(
+    broker: ScriptedBroker, control: GroupControl, code: int
+) -> None:
+    talk = Talk(broker, (FETCHED, [failing(FETCHED, code)] * 3 + [truth(broker, FETCHED)]))
+
+    assert control.committed([Group(GROUP)]) == {GROUP: {PLACE: Committed(1, 1, "orders")}}
+    assert talk.asked.count(FETCHED) == 4
+
+
+def test_only_what_was_refused_for_a_while_is_committed_again(
+    broker: ScriptedBroker, control: GroupControl
+) -> None:
+    first, again = committed((PLACE, 16), (OTHER, 3)), committed((PLACE, 0))
+    talk = Talk(broker, (COMMITTED, [first, again]))
+
+    refused = control.commit({Group(GROUP): {PLACE: Committed(1), OTHER: Committed(1)}})
+
+    assert talk.asked.count(COMMITTED) == 2
+    assert refused.keys() == {GROUP}
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in str(refused[GROUP][OTHER])
+
+
+def test_a_broker_that_loads_its_groups_is_not_one_without_groups(
+    broker: ScriptedBroker, control: GroupControl
+) -> None:
+    modern = Group("modern", "consumer", "Empty", "consumer")
+    loading = answer(LISTED, error_code=14, groups=[])
+    Talk(broker, (LISTED, [loading, listed(modern)]))
+    assert control.groups() == [modern]
+
+
+def test_a_group_that_a_listing_missed_while_it_moved_is_not_dead(
+    broker: ScriptedBroker, control: GroupControl
+) -> None:
+    modern = Group(GROUP, "consumer", "Stable", "consumer")
+    entry = sample(DESCRIBED.response[None].DescribedGroup, 5, group_state="Dead", error_code=0)
+    dead = answer(DESCRIBED, groups=[entry])
+    Talk(broker, (LISTED, [listed(), listed(modern)]), (DESCRIBED, [dead]))
+    assert control.described([GROUP]) == {GROUP: modern}
+
+
+def test_nothing_to_ask_is_not_asked(broker: ScriptedBroker, control: GroupControl) -> None:
+    talk = Talk(broker)
+    assert control.described([]) == control.committed([]) == control.commit({}) == {}
+    assert control.delete_offsets({}) == control.delete([]) == {}
+    assert talk.asked == []

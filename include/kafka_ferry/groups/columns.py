@@ -1,0 +1,184 @@
+"""The ledger's ranges of one partition as columns, and the arithmetic over runs of offsets. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kafka_ferry.ledger import CopiedRange
+
+Offsets = npt.NDArray[np.int64]
+
+FOREVER: Final = 2**63 - 1
+"""Behind every offset."""
+
+
+class RangeColumns(NamedTuple):
+    """The ranges of one partition in the ledger's order, as columns, and their segments.
+
+    Attributes:
+        start: first source offset of each range.
+        end: source offset after its last one.
+        rewound_from: as ``CopiedRange.rewound_from``.
+        lengths: how many segments it has.
+        source: first source offset of each segment.
+        target: its target offset.
+        records: its records.
+        preserved: whether all records kept their offsets.
+    """
+
+    start: Offsets
+    end: Offsets
+    rewound_from: Offsets
+    lengths: Offsets
+    source: Offsets
+    target: Offsets
+    records: Offsets
+    preserved: bool = False
+
+    @classmethod
+    def of(cls, ranges: Iterable[CopiedRange]) -> RangeColumns:
+        """The columns of ``ranges``, which are in the ledger's order."""
+        listed = list(ranges)
+        start, end, rewound_from, lengths = _table(
+            ((r.start, r.end, r.rewound_from, len(r.segments)) for r in listed), 4
+        )
+        source, target, records = _table(chain.from_iterable(r.segments for r in listed), 3)
+        preserved = bool(listed) and all(r.preserved for r in listed)
+        return cls(start, end, rewound_from, lengths, source, target, records, preserved)
+
+
+class Runs(NamedTuple):
+    """Offsets in a row: ``start + i`` is ``image + i`` on the other side, for each ``i`` below ``length``."""
+
+    start: Offsets
+    image: Offsets
+    length: Offsets
+
+    def turned(self) -> Runs:
+        """The same as seen from the other side."""
+        return Runs(self.image, self.start, self.length)
+
+    def where(self, wanted: npt.NDArray[np.bool_]) -> Runs:
+        """Some of them."""
+        return Runs(self.start[wanted], self.image[wanted], self.length[wanted])
+
+    @property
+    def first(self) -> int:
+        """The lowest offset, ``FOREVER`` if there is none."""
+        return int(self.start.min()) if self.start.size else FOREVER
+
+    @property
+    def end(self) -> int:
+        """The offset behind the highest one, 0 if there is none."""
+        return int((self.start + self.length).max()) if self.start.size else 0
+
+
+class History(NamedTuple):
+    """What one flow's ranges come to.
+
+    Attributes:
+        exists: whether there is any range.
+        start: the first offset that a range accounts for.
+        end: the offset after the last one.
+        holes: the intervals between without a record that are not accounted for to their ends.
+        left: the offsets behind ``end`` that only a branch had which the source has lost: who has
+            committed one of them has read nothing of what came in its place.
+        kept: the records that the source's log still has as they were copied.
+        written: all that were written, those of branches that the source has lost too.
+        ranges: all that it was made from.
+    """
+
+    exists: bool
+    start: int
+    end: int
+    holes: list[tuple[int, int]]
+    left: tuple[int, int]
+    kept: Runs
+    written: Runs
+    ranges: RangeColumns
+
+    @classmethod
+    def of(cls, ranges: RangeColumns) -> History:
+        """What ``ranges`` come to."""
+        written = kept = Runs(ranges.source, ranges.target, ranges.records)
+        if not ranges.start.size:
+            return cls(False, FOREVER, 0, [], (0, 0), kept, written, ranges)
+        starts, ends = ranges.start, ranges.end
+        left_from = int(ranges.rewound_from.max())
+        if left_from >= 0:
+            # What was copied before a rewind counts up to where the log was set back to.
+            cuts = np.where(ranges.rewound_from >= 0, ranges.start, FOREVER)
+            valid_to = np.append(least_from(cuts)[1:], FOREVER)
+            starts, ends = np.minimum(starts, valid_to), np.minimum(ends, valid_to)
+            valid = np.repeat(valid_to, ranges.lengths) - written.start
+            kept = written._replace(length=np.clip(valid, 0, written.length))
+            kept = kept.where(kept.length > 0)
+        begun, end = int(starts.min()), int(ends.max())
+        holes = [
+            (max(begun, kept.where(kept.start < first).end), last)
+            for first, last in gaps(starts, ends)
+        ]
+        return cls(True, begun, end, holes, (end + 1, left_from + 1), kept, written, ranges)
+
+    def around(self, hole: tuple[int, int]) -> tuple[int, int]:
+        """The offsets on the other side between what was copied before a hole and what behind it."""
+        before, behind = self.kept.start < hole[0], self.kept.start >= hole[1]
+        return self.kept.where(before).turned().end, self.kept.where(behind).turned().first
+
+
+def gaps(starts: Offsets, ends: Offsets) -> list[tuple[int, int]]:
+    """What lies between intervals, and is in none of them."""
+    if (starts[1:] == ends[:-1]).all():
+        return []
+    order = np.argsort(starts, kind="stable")
+    reached = np.maximum.accumulate(ends[order])[:-1]
+    following = starts[order][1:]
+    return [(int(reached[at]), int(following[at])) for at in np.flatnonzero(following > reached)]
+
+
+def disjoint(runs: Runs) -> Runs:
+    """The same, ascending, and each offset once: with the first of its images."""
+    if (runs.start[1:] < runs.start[:-1]).any():
+        order = np.argsort(runs.start, kind="stable")
+        runs = Runs(*(column[order] for column in runs))
+    ends = runs.start + runs.length
+    if not (runs.start[1:] < ends[:-1]).any():
+        return runs
+    # Cut wherever one of them starts or ends: pieces are the same offsets then, or have none in common.
+    edges = np.unique(np.concatenate((runs.start, ends)))
+    first, last = edges.searchsorted(runs.start), edges.searchsorted(ends)
+    owner = np.repeat(np.arange(runs.start.size), last - first)
+    before = np.cumsum(last - first) - (last - first)
+    at = np.arange(owner.size) - before[owner] + first[owner]
+    image = runs.image[owner] + edges[at] - runs.start[owner]
+    order = np.lexsort((image, at))
+    at, image = at[order], image[order]
+    single = np.append(True, at[1:] != at[:-1])
+    at, image = at[single], image[single]
+    return Runs(edges[at], image, edges[at + 1] - edges[at])
+
+
+def least_from(numbers: Offsets) -> Offsets:
+    """For each place, the least number from there on."""
+    return np.minimum.accumulate(numbers[::-1])[::-1]
+
+
+def sealed(ranges: RangeColumns) -> Offsets:
+    """1 for each segment behind which surely lies its transaction's marker, else 0.
+
+    A range is a transaction's part: where one offset alone lies before the next range, it is that.
+    """
+    number = np.repeat(np.arange(ranges.lengths.size), ranges.lengths)
+    ends = ranges.target + ranges.records
+    follows = (ranges.target[1:] == ends[:-1] + 1) & (number[1:] != number[:-1])
+    return np.append(follows, np.zeros(min(1, ends.size))).astype(np.int64)
+
+
+def _table(rows: Iterable[tuple[int, ...]], width: int) -> Offsets:
+    numbers = np.fromiter(chain.from_iterable(rows), dtype=np.int64)
+    return np.ascontiguousarray(numbers.reshape(-1, width).T)

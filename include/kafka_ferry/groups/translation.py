@@ -1,0 +1,247 @@
+"""What an offset of a source partition is on the target, and the other way round. Pure.
+
+Both directions follow one rule. Whoever has committed an offset has not read what lies at that offset
+and behind it. Its counterpart is the first place, on the other side, of anything that it has not read::
+
+    source    0 1 2 3 4 . . 7 8 |        5 and 6: an aborted transaction; 9 is the end of what is copied
+    target   10 11 12 13 14 m 16 17 |    m: the marker of our own transaction
+
+    translate(3) = 13 exact     translate(5) = 16 gap     translate(9) = 18 exact
+    translate(12) = 18 clamped                            reverse(15) = 7 gap
+
+So nothing unread is ever skipped, whatever the order in which a partition was copied, answers ascend
+with offsets, and in a history that was copied in order each answer is the very record. No answer is
+given for offsets that no range accounts for between others that do, where someone else may have copied,
+or that only a branch had which the source has lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache, cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from kafka_ferry.groups.columns import (
+    History,
+    RangeColumns,
+    Runs,
+    disjoint,
+    gaps,
+    least_from,
+    sealed,
+)
+from kafka_ferry.ledger import CopiedRange
+
+Kind = Literal["exact", "gap", "clamped"]
+"""``exact``: the record at that offset, or the end of what is copied for that end; ``gap``: no record was
+copied from there, or records behind it were copied before it, and this is the first that was not read;
+``clamped``: the offset is behind what is copied, or before it, or the log does not reach so far."""
+
+
+class Translation(NamedTuple):
+    """An offset's counterpart.
+
+    Attributes:
+        offset: on the other cluster; a consumer that begins there misses nothing it had not read.
+        kind: how exact it is.
+    """
+
+    offset: int
+    kind: Kind
+
+
+class OffsetMap:
+    """The offset map of one source partition and one remote topic, with all its history.
+
+    Args:
+        copied: what the flow has copied.
+        inverse: what the opposite flow has copied from the target to the source, if there is one:
+            then others than the flow write to the target, and none of what they wrote is skipped.
+    """
+
+    def __init__(self, copied: RangeColumns, inverse: RangeColumns | None = None) -> None:
+        self._copied = copied
+        self._inverse = inverse
+
+    @classmethod
+    def of(
+        cls, ranges: Iterable[CopiedRange], inverse: Iterable[CopiedRange] | None = None
+    ) -> OffsetMap:
+        """The map that the ledger's ranges make.
+
+        Args:
+            ranges: of one source topic's id, one remote topic's id and one partition, in the
+                ledger's order.
+            inverse: those of the opposite flow, from the remote topic to the source's, where
+                records go both ways; its source offsets are target offsets here.
+        """
+        returned = None if inverse is None else RangeColumns.of(inverse)
+        return cls(RangeColumns.of(ranges), returned)
+
+    @property
+    def start(self) -> int:
+        """The first source offset that is accounted for; ``end`` where none is."""
+        return self._forward.start
+
+    @property
+    def end(self) -> int:
+        """The source offset after the last one that is accounted for; 0 without any range."""
+        return self._forward.end
+
+    def translate(
+        self, offset: int, *, log_start: int = 0, log_end: int | None = None
+    ) -> Translation | None:
+        """A source offset's counterpart on the target, None where nothing is known of it.
+
+        Args:
+            offset: the next source offset to read.
+            log_start: of the target partition; no answer is before it.
+            log_end: of the target partition, if it is known; no answer is behind it.
+        """
+        return self._forward.answer(offset, log_start, log_end)
+
+    def reverse(
+        self, offset: int, *, log_start: int = 0, log_end: int | None = None
+    ) -> Translation | None:
+        """A target offset's counterpart on the source, None where nothing is known of it.
+
+        Args:
+            offset: the next target offset to read.
+            log_start: of the source partition; no answer is before it.
+            log_end: of the source partition, if it is known; no answer is behind it.
+        """
+        return self._backward.answer(offset, log_start, log_end)
+
+    @cached_property
+    def _there(self) -> History:
+        return History.of(self._copied)
+
+    @cached_property
+    def _back(self) -> History | None:
+        return None if self._inverse is None else History.of(self._inverse)
+
+    @cached_property
+    def _forward(self) -> _Direction:
+        return _Direction.of(self._there, self._back, is_identity=self._is_identity)
+
+    @cached_property
+    def _backward(self) -> _Direction:
+        # Where offsets are the same, so are the answers.
+        return self._forward if self._is_identity else _Direction.of(self._back, self._there)
+
+    @property
+    def _is_identity(self) -> bool:
+        return self._copied.preserved and self._inverse is None
+
+
+@cache
+def _nothing() -> History:
+    return History.of(RangeColumns.of(()))
+
+
+class _Direction:
+    """One direction of a map, from "here" to "there".
+
+    Args:
+        runs: where records are, in any order.
+        is_known: whether there is anything to answer from.
+        start: the first offset here that is accounted for.
+        end: the offset after the last one.
+        unread: the first place there of what is on neither side yet; None if nothing was written.
+        unknown: intervals here of which nothing is known.
+        is_identity: whether offsets are the same on both sides.
+    """
+
+    def __init__(
+        self,
+        runs: Runs,
+        *,
+        is_known: bool,
+        start: int,
+        end: int,
+        unread: int | None,
+        unknown: Sequence[tuple[int, int]],
+        is_identity: bool,
+    ) -> None:
+        self.start, self.end = min(start, end), end
+        self._is_known, self._is_identity = is_known, is_identity
+        self._unread, self._unknown = unread, unknown
+        self._runs = disjoint(runs)
+        self._least = least_from(self._runs.image)
+        self._last = runs.turned().end
+
+    @classmethod
+    def of(
+        cls, there: History | None, back: History | None, *, is_identity: bool = False
+    ) -> _Direction:
+        """The direction in which ``there`` was copied; ``back`` was copied the other way round.
+
+        Where nobody copies back, nobody else writes there.
+        """
+        accounted_for = None if back is None else back.end
+        there, back = there or _nothing(), back or _nothing()
+        returned = back.kept.turned()
+        runs = there.kept
+        if returned.start.size:
+            runs = Runs(*map(np.concatenate, zip(runs, returned, strict=True)))
+        written = back.written.turned()
+        any_written = there.written.start.size or written.start.size
+        return cls(
+            runs,
+            is_known=there.exists or back.exists,
+            start=min(there.start, written.first),
+            end=max(there.end, written.end),
+            # Without records nothing says where in either log their places would be.
+            unread=_first_unread(there, accounted_for) if any_written else None,
+            unknown=[*there.holes, there.left, *map(back.around, back.holes)],
+            is_identity=is_identity,
+        )
+
+    def answer(self, offset: int, log_start: int, log_end: int | None) -> Translation | None:
+        """The counterpart of ``offset`` within the bounds of the log there."""
+        if not self._is_known or any(first <= offset < last for first, last in self._unknown):
+            return None
+        found = self._same(offset) if self._is_identity else self._counterpart(offset)
+        if offset < self.start or found is None or found.offset < log_start:
+            return Translation(log_start, "clamped")
+        if log_end is not None and found.offset > log_end:
+            return Translation(log_end, "clamped")
+        return found
+
+    def _same(self, offset: int) -> Translation:
+        return Translation(min(offset, self.end), "exact" if offset <= self.end else "clamped")
+
+    def _counterpart(self, offset: int) -> Translation | None:
+        if self._unread is None:
+            return None
+        runs, unread = self._runs, self._unread
+        following = int(runs.start.searchsorted(offset, side="right"))
+        if following < self._least.size:
+            unread = min(unread, int(self._least[following]))
+        if following:
+            into = offset - int(runs.start[following - 1])
+            if into < runs.length[following - 1]:
+                record = int(runs.image[following - 1]) + into
+                is_first = record <= unread
+                return Translation(record if is_first else unread, "exact" if is_first else "gap")
+        if offset > self.end:
+            return Translation(unread, "clamped")
+        return Translation(
+            unread, "exact" if offset == self.end and unread >= self._last else "gap"
+        )
+
+
+def _first_unread(there: History, accounted_for: int | None) -> int:
+    """The first offset there that is no copy from here, and not accounted for on its way to here either."""
+    copies = there.written.turned()
+    if accounted_for is None:
+        return copies.end
+    copied_to = copies.start + copies.length + sealed(there.ranges)
+    beyond = copied_to > accounted_for
+    # What is accounted for goes from the log's start to there.
+    starts = np.append(copies.start[beyond], -1)
+    ends = np.append(copied_to[beyond], accounted_for)
+    left_out = gaps(starts, ends)
+    return left_out[0][0] if left_out else int(ends.max())

@@ -8,6 +8,7 @@ from kafka_ferry.batches import for_producer, single_record
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.ledger.record import (
     AppliedEntry,
+    GroupsEntry,
     OwnershipEntry,
     ReleaseEntry,
     RunEntry,
@@ -28,7 +29,12 @@ _TIMEOUT_MS: Final = 60_000
 
 def append_entry(
     flow: Flow,
-    entry: AppliedEntry | OwnershipEntry | ReleaseEntry | RunEntry | VerificationEntry,
+    entry: AppliedEntry
+    | GroupsEntry
+    | OwnershipEntry
+    | ReleaseEntry
+    | RunEntry
+    | VerificationEntry,
 ) -> None:
     """Append ``entry`` to the ledger, in a transaction of the flow's own; whoever did so before is fenced.
 

@@ -1,6 +1,6 @@
 """The ledger's format: what each record in ``ferry-ledger.{source}.internal`` says. docs/ledger.md describes it.
 
-Six kinds of record, each a JSON object with a version and a type:
+Seven kinds of record, each a JSON object with a version and a type:
 
 - ``ownership``: remote topics that the flow marks as its own, and how offsets are kept in them;
 - ``applied``: configs, access rules, quotas and users that a run has set on the target;
@@ -8,6 +8,7 @@ Six kinds of record, each a JSON object with a version and a type:
 - ``run``: a run began, and with how many writers;
 - ``transaction``: a transaction of one writer, in which this very record was written, so that the
   record is there exactly if the data and the positions are;
+- ``groups``: what a run has committed for groups on the target;
 - ``verification``: everything before a ledger offset was read back and found complete.
 """
 
@@ -68,7 +69,8 @@ class CopiedRange(_Model):
         reasons: offsets without a record on the target, by reason.
         rebuilt: batches that could not pass unopened, by reason.
         segments: the offset map, ascending in both offsets.
-        digest: of the batches as they were sent, or as adopted ones lie on the target (``RangeDigest``).
+        digest: of the batches as they were sent, or as adopted ones lie on the target (``RangeDigest``);
+            "" for what was taken over from another mirror, whose batches are none of ours.
         lost: the intervals ``(start, end)`` of source offsets that retention or DeleteRecords had
             taken before they were copied; their sum is ``reasons["lost"]``.
         leader_epoch: the source's leader epoch of the last batch, -1 where it is not known.
@@ -77,8 +79,8 @@ class CopiedRange(_Model):
         preserved: whether the records kept their offsets. They were written before this entry then,
             and not in its transaction.
         producer: the producer that wrote them then, as of ``end``.
-        adopted: how many of the records an earlier attempt had written, whose entry is missing: they
-            were compared with the source's one by one.
+        adopted: how many of the records an earlier attempt had written, whose entry is missing, or
+            another mirror: they were compared with the source's one by one.
     """
 
     topic: str
@@ -200,8 +202,37 @@ class AppliedEntry(_Entry):
         return users
 
 
+class SyncedOffset(_Model):
+    """One offset that was committed for a group on the target.
+
+    Attributes:
+        source: what the group had committed on the source; -1 once the target's was deleted.
+        target: what was committed on the target for it.
+    """
+
+    source: int = Field(ge=-1, lt=2**63)
+    target: int = Field(ge=-1, lt=2**63)
+
+
+class GroupsEntry(_Entry):
+    """What a run has committed for groups on the target; the newest entry on a partition counts.
+
+    Attributes:
+        synced: by group, remote topic's id and partition.
+    """
+
+    type: Literal["groups"] = "groups"
+    synced: dict[str, dict[str, dict[_Int32, SyncedOffset]]] = {}
+
+
 Entry = (
-    AppliedEntry | OwnershipEntry | ReleaseEntry | RunEntry | TransactionEntry | VerificationEntry
+    AppliedEntry
+    | GroupsEntry
+    | OwnershipEntry
+    | ReleaseEntry
+    | RunEntry
+    | TransactionEntry
+    | VerificationEntry
 )
 _ENTRY: Final[TypeAdapter[Entry]] = TypeAdapter(Annotated[Entry, Field(discriminator="type")])
 

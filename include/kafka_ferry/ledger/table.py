@@ -25,11 +25,19 @@ from kafka_ferry.ledger.record import (
     AppliedEntry,
     CopiedRange,
     Entry,
+    GroupsEntry,
     LedgerError,
     OwnershipEntry,
     ReleaseEntry,
     TransactionEntry,
     VerificationEntry,
+)
+from kafka_ferry.ledger.synced import (
+    Synced,
+    fold_synced,
+    store_synced,
+    stored_synced,
+    stored_to,
 )
 from kafka_ferry.ledger.topic import read_ledger
 from kafka_ferry.plan.changes import Applied
@@ -85,11 +93,13 @@ SCHEMA: Final = pa.schema(
         ("adopted", pa.int64()),
         ("created", pa.bool_()),
         ("applied", pa.string()),
+        ("groups", pa.string()),
     ]
 )
 # An hourly flow makes some 9,000 files a year; they are merged whenever so many have come together.
 _MERGE_AT: Final = 64
 _ROWS_AT_ONCE: Final = 20_000
+_FOLD_AT_BYTES: Final = 2_000_000
 _PAUSES_S: Final = (0.01, 0.1, 0.5, 1.0)
 
 
@@ -119,7 +129,7 @@ class LedgerTable:
     """The projected ledger of one flow.
 
     Args:
-        folder: the state folder that holds the Parquet files and nothing else.
+        folder: the state folder that holds the table's files and nothing else.
         flow: the flow's name; other flows' entries in the same ledger are left out.
     """
 
@@ -255,6 +265,17 @@ class LedgerTable:
         rows = self.read(pc.field("type") == "applied", ["applied"])
         return fold_applied(rows["applied"].to_pylist())
 
+    def synced_groups(self) -> Synced:
+        """What was last committed for groups: by group, then by remote topic's id and partition."""
+        end = self.next_offset
+        since, synced = stored_synced(self._folder)
+        later = (pc.field("type") == "groups") & (pc.field("ledger_offset") >= since)
+        entries = self.read(later, ["groups"])["groups"].to_pylist()
+        fold_synced(synced, entries)
+        if sum(map(len, entries)) > _FOLD_AT_BYTES:
+            store_synced(self._folder, end, synced)
+        return synced
+
     def applied_since(self, ledger_offset: int, *, but_by: str) -> frozenset[str]:
         """The ids of remote topics whose configs entries behind ``ledger_offset`` name, but by one run."""
         written = (pc.field("ledger_offset") >= ledger_offset) & (pc.field("run") != but_by)
@@ -293,7 +314,10 @@ class LedgerTable:
     def _merge(self) -> None:
         names = self._folder.names(".parquet")
         if len(names) >= _MERGE_AT:
-            self._write(self.read(), 0, self.next_offset)
+            # What is folded is not read again, and may be the most of the table.
+            folded = stored_to(self._folder)
+            needed = (pc.field("type") != "groups") | (pc.field("ledger_offset") >= folded)
+            self._write(self.read(needed), 0, self.next_offset)
             self._folder.delete(names)
 
     def _write(self, table: pa.Table, first: int, following: int) -> None:
@@ -331,6 +355,8 @@ def _rows(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
             yield common | released.model_dump()
     elif isinstance(entry, AppliedEntry):
         yield common | {"applied": entry.model_dump_json()}
+    elif isinstance(entry, GroupsEntry):
+        yield common | {"groups": entry.model_dump_json()}
     elif isinstance(entry, VerificationEntry):
         yield common | {"through": entry.through, "records": entry.records}
     else:

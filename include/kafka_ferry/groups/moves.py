@@ -1,0 +1,97 @@
+"""What became of each group's offsets in one go: for the report, the checkpoints, the metrics and failover."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from kafka_ferry.as_json import AsJson
+from kafka_ferry.groups.translation import Kind
+from kafka_ferry.plan.groups import Committed, Group
+from kafka_ferry.plan.ranges import TopicPartition
+
+Action = Literal["shown", "written", "unchanged", "held", "refused", "deleted"]
+"""``shown``: translated only, since nothing was to be written; ``written``: committed on the target;
+``unchanged``: there already; ``held``: left alone by a rule, which the reason names; ``refused``: a
+broker said no; ``deleted``: gone from the source, and now from the target."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMove:
+    """One partition that a group has committed an offset for.
+
+    Attributes:
+        source: the partition on the cluster that the offset comes from.
+        committed: what the group has committed there; None where it has been deleted.
+        end: that partition's end, -1 where it is not known.
+        target: the partition on the other cluster, None where the flow has none for it.
+        offset: what ``committed`` is there, None where there is no right answer.
+        kind: how exact that is.
+        action: what was done with it.
+        reason: why nothing was done, or why there is no answer.
+    """
+
+    source: TopicPartition
+    committed: Committed | None
+    end: int = -1
+    target: TopicPartition | None = None
+    offset: int | None = None
+    kind: Kind | None = None
+    action: Action = "shown"
+    reason: str = ""
+
+    @property
+    def lag(self) -> int | None:
+        """How many source offsets the group has still to read, None where that is not known."""
+        if self.committed is None or self.end < 0:
+            return None
+        return max(self.end - self.committed.offset, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMove:
+    """One group.
+
+    Attributes:
+        group: the group as the cluster lists it that the offsets come from.
+        partitions: its partitions that the flow copies, ordered.
+        reason: why nothing of it moves, such as its members on the target; "" if something may.
+        at: when it was translated, in milliseconds since 1970.
+    """
+
+    group: Group
+    partitions: tuple[PartitionMove, ...] = ()
+    reason: str = ""
+    at: int = 0
+
+
+@dataclass(frozen=True)
+class GroupMoves(AsJson):
+    """All groups of a flow.
+
+    Attributes:
+        at: when the offsets were read, in milliseconds since 1970.
+        groups: ordered by name.
+        notes: sentences on what concerns no single group.
+        failures: a sentence for each thing that failed, naming group, topic and partition.
+        transient: whether all that failed may succeed later without a change.
+        done_at: when all that a run writes of groups was written, in milliseconds since 1970; 0
+            where nothing was to be.
+    """
+
+    WHAT: ClassVar = "a record of groups"
+
+    at: int
+    groups: tuple[GroupMove, ...] = ()
+    notes: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    transient: bool = True
+    done_at: int = 0
+
+    def partitions(self, *actions: Action) -> Iterator[tuple[GroupMove, PartitionMove]]:
+        """Each partition of each group, or those with one of these actions."""
+        for group in self.groups:
+            for move in group.partitions:
+                if not actions or move.action in actions:
+                    yield group, move

@@ -1,0 +1,25 @@
+"""When to commit an offset again that has not changed, so that the target does not forget it. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import xxhash
+
+_DAY_MS: Final = 24 * 60 * 60 * 1000
+
+
+def is_due(group: str, *, since: int, now: int) -> bool:
+    """Whether the group's time of the day lies between the last run and now.
+
+    A broker forgets what a group without members has committed after ``offsets.retention.minutes``, 7
+    days by default, however alive the group is on the source. Each group has a time of the day of its
+    own, so that not all are written in one run.
+
+    Args:
+        group: its name.
+        since: when the last run began, 0 if there was none; in milliseconds since 1970.
+        now: in milliseconds since 1970.
+    """
+    slot = xxhash.xxh3_64_intdigest(group.encode()) % _DAY_MS
+    return (now - slot) // _DAY_MS > (since - slot) // _DAY_MS

@@ -1,0 +1,82 @@
+"""What was last committed for groups: the ledger's ``groups`` entries, one after the other.
+
+Where thousands of groups move in every run, these entries soon are the most of a ledger. So what they
+come to is stored beside the table from time to time, and only later ones are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kafka_ferry.ledger.record import GroupsEntry, SyncedOffset
+from kafka_ferry.state import StateFolder
+
+Synced = dict[str, dict[tuple[str, int], SyncedOffset]]
+"""By group, then by remote topic's id and partition."""
+
+_SUFFIX: Final = ".synced"
+_SCHEMA: Final = pa.schema(
+    [
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("source", pa.int64()),
+        ("target", pa.int64()),
+    ]
+)
+
+
+def fold_synced(synced: Synced, entries: Iterable[str]) -> None:
+    """Bring ``synced`` up to date with later entries, each as JSON, in ledger order."""
+    for text in entries:
+        for group, topics in GroupsEntry.model_validate_json(text).synced.items():
+            known = synced.setdefault(group, {})
+            for topic, partitions in topics.items():
+                known.update({(topic, number): offset for number, offset in partitions.items()})
+
+
+def stored_to(folder: StateFolder) -> int:
+    """The ledger offset before which all is in what is stored, 0 if nothing is."""
+    return max((int(name.removesuffix(_SUFFIX)) for name in folder.names(_SUFFIX)), default=0)
+
+
+def stored_synced(folder: StateFolder) -> tuple[int, Synced]:
+    """What is stored, and the ledger offset before which everything is in it."""
+    while end := stored_to(folder):
+        content = folder.read(_name(end))
+        # Another run of the flow may have replaced it since it was listed.
+        if content is not None:
+            return end, _synced(content)
+    return 0, {}
+
+
+def store_synced(folder: StateFolder, end: int, synced: Synced) -> None:
+    """Store what all entries before the ledger offset ``end`` come to, instead of what was stored before."""
+    earlier = folder.names(_SUFFIX)
+    rows = [
+        (group, topic, number, offset.source, offset.target)
+        for group, offsets in synced.items()
+        for (topic, number), offset in offsets.items()
+    ]
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in _SCHEMA]
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns, schema=_SCHEMA), sink, compression="zstd")
+    folder.write(_name(end), sink.getvalue().to_pybytes())
+    folder.delete(name for name in earlier if name != _name(end))
+
+
+def _synced(content: bytes) -> Synced:
+    synced: Synced = {}
+    rows = pq.read_table(pa.BufferReader(content), schema=_SCHEMA)
+    for group, topic, number, source, target in zip(*rows.to_pydict().values(), strict=True):
+        offset = SyncedOffset.model_construct(source=source, target=target)
+        synced.setdefault(group, {})[topic, number] = offset
+    return synced
+
+
+def _name(end: int) -> str:
+    return f"{end:020d}{_SUFFIX}"

@@ -1,0 +1,56 @@
+"""What became of groups, as rows and sentences for people: in the page and at the terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final, NamedTuple, get_args
+
+from kafka_ferry.groups.moves import Action, GroupMoves, PartitionMove
+
+_WORDS: Final[dict[Action, str]] = {
+    "refused": "refused by a broker",
+    "held": "held",
+    "deleted": "deleted",
+    "written": "committed",
+    "unchanged": "unchanged",
+    "shown": "translated",
+}
+assert _WORDS.keys() == set(get_args(Action))
+_ORDER: Final = tuple(_WORDS)
+
+
+class GroupRow(NamedTuple):
+    """One partition of one group.
+
+    Attributes:
+        group: the group's name.
+        type: what kind of group it is.
+        move: what became of its offset.
+    """
+
+    group: str
+    type: str
+    move: PartitionMove
+
+
+def group_rows(moves: GroupMoves) -> list[GroupRow]:
+    """All partitions of all groups, those first that need a look."""
+    rows = [GroupRow(group.group.name, group.group.type, one) for group, one in moves.partitions()]
+    return sorted(rows, key=lambda row: _ORDER.index(row.move.action))
+
+
+def group_counts(moves: GroupMoves) -> str:
+    """How many groups there are, and how many of their offsets were committed, held and so on."""
+    found = Counter(one.action for _, one in moves.partitions())
+    counts = [f"{found[action]:,} {word}" for action, word in _WORDS.items() if found[action]]
+    many = len(moves.groups)
+    offsets = f"; offsets: {', '.join(counts)}" if counts else ""
+    return f"{many:,} {'group' if many == 1 else 'groups'}{offsets}"
+
+
+def left_alone(moves: GroupMoves) -> Iterator[str]:
+    """A sentence for each group that nothing of was moved, with the reason."""
+    for group in moves.groups:
+        if group.reason:
+            yield f"{group.group.name}: {group.reason}"

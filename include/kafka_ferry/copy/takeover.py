@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Final
 
+from kafka_ferry.batches import for_producer, single_record
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.ledger import (
+    CopiedRange,
+    TransactionEntry,
+    VerificationEntry,
+    encode,
+    ledger_topic,
+)
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.positions import Position, PositionMetadata, position_group
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.endings import Ending, Outcome, last_ending
 from kafka_ferry.wire.faults import fault
+from kafka_ferry.wire.scan import leader_of
 from kafka_ferry.wire.settlement import Settlement
-from kafka_ferry.wire.transactions import CommittedOffset, TransactionalProducer
+from kafka_ferry.wire.transactions import (
+    CommittedOffset,
+    TransactionalProducer,
+    produce_request,
+)
 
 _TIMEOUT_MS: Final = 60_000
+_WRITER: Final = 0
 
 
 def transactional_id(flow: str, number: int, *, preserved: bool = False) -> str:
@@ -68,6 +82,75 @@ def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, P
             raise fault(code, f"Committing the position of {tp} on {flow.target.alias}")
         producer.end(commit=True)
         settlement.settle(Ending(Outcome.COMMITTED), [], positions)
+
+
+def seal_adopted(
+    flow: Flow,
+    run: str,
+    ranges: Sequence[Sequence[CopiedRange]],
+    positions: Mapping[TopicPartition, Position],
+) -> None:
+    """Write ranges into the ledger that somebody else has copied, as verified, with the positions behind them.
+
+    In one transaction: all of it appears, or nothing. The writers must have been fenced before.
+
+    Args:
+        flow: the flow; its ledger exists, and everything in it is verified.
+        run: the run that has compared the records of the ranges with the source's.
+        ranges: what each of the ledger's records is to hold, none of them empty.
+        positions: by *target* partition.
+    """
+    group = position_group(flow.name)
+    ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
+    settings = kafka_python_config(flow.target.client_properties("producer"))
+    offsets = {tp: committed_position(position, run) for tp, position in positions.items()}
+    with WireCluster(flow.target.alias, settings) as cluster:
+        producer, settlement = _take_over(cluster, flow, _WRITER)
+        for code in producer.add_partitions([ledger]).values():
+            raise fault(code, f"Writing to the ledger {ledger.topic} on {flow.target.alias}")
+        _append_all(cluster, producer, ledger, flow, run, ranges)
+        producer.add_group(group)
+        for tp, code in producer.commit_offsets(group, offsets).items():
+            raise fault(code, f"Committing the position of {tp} on {flow.target.alias}")
+        producer.end(commit=True)
+        settlement.settle(Ending(Outcome.COMMITTED), [ledger], positions)
+
+
+def _append_all(
+    cluster: WireCluster,
+    producer: TransactionalProducer,
+    ledger: TopicPartition,
+    flow: Flow,
+    run: str,
+    ranges: Sequence[Sequence[CopiedRange]],
+) -> None:
+    """Append the ranges to the ledger, and behind them that everything before is verified."""
+    node = leader_of(cluster, ledger)
+    through = 0
+
+    def append(entry: TransactionEntry | VerificationEntry, sequence: int) -> int:
+        encoded = for_producer(
+            single_record(*encode(entry), entry.at),
+            producer_id=producer.producer_id,
+            epoch=producer.epoch,
+            sequence=sequence,
+        )
+        request = produce_request({ledger: encoded}, producer.transactional_id)
+        answer = cluster.connection(node).call(request).responses[0].partition_responses[0]
+        if answer.error_code:
+            raise fault(answer.error_code, f"Writing to the ledger {ledger.topic}")
+        return int(answer.base_offset) + 1
+
+    common = {"flow": flow.name, "run": run}
+    for sequence, some in enumerate(ranges):
+        entry = TransactionEntry(**common, at=now_ms(), writer=_WRITER, ranges=tuple(some))
+        through = append(entry, sequence)
+    every = [range_ for some in ranges for range_ in some]
+    records = sum(range_.records for range_ in every)
+    verified = VerificationEntry(
+        **common, at=now_ms(), through=through, ranges=len(every), records=records
+    )
+    append(verified, len(ranges))
 
 
 def _take_over(

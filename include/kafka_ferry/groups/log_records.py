@@ -1,0 +1,70 @@
+"""A partition's records as arrays of digests, so that millions of them can be compared. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+Offsets = npt.NDArray[np.int64]
+Digests = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class LogRecords:
+    """All records of a partition that a consumer can see, by their digests.
+
+    Attributes:
+        start: where the log starts.
+        end: the offset after the last one that can be seen.
+        offsets: of the records, ascending.
+        digests: of what each record holds, and of its time.
+        aborted: which of them belong to aborted transactions.
+        keys: digests of the keys; empty where nothing is compacted.
+        tombstones: which of them have no value; empty where nothing is compacted.
+        leader_epochs: of the batches that they are in.
+        markers: the offsets of transaction markers, which nobody sees.
+    """
+
+    start: int
+    end: int
+    offsets: Offsets
+    digests: Digests
+    aborted: Mask
+    leader_epochs: Offsets
+    keys: Digests = field(default_factory=lambda: np.empty(0, np.uint64))
+    tombstones: Mask = field(default_factory=lambda: np.empty(0, np.bool_))
+    markers: Offsets = field(default_factory=lambda: np.empty(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def only(self, mask: Mask) -> LogRecords:
+        """The same log without the records that ``mask`` leaves out."""
+        return replace(
+            self,
+            offsets=self.offsets[mask],
+            digests=self.digests[mask],
+            aborted=self.aborted[mask],
+            leader_epochs=self.leader_epochs[mask],
+            keys=self.keys[mask] if len(self.keys) else self.keys,
+            tombstones=self.tombstones[mask] if len(self.tombstones) else self.tombstones,
+        )
+
+    def below(self, offset: int) -> int:
+        """How many records are before ``offset``."""
+        return int(np.searchsorted(self.offsets, offset))
+
+    @cached_property
+    def _by_digest(self) -> tuple[Digests, Offsets]:
+        order = np.argsort(self.digests, kind="stable")
+        return self.digests[order], order
+
+    def places(self, digest: np.uint64) -> Offsets:
+        """Where records with this digest are, as ascending indices."""
+        digests, order = self._by_digest
+        first, last = np.searchsorted(digests, digest), np.searchsorted(digests, digest, "right")
+        return order[first:last]

@@ -1,0 +1,52 @@
+"""What became of topics that were taken over from another mirror, or given back to one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+TopicState = Literal["taken over", "ready", "up to date", "given back", "refused"]
+"""``ready``: nothing stands in the way, and nothing was changed; ``up to date``: nothing is left to be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionHandover:
+    """A partition that was, or can be, taken over or given back.
+
+    Attributes:
+        partition: its number.
+        position: the next source offset that the other mirror would copy, by its own words; None
+            where it has none.
+        start: the first source offset that was accounted for.
+        end: the source offset that copying goes on with.
+        compared: records that were found on both sides.
+        doubled: records that the other mirror has written again, beyond the first time.
+        unknown: records of the target that the source has no more.
+    """
+
+    partition: int
+    position: int | None
+    start: int
+    end: int
+    compared: int = 0
+    doubled: int = 0
+    unknown: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicHandover:
+    """A topic, and what became of it.
+
+    Attributes:
+        topic: the source's topic.
+        remote_topic: the topic on the target.
+        state: what became of it.
+        reason: why it was refused, or what there is to know about it.
+        partitions: those that say something.
+    """
+
+    topic: str
+    remote_topic: str
+    state: TopicState
+    reason: str = ""
+    partitions: tuple[PartitionHandover, ...] = ()

@@ -1,0 +1,443 @@
+"""Topics that a real MirrorMaker has filled are gone on with: no record is missing, none is copied twice."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from kafka_ferry.config import Flow
+from kafka_ferry.errors import FerryError
+from kafka_ferry.groups.connect_offsets import (
+    ConnectOffset,
+    key_of,
+    offsets_topic,
+    value_of,
+)
+from kafka_ferry.groups.translation import OffsetMap
+from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.plan import TopicPartition
+from kafka_ferry.plan.handover import TopicHandover
+from kafka_ferry.runs import Run
+from kafka_ferry.runs.giving_back import give_back
+from kafka_ferry.runs.takeover import Takeover, read_offsets
+from kafka_sandbox import jvm
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.jars import kafka
+from kafka_sandbox.mirrormaker2 import MirrorMaker2, one_way
+from tests.support.builders import ConsumedRecord, Record, create_topic, produce, read_all
+from tests.support.flows import (
+    assert_same,
+    copy_now,
+    failures,
+    ledger_of,
+    make_flow,
+    remote,
+)
+from tests.support.proof import NO_SPARK, recount_here
+
+Unique = Callable[[str], str]
+
+pytestmark = pytest.mark.timeout(400)
+
+
+def take_over(flow: Flow) -> dict[str, TopicHandover]:
+    return {topic.topic: topic for topic in Takeover(flow, settle_s=1.5).from_mirrormaker2()}
+
+
+def mirror(flow: Flow, source: Broker, target: Broker, folder: Path, *topics: str) -> MirrorMaker2:
+    """A MirrorMaker 2 of the flow's topics, not yet started, that flushes its positions seldom."""
+    ways = one_way(flow.source.alias, source.bootstrap, flow.target.alias, target.bootstrap, topics)
+    return MirrorMaker2(
+        folder / "mm2", ways | {f"{flow.target.alias}.offset.flush.interval.ms": "2500"}
+    )
+
+
+def some(count: int, partitions: int, mark: str) -> list[Record]:
+    return [
+        Record(
+            key=b"%d" % (i % 50) if i % 3 else None,
+            value=f"{mark}-{i}".encode() if i % 7 else None,
+            headers=(("a", b"1"), ("a", None)) if i % 5 == 0 else (),
+            partition=i % partitions,
+        )
+        for i in range(count)
+    ]
+
+
+@contextmanager
+def writing(source: Broker, topic: str) -> Iterator[None]:
+    """An application that goes on writing all the while."""
+    stop = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not stop.is_set():
+            produce(source.bootstrap, topic, some(60, 2, f"live-{number}"))
+            number += 1
+            time.sleep(0.1)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def seen(target: Broker, topic: str) -> dict[int, list[ConsumedRecord]]:
+    return read_all(target.bootstrap, topic, isolation="read_uncommitted")
+
+
+def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    live, transactions, foreign = unique("live"), unique("transactions"), unique("foreign")
+    compacted = unique("compacted")
+    topics = [live, transactions, foreign, compacted]
+    create_topic(
+        *(primary.bootstrap, compacted),
+        cleanup_policy="compact",
+        segment_ms="200",
+        min_cleanable_dirty_ratio="0.01",
+    )
+    for number in range(5):
+        # A new segment each time, so that the others are compacted.
+        latest = [Record(key=b"%d" % i, value=b"%d" % number) for i in range(10 * number, 60)]
+        produce(primary.bootstrap, compacted, latest)
+        time.sleep(0.25)
+    create_topic(primary.bootstrap, live, partitions=2)
+    for topic in (transactions, foreign):
+        create_topic(primary.bootstrap, topic)
+    for number in range(8):
+        produce(
+            *(primary.bootstrap, transactions, some(20, 1, f"{number}")),
+            transactional_id=transactions,
+        )
+    produce(primary.bootstrap, foreign, some(30, 1, "mine"))
+    flow = make_flow(folder, primary, backup, topics)
+    mm2 = mirror(flow, primary, backup, folder, *topics)
+
+    with mm2, writing(primary, live):
+        mm2.wait_until_copied(backup.bootstrap, {remote(flow, live): 2_000})
+        mm2.wait_until_copied(
+            backup.bootstrap,
+            {
+                remote(flow, transactions): 160,
+                remote(flow, foreign): 30,
+                remote(flow, compacted): 60,
+            },
+        )
+        with pytest.raises(FerryError, match="MirrorMaker 2 still runs"):
+            wait_less(monkeypatch, flow)
+        # Its positions are stored, and what it copies next is not in them any more.
+        while not any(o.source.topic == live for o in stored(flow)):
+            time.sleep(0.1)
+        copied_by_now = sum(map(len, seen(backup, remote(flow, live)).values()))
+        mm2.wait_until_copied(backup.bootstrap, {remote(flow, live): copied_by_now + 200})
+        mm2.kill()
+    produce(primary.bootstrap, live, some(40, 2, "after"))
+    produce(backup.bootstrap, remote(flow, foreign), [Record(value=b"somebody else's")])
+    before = seen(backup, remote(flow, live))
+
+    tried = {t.topic: t for t in Takeover(flow, settle_s=1.5).from_mirrormaker2(dry_run=True)}
+    taken = take_over(flow)
+
+    assert {name: topic.state for name, topic in tried.items()} == {
+        live: "ready",
+        transactions: "ready",
+        foreign: "refused",
+        compacted: "ready",
+    }
+    assert [taken[name].state for name in (live, transactions, compacted)] == ["taken over"] * 3
+    assert "somebody else" in taken[foreign].reason
+    parts = taken[live].partitions
+    assert [part.compared for part in parts] == [len(before[part.partition]) for part in parts]
+    print(f"positions behind their data: {[(p.position, p.end) for p in parts]}")
+    assert any(part.position and part.position < part.end for part in parts)
+    assert seen(backup, remote(flow, live)) == before, "nothing is written by taking over"
+
+    copied = [live, transactions, compacted]
+    flow = make_flow(folder, primary, backup, copied)
+    assert {topic.state for topic in take_over(flow).values()} == {"up to date"}
+    assert failures(copy_now(flow, "run-1")) == []
+    Run(flow, "run-1").verify(NO_SPARK)
+    for topic in (live, transactions):
+        assert_same(primary, topic, backup, remote(flow, topic))
+        assert_translated(flow, primary, backup, topic)
+    assert latest_of(backup, remote(flow, compacted)) == latest_of(primary, compacted)
+
+    # And back: MirrorMaker 2 goes on where the flow has ended.
+    given = {topic.topic: topic.state for topic in give_back(flow)}
+    assert given[live] == "given back"
+    # Of what has not grown since it was taken over, MirrorMaker 2's own position may do.
+    assert set(given.values()) <= {"given back", "up to date"}
+    assert {topic.state for topic in give_back(flow)} == {"up to date"}
+    mm2 = mirror(flow, primary, backup, folder, *copied)
+    with mm2:
+        produce(primary.bootstrap, live, some(50, 2, "by MirrorMaker 2"))
+        produce(primary.bootstrap, transactions, some(10, 1, "x"), transactional_id=transactions)
+        counts = {
+            remote(flow, topic): sum(map(len, seen(primary, topic).values()))
+            for topic in (live, transactions)
+        }
+        # Our own transactions' markers have offsets too.
+        wait_for_records(backup, counts)
+    for topic in (live, transactions):
+        assert_same(primary, topic, backup, remote(flow, topic))
+
+    # To give it back again would have MirrorMaker 2 copy the same records again.
+    assert {t.topic: t.state for t in give_back(flow)}[live] == "refused"
+    # Once more, after an orderly end.
+    produce(primary.bootstrap, live, some(30, 2, "last"))
+    again = take_over(flow)
+    assert [again[name].state for name in copied] == ["taken over", "taken over", "up to date"]
+    assert [part.compared for part in again[live].partitions] == [25, 25]
+    assert failures(copy_now(flow, "run-2")) == []
+    Run(flow, "run-2").verify(NO_SPARK)
+    assert_same(primary, live, backup, remote(flow, live))
+    assert_translated(flow, primary, backup, live)
+
+
+def stored(flow: Flow) -> list[ConnectOffset]:
+    """MirrorMaker 2's positions."""
+    return read_offsets(flow, offsets_topic(flow.source.alias))[0]
+
+
+def wait_less(monkeypatch: pytest.MonkeyPatch, flow: Flow) -> None:
+    """Take over while MirrorMaker 2 runs, without the patience for one that was killed."""
+    with monkeypatch.context() as context:
+        context.setattr("kafka_ferry.runs.quiet._SESSION_S", 0.5)
+        Takeover(flow).from_mirrormaker2()
+
+
+def wait_for_records(target: Broker, counts: dict[str, int]) -> None:
+    deadline = time.monotonic() + 60
+    while any(sum(map(len, seen(target, t).values())) < count for t, count in counts.items()):
+        assert time.monotonic() < deadline, f"MirrorMaker 2 has not copied {counts}"
+        time.sleep(0.3)
+
+
+def latest_of(broker: Broker, topic: str) -> dict[bytes | None, bytes | None]:
+    """The newest value of each key."""
+    return {
+        record.key: record.value for records in seen(broker, topic).values() for record in records
+    }
+
+
+def assert_translated(flow: Flow, source: Broker, target: Broker, topic: str) -> None:
+    """Each record of the source has its counterpart, which is the same record."""
+    ranges = [entry.copied for entry in ledger_of(flow).ranges(since=0, of_run="")]
+    there = {n: {r.offset: r for r in rs} for n, rs in seen(target, remote(flow, topic)).items()}
+    for number, records in read_all(source.bootstrap, topic).items():
+        known = OffsetMap.of(r for r in ranges if (r.topic, r.partition) == (topic, number))
+        # Every one of thousands takes its time.
+        for record in [*records[::7], *records[-20:]]:
+            found = known.translate(record.offset)
+            assert found
+            assert found.kind == "exact"
+            same = there[number][found.offset]
+            assert (same.key, same.value, same.timestamp) == (
+                record.key,
+                record.value,
+                record.timestamp,
+            )
+
+
+def test_what_it_wrote_twice_after_a_crash_of_its_own_counts_once(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("doubled")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, some(500, 1, "first"))
+    flow = make_flow(folder, primary, backup, [topic])
+    ways = one_way(
+        flow.source.alias, primary.bootstrap, flow.target.alias, backup.bootstrap, [topic]
+    )
+    # Positions are never stored, but at an orderly end.
+    mm2 = MirrorMaker2(folder / "mm2", ways | {"backup.offset.flush.interval.ms": "600000"})
+    with mm2:
+        mm2.wait_until_copied(backup.bootstrap, {remote(flow, topic): 500})
+        mm2.kill()
+    with mm2:
+        mm2.wait_until_copied(backup.bootstrap, {remote(flow, topic): 1_000})
+    produce(primary.bootstrap, topic, some(100, 1, "second"))
+
+    (part,) = take_over(flow)[topic].partitions
+
+    assert (part.position, part.end, part.compared, part.doubled) == (500, 500, 500, 500)
+    assert failures(copy_now(flow)) == []
+    once = [record.value for record in seen(primary, topic)[0]]
+    assert [r.value for r in seen(backup, remote(flow, topic))[0]] == once[:500] + once
+    assert_translated(flow, primary, backup, topic)
+
+
+def left_by_mirrormaker_2(
+    folder: Path, primary: Broker, backup: Broker, topic: str, count: int, copied: int
+) -> Flow:
+    """A flow of a topic of which so many records are on the target, as MirrorMaker 2 would leave them."""
+    flow = make_flow(folder, primary, backup, [topic])
+    # Records of long ago would soon be deleted.
+    first = int(time.time() * 1000)
+    for broker, name, number in ((primary, topic, count), (backup, remote(flow, topic), copied)):
+        create_topic(broker.bootstrap, name)
+        records = [Record(value=b"%d" % i, timestamp=first + i) for i in range(number)]
+        produce(broker.bootstrap, name, records)
+    positions = offsets_topic(flow.source.alias)
+    create_topic(backup.bootstrap, positions, partitions=2, cleanup_policy="compact")
+    key = key_of(TopicPartition(topic, 0), flow.source.alias)
+    produce(backup.bootstrap, positions, [Record(key=key, value=value_of(copied))])
+    return flow
+
+
+def test_a_topic_that_still_grows_is_not_taken_over(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("grows")
+    flow = left_by_mirrormaker_2(folder, primary, backup, topic, 5, 3)
+    more = [Record(value=b"more")]
+    late = threading.Timer(3, produce, (backup.bootstrap, remote(flow, topic), more))
+    late.start()
+
+    with pytest.raises(FerryError, match=f"{remote(flow, topic)}-0 on backup grew"):
+        Takeover(flow, settle_s=8).from_mirrormaker2()
+
+    late.join()
+    assert ledger_topic(flow.source.alias) not in read_topics(backup)
+
+
+def test_what_was_not_verified_is_not_built_upon(
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    topic = unique("unverified")
+    flow = left_by_mirrormaker_2(folder, primary, backup, topic, 5, 3)
+    assert take_over(flow)[topic].state == "taken over"
+    assert failures(copy_now(flow)) == []
+
+    with pytest.raises(FerryError, match="were not verified yet"):
+        take_over(flow)
+    Run(flow, "run-1").verify(NO_SPARK)
+
+    assert take_over(flow)[topic].state == "up to date"
+    assert_same(primary, topic, backup, remote(flow, topic))
+    later = Record(value=b"later", timestamp=int(time.time() * 1000))
+    produce(primary.bootstrap, topic, [later])
+    # As MirrorMaker 2 would, once it was given back to.
+    produce(backup.bootstrap, remote(flow, topic), [later] * 2)
+    assert take_over(flow)[topic].partitions[0].doubled == 1
+    Run(flow, "run-1").verify(NO_SPARK)
+    given = ferry(flow, "--to", "mm2", "--json")
+    assert given.returncode == 0, given.stderr
+    (told,) = json.loads(given.stdout)
+    assert (told["state"], told["partitions"][0]["end"]) == ("given back", 6)
+    assert [offset.next for offset in stored(flow)] == [6]
+
+
+def read_topics(cluster: Broker) -> set[str]:
+    return set(AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=10).topics)
+
+
+@contextmanager
+def mirror_maker_1(
+    folder: Path, source: Broker, target: Broker, group: str, topic: str
+) -> Iterator[None]:
+    """Kafka 3.9's own first MirrorMaker while the block lasts; ended in order, so that it commits."""
+    consumer, producer = folder / "consumer.properties", folder / "producer.properties"
+    consumer.write_text(
+        f"bootstrap.servers={source.bootstrap}\ngroup.id={group}\nauto.offset.reset=earliest\n"
+    )
+    producer.write_text(f"bootstrap.servers={target.bootstrap}\n")
+    files = ("--consumer.config", str(consumer), "--producer.config", str(producer))
+    command = jvm.command(
+        "kafka.tools.MirrorMaker", *files, "--include", topic, jars=kafka("3.9.1")
+    )
+    with (folder / "mirror-maker.log").open("wb") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(60)
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "spread"])
+def test_a_mirrormaker_1_is_gone_on_with_from_its_groups_offsets(
+    keyed: bool, folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic, group = unique("first"), unique("mirror-maker")
+    records = [Record(key=b"%d" % (i % 20) if keyed else None, value=b"%d" % i) for i in range(300)]
+    for broker in (primary, backup):
+        create_topic(broker.bootstrap, topic, partitions=3)
+    produce(primary.bootstrap, topic, records)
+    flow = make_flow(
+        folder,
+        primary,
+        backup,
+        [topic],
+        replication_policy_class="org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+    )
+    with mirror_maker_1(folder, primary, backup, group, topic):
+        wait_for_records(backup, {topic: 300})
+    produce(primary.bootstrap, topic, [Record(key=b"x", value=b"new-%d" % i) for i in range(30)])
+
+    with pytest.raises(FerryError, match="has committed no offset"):
+        Takeover(flow, settle_s=0.1).from_mirrormaker1(unique("unknown"))
+    (taken,) = Takeover(flow, settle_s=0.5).from_mirrormaker1(group)
+
+    assert taken.state == "taken over", taken.reason
+    assert sum(part.compared for part in taken.partitions) == (300 if keyed else 0)
+    assert failures(copy_now(flow)) == []
+    if keyed:
+        assert_same(primary, topic, backup, topic)
+    want = sorted(r.value or b"" for rs in seen(primary, topic).values() for r in rs)
+    have = sorted(r.value or b"" for rs in seen(backup, topic).values() for r in rs)
+    assert have == want
+
+
+def test_the_command_shows_what_it_would_take_over_and_refuses_to_guess(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique
+) -> None:
+    topic = unique("orders")
+    elsewhere = make_flow(folder, primary, backup, [topic])
+    nothing = ferry(elsewhere, "--from", "mm2", "--dry-run")
+    flow = left_by_mirrormaker_2(folder, primary, backup, topic, 2, 1)
+    positions = offsets_topic(flow.source.alias)
+    shown = ferry(flow, "--from", "mm2", "--dry-run", "--json")
+    produce(backup.bootstrap, remote(flow, topic), [Record(value=b"b")])
+    refused = ferry(flow, "--from", "mm2")
+
+    assert nothing.returncode == 1
+    assert f"backup has no topic {positions}" in nothing.stderr
+    assert shown.returncode == 0, shown.stderr
+    (found,) = json.loads(shown.stdout)
+    assert (found["state"], found["partitions"][0]["end"]) == ("ready", 1)
+    assert refused.returncode == 2
+    assert f"REFUSED {remote(flow, topic)}: partition 0: its record 1 is none" in refused.stdout
+    assert ferry(flow).returncode == 9
+
+
+def ferry(flow: Flow, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kafka_ferry", "takeover", "--config", flow.file, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)

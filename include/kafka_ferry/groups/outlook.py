@@ -1,0 +1,218 @@
+"""Where groups go on on the other cluster, and whether they can: what a failover or a failback comes to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
+
+from kafka_ferry.as_json import AsJson
+from kafka_ferry.groups.translation import Kind
+from kafka_ferry.plan.ranges import TopicPartition
+
+if TYPE_CHECKING:
+    from kafka_ferry.groups.moves import GroupMove, PartitionMove
+    from kafka_ferry.plan.groups import Committed, Group
+
+UNKNOWN: Final = -1
+
+State = Literal["ready", "in use", "stuck"]
+"""``ready``: its consumers may start on the other cluster; ``in use``: some have started there already;
+``stuck``: they would miss records, or read all of them again, for the reason that is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRecord:
+    """The first record that a consumer of a partition will be given.
+
+    Attributes:
+        offset: its offset.
+        timestamp: its time, in milliseconds since 1970; -1 where it has none.
+        key: its key as text, or as ``0x...`` where it is none; cut off where it is long; None where
+            it has no key.
+    """
+
+    offset: int
+    timestamp: int
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOutlook:
+    """One partition that a group has read.
+
+    Attributes:
+        source: the partition on the cluster that the group leaves.
+        target: the partition on the other one, None where the flow has none for it.
+        committed: what the group had committed, as far as is known.
+        lag: the offsets that it had not read there, -1 where nobody can tell.
+        not_copied: the offsets that are there and not on the other cluster yet, -1 likewise.
+        offset: where it goes on, None where it has no offset there.
+        kind: how exact that is.
+        first: the record that it is given first; None where there is none yet.
+        reason: why its offset was not set, or why it has none; "" where all is well.
+    """
+
+    source: TopicPartition
+    target: TopicPartition | None
+    committed: int
+    lag: int = UNKNOWN
+    not_copied: int = UNKNOWN
+    offset: int | None = None
+    kind: Kind | None = None
+    first: FirstRecord | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOutlook:
+    """One group.
+
+    Attributes:
+        name: the group.
+        state: whether its consumers may start on the other cluster, and miss nothing.
+        reason: why not, or what else is to be known.
+        at: when its offsets were read, in milliseconds since 1970; 0 where nobody can tell.
+        partitions: its partitions that the flow copies, ordered.
+    """
+
+    name: str
+    state: State
+    reason: str = ""
+    at: int = 0
+    partitions: tuple[PartitionOutlook, ...] = ()
+
+    @property
+    def lag(self) -> int:
+        """The offsets that it had not read, -1 where nobody can tell."""
+        return _sum(one.lag for one in self.partitions)
+
+    @property
+    def not_copied(self) -> int:
+        """The offsets of its partitions that are not on the other cluster, -1 where nobody can tell."""
+        return _sum(one.not_copied for one in self.partitions)
+
+
+@dataclass(frozen=True)
+class Outlook(AsJson):
+    """All groups that were to move.
+
+    Attributes:
+        flow: the flow whose ledger has translated the offsets.
+        run: under which id the ledger has what was committed.
+        leaves: the alias of the cluster that the groups leave.
+        goes_to: the alias of the one that they go to.
+        at: when, in milliseconds since 1970.
+        source_answers: whether the cluster that they leave could be asked.
+        is_done: whether anything was committed; False for a dry run.
+        groups: ordered by name.
+        notes: sentences on what concerns no single group.
+        failures: a sentence for each thing that failed.
+    """
+
+    WHAT: ClassVar = "a report of a failover"
+
+    flow: str
+    run: str
+    leaves: str
+    goes_to: str
+    at: int
+    source_answers: bool = True
+    is_done: bool = True
+    groups: tuple[GroupOutlook, ...] = ()
+    notes: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+    @property
+    def all_can_start(self) -> bool:
+        """Whether no group is stuck, and nothing failed."""
+        return not self.failures and all(group.state != "stuck" for group in self.groups)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Why not, a sentence each."""
+        stuck = (f"{it.name}: {it.reason}" for it in self.groups if it.state == "stuck")
+        return (*self.failures, *stuck)
+
+
+def outlook_of(
+    move: GroupMove,
+    there: Group | None,
+    committed: Mapping[TopicPartition, Committed],
+    copied_to: Mapping[TopicPartition, int],
+    *,
+    is_done: bool,
+    goes_to: str,
+) -> GroupOutlook:
+    """Where one group goes on.
+
+    Args:
+        move: what was done with its offsets.
+        there: the group on the other cluster as it is now, None where nobody can tell.
+        committed: what it has committed there by now.
+        copied_to: by the partition that it leaves, the offset up to which that one is copied.
+        is_done: whether offsets were to be committed.
+        goes_to: the other cluster's alias.
+    """
+    partitions = tuple(
+        _partition(one, committed, copied_to, is_done=is_done) for one in move.partitions
+    )
+    without = [one for one in partitions if one.offset is None]
+    reason = move.reason
+    state: State = "ready"
+    if there is not None and there.state not in ("", "Empty", "Dead"):
+        state, reason = "in use", f"it is in use on {goes_to} already (state {there.state})."
+    elif without:
+        state = "stuck"
+        more = f" and {len(without) - 1} more" if len(without) > 1 else ""
+        reason = (
+            f"{without[0].source}{more} would begin by auto.offset.reset: "
+            f"{without[0].reason or reason or 'it has no offset there.'}"
+        )
+    elif not partitions:
+        state, reason = "stuck", reason or "it has no offsets of topics that the flow copies."
+    return GroupOutlook(move.group.name, state, reason, move.at, partitions)
+
+
+def _partition(
+    move: PartitionMove,
+    committed: Mapping[TopicPartition, Committed],
+    copied_to: Mapping[TopicPartition, int],
+    *,
+    is_done: bool,
+) -> PartitionOutlook:
+    there = committed.get(move.target) if move.target else None
+    offset = there.offset if there else None
+    if not is_done and move.offset is not None:
+        offset = move.offset if offset is None else max(offset, move.offset)
+    end = move.end if move.end >= 0 else UNKNOWN
+    has_read = move.committed.offset if move.committed else 0
+    to = copied_to.get(move.source)
+    return PartitionOutlook(
+        source=move.source,
+        target=move.target,
+        committed=has_read,
+        lag=UNKNOWN if end == UNKNOWN else max(0, end - has_read),
+        not_copied=UNKNOWN if end == UNKNOWN or to is None else max(0, end - to),
+        offset=offset,
+        kind=move.kind if offset == move.offset else None,
+        reason=move.reason,
+    )
+
+
+def shown_key(key: bytes | None, *, limit: int = 60) -> str | None:
+    """A record's key as text that does a terminal no harm: what is not printable text, in hexadecimal."""
+    if key is None:
+        return None
+    try:
+        text = key.decode()
+    except UnicodeDecodeError:
+        text = ""
+    if not text.isprintable() or (key and not text):
+        text = f"0x{key.hex()}"
+    return text if len(text) <= limit else f"{text[:limit]}..."
+
+
+def _sum(numbers: Iterable[int]) -> int:
+    known = list(numbers)
+    return UNKNOWN if UNKNOWN in known else sum(known)

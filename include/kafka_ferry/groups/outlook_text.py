@@ -1,0 +1,65 @@
+"""A failover's or a failback's report in words, for a terminal and for a task's log. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from kafka_ferry.groups.outlook import UNKNOWN, GroupOutlook, Outlook, PartitionOutlook
+
+
+def told(found: Outlook) -> Iterator[str]:
+    """The report, line by line: notes, groups with their partitions, what failed, what to do now."""
+    for note in found.notes:
+        yield f"NOTE {note}"
+    for group in found.groups:
+        yield _headline(group)
+        for one in group.partitions:
+            yield f"  {_partition(one)}"
+    for failure in found.failures:
+        yield f"FAILED {failure}"
+    yield summary(found)
+
+
+def summary(found: Outlook) -> str:
+    """One line: how many groups may start where."""
+    states = [group.state for group in found.groups]
+    ready, in_use, stuck = (states.count(state) for state in ("ready", "in use", "stuck"))
+    would = "" if found.is_done else "dry run, nothing was changed: "
+    return (
+        f"{would}{found.leaves} to {found.goes_to}: {ready} of {len(states)} group(s) "
+        f"{'may' if found.is_done else 'could'} start on {found.goes_to}, {in_use} in use there, "
+        f"{stuck} stuck"
+    )
+
+
+def _headline(group: GroupOutlook) -> str:
+    unread = f"{_number(group.lag)} unread, {_number(group.not_copied)} not copied"
+    return f"{group.state.upper()} {group.name} ({unread}){': ' + group.reason if group.reason else ''}"
+
+
+def _partition(one: PartitionOutlook) -> str:
+    there = f"{one.target} " if one.target else ""
+    offset = "no offset" if one.offset is None else str(one.offset)
+    kind = f" ({one.kind})" if one.kind else ""
+    reason = f" [{one.reason}]" if one.reason else ""
+    return f"{one.source} {one.committed} -> {there}{offset}{kind}, {_first(one)}{reason}"
+
+
+def _first(one: PartitionOutlook) -> str:
+    if one.first is None:
+        return "no record to read yet" if one.offset is not None else "nothing to begin with"
+    key = "without a key" if one.first.key is None else f"key {one.first.key!r}"
+    return f"first record {one.first.offset}, {_when(one.first.timestamp)}, {key}"
+
+
+def _when(timestamp: int) -> str:
+    try:
+        at = datetime.fromtimestamp(timestamp / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"timestamp {timestamp}"
+    return at.strftime("%Y-%m-%d %H:%M:%S UTC") if timestamp >= 0 else "without a time"
+
+
+def _number(value: int) -> str:
+    return "unknown" if value == UNKNOWN else f"{value:,}"

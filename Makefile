@@ -57,6 +57,7 @@ format: $(SETUP) ## Bring the code into its format
 docs: $(SETUP) ## Write the generated pages and build the docs into site/
 	@python -m kafka_ferry.config.reference options > docs/reference/options.md
 	@python -m kafka_ferry.config.reference mirrormaker2 > docs/reference/mirrormaker2.md
+	@python -m kafka_ferry.report.catalogue > docs/reference/metrics.md
 	@python -m kafka_ferry.config.schema > include/configs/flow.schema.json
 	@$(SITE) --site-dir site
 

@@ -9,6 +9,7 @@ import pytest
 
 from kafka_ferry.plan import OffsetsChoice
 from kafka_ferry.report import RunReport, render
+from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.report.page import _duration, _size, headline
 from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict
 
@@ -509,3 +510,23 @@ class TestWhatWasChanged:
         changes = tuple(f"topic {number}: set a=b" for number in range(5_000))
         page = render(replace(REPORT, changes=changes))
         assert "4,980 more" in page
+
+
+def test_says_until_when_the_copy_is_proved_and_how_far_it_is_behind() -> None:
+    rows = tuple(
+        PartitionMeasures("orders", at, "eu.orders", records_behind=behind, seconds_behind=late)
+        for at, (behind, late) in enumerate([(0, 0.0), (1_200, 95.0), (None, None)])
+    )
+    measures = Measures(2.0, REPORT.planned_at, rows)
+    shown = text(replace(REPORT, measures=measures))
+    assert "Proved complete until 2026-11-21 01:29:12 UTC" in shown
+    assert "Behind when it ended 1,200 offsets, 1 min 35 s" in shown
+
+
+def test_says_which_metrics_are_missing_and_nothing_of_any_in_an_older_report() -> None:
+    untold = "The metrics could not be pushed to http://gateway: it is <down>."
+    shown = text(replace(REPORT, measures=Measures(missing=(untold,))))
+    assert f"Metrics that nobody has {untold}" in shown
+    older = text(REPORT)
+    assert "Proved complete until" not in older
+    assert "Behind when it ended" not in older

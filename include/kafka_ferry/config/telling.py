@@ -1,0 +1,61 @@
+"""Whom a flow tells its metrics, beside Airflow and the report."""
+
+from __future__ import annotations
+
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, Field, field_validator
+
+
+class Telling(BaseModel):
+    """The options of a flow that say where its metrics go, and how fine they are."""
+
+    metrics_detail: Literal["partition", "topic", "flow"] = Field(
+        default="partition",
+        alias="metrics.detail",
+        description="How fine the metrics are: of each partition, as MirrorMaker 2 has them, of each "
+        "topic, or of the flow as a whole. The report always has the partitions.",
+    )
+    metrics_prometheus_dir: str | None = Field(
+        default=None,
+        alias="metrics.prometheus.dir",
+        description="A folder in which each run leaves its metrics as kafka-ferry-{flow}.prom, such as "
+        "the one that node_exporter's textfile collector reads. Relative to FERRY_HOME, else to where "
+        "Ferry runs.",
+    )
+    metrics_prometheus_push_url: str | None = Field(
+        default=None,
+        alias="metrics.prometheus.push.url",
+        description="The Pushgateway that each run sends its metrics to: http:// or https://, without "
+        "a user's name or password.",
+    )
+    metrics_prometheus_push_job: str = Field(
+        default="kafka-ferry",
+        min_length=1,
+        alias="metrics.prometheus.push.job",
+        description="The label job under which the Pushgateway keeps them, beside source and target.",
+    )
+    metrics_prometheus_push_credentials_file: str | None = Field(
+        default=None,
+        alias="metrics.prometheus.push.credentials.file",
+        description="A properties file with username and password, or with token, for the Pushgateway; "
+        "read only when metrics are pushed.",
+    )
+
+    @field_validator("metrics_prometheus_push_url")
+    @classmethod
+    def _says_where_and_no_more(cls, url: str | None) -> str | None:
+        parts = urlsplit(url or "")
+        if not url:
+            return None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("must begin with http:// or https:// and name a host")
+        if "@" in parts.netloc:
+            raise ValueError(
+                "must not hold a user's name or password: put them into the file that "
+                "metrics.prometheus.push.credentials.file names"
+            )
+        if parts.query or parts.fragment:
+            raise ValueError("must end with the path, without ? and #")
+        return url.rstrip("/")

@@ -1,0 +1,101 @@
+"""The numbers behind a run's metrics, as the report stores them; ``report.metrics`` gives them their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from kafka_ferry.as_json import AsJson
+from kafka_ferry.batches import NO_AGES, Spread
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMeasures:
+    """One partition that the flow copies.
+
+    Attributes:
+        topic: the source's topic.
+        partition: the partition, on both clusters.
+        remote_topic: the topic on the target.
+        total_records: records copied since the flow began, by the ledger.
+        total_bytes: bytes of their batches, compressed as they are.
+        total_reasons: source offsets without a record on the target since the flow began, by reason.
+        records: records that this run copied.
+        bytes: bytes of their batches.
+        read_ages: how old the run's records were when they were read from the source.
+        stored_ages: how old they were when they were committed on the target.
+        records_behind: offsets that are on the source and not yet accounted for, once the run was
+            over; None where nobody could say.
+        seconds_behind: how old the first of them is, 0 where there is none; None where nobody
+            could say.
+        verified_until: all that could be read of the partition at that time, in milliseconds since
+            1970, is proved to be on the target; 0 where that is not known.
+    """
+
+    topic: str
+    partition: int
+    remote_topic: str
+    total_records: int = 0
+    total_bytes: int = 0
+    total_reasons: Mapping[str, int] = field(default_factory=dict)
+    records: int = 0
+    bytes: int = 0
+    read_ages: Spread = NO_AGES
+    stored_ages: Spread = NO_AGES
+    records_behind: int | None = None
+    seconds_behind: float | None = None
+    verified_until: int = 0
+
+
+@dataclass(frozen=True)
+class Measures(AsJson):
+    """All that was measured of one run.
+
+    Attributes:
+        copying_seconds: how long the run copied, from the first task's begin to the last one's end.
+        verified_until: as of a partition, of the whole flow.
+        partitions: by remote topic and partition.
+        missing: what could not be measured, and whom it could not be told, a sentence each.
+    """
+
+    WHAT: ClassVar = "a run's measures"
+
+    copying_seconds: float = 0.0
+    verified_until: int = 0
+    partitions: tuple[PartitionMeasures, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    @property
+    def records_behind(self) -> int | None:
+        """Of all partitions together; None where nobody could say of any."""
+        known = [row.records_behind for row in self.partitions if row.records_behind is not None]
+        return sum(known) if known else None
+
+    @property
+    def seconds_behind(self) -> float:
+        """Of the partition that is furthest behind, as far as is known."""
+        return max((row.seconds_behind or 0.0 for row in self.partitions), default=0.0)
+
+
+@dataclass(frozen=True)
+class VerifiedUntil(AsJson):
+    """Until when the copy was proved complete, by all runs so far; times in milliseconds since 1970.
+
+    Attributes:
+        flow: of all that the flow copies, 0 where no run ever was verified as a whole.
+        partitions: by *target* partition.
+    """
+
+    WHAT: ClassVar = "a record of what is verified"
+
+    flow: int = 0
+    partitions: Mapping[str, int] = field(default_factory=dict)
+
+    def later(self, other: VerifiedUntil) -> VerifiedUntil:
+        """Of each time the later one."""
+        known = {**self.partitions, **other.partitions}
+        return VerifiedUntil(
+            max(self.flow, other.flow),
+            {tp: max(at, self.partitions.get(tp, 0)) for tp, at in known.items()},
+        )

@@ -1,0 +1,107 @@
+"""Receivers of metrics on this machine: an HTTP server that keeps what it is sent, and a UDP socket."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class HttpReceiver:
+    """What came over HTTP.
+
+    Attributes:
+        url: where it listens.
+        status: what it answers with.
+        requests: method, path, headers and body of each request, in order.
+    """
+
+    url: str = ""
+    status: int = 200
+    requests: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
+
+
+@contextmanager
+def http_receiver(status: int = 200) -> Iterator[HttpReceiver]:
+    """An HTTP server on a free port."""
+    receiver = HttpReceiver(status=status)
+
+    class Handler(BaseHTTPRequestHandler):
+        def _take(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            receiver.requests.append((self.command, self.path, dict(self.headers), body))
+            self.send_response(receiver.status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_PUT = do_POST = do_DELETE = _take
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    receiver.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield receiver
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@dataclass
+class UdpReceiver:
+    """What came over UDP.
+
+    Attributes:
+        port: where it listens.
+        lines: the packets' lines, in order.
+    """
+
+    port: int = 0
+    lines: list[str] = field(default_factory=list)
+
+    def gauges(self, prefix: str) -> dict[str, float]:
+        """The last value of each StatsD gauge whose name begins with ``prefix``."""
+        found = {}
+        for line in self.lines:
+            name, _, rest = line.partition(":")
+            value, _, kind = rest.partition("|")
+            if name.startswith(prefix) and kind == "g":
+                found[name.removeprefix(prefix)] = float(value)
+        return found
+
+
+@contextmanager
+def udp_receiver() -> Iterator[UdpReceiver]:
+    """A UDP socket on a free port, with room for bursts; all that came is there when it is left."""
+    receiver = UdpReceiver()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * 1024 * 1024)
+        sock.bind(("127.0.0.1", 0))
+        sock.settimeout(0.2)
+        receiver.port = sock.getsockname()[1]
+        stopped = threading.Event()
+
+        def listen() -> None:
+            while True:
+                try:
+                    receiver.lines.extend(sock.recv(65_536).decode().splitlines())
+                except TimeoutError:
+                    if stopped.is_set():
+                        return
+
+        thread = threading.Thread(target=listen, daemon=True)
+        thread.start()
+        try:
+            yield receiver
+        finally:
+            stopped.set()
+            thread.join()

@@ -71,6 +71,28 @@ class StateFolder:
             if f.type == fs.FileType.File and f.base_name.endswith(suffix)
         )
 
+    def folders(self) -> list[str]:
+        """The folders directly in this one, sorted; none if it does not exist."""
+        found = self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
+        return sorted(f.base_name for f in found if f.type == fs.FileType.Directory)
+
+    def is_empty(self) -> bool:
+        """Whether nothing is in it, at any depth, or it does not exist."""
+        return not self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
+
+    def copy_to(self, other: StateFolder) -> None:
+        """Copy all files of this folder and of those below it.
+
+        Raises:
+            FileNotFoundError: if one of them is deleted meanwhile.
+        """
+        fs.copy_files(
+            self._root,
+            other._root,
+            source_filesystem=self._files,
+            destination_filesystem=other._files,
+        )
+
     def delete(self, names: Iterable[str]) -> None:
         """Delete files; one that is gone already does not matter."""
         for name in names:

@@ -118,3 +118,21 @@ def test_a_folder_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_slash_at_the_end_changes_nothing(tmp_path: Path) -> None:
     StateFolder(f"{tmp_path}/").folder("runs").write("x", b"1")
     assert (tmp_path / "runs" / "x").read_bytes() == b"1"
+
+
+def test_a_folder_is_copied_with_all_that_is_below_it(folder: StateFolder) -> None:
+    old, new = folder.folder("old"), folder.folder("new")
+    assert new.is_empty() and new.folders() == []
+
+    for name in ("a", "one/b", "two/deep/c", ".crc"):
+        old.write(name, name)
+    old.copy_to(new)
+
+    assert not new.is_empty()
+    assert new.folders() == ["one", "two"]
+    assert [new.read(name) for name in ("a", "one/b", "two/deep/c", ".crc")] == [
+        b"a",
+        b"one/b",
+        b"two/deep/c",
+        b".crc",
+    ]

@@ -1,0 +1,268 @@
+"""A Structured Streaming query with Spark's own Kafka source stops at the source and goes on at the target."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.config import Flow
+from kafka_ferry.errors import CheckpointRefused, FerryError
+from kafka_ferry.runs.spark_checkpoint import translate_checkpoint
+from kafka_sandbox.broker import Broker
+from tests.support.builders import Record, create_topic, produce
+from tests.support.flows import copy_now, failures, make_flow, remote
+from tests.support.proof import recount_here, verified
+from tests.support.spark_kafka import Kind, Query, SparkApplication, counted, written
+
+Unique = Callable[[str], str]
+PARTITIONS = 3
+NO_CONF: Mapping[str, str] = {}
+_STATE = "spark.sql.streaming.stateStore"
+ROCKSDB = {
+    f"{_STATE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    f"{_STATE}.checkpointFormatVersion": "2",
+}
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkApplication]:
+    with SparkApplication(tmp_path_factory.mktemp("spark")) as application:
+        yield application
+
+
+@pytest.fixture(autouse=True)
+def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    recount_here(monkeypatch)
+
+
+def ferry(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kafka_ferry", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def fill(broker: Broker, topic: str, mark: str, count: int = 90) -> list[str]:
+    """Records of two transactions, and an aborted one between them; the values of those that count."""
+
+    def write(values: list[str], *, abort: bool = False) -> None:
+        records = [
+            Record(value=value.encode(), partition=number % PARTITIONS)
+            for number, value in enumerate(values)
+        ]
+        produce(broker.bootstrap, topic, records, transactional_id=topic, abort=abort)
+
+    values = [f"{mark} {number}" for number in range(count)]
+    write(values[: count // 2])
+    write([f"{mark} aborted {number}" for number in range(20)], abort=True)
+    write(values[count // 2 :])
+    return values
+
+
+def run_flow(flow: Flow, run: str) -> None:
+    assert not failures(copy_now(flow, run))
+    verified(flow, run)
+
+
+def a_query(
+    broker: Broker,
+    topic: str,
+    checkpoint: Path,
+    kind: Kind = "files",
+    conf: Mapping[str, str] = NO_CONF,
+) -> Query:
+    output = checkpoint.parent / f"output-{kind}"
+    return Query(broker.bootstrap, (topic,), checkpoint, output, kind, at_once=60, conf=conf)
+
+
+def undo_commit(checkpoint: Path) -> int:
+    """As a query that is killed before it has committed its last batch leaves it; the batch's number."""
+    newest = max(int(file.name) for file in (checkpoint / "commits").glob("[0-9]*"))
+    unlink(checkpoint / "commits" / str(newest))
+    return newest
+
+
+def forget_batch(output: Path, number: int) -> None:
+    """As a query that is killed before its sink has taken a batch leaves it."""
+    unlink(output / "_spark_metadata" / str(number))
+
+
+def unlink(file: Path) -> None:
+    """Delete a file of Spark's, and its checksum."""
+    file.unlink()
+    file.with_name(f".{file.name}.crc").unlink()
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_a_query_goes_on_at_the_target_without_a_gap_or_a_double(
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    spark: SparkApplication,
+    version: str,
+) -> None:
+    topic = unique("orders")
+    create_topic(primary.bootstrap, topic, partitions=PARTITIONS)
+    flow = make_flow(folder, primary, backup, [topic])
+    old, new = folder / "old", folder / "new"
+    conf = {"spark.sql.streaming.offsetLog.formatVersion": version}
+    before = fill(primary, topic, "before")
+    run_flow(flow, "run-1")
+    query = a_query(primary, topic, old, conf=conf)
+    spark.run(query)
+    kept = files_of(old)
+    # Another run, so that the map has several transactions; the query stands before its end.
+    after = fill(primary, topic, "after")
+    run_flow(flow, "run-2")
+
+    found = translate_checkpoint(flow, str(old), str(new))
+    spark.run(a_query(backup, remote(flow, topic), new))
+
+    assert (new / "offsets" / str(found.batch)).read_text().startswith(f"v{version}\n")
+    assert sorted(written(query.output)) == sorted(before + after)
+    assert found.topics == {topic: remote(flow, topic)}
+    assert not any(placed.doubt for placed in found.placed)
+    assert files_of(old) == kept
+
+
+@pytest.mark.parametrize("taken", [True, False], ids=["taken by the sink", "not taken by it"])
+def test_a_batch_that_was_not_finished_is_read_again_once_and_whole(
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    spark: SparkApplication,
+    taken: bool,
+) -> None:
+    topic = unique("orders")
+    create_topic(primary.bootstrap, topic, partitions=PARTITIONS)
+    flow = make_flow(folder, primary, backup, [topic])
+    old, new = folder / "old", folder / "new"
+    before = fill(primary, topic, "before")
+    query = a_query(primary, topic, old)
+    spark.run(query)
+    number = undo_commit(old)
+    if not taken:
+        forget_batch(query.output, number)
+    after = fill(primary, topic, "after")
+    run_flow(flow, "run-1")
+
+    found = translate_checkpoint(flow, str(old), str(new))
+    spark.run(a_query(backup, remote(flow, topic), new))
+
+    assert f"Batch {number} was not finished" in found.notes[0]
+    assert sorted(written(query.output)) == sorted(before + after)
+
+
+def test_a_batch_that_was_not_finished_and_is_not_copied_yet_gives_its_number_up(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkApplication
+) -> None:
+    topic = unique("orders")
+    create_topic(primary.bootstrap, topic, partitions=PARTITIONS)
+    flow = make_flow(folder, primary, backup, [topic])
+    old, new = folder / "old", folder / "new"
+    values = fill(primary, topic, "before")
+    query = a_query(primary, topic, old)
+    spark.run(query)
+    run_flow(flow, "run-1")
+    values += fill(primary, topic, "in the batch", 12)
+    spark.run(query)
+    number = undo_commit(old)
+    forget_batch(query.output, number)
+
+    found = translate_checkpoint(flow, str(old), str(new))
+    run_flow(flow, "run-2")
+    spark.run(a_query(backup, remote(flow, topic), new))
+
+    assert f"is read in batch {number + 1}" in found.notes[0]
+    assert (query.output / "_spark_metadata" / str(number + 1)).exists()
+    assert sorted(written(query.output)) == sorted(values)
+
+
+def test_a_query_that_is_ahead_of_the_copy_is_refused_or_clamped(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkApplication
+) -> None:
+    topic = unique("orders")
+    create_topic(primary.bootstrap, topic, partitions=PARTITIONS)
+    old, new = folder / "old", folder / "new"
+    flow = make_flow(folder, primary, backup, [topic])
+    copied = fill(primary, topic, "copied")
+    run_flow(flow, "run-1")
+    # The source is lost with these; the query has read them.
+    lost = fill(primary, topic, "lost")
+    query = a_query(primary, topic, old)
+    spark.run(query)
+    without_source = json.loads((folder / "flow.yaml").read_text()) | {"admin.timeout.ms": 1500}
+    without_source["source"]["bootstrap.servers"] = "127.0.0.1:1"
+    (folder / "lost.yaml").write_text(json.dumps(without_source))
+    asked = ("translate", "--config", folder / "lost.yaml", "--spark-checkpoint", old, "--to", new)
+
+    refused = ferry(*asked)
+
+    assert refused.returncode == 11
+    assert f"The checkpoint {old} is not translated" in refused.stderr
+    assert refused.stderr.count("is copied and verified") == PARTITIONS
+    assert not new.exists()
+
+    clamped = ferry(*asked, "--clamp", "--json")
+    late = fill(backup, remote(flow, topic), "written at the target")
+    spark.run(a_query(backup, remote(flow, topic), new))
+
+    found = json.loads(clamped.stdout)
+    assert found["topics"] == {topic: remote(flow, topic)}
+    assert [row["kind"] for row in found["partitions"]] == ["clamped"] * PARTITIONS
+    assert any("were copied last" in note for note in found["notes"])
+    assert sorted(written(query.output)) == sorted(copied + lost + late)
+
+
+@pytest.mark.parametrize("conf", [{}, ROCKSDB], ids=["files", "RocksDB"])
+def test_a_query_with_state_goes_on_counting(
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    spark: SparkApplication,
+    conf: dict[str, str],
+) -> None:
+    topic = unique("orders")
+    create_topic(primary.bootstrap, topic, partitions=PARTITIONS)
+    flow = make_flow(folder, primary, backup, [topic])
+    old, new = folder / "old", folder / "new"
+    values = fill(primary, topic, "again")
+    query = a_query(primary, topic, old, "counts", conf)
+    spark.run(query)
+    # Its last batch is in the state already, and is counted once all the same.
+    undo_commit(old)
+    values += fill(primary, topic, "again") + fill(primary, topic, "new")
+    run_flow(flow, "run-1")
+
+    found = translate_checkpoint(flow, str(old), str(new))
+    spark.run(a_query(backup, remote(flow, topic), new, "counts", conf))
+
+    assert "The query's state is copied as it is." in found.notes
+    assert counted(query.output) == Counter(values)
+
+
+def test_what_cannot_be_written_or_read_is_refused(
+    folder: Path, primary: Broker, backup: Broker
+) -> None:
+    flow = make_flow(folder, primary, backup, ["orders"])
+    nothing, new = str(folder / "nothing"), str(folder / "new")
+    with pytest.raises(CheckpointRefused, match="is not empty"):
+        translate_checkpoint(flow, nothing, str(folder))
+    with pytest.raises(CheckpointRefused, match="holds no batch"):
+        translate_checkpoint(flow, nothing, new)
+    with pytest.raises(FerryError, match="nowhere"):
+        translate_checkpoint(flow, "nowhere://checkpoint", new)
+    unclear = ferry("translate", "--config", flow.file, "--to", new)
+    assert unclear.returncode == 9
+    assert "Give --spark-checkpoint with --to" in unclear.stderr

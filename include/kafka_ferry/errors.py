@@ -159,6 +159,38 @@ class NotApplied(FerryError):
         self.failures = tuple(failures)
 
 
+class GroupsFailed(FerryError):
+    """Offsets of some groups could not be read, translated or committed; those of the others were.
+
+    Attributes:
+        failures: one sentence each, naming group, topic, partition and reason.
+    """
+
+    exit_code = 10
+
+    def __init__(self, failures: Sequence[str], *, transient: bool) -> None:
+        listed = "\n  ".join(failures)
+        super().__init__(f"{len(failures)} thing(s) could not be done for groups:\n  {listed}")
+        self.failures = tuple(failures)
+        self.transient = transient
+
+
+class CheckpointRefused(FerryError):
+    """A Spark checkpoint is not translated, and nothing was written.
+
+    Attributes:
+        reasons: a sentence for each thing that has no right answer.
+    """
+
+    exit_code = 11
+
+    def __init__(self, reasons: Sequence[str], *, location: str = "", advice: str = "") -> None:
+        listed = "\n  ".join(reasons)
+        named = f" {location}" if location else ""
+        super().__init__(f"The checkpoint{named} is not translated:\n  {listed}", advice=advice)
+        self.reasons = tuple(reasons)
+
+
 class StepFailed(FerryError):
     """What a step of a run said in another process, as that process stored it."""
 

@@ -1,4 +1,4 @@
-"""Makes a DAG of each flow: its tasks call the library's steps and do nothing else."""
+"""Makes DAGs of each flow: its tasks call the library's steps and do nothing else."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from kafka_ferry_airflow.approval import PlanApprovalOperator
 from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.description import describe
 from kafka_ferry_airflow.errors import airflow_errors
+from kafka_ferry_airflow.failover import failback_dag, failover_dag
 from kafka_ferry_airflow.operators import FerrySparkSubmitOperator
 from kafka_ferry_airflow.plan_text import log_plan
 from kafka_ferry_airflow.project import CLUSTERS, Project
@@ -80,6 +81,7 @@ def build_mirrors(root: Path) -> Mirrors:
     for file, flow in _load_flows(project, problems):
         try:
             dag = mirror_dag(flow, project)
+            by_hand = emergency_dags(flow, project)
         except Exception as error:
             # Airflow's own checks, such as that of a cron expression.
             problems.append(ConfigError(str(file), "schedule", str(error)))
@@ -88,7 +90,7 @@ def build_mirrors(root: Path) -> Mirrors:
         if dag.dag_id in dags:
             problems.append(ConfigError(str(file), flow.name, f"is in {first} already"))
         else:
-            dags[dag.dag_id] = dag
+            dags |= {it.dag_id: it for it in (dag, *by_hand)}
     return Mirrors(dags, tuple(problems))
 
 
@@ -138,7 +140,22 @@ def mirror_dag(flow: Flow, project: Project) -> DAG:
     return dag
 
 
-def _add_tasks(flow: Flow, project: Project) -> None:
+def emergency_dags(flow: Flow, project: Project) -> tuple[DAG, DAG]:
+    """The DAGs ``failover_{source}_to_{target}`` and ``failback_{source}_to_{target}``, started by hand.
+
+    Raises:
+        ConfigError: if the opposite flow of the flow's file is not right.
+    """
+    over = failover_dag(flow)
+    back = failback_dag(flow, lambda way_back: _add_tasks(way_back, project, way_back_of=flow))
+    for dag in (over, back):
+        dag.validate()  # type: ignore[no-untyped-call]
+    return over, back
+
+
+def _add_tasks(flow: Flow, project: Project, way_back_of: Flow | None = None) -> Any:
+    """The tasks of a run; gives the last one."""
+
     @task
     def plan() -> dict[str, int]:
         """Says what is copied, what is not, and why."""
@@ -157,6 +174,7 @@ def _add_tasks(flow: Flow, project: Project) -> None:
     spark: dict[str, Any] = {
         "project": project,
         "flow": flow,
+        "way_back_of": way_back_of,
         "pool": project.pool,
         "max_active_tis_per_dag": 1,
     }
@@ -168,10 +186,21 @@ def _add_tasks(flow: Flow, project: Project) -> None:
         task_id="verify", step="verify", trigger_rule=after_all, **spark
     )
 
+    # Of two at once, the slower one could set back what the other one has committed.
+    @task(trigger_rule=after_all, max_active_tis_per_dag=1)
+    def sync_groups() -> dict[str, int]:
+        """Translates the groups' offsets; commits them on the target if the flow says so."""
+        with airflow_errors():
+            moves = _run(flow).sync_groups()
+        committed = sum(1 for _ in moves.partitions("written"))
+        log.info("%d groups, %d offsets committed", len(moves.groups), committed)
+        return {"groups": len(moves.groups), "committed": committed}
+
     @task(trigger_rule=after_all)
     def publish() -> dict[str, Any]:
         """Writes the report; fails unless the run is complete and proved."""
         from kafka_ferry.report import headline  # noqa: PLC0415  (jinja2, and rows of the proof)
+        from kafka_ferry_airflow.metrics import tell_airflow  # noqa: PLC0415  (the same)
 
         run = _run(flow)
         try:
@@ -179,14 +208,18 @@ def _add_tasks(flow: Flow, project: Project) -> None:
                 report = run.publish()
         finally:
             log.info("Report: %s", run.report_path)
+            if told := run.report():
+                tell_airflow(flow, told)
         log.info("%s: %d records, %d bytes", headline(report), report.records, report.bytes)
         return {"records": report.records, "bytes": report.bytes, "report": str(run.report_path)}
 
     synced, published = sync_topics(), publish()
     # A plan that is rejected fails this task, and so all that would change anything.
     asked = [] if flow.approval == "never" else [PlanApprovalOperator(task_id="approve", flow=flow)]
-    chain(plan(), *asked, synced, mirror, verify, published)
-    synced >> [verify, published]
+    grouped = sync_groups()
+    chain(plan(), *asked, synced, mirror, verify, grouped, published)
+    synced >> [verify, grouped, published]
+    return published
 
 
 def _run(flow: Flow) -> Run:

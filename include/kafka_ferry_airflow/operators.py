@@ -43,6 +43,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         step: ``mirror`` or ``verify``.
         project: where the Spark jobs and the library's wheel are.
         flow: what is mirrored.
+        way_back_of: the flow of the file that ``flow`` is the way back of, if it is one.
         conn_id: the Spark connection.
         conf: Spark properties, beside and above ``CONF``.
         kwargs: as for ``SparkSubmitOperator``.
@@ -54,11 +55,15 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         step: str,
         project: Project,
         flow: Flow,
+        way_back_of: Flow | None = None,
         conn_id: str = "spark_default",
         conf: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        arguments = ["--config", flow.file, "--flow", flow.name, "--run-id", "{{ run_id }}"]
+        named = (way_back_of or flow).name
+        arguments = ["--config", flow.file, "--flow", named, "--run-id", "{{ run_id }}"]
+        if way_back_of:
+            arguments.append("--way-back")
         super().__init__(
             conn_id=conn_id,
             conf=CONF | (conf or {}),

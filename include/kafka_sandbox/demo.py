@@ -22,10 +22,11 @@ from rich.logging import RichHandler
 from rich.table import Table
 
 from kafka_sandbox import airflow as sandbox
-from kafka_sandbox import clusters, demo_data
+from kafka_sandbox import clusters, demo_data, demo_group
 from kafka_sandbox.airflow import Airflow
 from kafka_sandbox.airflow_api import AirflowApi, DagRunResult
 from kafka_sandbox.broker import start_all
+from kafka_sandbox.demo_group import Unread
 from kafka_sandbox.demo_offsets import Shown, shown
 from kafka_sandbox.errors import SandboxError
 
@@ -78,12 +79,14 @@ def main(
     try:
         airflow, rounds = _play(records, port)
         offsets = _compare_offsets()
+        group = _compare_group()
     except SandboxError as error:
         console.print(str(error), style="red", markup=False)
         raise typer.Exit(1) from None
     console.print(f"\nDone in {time.monotonic() - began:.0f} s.")
     _print_result(rounds)
     console.print(offsets)
+    console.print(group)
     _print_places(airflow, rounds[-1])
 
 
@@ -105,6 +108,10 @@ def _play(records: int, port: int) -> tuple[Airflow, list[Round]]:
         api.wait_for_dag(DAG_ID)
     rounds = [_mirror(api, written[0], "Mirroring all of it")]
     more = _write(source, records // MORE, number + 1)
+    with _stage(
+        f"Reading a part of {demo_group.TOPIC} on primary, as the group {demo_group.GROUP}"
+    ):
+        demo_group.read_some(source)
     return airflow, [*rounds, _mirror(api, more, "Mirroring what is new")]
 
 
@@ -115,7 +122,7 @@ def _write(bootstrap: str, records: int, number: int) -> int:
 
 
 def _mirror(api: AirflowApi, written: int, what: str) -> Round:
-    with _stage(f"{what}: plan, sync_topics, mirror, verify, publish"):
+    with _stage(f"{what}: plan, sync_topics, mirror, verify, sync_groups, publish"):
         # The timetable itself may start a run, of the hour that has just ended.
         run_id = api.unpause_and_find_run(DAG_ID) or api.trigger(DAG_ID)
         run = api.wait(DAG_ID, run_id)
@@ -143,6 +150,31 @@ def _compare_offsets() -> str:
     if any(view != committed for view in views):
         return f"[red]The offsets of {PRESERVED} are not those of {copy}.[/]"
     return f"The offsets of {PRESERVED} are those of {copy}: {_summed_up(committed)}."
+
+
+def _compare_group() -> str:
+    """Whether a group would read on the target what it has not read on the source, and nothing else."""
+    source, target = (clusters.brokers()[name].bootstrap for name in ("primary", "backup"))
+    group, topic = demo_group.GROUP, demo_group.TOPIC
+    copy = f"primary.{topic}"
+    with _stage(f"Reading on as the group {group}, on both clusters"):
+        here, there = demo_group.unread(source, topic), demo_group.unread(target, copy)
+    for number, left in here.items():
+        other = there[number]
+        if (left.records, left.digest) != (other.records, other.digest):
+            return (
+                f"[red]The group {group} would not read the same of {topic}-{number} on backup.[/]"
+            )
+    records = sum(left.records for left in here.values())
+    return (
+        f"The group {group} goes on at backup where it stopped at primary: the {records:,} records of "
+        f"{topic}\nthat it has not read, each once ({_translated(here, there)})."
+    )
+
+
+def _translated(here: Mapping[int, Unread], there: Mapping[int, Unread]) -> str:
+    number = max(here)
+    return f"offset {here[number].offset:,} of partition {number} is {there[number].offset:,} there"
 
 
 def _summed_up(found: Mapping[int, Shown]) -> str:

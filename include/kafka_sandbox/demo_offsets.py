@@ -63,7 +63,7 @@ def shown(bootstrap: str, topic: str, isolation: str) -> dict[int, Shown]:
         found = {number: Shown(*log) for number, log in bounds.items()}
         logs = [TopicPartition(topic, number, log.start) for number, log in found.items()]
         consumer.assign(logs)
-        for message in _until_the_end(consumer, len(logs)):
+        for message in until_the_end(consumer, len(logs)):
             found[message.partition() or 0].add(message)
         return found
     except KafkaException as error:
@@ -72,7 +72,12 @@ def shown(bootstrap: str, topic: str, isolation: str) -> dict[int, Shown]:
         consumer.close()
 
 
-def _until_the_end(consumer: Consumer, partitions: int) -> Iterator[Message]:
+def until_the_end(consumer: Consumer, partitions: int) -> Iterator[Message]:
+    """The records of what ``consumer`` is assigned, which are so many partitions, to their ends now.
+
+    Raises:
+        KafkaException: if the cluster does not answer.
+    """
     deadline = time.monotonic() + _PATIENCE_S
     while partitions:
         # It waits for so many, or for so long.

@@ -1,4 +1,4 @@
-"""A right that is missing on one topic is named, and the other topics are copied."""
+"""A right that is missing on one topic or group is named, and the others are copied."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import Flow
+from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.errors import GroupsFailed
+from kafka_ferry.plan import TopicPartition
+from kafka_ferry.plan.groups import Committed, Group
+from kafka_ferry.runs import Run
 from kafka_sandbox.broker import Broker, start_all
 from tests.support.access import deny
 from tests.support.builders import Record, create_topic, delete_before, produce
@@ -19,6 +24,7 @@ from tests.support.flows import (
     remote,
 )
 from tests.support.offsets import assert_same_offsets
+from tests.support.proof import NO_SPARK, recount_here
 
 TOPICS = ("open", "unreadable", "unwritable")
 
@@ -89,3 +95,82 @@ def test_a_log_start_that_may_not_be_moved_is_named_and_by_policy_left(
     assert_same_offsets(source, "moves", target, remote(flow, "moves"))
     keeping = flow.model_copy(update={"on_source_start_moved": "keep"})
     assert not failures(copy_now(keeping, "run-3"))
+
+
+def with_groups(
+    folder: Path, strict: tuple[Broker, Broker], *groups: str, sync: bool = True
+) -> tuple[Run, TopicPartition]:
+    """A run that is copied and proved, of a topic that the groups have read half of."""
+    source, target = strict
+    topic = f"read-by-{groups[0]}"
+    create_topic(source.bootstrap, topic)
+    produce(source.bootstrap, topic, [Record(key=b"%d" % i) for i in range(20)])
+    flow = make_flow(
+        folder,
+        source,
+        target,
+        [topic],
+        groups=list(groups),
+        sync_group_offsets_enabled=sync,
+        emit_heartbeats_enabled=False,
+        sync_topic_acls_enabled=False,
+    )
+    with GroupControl(flow.source) as control:
+        half = {TopicPartition(topic, 0): Committed(10)}
+        assert not control.commit({Group(group): half for group in groups})
+    assert not failures(copy_now(flow))
+    run = Run(flow, "run-1")
+    run.verify(NO_SPARK)
+    return run, TopicPartition(remote(flow, topic), 0)
+
+
+def test_a_group_that_may_not_be_written_is_named_and_the_others_are(
+    folder: Path, strict: tuple[Broker, Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recount_here(monkeypatch)
+    run, there = with_groups(folder, strict, "closed", "opened")
+    deny(strict[1], "group closed", "READ")
+
+    with pytest.raises(GroupsFailed) as raised:
+        run.sync_groups()
+
+    (said,) = raised.value.failures
+    assert "the group closed" in said
+    assert str(there) in said
+    assert "GROUP_AUTHORIZATION_FAILED" in said
+    assert not raised.value.transient
+    moves = run._folder.groups()
+    assert moves is not None
+    assert [(g.group.name, one.action) for g, one in moves.partitions()] == [
+        ("closed", "refused"),
+        ("opened", "written"),
+    ]
+    assert moves.failures == (said,)
+    with GroupControl(run.flow.target) as control:
+        found = control.committed([Group("opened")])
+    assert found == {"opened": {there: Committed(10)}}
+
+
+@pytest.mark.parametrize("sync", [False, True])
+def test_a_group_that_may_not_be_read_is_a_note_unless_it_was_to_be_written(
+    folder: Path, strict: tuple[Broker, Broker], monkeypatch: pytest.MonkeyPatch, sync: bool
+) -> None:
+    recount_here(monkeypatch)
+    hidden, seen = f"hidden-{sync}", f"seen-{sync}"
+    run, _ = with_groups(folder, strict, hidden, seen, sync=sync)
+    deny(strict[0], f"group {hidden}", "DESCRIBE")
+
+    if sync:
+        with pytest.raises(GroupsFailed, match=hidden):
+            run.sync_groups()
+    else:
+        run.sync_groups()
+
+    moves = run._folder.groups()
+    assert moves is not None
+    (said,) = moves.failures if sync else moves.notes
+    assert hidden in said
+    assert [(g.group.name, bool(g.partitions)) for g in moves.groups] == [
+        (hidden, False),
+        (seen, True),
+    ]

@@ -50,6 +50,7 @@ def run_all(flow: Flow, run: str, spark: SparkSession) -> Run:
     this.sync_topics()
     this.mirror(spark)
     this.verify(spark)
+    this.sync_groups()
     this.publish()
     return this
 

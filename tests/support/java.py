@@ -6,35 +6,42 @@ import os
 import subprocess
 from pathlib import Path
 
-from kafka_sandbox.jars import STREAMS, class_path, java
+from kafka_sandbox.jars import STREAMS, Jars, class_path, java
 
 _SOURCES = Path(__file__).resolve().parents[1] / "java"
 _LIMITS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
 
 
-def run_java(program: str, *arguments: object, timeout: float = 120) -> str:
+def run_java(program: str, *arguments: object, jars: Jars = STREAMS, timeout: float = 120) -> str:
     """Runs ``tests/java/{program}.java`` to its end; gives what it wrote to standard output.
+
+    Args:
+        program: the class.
+        arguments: of its ``main``.
+        jars: the libraries that it uses.
+        timeout: seconds.
 
     Raises:
         subprocess.CalledProcessError: it failed; with all that it wrote as a note.
     """
-    classes = os.pathsep.join([str(_compiled(program)), class_path(STREAMS)])
+    classes = os.pathsep.join([str(_compiled(program, jars)), class_path(jars)])
     command = [str(java()), *_LIMITS, *_QUIET, "-cp", classes, program, *map(str, arguments)]
     return _done(command, timeout)
 
 
-def _compiled(program: str) -> Path:
+def _compiled(program: str, jars: Jars) -> Path:
     """The folder with the program's classes."""
     source = _SOURCES / f"{program}.java"
     folder = STREAMS.home / "classes" / program
     built = folder / f"{program}.class"
     libraries = class_path(STREAMS)
     if not built.exists() or built.stat().st_mtime < source.stat().st_mtime:
-        jars = os.pathsep.join(str(jar) for jar in sorted(STREAMS.lib.glob("*.jar")))
+        class_path(jars)
+        used = os.pathsep.join(str(jar) for jar in sorted(jars.lib.glob("*.jar")))
         # Eclipse's compiler: a Java that only runs programs, as CI has it, is enough.
         compiler = [str(java()), "-cp", libraries, "org.eclipse.jdt.internal.compiler.batch.Main"]
-        options = ["-17", "-nowarn", "-classpath", jars, "-d", str(folder)]
+        options = ["-17", "-nowarn", "-classpath", used, "-d", str(folder)]
         _done([*compiler, *options, str(source)], timeout=120)
     return folder
 

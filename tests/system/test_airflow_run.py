@@ -14,10 +14,11 @@ from kafka_sandbox.broker import Broker
 from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.dags import add_flow
 from tests.support.flows import assert_same
+from tests.support.receivers import UdpReceiver
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(600)]
 
-STEPS = ("plan", "sync_topics", "mirror", "verify", "publish")
+STEPS = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publish")
 Unique = Callable[[str], str]
 
 
@@ -34,7 +35,13 @@ def some_records(count: int) -> list[Record]:
 
 
 def test_a_cleared_mirror_runs_again_and_copies_nothing_twice(
-    tmp_path: Path, configs: Path, api: AirflowApi, primary: Broker, backup: Broker, unique: Unique
+    tmp_path: Path,
+    configs: Path,
+    api: AirflowApi,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    statsd: UdpReceiver,
 ) -> None:
     source, topic = unique("src"), unique("orders")
     create_topic(primary.bootstrap, topic, partitions=4)
@@ -61,6 +68,10 @@ def test_a_cleared_mirror_runs_again_and_copies_nothing_twice(
     runs = tmp_path / source / "state" / f"{source}_to_backup" / "runs"
     (report,) = [json.loads(file.read_text()) for file in runs.glob("*/report.json")]
     assert report["records"] == 2000
+    gauges = statsd.gauges(f"airflow.kafka_ferry.{source}.backup.")
+    assert gauges["verified.run-state"] == 1
+    copied = [gauges[f"{source}__{topic}.{partition}.record-count"] for partition in range(4)]
+    assert sum(copied) == 2000
 
 
 @pytest.mark.usefixtures("no_spark_connection")

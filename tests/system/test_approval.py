@@ -48,7 +48,10 @@ def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
 
     assert rejected.state == "failed"
     assert rejected.tasks["approve"] == "failed"
-    others = [rejected.tasks[task] for task in ("sync_topics", "mirror", "verify", "publish")]
+    others = [
+        rejected.tasks[task]
+        for task in ("sync_topics", "mirror", "verify", "sync_groups", "publish")
+    ]
     assert set(others) == {"upstream_failed"}
     assert f"rejected the plan of {source}->backup: nothing was changed or copied" in rejected.log
     assert topics_of(backup) == before

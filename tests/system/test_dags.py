@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import DagBag
 
 ROOT = Path(__file__).parents[2]
-DAG_ID = "mirror_primary_to_backup"
-STEPS = ["plan", "sync_topics", "mirror", "verify", "publish"]
+FLOW = "primary_to_backup"
+DAG_ID = f"mirror_{FLOW}"
+STEPS = ["plan", "sync_topics", "mirror", "verify", "sync_groups", "publish"]
 Load = Callable[[], "DagBag"]
 
 SECRET = "correct-horse-battery-staple"
@@ -63,6 +64,11 @@ def configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def mirrors(bag: DagBag) -> list[str]:
+    """The DAGs with a timetable of their own."""
+    return sorted(name for name in bag.dags if name.startswith("mirror_"))
+
+
 @pytest.fixture
 def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
@@ -76,7 +82,7 @@ def test_the_projects_own_flow_is_a_dag_without_asking_a_broker(load: Load) -> N
     bag = load()
 
     assert bag.import_errors == {}
-    assert list(bag.dags) == [DAG_ID]
+    assert sorted(bag.dags) == [f"failback_{FLOW}", f"failover_{FLOW}", DAG_ID]
 
 
 def test_a_dag_runs_the_steps_in_order(load: Load) -> None:
@@ -84,6 +90,27 @@ def test_a_dag_runs_the_steps_in_order(load: Load) -> None:
 
     assert [task.task_id for task in dag.topological_sort()] == STEPS
     assert dag.task_dict["verify"].upstream_task_ids == {"mirror", "sync_topics"}
+
+
+def test_an_emergency_has_dags_that_are_started_by_hand(load: Load) -> None:
+    dags = load().dags
+    over, back = dags[f"failover_{FLOW}"], dags[f"failback_{FLOW}"]
+
+    for dag in (over, back):
+        assert not dag.timetable.can_be_scheduled
+        assert dag.is_paused_upon_creation is False
+        assert "Start the applications on" in dag.doc_md
+    assert set(over.params) == {"groups", "dry_run", "source_down"}
+    assert [task.task_id for task in over.tasks] == ["failover"]
+    assert [task.task_id for task in back.topological_sort()] == [*STEPS, "move_groups"]
+    mirror = back.task_dict["mirror"]
+    assert mirror.flow.name == "backup->primary"
+    assert mirror.application_args[3:] == [
+        "primary->backup",
+        "--run-id",
+        "{{ run_id }}",
+        "--way-back",
+    ]
 
 
 def test_a_dag_is_tagged_with_its_clusters(load: Load) -> None:
@@ -115,6 +142,7 @@ def test_one_mirror_of_a_flow_runs_at_a_time(load: Load) -> None:
 
     assert dag.max_active_runs == 1
     assert dag.task_dict["mirror"].max_active_tis_per_dag == 1
+    assert dag.task_dict["sync_groups"].max_active_tis_per_dag == 1
 
 
 def test_nothing_secret_is_in_a_dag(load: Load, configs: Path) -> None:
@@ -169,7 +197,7 @@ def test_a_bad_flow_file_is_named_and_takes_no_other_dag_away(
     (configs / "zbad.yaml").write_text(content)
     bag = load()
 
-    assert list(bag.dags) == ["mirror_left_to_right"]
+    assert mirrors(bag) == ["mirror_left_to_right"]
     (error,) = bag.import_errors.values()
     assert expected in error
     assert SECRET not in error
@@ -183,7 +211,7 @@ def test_only_the_flows_into_the_clusters_named_are_dags(
     monkeypatch.setenv("FERRY_CLUSTERS", "right, a")
     bag = load()
 
-    assert sorted(bag.dags) == ["mirror_b_to_a", "mirror_left_to_right"]
+    assert mirrors(bag) == ["mirror_b_to_a", "mirror_left_to_right"]
     assert bag.import_errors == {}
 
 
@@ -191,9 +219,7 @@ def test_a_dag_says_what_stands_in_its_flows_file_in_vain(load: Load, configs: P
     (configs / "mm2.properties").write_text(TWO_WAYS + "a->b.offset.lag.max = 5\n")
     dags = load().dags
 
-    assert (
-        "- `a->b.offset.lag.max`: offset syncs are not written yet" in dags["mirror_a_to_b"].doc_md
-    )
+    assert "- `a->b.offset.lag.max`: translation is exact" in dags["mirror_a_to_b"].doc_md
     assert "without effect" not in dags["mirror_b_to_a"].doc_md
 
 
@@ -204,7 +230,7 @@ def test_a_cluster_named_that_no_file_knows_is_an_error(
     monkeypatch.setenv("FERRY_CLUSTERS", "right, wrong")
     bag = load()
 
-    assert list(bag.dags) == ["mirror_left_to_right"]
+    assert mirrors(bag) == ["mirror_left_to_right"]
     (error,) = bag.import_errors.values()
     assert "FERRY_CLUSTERS: wrong: is a cluster of no file" in error
 

@@ -9,12 +9,14 @@ from kafka_ferry.copy.writer import StartOver
 from kafka_ferry.errors import (
     AccessDenied,
     BrokerError,
+    CheckpointRefused,
     ClusterUnreachable,
     ConfigError,
     CorruptBatch,
     Fenced,
     FerryError,
     FlowsFailed,
+    GroupsFailed,
     NotApplied,
     RangesFailed,
     SameCluster,
@@ -53,6 +55,12 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
     ),
     (BrokerError(WHAT, code=87, name="INVALID_RECORD", transient=False), False, 1, WHAT),
     (
+        CheckpointRefused(SENTENCES, location="old", advice=ADVICE),
+        False,
+        11,
+        "The checkpoint old is not translated:\n  orders-0 stopped.\n  orders-1 stopped. Look there.",
+    ),
+    (
         RangesFailed(SENTENCES, transient=True),
         True,
         6,
@@ -69,6 +77,12 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
         False,
         8,
         "1 change(s) not made on the target:\n  retention.ms could not be set.",
+    ),
+    (
+        GroupsFailed(["billing: no READ.", "us, committing: no."], transient=True),
+        True,
+        10,
+        "2 thing(s) could not be done for groups:\n  billing: no READ.\n  us, committing: no.",
     ),
     (VerificationFailed(WHAT, advice=ADVICE), False, 7, "It went wrong. Look there."),
     (

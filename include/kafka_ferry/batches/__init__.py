@@ -11,7 +11,8 @@ from kafka_ferry.batches.header import (
     next_sequence,
 )
 from kafka_ferry.batches.intake import Intake
-from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, gap, lost
+from kafka_ferry.batches.left_out import Returned
+from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, gap, lost, returned
 from kafka_ferry.batches.records import Record, read_records, single_record
 from kafka_ferry.batches.rejected import (
     Rejected,
@@ -28,8 +29,10 @@ from kafka_ferry.batches.rejected import (
 from kafka_ferry.batches.response import passages
 from kafka_ferry.batches.segments import Segment, SegmentList
 from kafka_ferry.batches.split import split_batches
+from kafka_ferry.batches.times import NO_AGES, Spread, Times, first_time
 
 __all__ = [
+    "NO_AGES",
     "AbortFilter",
     "AbortedTransaction",
     "Absent",
@@ -43,13 +46,17 @@ __all__ = [
     "Rebuilt",
     "Record",
     "Rejected",
+    "Returned",
     "Segment",
     "SegmentList",
+    "Spread",
+    "Times",
     "by_runs",
     "cut_at",
     "dead_letter",
     "empty_batch",
     "empty_batches",
+    "first_time",
     "for_producer",
     "gap",
     "halves",
@@ -60,6 +67,7 @@ __all__ = [
     "read_records",
     "records_of",
     "restored",
+    "returned",
     "set_aside",
     "single_record",
     "split_batches",

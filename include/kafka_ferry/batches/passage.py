@@ -23,6 +23,7 @@ class Reason(StrEnum):
     COMPACTED = "compacted"
     LOST = "lost"
     DEAD_LETTERED = "dead-lettered"
+    RETURNED = "returned"
 
 
 class Rebuilt(StrEnum):
@@ -93,6 +94,11 @@ def gap(start: int, end: int) -> Passage:
 def lost(start: int, end: int) -> Passage:
     """The passage for offsets that the source deleted before they were copied."""
     return Passage(start, end, absent=(Absent(start, end, Reason.LOST),))
+
+
+def returned(start: int, end: int) -> Passage:
+    """The passage for offsets whose records came from the target itself."""
+    return Passage(start, end, absent=(Absent(start, end, Reason.RETURNED),))
 
 
 def assembled(

@@ -22,6 +22,7 @@ from kafka_ferry.batches.aborted import AbortFilter
 from kafka_ferry.batches.codecs import NONE
 from kafka_ferry.batches.header import Batch, MalformedBatch
 from kafka_ferry.batches.intake import Intake
+from kafka_ferry.batches.left_out import NOTHING, Returned
 from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, assembled, gap
 from kafka_ferry.batches.records import Record, Runs, fitting_batches, read_records, split_at_gaps
 from kafka_ferry.batches.rules import Case, judge
@@ -31,7 +32,12 @@ _ANY = Intake()
 
 
 def passages(
-    records: bytes, aborted: AbortFilter, start: int, end: int, intake: Intake = _ANY
+    records: bytes,
+    aborted: AbortFilter,
+    start: int,
+    end: int,
+    intake: Intake = _ANY,
+    returned: Returned = NOTHING,
 ) -> Iterator[Passage]:
     """What becomes of the batches of one fetch response, for the offsets ``[start, end)``.
 
@@ -41,6 +47,7 @@ def passages(
         start: the next source offset to account for.
         end: the end of the range.
         intake: what the target topic takes.
+        returned: the source offsets of records that came from the target.
 
     Yields:
         Passages that join without a gap, from ``start`` on.
@@ -49,7 +56,7 @@ def passages(
         MalformedBatch: if bytes are no valid batch or a CRC does not match; what was yielded
             before stays right.
     """
-    passing = _Passing(start, end, intake)
+    passing = _Passing(start, end, intake, returned)
     try:
         for batch in split_batches(records):
             yield from passing.add(batch, aborted)
@@ -68,11 +75,12 @@ class _Passing:
         at: the next source offset to account for.
     """
 
-    def __init__(self, start: int, end: int, intake: Intake) -> None:
+    def __init__(self, start: int, end: int, intake: Intake, returned: Returned) -> None:
         self.at = start
         self._start = start
         self._end = end
         self._intake = intake
+        self._returned = returned
         self._waiting: list[_Wanted] = []
         self._absent: list[Absent] = []
         self._bytes = 0
@@ -95,7 +103,8 @@ class _Passing:
             self._start = self.at = self._end
             return
         begin, stop = max(self.at, header.base_offset), min(header.next_offset, self._end)
-        case = Case(batch, begin, stop, self._intake, is_aborted)
+        is_returned = self._returned.holds(batch)
+        case = Case(batch, begin, stop, self._intake, is_aborted, is_returned)
         verdict = judge(case)
         if header.leader_epoch != self._leader_epoch:
             yield from self.flush()

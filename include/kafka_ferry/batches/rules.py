@@ -21,6 +21,7 @@ class Case:
         end: source offset after the last one that is wanted of it.
         intake: what the target topic takes.
         is_aborted: whether it is data of an aborted transaction.
+        is_returned: whether its records came from the target itself.
         has_neighbours: whether it is one of several small batches in a row.
     """
 
@@ -29,6 +30,7 @@ class Case:
     end: int
     intake: Intake
     is_aborted: bool = False
+    is_returned: bool = False
     has_neighbours: bool = False
 
     @property
@@ -62,6 +64,8 @@ RULES: Final[tuple[Rule, ...]] = (
     (lambda case: case.batch.header.is_control, Reason.CONTROL),
     (lambda case: case.is_aborted, Reason.ABORTED),
     (lambda case: case.batch.header.records == 0, Reason.COMPACTED),
+    # Dropped too: the target has them already.
+    (lambda case: case.is_returned, Reason.RETURNED),
     # Rebuilt. ProduceRequest.validateRecords: v2 only.
     (lambda case: case.batch.stored_format < 2, Rebuilt.OLD_FORMAT),
     (lambda case: not case.is_whole, Rebuilt.RANGE_EDGE),

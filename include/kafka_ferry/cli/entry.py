@@ -9,7 +9,18 @@ from typing import Any, Final
 
 import typer
 
-from kafka_ferry.cli import lag, mirror_maker, plan, repair, run, verify
+from kafka_ferry.cli import (
+    failback,
+    failover,
+    lag,
+    mirror_maker,
+    plan,
+    repair,
+    run,
+    takeover,
+    translate,
+    verify,
+)
 from kafka_ferry.cli.terminal import show_error
 from kafka_ferry.errors import ConfigError, FerryError
 
@@ -19,7 +30,17 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for _command in (plan.plan, run.run, verify.verify, lag.lag, repair.repair):
+for _command in (
+    plan.plan,
+    run.run,
+    verify.verify,
+    lag.lag,
+    repair.repair,
+    takeover.takeover,
+    translate.translate,
+    failover.failover,
+    failback.failback,
+):
     app.command()(_command)
 app.command(cls=mirror_maker.WholeNames)(mirror_maker.mirror_maker)
 

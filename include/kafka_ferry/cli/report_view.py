@@ -7,6 +7,7 @@ from pathlib import Path
 from kafka_ferry.cli.plan_view import show_notes
 from kafka_ferry.cli.terminal import out
 from kafka_ferry.report import RunReport
+from kafka_ferry.report.group_rows import group_counts
 
 
 def show_report(report: RunReport, page: Path | None) -> None:
@@ -25,6 +26,10 @@ def show_report(report: RunReport, page: Path | None) -> None:
         out.print(f"DEAD LETTERS {letters}", style="yellow", markup=False)
     for sentence in report.unapplied:
         out.print(f"NOT APPLIED {sentence}", style="red", markup=False, highlight=False)
+    if report.groups and report.groups.groups:
+        out.print(f"groups:   {group_counts(report.groups)}", markup=False, highlight=False)
+    for sentence in report.group_failures:
+        out.print(f"GROUPS {sentence}", style="red", markup=False, highlight=False)
     if report.verdict:
         found = f"{report.verdict.records:,} records in {report.verdict.ranges:,} ranges"
         out.print(f"{report.state}: {found}", markup=False)

@@ -89,6 +89,8 @@ def _run_flow(
             this.verify(session)
     finally:
         session.stop()
+    with suppress(FerryError):
+        this.sync_groups()
     try:
         this.publish()
     finally:

@@ -4,7 +4,7 @@ from kafka_ferry.config.clients import confluent_config, kafka_python_config
 from kafka_ferry.config.cluster import Cluster
 from kafka_ferry.config.flow import Flow, IsolationLevelName, MirrorStart, OffsetsMode
 from kafka_ferry.config.load import cluster_aliases, flow_files, load_flow, load_flows
-from kafka_ferry.config.patterns import TopicFilter, split_list
+from kafka_ferry.config.patterns import NameFilter, split_list
 from kafka_ferry.config.per_topic import PerTopic
 
 __all__ = [
@@ -12,9 +12,9 @@ __all__ = [
     "Flow",
     "IsolationLevelName",
     "MirrorStart",
+    "NameFilter",
     "OffsetsMode",
     "PerTopic",
-    "TopicFilter",
     "cluster_aliases",
     "confluent_config",
     "flow_files",

@@ -15,10 +15,12 @@ import regex
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from kafka_ferry.config.cluster import Cluster, is_secret
-from kafka_ferry.config.patterns import TopicFilter, compile_patterns
+from kafka_ferry.config.grouping import Grouping
+from kafka_ferry.config.patterns import NameFilter, compile_patterns
 from kafka_ferry.config.per_topic import PerTopic, per_topic
 from kafka_ferry.config.policies import Policies
 from kafka_ferry.config.syncing import Syncing
+from kafka_ferry.config.telling import Telling
 from kafka_ferry.config.values import KIB, MIB, Bytes, Names, Number
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "IsolationLevelName",
     "MirrorStart",
     "OffsetsMode",
+    "at_home",
     "is_secret",
     "names_of",
 ]
@@ -71,7 +74,7 @@ def _as_start(value: object) -> MirrorStart:
     raise ValueError("must be log-start or an offset")
 
 
-class Flow(Syncing, Policies):
+class Flow(Syncing, Grouping, Policies, Telling):
     """One source cluster, one target cluster, and how topics travel between them."""
 
     model_config = ConfigDict(
@@ -220,7 +223,9 @@ class Flow(Syncing, Policies):
         description="Keys of MirrorMaker 2 in that file that have no effect here, each with the reason.",
     )
 
-    @field_validator("topics", "topics_exclude", "config_properties_exclude")
+    @field_validator(
+        "topics", "topics_exclude", "config_properties_exclude", "groups", "groups_exclude"
+    )
     @classmethod
     def _patterns_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         compile_patterns(patterns)
@@ -274,9 +279,20 @@ class Flow(Syncing, Policies):
         return names_of(self.source.alias, self.target.alias)[1]
 
     @property
-    def topic_filter(self) -> TopicFilter:
+    def topic_filter(self) -> NameFilter:
         """The topics that the flow copies."""
-        return TopicFilter(self.topics, self.topics_exclude, file=self.file)
+        return NameFilter(self.topics, self.topics_exclude, file=self.file)
+
+    @property
+    def group_filter(self) -> NameFilter:
+        """The groups whose offsets the flow translates."""
+        return NameFilter(
+            self.groups,
+            self.groups_exclude,
+            file=self.file,
+            include_key="groups",
+            exclude_key="groups.exclude",
+        )
 
     @property
     def dead_letter_name(self) -> str:
@@ -288,8 +304,13 @@ class Flow(Syncing, Policies):
         """The state folder: an absolute path, or a URL such as ``s3://bucket/ferry`` as it is."""
         if "://" in self.state_dir:
             return self.state_dir
-        home = Path(os.environ.get("FERRY_HOME") or Path.cwd())
-        return str((home / Path(self.state_dir).expanduser()).absolute())
+        return str(at_home(self.state_dir))
+
+
+def at_home(path: str) -> Path:
+    """A path of a flow's file as an absolute one: a relative path starts at ``FERRY_HOME``, or else here."""
+    home = Path(os.environ.get("FERRY_HOME") or Path.cwd())
+    return (home / Path(path).expanduser()).absolute()
 
 
 def names_of(source: str, target: str) -> tuple[str, str]:
@@ -299,7 +320,7 @@ def names_of(source: str, target: str) -> tuple[str, str]:
 
 def _group(name: str) -> int:
     """Where an option's group stands: pydantic lists inherited fields before a class's own."""
-    groups: tuple[type[BaseModel], ...] = (Syncing, Policies)
+    groups: tuple[type[BaseModel], ...] = (Syncing, Grouping, Policies, Telling)
     return next((at for at, group in enumerate(groups, 1) if name in group.model_fields), 0)
 
 

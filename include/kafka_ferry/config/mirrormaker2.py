@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from kafka_ferry.config.older_vocabulary import WITHOUT_MEANING
 
-State = Literal["supported", "no meaning here", "not yet"]
+State = Literal["supported", "no meaning here"]
 
 _MIRROR: Final = "org.apache.kafka.connect.mirror."
 _NONE: Final = "none"
@@ -54,6 +54,14 @@ _SUPPORTED: Final = {
         "sync.topic.acls.enabled": "true",
         "heartbeats.replication.enabled": "true",
         "admin.timeout.ms": "60000",
+        "groups": ".*",
+        "sync.group.offsets.enabled": "false",
+        "emit.checkpoints.enabled": "true",
+        "checkpoints.topic.replication.factor": "3",
+        "emit.heartbeats.enabled": "true",
+        "heartbeats.topic.replication.factor": "3",
+        "offset-syncs.topic.location": "source",
+        "offset-syncs.topic.replication.factor": "3",
         "config.providers": _NONE,
         "config.providers.*": _NONE,
     },
@@ -63,6 +71,12 @@ _SUPPORTED: Final = {
     "as source->target.enabled; without a flow before it, for all flows": {"enabled": "false"},
     "by default, Kafka Ferry's own topics are left out too": {
         "topics.exclude": r"mm2.*\.internal, .*\.replica, __.*"
+    },
+    "Kafka Ferry's own groups are never moved": {
+        "groups.exclude": "console-consumer-.*, connect-.*, __.*",
+    },
+    "false by default: the ledger has every offset, and nothing here reads offset syncs": {
+        "emit.offset-syncs.enabled": "true",
     },
     "by default, message.timestamp.before.max.ms and message.timestamp.after.max.ms are left out too: "
     "MirrorMaker 2 means them, and names the brokers' settings": {
@@ -91,17 +105,36 @@ _NO_MEANING: Final = {
         "source.cluster.alias": _REQUIRED,
         "target.cluster.alias": "target",
     },
-    "each run looks at all topics; schedule says when there is one": {
+    "each run looks at all topics and groups; schedule says when there is one": {
         "refresh.topics.enabled": "true",
         "refresh.topics.interval.seconds": "600",
+        "refresh.groups.enabled": "true",
+        "refresh.groups.interval.seconds": "600",
     },
+    "each run writes them; schedule says when there is one": {
+        "emit.checkpoints.interval.seconds": "60",
+        "emit.heartbeats.interval.seconds": "1",
+    },
+    "translation is exact, by the ledger's offset map": {"offset.lag.max": "100"},
     "each run syncs; schedule says when there is one": {
+        "sync.group.offsets.interval.seconds": "60",
         "sync.topic.configs.interval.seconds": "600",
         "sync.topic.acls.interval.seconds": "600",
     },
     "a run copies up to the ends that its plan names, and waits for nothing": {
         "consumer.poll.timeout.ms": "1000",
     },
+    "there is no JVM to ask: metrics.prometheus.dir, metrics.prometheus.push.url, Airflow's metrics and "
+    "each run's report have them": {
+        "metric.reporters": "org.apache.kafka.common.metrics.JmxReporter",
+    },
+    "metrics have the names and tags of the legacy format": {"metric.names.formats": "legacy"},
+    "a run is one sample": {
+        "metrics.num.samples": "2",
+        "metrics.sample.window.ms": "30000",
+    },
+    "metrics.detail says how fine metrics are": {"metrics.recording.level": "INFO"},
+    "the source is always a tag": {"add.source.alias.to.metrics": "false (to 3.9)"},
     "writers says how many tasks copy at a time": {
         "tasks.max": "1",
         "tasks.max.enforce": "true",
@@ -196,45 +229,9 @@ _NO_MEANING: Final = {
     },
 }
 
-_NOT_YET: Final = {
-    "groups are not moved yet; until then, see source_offsets.py in the docs' examples": {
-        "groups": ".*",
-        "groups.exclude": "console-consumer-.*, connect-.*, __.*",
-        "refresh.groups.enabled": "true",
-        "refresh.groups.interval.seconds": "600",
-        "sync.group.offsets.enabled": "false",
-        "sync.group.offsets.interval.seconds": "60",
-    },
-    "checkpoints are not written yet": {
-        "emit.checkpoints.enabled": "true",
-        "emit.checkpoints.interval.seconds": "60",
-        "checkpoints.topic.replication.factor": "3",
-    },
-    "heartbeats are not written yet": {
-        "emit.heartbeats.enabled": "true",
-        "emit.heartbeats.interval.seconds": "1",
-        "heartbeats.topic.replication.factor": "3",
-    },
-    "offset syncs are not written yet; the ledger has every offset": {
-        "emit.offset-syncs.enabled": "true",
-        "offset-syncs.topic.location": "source",
-        "offset-syncs.topic.replication.factor": "3",
-        "offset.lag.max": "100",
-    },
-    "metrics are not exported yet; each run has a report": {
-        "metric.reporters": "org.apache.kafka.common.metrics.JmxReporter",
-        "metric.names.formats": "legacy",
-        "metrics.num.samples": "2",
-        "metrics.recording.level": "INFO",
-        "metrics.sample.window.ms": "30000",
-        "add.source.alias.to.metrics": "false (to 3.9)",
-    },
-}
-
 KEYS: Final = {
     **_rows("supported", _SUPPORTED),
     **_rows("no meaning here", _NO_MEANING),
-    **_rows("not yet", _NOT_YET),
 }
 """All keys but those that connect and log in; ``.*`` stands for whatever comes behind the dot."""
 

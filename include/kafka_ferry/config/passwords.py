@@ -1,16 +1,18 @@
-"""``scram.passwords.file``: the passwords of users that a run creates on the target."""
+"""Files with passwords that a flow names: of users that a run creates, and for the Pushgateway."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+from typing import Final
 
 import javaproperties
 
-from kafka_ferry.config.flow import Flow
+from kafka_ferry.config.flow import Flow, at_home
 from kafka_ferry.errors import ConfigError
 
-_KEY = "scram.passwords.file"
+_USERS: Final = "scram.passwords.file"
+_PUSH: Final = "metrics.prometheus.push.credentials.file"
+_TOKEN: Final = {"token"}
+_LOGIN: Final = {"username", "password"}
 
 
 def read_passwords(flow: Flow) -> dict[str, str]:
@@ -24,22 +26,40 @@ def read_passwords(flow: Flow) -> dict[str, str]:
     """
     if flow.scram_passwords_file is None:
         return {}
-    home = Path(os.environ.get("FERRY_HOME") or Path.cwd())
-    path = home / Path(flow.scram_passwords_file).expanduser()
+    return _read(flow, _USERS, flow.scram_passwords_file)
+
+
+def read_push_credentials(flow: Flow) -> dict[str, str]:
+    """``username`` and ``password``, or ``token``, for the Pushgateway; none without such a file.
+
+    Raises:
+        ConfigError: the file cannot be read, or has something else.
+    """
+    if flow.metrics_prometheus_push_credentials_file is None:
+        return {}
+    found = _read(flow, _PUSH, flow.metrics_prometheus_push_credentials_file)
+    if found.keys() not in (_TOKEN, _LOGIN):
+        reason = "must have username and password, or token, and nothing else"
+        raise ConfigError(str(flow.file), _PUSH, reason)
+    return found
+
+
+def _read(flow: Flow, key: str, name: str) -> dict[str, str]:
+    path = at_home(name)
     try:
         content = path.read_text("utf-8")
     except OSError as error:
         reason = f"{path} cannot be read: {error.strerror}"
-        raise ConfigError(str(flow.file), _KEY, reason) from None
+        raise ConfigError(str(flow.file), key, reason) from None
     except UnicodeDecodeError:
-        raise ConfigError(str(flow.file), _KEY, f"{path} is no text in UTF-8") from None
+        raise ConfigError(str(flow.file), key, f"{path} is no text in UTF-8") from None
     try:
-        passwords = javaproperties.loads(content)
+        values = javaproperties.loads(content)
     except javaproperties.InvalidUEscapeError:
         reason = f"{path} has a \\u without four hex digits"
-        raise ConfigError(str(flow.file), _KEY, reason) from None
-    empty = sorted(user for user, password in passwords.items() if not password)
+        raise ConfigError(str(flow.file), key, reason) from None
+    empty = sorted(name for name, value in values.items() if not value)
     if empty:
-        reason = f"{path} has no password behind {', '.join(empty)}"
-        raise ConfigError(str(flow.file), _KEY, reason)
-    return {str(user): str(password) for user, password in passwords.items()}
+        reason = f"{path} has nothing behind {', '.join(empty)}"
+        raise ConfigError(str(flow.file), key, reason)
+    return {str(name): str(value) for name, value in values.items()}

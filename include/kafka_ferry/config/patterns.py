@@ -1,8 +1,9 @@
-"""Which topics a flow copies: MirrorMaker 2's topic filter (``DefaultTopicFilter``).
+"""Which topics a flow copies, and which groups it moves: MirrorMaker 2's filters.
 
-The patterns of a list are joined with ``|``, compiled as one Java regular expression and matched
-against the *whole* name. An empty list matches nothing, and the exclude list wins. A topic's own
-name is a pattern too; its dots then match any character, as they do in MirrorMaker 2.
+As ``DefaultTopicFilter`` and ``DefaultGroupFilter`` do it: the patterns of a list are joined with
+``|``, compiled as one Java regular expression and matched against the *whole* name. An empty list
+matches nothing, and the exclude list wins. A topic's own name is a pattern too; its dots then match
+any character, as they do in MirrorMaker 2.
 """
 
 from __future__ import annotations
@@ -77,12 +78,12 @@ def _first_invalid(patterns: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class TopicFilter:
-    """Says of each topic whether it is copied, and if not, why.
+class NameFilter:
+    """Says of each topic or group whether it is meant, and if not, why.
 
     Args:
-        include: patterns of the topics to copy; none at all copies nothing.
-        exclude: patterns of the topics to leave out, whatever ``include`` says.
+        include: patterns of the names that are meant; none at all means nothing.
+        exclude: patterns of the names to leave out, whatever ``include`` says.
         file: where the patterns were read from, for error messages.
         include_key: the option that holds ``include``.
         exclude_key: the option that holds ``exclude``.
@@ -93,7 +94,7 @@ class TopicFilter:
 
     include: Sequence[str]
     exclude: Sequence[str]
-    file: InitVar[str] = "topic filter"
+    file: InitVar[str] = "filter"
     include_key: InitVar[str] = "topics"
     exclude_key: InitVar[str] = "topics.exclude"
     _included: Any = field(init=False, repr=False, compare=False)
@@ -111,28 +112,28 @@ class TopicFilter:
             except PatternError as error:
                 raise ConfigError(file, key, str(error)) from None
 
-    def matches(self, topic: str) -> bool:
-        """Whether the topic is to be copied."""
-        return _matches(self._included, topic) and not _matches(self._excluded, topic)
+    def matches(self, name: str) -> bool:
+        """Whether the topic or group is meant."""
+        return _matches(self._included, name) and not _matches(self._excluded, name)
 
-    def why_not(self, topic: str) -> str | None:
-        """The reason why the topic is not copied; nothing where it is."""
-        if _matches(self._excluded, topic):
-            return f"excluded by {self._excluding(topic)!r}"
-        if not _matches(self._included, topic):
+    def why_not(self, name: str) -> str | None:
+        """The reason why the topic or group is left out; nothing where it is not."""
+        if _matches(self._excluded, name):
+            return f"excluded by {self._excluding(name)!r}"
+        if not _matches(self._included, name):
             listed = ", ".join(map(repr, self.include)) or "an empty list"
             return f"matched by no pattern of {listed}"
         return None
 
-    def _excluding(self, topic: str) -> str:
+    def _excluding(self, name: str) -> str:
         for pattern in self.exclude:
             try:
-                if _matches(compile_patterns([pattern]), topic):
+                if _matches(compile_patterns([pattern]), name):
                     return pattern
             except PatternError:
                 continue  # valid only together with its neighbours
         return "|".join(self.exclude)
 
 
-def _matches(compiled: Any, topic: str) -> bool:
-    return compiled is not None and compiled.fullmatch(topic) is not None
+def _matches(compiled: Any, name: str) -> bool:
+    return compiled is not None and compiled.fullmatch(name) is not None

@@ -58,6 +58,14 @@ class Policies(BaseModel):
         description="When a remote topic holds records before the flow ever copied to it: adopt "
         "copies behind them.",
     )
+    on_returned_records: Literal["skip", "leave-out"] = Field(
+        default="skip",
+        alias="on.returned.records",
+        description="When a topic of the source holds records that the opposite flow has copied there "
+        "from the target: skip leaves the whole topic out; leave-out copies it without those records, "
+        "which the opposite flow's ledger on the source names. Then the remote topic has writers of its "
+        "own, and the proof does not ask whose the other records in it are.",
+    )
     on_config_drift: Literal["keep", "overwrite"] = Field(
         default="keep",
         alias="on.config.drift",

@@ -38,12 +38,6 @@ _SECTIONS: Final[Mapping[State, str]] = {
 | Key | Default | |
 | --- | --- | --- |
 """,
-    "not yet": """
-## Not yet
-
-| Key | Default | Why, and what there is instead |
-| --- | --- | --- |
-""",
     "no meaning here": """
 ## No meaning here
 

@@ -69,6 +69,12 @@ class ClusterControl:
             )
 
     @patient
+    def brokers(self) -> int:
+        """How many brokers the cluster has now."""
+        with self._errors("listing brokers"):
+            return len(self._admin.list_topics(timeout=at_most(_TIMEOUT_S)).brokers)
+
+    @patient
     def topic_names(self) -> list[str]:
         """All topics that the principal may see."""
         with self._errors("listing topics"):

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from kafka_ferry.batches import Passage
+from kafka_ferry.batches import NO_AGES, Passage, Spread
 from kafka_ferry.clock import now_ms
+from kafka_ferry.copy.ages import RangeAges
 from kafka_ferry.copy.fetching import Read
 from kafka_ferry.copy.reader import RangeReader
 from kafka_ferry.copy.writer import Failure, StartOver, Writer
@@ -58,6 +60,8 @@ class Outcome:
         failure: why it is not the range's end, None where it is.
         began_at: when its task began to copy, in milliseconds since 1970.
         ended_at: when its task had copied all of its ranges.
+        read_ages: how old its records were when they were read.
+        stored_ages: how old they were when they were committed on the target.
     """
 
     range: Range
@@ -65,6 +69,8 @@ class Outcome:
     failure: Failure | None = None
     began_at: int = 0
     ended_at: int = 0
+    read_ages: Spread = NO_AGES
+    stored_ages: Spread = NO_AGES
 
 
 class Source(Protocol):
@@ -103,6 +109,7 @@ class _Copy:
     limits: Limits
     sealed: dict[TopicPartition, int] = field(default_factory=dict)
     failures: dict[TopicPartition, Failure] = field(default_factory=dict)
+    ages: dict[TopicPartition, RangeAges] = field(default_factory=lambda: defaultdict(RangeAges))
     voids: int = 0
     unsealed_since: float | None = None
 
@@ -136,7 +143,10 @@ class _Copy:
                 failure = Failure(
                     range_, position, "it ended early without a reason; please report this.", True
                 )
-            outcomes.append(Outcome(range_, position, failure))
+            ages = self.ages[range_.source]
+            outcomes.append(
+                Outcome(range_, position, failure, read_ages=ages.read, stored_ages=ages.stored)
+            )
         return outcomes
 
     def _failure(self, range_: Range) -> Failure | None:
@@ -154,6 +164,8 @@ class _Copy:
     def _starts(self, pending: Sequence[Range]) -> dict[Range, Position]:
         """Where each range goes on, once the writer has taken over."""
         self.unsealed_since = None
+        for ages in self.ages.values():
+            ages.void()
         positions = self.writer.take_over(pending)
         starts = {}
         for range_ in pending:
@@ -202,8 +214,11 @@ class _Copy:
     def _take(self, read: Read) -> None:
         if read.failure:
             self.failures[read.range.source] = read.failure
+        ages = self.ages[read.range.source]
+        ages.came(read.passages)
         for passage in read.passages:
             self.unsealed_since = self.unsealed_since or time.monotonic()
+            ages.written(passage)
             self.writer.write(read.range, passage)
             full = self.writer.unsealed_bytes >= self.limits.transaction_bytes
             if full or self.writer.must_seal:
@@ -216,6 +231,9 @@ class _Copy:
         return self.unsealed_since + self.limits.transaction_ms / 1000 - time.monotonic()
 
     def _seal(self) -> None:
-        self.sealed.update(self.writer.seal())
+        sealed = self.writer.seal()
+        self.sealed.update(sealed)
+        for source in sealed:
+            self.ages[source].sealed()
         self.unsealed_since = None
         self.voids = 0

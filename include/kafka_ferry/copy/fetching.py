@@ -9,7 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from kafka_ferry.batches import AbortFilter, Intake, MalformedBatch, Passage, gap, lost, passages
+from kafka_ferry.batches import (
+    AbortFilter,
+    Intake,
+    MalformedBatch,
+    Passage,
+    Returned,
+    gap,
+    lost,
+    passages,
+    returned,
+)
+from kafka_ferry.batches.left_out import NOTHING
 from kafka_ferry.copy.writer import Failure
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.plan.positions import Position
@@ -30,6 +41,8 @@ _MAX_STUMBLES: Final = 12
 _MAX_UNKNOWN: Final = 6
 _LONGEST_BACK_OFF_S: Final = 3.0
 _LEAST_SHARE: Final = 256 * 1024
+# Fewer are read over with their neighbours, rather than with one more request.
+_JUMP_RECORDS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +70,7 @@ class ReadRules:
         skip_lost: go on at the log's start where records were deleted before they were copied.
         rewind: go back to where the source's log was cut back, if that is below the position.
         intakes: what each remote topic takes.
+        returned: by source partition, the records that came from the target and are left out.
     """
 
     max_bytes: int
@@ -64,6 +78,7 @@ class ReadRules:
     skip_lost: bool = False
     rewind: bool = False
     intakes: Mapping[str, Intake] = field(default_factory=dict)
+    returned: Mapping[TopicPartition, Returned] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -117,9 +132,28 @@ class RangeFetcher:
             for node, cursors in self._by_leader(ready).items():
                 if reads := self._fetch(node, cursors):
                     yield reads
+            if jumps := self._jumps():
+                yield jumps
             if self._failed:
                 yield self._failed
                 self._failed = []
+
+    def _jumps(self) -> list[Read]:
+        """What is left out in one piece where a cursor stands before many records of the target's own."""
+        jumps = []
+        for cursor in list(self._cursors.values()):
+            known = self._rules.returned.get(cursor.range.source)
+            # Only an answer tells whether the log still is the one that was copied.
+            if known is None or not cursor.begun:
+                continue
+            end = min(known.end_at(cursor.at), cursor.range.end)
+            if end - cursor.at >= _JUMP_RECORDS:
+                passage = returned(cursor.at, end)
+                jumps.append(Read(cursor.range, (passage,)))
+                self._move(cursor, passage)
+                if cursor.at >= cursor.range.end:
+                    del self._cursors[cursor.range.source]
+        return jumps
 
     def _by_leader(self, cursors: Sequence[_Cursor]) -> dict[int, list[_Cursor]]:
         """The cursors by the broker to ask; a leader that is not known (any more) is asked for first."""
@@ -206,7 +240,8 @@ class RangeFetcher:
     def _passages(self, cursor: _Cursor, fetched: Fetched) -> Iterator[Passage]:
         intake = self._rules.intakes.get(cursor.range.remote_topic, Intake())
         aborted = AbortFilter(fetched.aborted)
-        return passages(fetched.records, aborted, cursor.at, cursor.range.end, intake)
+        known = self._rules.returned.get(cursor.range.source, NOTHING)
+        return passages(fetched.records, aborted, cursor.at, cursor.range.end, intake, known)
 
     def _move(self, cursor: _Cursor, last: Passage) -> None:
         cursor.at, cursor.leader_epoch, cursor.begun = last.end, last.leader_epoch, True

@@ -13,6 +13,7 @@ from kafka_ferry.copy.copier import Limits, Outcome, copy_ranges
 from kafka_ferry.copy.fetching import ReadRules
 from kafka_ferry.copy.preserved import PreservedWriter
 from kafka_ferry.copy.reader import RangeReader
+from kafka_ferry.copy.returned import ReturnedRecords
 from kafka_ferry.copy.translated import TranslatedWriter
 from kafka_ferry.copy.witness import Witness
 
@@ -38,6 +39,7 @@ def copy_for_flow(flow: Flow, run: str, ranges: Sequence[Range]) -> list[Outcome
     source, target = flow.source, flow.target
     preserved = ranges[0].preserved
     intakes = _Intakes(flow, offsets_kept=preserved)
+    returned = ReturnedRecords(flow, ranges)
     # Neither is possible where offsets are kept: the plan refuses them, and so does the copier.
     append_recreated = flow.on_source_topic_recreated == "append" and not preserved
     rewind = flow.on_source_divergence == "continue" and not preserved
@@ -49,6 +51,7 @@ def copy_for_flow(flow: Flow, run: str, ranges: Sequence[Range]) -> list[Outcome
             skip_lost=flow.on_source_truncation == "continue",
             rewind=rewind,
             intakes=intakes.of({range_.remote_topic for range_ in starts}),
+            returned=returned.of(starts),
         )
         settings = kafka_python_config(source.client_properties("consumer"))
         return RangeReader(source.alias, settings, starts, rules)

@@ -13,6 +13,7 @@ from kafka_ferry.plan import TopicPartition
 from kafka_ferry.state import StateFolder
 
 _OUTCOMES: Final = TypeAdapter(list[Outcome])
+_FILES: Final = "outcomes-"
 
 
 def outcomes_to_json(outcomes: Iterable[Outcome]) -> bytes:
@@ -50,6 +51,14 @@ class OutcomeFiles:
                     latest[outcome.range.source] = outcome
         return list(latest.values())
 
+    @classmethod
+    def read_all(cls, folder: StateFolder) -> list[Outcome]:
+        """The outcomes of every attempt at the run, a range's as often as it was tried."""
+        names = [name for name in folder.names(".json") if name.startswith(_FILES)]
+        return [
+            outcome for name in names for outcome in outcomes_from_json(folder.read(name) or b"[]")
+        ]
+
     @property
     def _prefix(self) -> str:
-        return f"outcomes-{self.attempt}-"
+        return f"{_FILES}{self.attempt}-"

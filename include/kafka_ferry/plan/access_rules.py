@@ -102,7 +102,7 @@ class _Names:
         }
         # A topic's rules may be there before the topic is, and after it.
         names = self._known | named
-        selection = select(flow, names, found.origins, found.target_cluster_id)
+        selection = select(flow, names, found.origins, found.target_cluster_id, found.returned)
         self.selected = selection.names
 
     def remote(self, topic: str) -> str:

@@ -128,6 +128,8 @@ class Found:
             partitions that keep all of their records are absent.
         recent: by *source* partition, the first offset that was written since as long ago as the
             next run is after the last one.
+        returned: by source topic that holds records which the opposite flow has brought from the target,
+            and which are left out: the offset in that flow's ledger from which on it has to be read.
         unknown: what could not be found out, and the plan does without, a sentence each.
     """
 
@@ -157,4 +159,5 @@ class Found:
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
     expiring: Mapping[TopicPartition, int] = field(default_factory=dict)
     recent: Mapping[TopicPartition, int] = field(default_factory=dict)
+    returned: Mapping[str, int] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()

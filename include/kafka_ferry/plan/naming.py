@@ -69,6 +69,16 @@ class ReplicationPolicy(ABC):
         checkpoints = topic.endswith(f"{self.internal_separator}checkpoints{suffix}")
         return of_mirror or checkpoints or topic.startswith(("__", "."))
 
+    def checkpoints_topic(self) -> str:
+        """The topic on the target of checkpoints of the source's groups (``checkpointsTopic``)."""
+        between = self.internal_separator
+        return f"{self.source_alias}{between}checkpoints{between}internal"
+
+    def offset_syncs_topic(self, alias: str) -> str:
+        """The topic of offset syncs, where ``alias`` is the cluster at the other end (``offsetSyncsTopic``)."""
+        between = self.internal_separator
+        return f"mm2-offset-syncs{between}{alias}{between}internal"
+
     def is_cycle(self, topic: str, target_alias: str) -> bool:
         """Whether the name of ``topic`` says that mirroring it to ``target_alias`` would send it back."""
         return any(self.topic_source(name) == target_alias for name in self.history(topic))
@@ -163,6 +173,14 @@ class Renamed(ReplicationPolicy):
     def is_internal_topic(self, topic: str) -> bool:
         """As the other policy says."""
         return self._policy.is_internal_topic(topic)
+
+    def checkpoints_topic(self) -> str:
+        """As the other policy says."""
+        return self._policy.checkpoints_topic()
+
+    def offset_syncs_topic(self, alias: str) -> str:
+        """As the other policy says."""
+        return self._policy.offset_syncs_topic(alias)
 
     def is_cycle(self, topic: str, target_alias: str) -> bool:
         """As the other policy says."""

@@ -109,7 +109,9 @@ def make_plan(flow: Flow, found: Found, *, run: str, at: int) -> Plan:
 def _steps(flow: Flow, found: Found, at: int) -> Iterator[_Step]:
     """All that the plan is to hold, topic by topic."""
     yield from (Note("", None, sentence) for sentence in found.unknown)
-    selection = select(flow, found.source_names, found.origins, found.target_cluster_id)
+    selection = select(
+        flow, found.source_names, found.origins, found.target_cluster_id, found.returned
+    )
     yield from selection.skipped
     yield from selection.refused
     for name, remote_name in selection.names.items():
@@ -167,7 +169,11 @@ def _topic(flow: Flow, found: Found, pair: Pair, topic: Topic, at: int) -> Itera
     origins = origins_beyond(found, pair)
     for number in range(topic.partitions):
         for step in _partition(flow, found, pair, topic, number, at):
-            yield replace(step, origins=origins) if isinstance(step, Range) else step
+            if isinstance(step, Range):
+                since = found.returned.get(topic.name, -1)
+                yield replace(step, origins=origins, returned_since=since)
+            else:
+                yield step
 
 
 def _unfaithful(pair: Pair) -> Refusal | None:

@@ -44,6 +44,8 @@ class Range:
         preserved: whether its records keep their offsets on the target.
         log_start: where the remote partition's log is to start then; -1 leaves it as it is.
         origins: the ids of all clusters that the topic's records came through, the source's too.
+        returned_since: the offset in the opposite flow's ledger, on the source, from which on it names
+            records that came from the target and are left out; -1 where none are.
     """
 
     topic: str
@@ -57,6 +59,7 @@ class Range:
     preserved: bool = False
     log_start: int = -1
     origins: tuple[str, ...] = ()
+    returned_since: int = -1
 
     @property
     def source(self) -> TopicPartition:

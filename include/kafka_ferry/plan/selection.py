@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
@@ -39,7 +39,11 @@ class Selection:
 
 
 def select(
-    flow: Flow, names: Iterable[str], origins: Mapping[str, Sequence[str]], target_id: str
+    flow: Flow,
+    names: Iterable[str],
+    origins: Mapping[str, Sequence[str]],
+    target_id: str,
+    returned: Container[str] = (),
 ) -> Selection:
     """Which of the source's topics the flow mirrors, and under which names.
 
@@ -48,12 +52,14 @@ def select(
         names: the source's topics.
         origins: by topic, the ids of the clusters that its records came through (``plan.cycles``).
         target_id: the target's cluster id.
+        returned: topics of which the records that came from the target can be left out one by one.
 
     Raises:
         ConfigError: as ``policy_of``.
     """
     selected, skipped = select_topics(flow, names)
-    back = [topic for topic in selected if target_id in origins.get(topic, ())]
+    came_back = [topic for topic in selected if target_id in origins.get(topic, ())]
+    back = [topic for topic in came_back if topic not in returned]
     why = f"its records came from {flow.target.alias} itself (cluster id {target_id})"
     skipped = sorted(skipped + [Skipped(topic, why) for topic in back], key=attrgetter("topic"))
     remote, refused = _remote_names(flow, [topic for topic in selected if topic not in back])
@@ -113,7 +119,7 @@ def _remote_names(flow: Flow, selected: Iterable[str]) -> tuple[dict[str, str], 
     refused = []
     for topic, name in list(names.items()):
         others = [other for other in sharing[name] if other != topic]
-        reason = _unfit(flow, name) or (
+        reason = _unfit(flow, policy, name) or (
             f"{name} would be the remote topic of {', '.join(others)} too." if others else ""
         )
         if reason:
@@ -122,7 +128,7 @@ def _remote_names(flow: Flow, selected: Iterable[str]) -> tuple[dict[str, str], 
     return names, refused
 
 
-def _unfit(flow: Flow, name: str) -> str:
+def _unfit(flow: Flow, policy: ReplicationPolicy, name: str) -> str:
     """Why no remote topic may have this name, "" where one may."""
     try:
         topic_name(name)
@@ -132,4 +138,6 @@ def _unfit(flow: Flow, name: str) -> str:
         return f"{name} on the target is Kafka's own."
     if name == flow.dead_letter_name or _LEDGER_OR_LETTERS.fullmatch(name):
         return f"{name} on the target is Kafka Ferry's own."
+    if flow.emit_checkpoints_enabled and name == policy.checkpoints_topic():
+        return f"{name} on the target has the groups' checkpoints (emit.checkpoints.enabled)."
     return ""

@@ -10,6 +10,9 @@ from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from kafka_ferry.groups.moves import GroupMoves
+from kafka_ferry.report.group_rows import group_counts, group_rows, left_alone
+from kafka_ferry.report.measures import Measures
 from kafka_ferry.report.run_report import RunReport
 from kafka_ferry.verify import Verdict
 from kafka_ferry.verify.checks import PARTITIONS, RANGES, Row, Suite
@@ -23,8 +26,10 @@ def render(report: RunReport) -> str:
     told = {sentence for check in verdict.expectations for sentence in check.sentences}
     off_partitions = _off(PARTITIONS, report.partitions)
     off_ranges = _off(RANGES, report.ranges)
+    groups = report.groups or GroupMoves(report.finished_at)
     return _template().render(
         report=report,
+        measures=report.measures or Measures(),
         headline=headline(report),
         differs=any(_differences(report)),
         has_preserved=report.has_preserved,
@@ -36,6 +41,10 @@ def render(report: RunReport) -> str:
         ranges=sorted(report.ranges, key=lambda row: row not in off_ranges),
         off_partitions=off_partitions,
         off_ranges=off_ranges,
+        groups=groups,
+        group_counts=group_counts(groups),
+        left_alone=list(left_alone(groups)),
+        group_rows=group_rows(groups),
     )
 
 
@@ -54,8 +63,14 @@ def _state(report: RunReport) -> str:
         return "Copied, not verified"
     if not report.verdict.success:
         return "The copy is incomplete"
+    return _verified(report)
+
+
+def _verified(report: RunReport) -> str:
     if report.unapplied:
         return f"Verified, but {_count(len(report.unapplied), 'change')} could not be made on the target"
+    if report.group_failures:
+        return f"Verified, but {_count(len(report.group_failures), 'thing')} could not be done for groups"
     return "Verified" if any(_differences(report)) else "Verified: the copy is complete"
 
 

@@ -8,10 +8,14 @@ from typing import ClassVar, Literal
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.batches import Reason
+from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.plan import OffsetsChoice, TopicPartition
+from kafka_ferry.report.measures import Measures
 from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
 
-State = Literal["verified", "not applied", "not verified", "incomplete", "failed"]
+State = Literal[
+    "verified", "groups not synced", "not applied", "not verified", "incomplete", "failed"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,9 @@ class RunReport(AsJson):
         ranges: the ranges that were verified.
         partitions: their partitions.
         verdict: what the verification found, None where nothing was verified.
+        groups: what became of the groups, None where nobody has looked at them.
+        group_failures: what could not be read, committed or written of them, a sentence each.
+        measures: what the run's metrics are made from; None in reports of older releases.
     """
 
     WHAT: ClassVar = "a run's report"
@@ -81,6 +88,9 @@ class RunReport(AsJson):
     ranges: tuple[RangeRow, ...] = ()
     partitions: tuple[PartitionRow, ...] = ()
     verdict: Verdict | None = None
+    groups: GroupMoves | None = None
+    group_failures: tuple[str, ...] = ()
+    measures: Measures | None = None
 
     @property
     def offsets(self) -> int:
@@ -119,11 +129,13 @@ class RunReport(AsJson):
 
     @property
     def state(self) -> State:
-        """The worst that is true: something failed, is incomplete, was not verified, or not applied."""
+        """The worst that is true: something failed, is incomplete, was not verified, not applied, or not synced."""
         if self.failures or self.refused:
             return "failed"
         if self.verdict is None:
             return "not verified"
         if not self.verdict.success:
             return "incomplete"
-        return "not applied" if self.unapplied else "verified"
+        if self.unapplied:
+            return "not applied"
+        return "groups not synced" if self.group_failures else "verified"

@@ -18,10 +18,12 @@ from kafka_ferry.plan.offsets import is_to_be_sampled, may_be_preserved
 from kafka_ferry.plan.situations import Pair
 from kafka_ferry.plan.starts import rest_of
 from kafka_ferry.runs.access import discover_access
+from kafka_ferry.runs.emitting import HEARTBEATS_OPTION, emitted_topics
 from kafka_ferry.runs.retiring import with_missing
+from kafka_ferry.runs.returning import find_returned, leaves_out, returned_topics
 from kafka_ferry.runs.sampling import sample_densities
 from kafka_ferry.runs.sizing import with_sizes
-from kafka_ferry.runs.upstream import find_upstream, first_marked
+from kafka_ferry.runs.upstream import Upstream, find_upstream, first_marked
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.epochs import epoch_ends
 from kafka_ferry.wire.scan import holds_records
@@ -40,8 +42,9 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
     names = source.topic_names()
     selected, _ = select_topics(flow, names)
     source_topics = source.topics(selected)
-    origins = find_upstream(flow, source, names, source_topics).origins
-    remote_names = select(flow, names, origins, cluster_ids[1]).names
+    upstream = find_upstream(flow, source, names, source_topics)
+    origins, returned = upstream.origins, returned_topics(flow, upstream, cluster_ids[1])
+    remote_names = select(flow, names, origins, cluster_ids[1], returned).names
     source_topics = {name: topic for name, topic in source_topics.items() if name in remote_names}
     positions, ledger_end = _positions(flow, target, ledger)
     found = Found(
@@ -68,10 +71,31 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
         origins={**origins, **upstream.origins},
         unknown=upstream.unknown,
     )
+    found = _with_returned(flow, found, upstream, remote_names)
     found = with_missing(flow, source, target, found)
     pairs = [Pair.of(name, remote_names[name], found) for name in source_topics]
     found = with_sizes(flow, found, pairs)
     return _with_what_offsets_need(flow, target, ledger, found, pairs)
+
+
+def _with_returned(
+    flow: Flow, found: Found, upstream: Upstream, remote_names: Mapping[str, str]
+) -> Found:
+    """The same, with which topics the opposite flow has copied to, if such records are left out."""
+    if not leaves_out(flow) or ledger_topic(flow.target.alias) not in found.source_names:
+        return found
+    returned, unknown = find_returned(
+        flow,
+        found.source_topics,
+        found.bounds,
+        found.positions,
+        upstream,
+        found.target_cluster_id,
+        remote_names,
+    )
+    return replace(
+        found, returned=returned, unknown=(*found.unknown, *([unknown] if unknown else []))
+    )
 
 
 def _cluster_ids(flow: Flow, source: ClusterControl, target: ClusterControl) -> tuple[str, str]:
@@ -104,7 +128,13 @@ def _with_foreign(
     """The same, with which of the ``remote`` topics hold records that the flow has not copied."""
     # What a topic with preserved offsets holds is for its writer to say.
     kept = {(m.remote_topic, m.remote_topic_id) for m in found.marks.values() if m.preserved}
-    topics = [topic for topic in remote if (topic.name, topic.topic_id) not in kept]
+    # Until the source had heartbeats, the flow may have written its own where they go.
+    own = {topic.name for topic in emitted_topics(flow) if topic.option == HEARTBEATS_OPTION}
+    topics = [
+        topic
+        for topic in remote
+        if topic.name not in own and (topic.name, topic.topic_id) not in kept
+    ]
     foreign, unreadable = _foreign(flow, target, _strange(topics, found.positions))
     if foreign:
         # Another run may have copied there since the ledger was read, which says so by now.

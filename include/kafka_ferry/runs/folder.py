@@ -12,14 +12,19 @@ from typing import ClassVar, Final, TypeVar
 import regex
 
 from kafka_ferry.as_json import AsJson
-from kafka_ferry.errors import FerryError, RangesFailed, StepFailed
+from kafka_ferry.errors import FerryError, GroupsFailed, RangesFailed, StepFailed
+from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.plan import Plan, read_plan, save_plan
+from kafka_ferry.report.measures import VerifiedUntil
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
 
 _T = TypeVar("_T", bound=AsJson)
 REPORT: Final = "report.html"
 _RECONCILIATION: Final = "reconciliation.json"
+_GROUPS: Final = "groups.json"
+_GROUPS_SEEN: Final = "groups-seen.json"
+_VERIFIED: Final = "verified-until.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,7 @@ class StepRecord(AsJson):
     Attributes:
         seconds: how long it took.
         error: what it raised, None if it succeeded.
-        failures: the same, a sentence for each partition where it concerns partitions.
+        failures: the same, a sentence for each partition or group where it concerns some.
         transient: whether the same step may succeed later without a change.
         exit_code: the command line's exit status for the error, 0 without one.
     """
@@ -63,6 +68,7 @@ class RunFolder:
     """
 
     def __init__(self, runs: StateFolder, run: str) -> None:
+        self._runs = runs
         self.files = runs.folder(regex.sub(r"[^A-Za-z0-9._-]", "-", run))
 
     @property
@@ -92,6 +98,8 @@ class RunFolder:
         if "verify" in steps:
             # An older verdict would stand in the report of a verification that never got to one.
             self.files.delete([_RECONCILIATION])
+        if "sync_groups" in steps:
+            self.files.delete([_GROUPS])
 
     def step_record(self, name: str) -> StepRecord | None:
         """How the step ended the last time, None if it never did."""
@@ -124,6 +132,31 @@ class RunFolder:
         """What the verification found, None if there was none."""
         return self._load(_RECONCILIATION, Reconciliation)
 
+    def save_groups(self, moves: GroupMoves) -> None:
+        """Store what became of the groups; beside the runs too, for when the source is gone."""
+        stored = moves.to_json()
+        self.files.write(_GROUPS, stored)
+        if moves.groups:
+            self._runs.write(_GROUPS_SEEN, stored)
+
+    def groups(self) -> GroupMoves | None:
+        """What became of the groups, None if nobody has looked at them."""
+        return self._load(_GROUPS, GroupMoves)
+
+    def groups_seen(self) -> GroupMoves | None:
+        """The groups as the last run of the flow that saw any found them; None if none ever did."""
+        stored = self._runs.read(_GROUPS_SEEN)
+        return None if stored is None else GroupMoves.from_json(stored)
+
+    def save_verified_until(self, verified: VerifiedUntil) -> None:
+        """Store until when the flow's copy was proved complete, beside the runs."""
+        self._runs.write(_VERIFIED, verified.to_json())
+
+    def verified_until(self) -> VerifiedUntil:
+        """Until when it was, by the last run that was measured."""
+        stored = self._runs.read(_VERIFIED)
+        return VerifiedUntil.from_json(stored) if stored else VerifiedUntil()
+
     def _load(self, name: str, kind: type[_T]) -> _T | None:
         stored = self.files.read(name)
         return None if stored is None else kind.from_json(stored)
@@ -134,7 +167,9 @@ def _record(seconds: float, raised: BaseException | None) -> StepRecord:
         return StepRecord(seconds)
     if isinstance(raised, FerryError):
         text = str(raised)
-        failures = raised.failures if isinstance(raised, RangesFailed) else (text,)
+        failures: tuple[str, ...] = (text,)
+        if isinstance(raised, RangesFailed | GroupsFailed):
+            failures = raised.failures
         return StepRecord(seconds, text, failures, raised.transient, raised.exit_code)
     text = f"{type(raised).__name__}: {raised}"
     return StepRecord(seconds, text, (text,), transient=True, exit_code=1)

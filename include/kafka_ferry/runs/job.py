@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from kafka_ferry.config import load_flow
+from kafka_ferry.config.back import load_way_back
 from kafka_ferry.errors import FerryError
 from kafka_ferry.runs.run import Run
 from kafka_ferry.spark.session import spark_session
@@ -26,10 +27,14 @@ def main(step: Callable[[Run, SparkSession], Any], arguments: Sequence[str] | No
     parser.add_argument("--config", required=True, help="the flow's file")
     parser.add_argument("--flow", required=True, help="the flow's name, source->target")
     parser.add_argument("--run-id", required=True, help="the run's id")
+    parser.add_argument("--way-back", action="store_true", help="run that flow's way back instead")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
-        run = Run(load_flow(options.config, options.flow), options.run_id)
+        flow = load_flow(options.config, options.flow)
+        if options.way_back:
+            flow = load_way_back(options.config, flow)
+        run = Run(flow, options.run_id)
         session = spark_session(f"ferry {run.flow.name}")
         try:
             step(run, session)

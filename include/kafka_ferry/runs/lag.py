@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.plan import TopicPartition, select, select_topics
+from kafka_ferry.runs.returning import returned_topics
 from kafka_ferry.runs.upstream import find_upstream
 
 
@@ -45,9 +46,10 @@ def lag(flow: Flow) -> list[Lag]:
     source = ClusterControl(flow.source)
     names = source.topic_names()
     topics = source.topics(select_topics(flow, names)[0])
-    origins = find_upstream(flow, source, names, topics).origins
+    upstream = find_upstream(flow, source, names, topics)
     target_id = ClusterControl(flow.target).cluster_id()
-    remote_names = select(flow, names, origins, target_id).names
+    returned = returned_topics(flow, upstream, target_id)
+    remote_names = select(flow, names, upstream.origins, target_id, returned).names
     mirrored = [topic for name, topic in topics.items() if name in remote_names]
     bounds = source.log_bounds(mirrored, flow.isolation_level)
     positions = read_positions(flow.target, flow.name)

@@ -31,6 +31,9 @@ AS_THOSE_MIRRORS: Final[Mapping[str, str]] = {
     "replication.factor": "-1",
     "sync.topic.configs.enabled": "false",
     "sync.topic.acls.enabled": "false",
+    # What tells MirrorMaker 2's clients of groups, they did not know.
+    "emit.checkpoints.enabled": "false",
+    "emit.heartbeats.enabled": "false",
 }
 """Options of every flow that came from an older mirror."""
 

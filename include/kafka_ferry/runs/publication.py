@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -12,6 +13,8 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.plan import TopicPartition
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.runs.folder import REPORT, Reconciliation
+from kafka_ferry.runs.measuring import measure_run
+from kafka_ferry.runs.telling import tell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +37,7 @@ _COLUMNS: Final = [
     "lost",
     "adopted",
 ]
+_GROUPS_STEP: Final = "sync_groups"
 
 
 def publish_run(
@@ -74,9 +78,9 @@ def publish_run(
         rebuilt=dict(rebuilt),
         failures=tuple(
             failure
-            for record in ended.values()
+            for step, record in ended.items()
             for failure in record.failures
-            if failure not in refused
+            if failure not in refused and step != _GROUPS_STEP
         ),
         refused=refused,
         skipped=tuple((skipped.topic, skipped.reason) for skipped in plan.skipped),
@@ -93,10 +97,23 @@ def publish_run(
         ranges=found.ranges,
         partitions=found.partitions,
         verdict=found.verdict,
+        groups=folder.groups(),
+        group_failures=ended[_GROUPS_STEP].failures if _GROUPS_STEP in ended else (),
     )
+    measures = measure_run(flow, folder, ledger, report)
+    report = replace(report, measures=measures)
+    _write(folder, report)
+    untold = tell(flow, report)
+    if untold:
+        missing = (*measures.missing, *untold)
+        report = replace(report, measures=replace(measures, missing=missing))
+        _write(folder, report)
+    return report
+
+
+def _write(folder: RunFolder, report: RunReport) -> None:
     folder.files.write("report.json", report.to_json())
     folder.files.write(REPORT, render(report))
-    return report
 
 
 def _changes(plan: Plan) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""One run of a flow, step by step: plan, sync topics, mirror, verify, publish.
+"""One run of a flow, step by step: plan, sync topics, mirror, verify, sync groups, publish.
 
 The command line, the DAG's tasks and the tests call these steps and nothing below them. Each step
 may be repeated at any time: what is on the target decides what is left to do.
@@ -36,12 +36,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kafka_ferry.copy import Outcome
+    from kafka_ferry.groups.moves import GroupMoves
     from kafka_ferry.report import RunReport
     from kafka_ferry.verify import Verdict
 
 log = logging.getLogger(__name__)
 
-STEPS: Final = ("plan", "sync_topics", "mirror", "verify", "publish")
+STEPS: Final = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publish")
 
 
 class Run:
@@ -176,6 +177,17 @@ class Run:
             return verify_run(
                 spark, self.flow, self._folder, self._ledger, self._state, self.run_id
             )
+
+    def sync_groups(self) -> GroupMoves:
+        """Translate the groups' offsets, commit them on the target, and tell of it as MirrorMaker 2 does.
+
+        Raises:
+            GroupsFailed: naming the groups that could not be read or committed; the others were.
+        """
+        from kafka_ferry.runs.grouping import sync_groups
+
+        with self._folder.step("sync_groups"), self._patience():
+            return sync_groups(self.flow, self._folder, self._ledger, self.run_id)
 
     def publish(self) -> RunReport:
         """Write the report, for people (HTML) and programs (JSON).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow.compute as pc
 
@@ -23,10 +23,12 @@ class Upstream:
     Attributes:
         origins: by topic, the ids of the clusters that its records came through (``plan.cycles``).
         unknown: what it does not say, a sentence each.
+        by_flow: the same as ``origins``, for each flow into the source by itself.
     """
 
     origins: Mapping[str, tuple[str, ...]]
     unknown: tuple[str, ...] = ()
+    by_flow: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
 
 def find_upstream(
@@ -68,7 +70,8 @@ def find_upstream(
             f"{flow.source.alias} has forgotten the positions of {back}, or never had any: "
             f"{only_names} Run that flow, or leave out with topics.exclude what it has copied."
         )
-    return Upstream(origins_of(topics, known), tuple(unknown))
+    by_flow = {name: origins_of(topics, of_flow.items()) for name, of_flow in positions.items()}
+    return Upstream(origins_of(topics, known), tuple(unknown), by_flow)
 
 
 def first_marked(ledger: LedgerTable) -> frozenset[str]:

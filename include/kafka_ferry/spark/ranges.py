@@ -30,7 +30,8 @@ SOURCE: Final = "kafka-ferry-ranges"
 _COLUMNS: Final = (
     "topic string, partition int, start bigint, end bigint, "
     "topic_id string, remote_topic string, writer int, remote_topic_id string, "
-    "preserved boolean, log_start bigint, origins array<string>"
+    "preserved boolean, log_start bigint, origins array<string>, "
+    "returned_since bigint"
 )
 
 
@@ -117,6 +118,7 @@ def offset_of(plan: Plan, attempt: str) -> dict[str, Any]:
                 "remote_id": range_.remote_topic_id,
                 "preserved": range_.preserved,
                 "origins": list(range_.origins),
+                "returned_since": range_.returned_since,
                 "ranges": {},
             },
         )
@@ -148,6 +150,7 @@ def ranges_in(offset: Mapping[str, Any], writers: int) -> list[Range]:
                     preserved=topic.get("preserved", False),
                     log_start=log_start[0] if log_start else -1,
                     origins=tuple(topic.get("origins", ())),
+                    returned_since=topic.get("returned_since", -1),
                 )
             )
     return ranges

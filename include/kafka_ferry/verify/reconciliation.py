@@ -75,6 +75,7 @@ def range_row(
         preserved=copied.preserved,
         adopted=copied.adopted,
         misplaced=_misplaced(copied) if copied.preserved else 0,
+        returned=copied.reasons.get(Reason.RETURNED, 0),
     )
 
 

@@ -93,6 +93,7 @@ class RangeRow:
         adopted: copied records that an attempt before had written, and that were compared with the
             source's one by one.
         misplaced: records that were to keep their offsets and have others, by the ledger.
+        returned: records that came from the target, and were left out.
     """
 
     topic: str
@@ -126,6 +127,7 @@ class RangeRow:
     preserved: bool = False
     adopted: int = 0
     misplaced: int = 0
+    returned: int = 0
 
     @property
     def found(self) -> int:

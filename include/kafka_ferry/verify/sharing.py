@@ -34,6 +34,21 @@ def with_strangers(
             yield tp
 
 
+def without_locals(
+    recounts: Mapping[TopicPartition, PartitionRecount],
+    claims: Mapping[TopicPartition, Sequence[Claim]],
+) -> dict[TopicPartition, PartitionRecount]:
+    """The recounts without records of others, where the target's own producers write to the remote topics."""
+    return {
+        tp: found
+        if any(claim.preserved for claim in claims[tp])
+        else found._replace(
+            ranges=tuple(replace(of_range, foreign=0) for of_range in found.ranges), beyond=0
+        )
+        for tp, found in recounts.items()
+    }
+
+
 def behind(end: int) -> Claim:
     """A claim to all that is at the target offset ``end`` or behind it."""
     return Claim((Segment(0, end, _FOR_EVER),), 0, _FOR_EVER)

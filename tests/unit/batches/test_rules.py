@@ -43,6 +43,7 @@ JUDGED: dict[str, tuple[Case, Reason | Rebuilt | None]] = {
     "a marker": (case(a_marker(at=0, producer_id=4, commit=True)), Reason.CONTROL),
     "of an aborted transaction": (case(a_batch(3), is_aborted=True), Reason.ABORTED),
     "empty": (case(an_empty_batch(at=0, last_offset_delta=2)), Reason.COMPACTED),
+    "from the target itself": (case(a_batch(3), is_returned=True), Reason.RETURNED),
     "of format v0": (case(a_message_set([Record()], magic=0)), Rebuilt.OLD_FORMAT),
     "of format v1": (case(a_message_set([Record()], magic=1, codec=3)), Rebuilt.OLD_FORMAT),
     "begun before the range": (case(a_batch(3), start=1), Rebuilt.RANGE_EDGE),

@@ -15,7 +15,7 @@ b.bootstrap.servers = b:1
 a->b.enabled = true
 b->a.enabled = true
 tasks.max = 4
-b->a.groups = x
+b->a.offset.lag.max = 7
 """
 
 
@@ -29,8 +29,8 @@ def test_each_key_without_effect_is_named_once_whichever_flows_it_is_for(
     assert printed.out == ""
     assert printed.err.splitlines() == [
         f"{file}: tasks.max has no effect here: writers says how many tasks copy at a time",
-        f"{file}: b->a.groups has no effect here: groups are not moved yet; until then, see "
-        "source_offsets.py in the docs' examples",
+        f"{file}: b->a.offset.lag.max has no effect here: translation is exact, by the ledger's "
+        "offset map",
     ]
 
 
@@ -41,4 +41,4 @@ def test_only_what_concerns_the_flows_asked_for_is_told(
     file.write_text(FILE)
     assert [flow.name for flow in flows_of(file, None, ["b"])] == ["a->b"]
     assert "tasks.max" in (told := capsys.readouterr().err)
-    assert "groups" not in told
+    assert "offset.lag.max" not in told

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kafka_ferry.cli.report_view import show_report
-from kafka_ferry.plan import Note
+from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
+from kafka_ferry.plan import Note, TopicPartition
+from kafka_ferry.plan.groups import Committed, Group
 from kafka_ferry.report import RunReport
 
 NOTE = Note("orders", 3, "offsets [40, 100) were deleted on the source before they were copied.")
@@ -28,3 +32,21 @@ def test_a_report_shows_what_the_target_does_not_have(capsys: pytest.CaptureFixt
         "DEAD LETTERS 3 records went to ferry-dead-letter.primary.internal",
     ):
         assert line in said.splitlines()
+
+
+def test_a_report_counts_what_was_done_for_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    move = PartitionMove(
+        TopicPartition("orders", 3), Committed(4), 9, TopicPartition("eu.orders", 3), 4, "exact"
+    )
+    written, held = replace(move, action="written"), replace(move, action="held")
+    report = RunReport(
+        *("primary->backup", "run-1", "primary", "backup", 1, 2),
+        groups=GroupMoves(5, (GroupMove(Group("billing"), (written, held)),)),
+        group_failures=("backup: the group audit may not be written.",),
+    )
+    show_report(report, None)
+    said = capsys.readouterr().out.splitlines()
+    assert "groups:   1 group; offsets: 1 held, 1 committed" in said
+    assert "GROUPS backup: the group audit may not be written." in said
+    show_report(replace(report, groups=None, group_failures=()), None)
+    assert "roup" not in capsys.readouterr().out

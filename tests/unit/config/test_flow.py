@@ -38,6 +38,7 @@ def test_a_flow_goes_on_only_where_it_is_told_to() -> None:
         "on_source_divergence": "fail",
         "on_target_topic_lost": "fail",
         "on_foreign_records": "fail",
+        "on_returned_records": "skip",
         "on_config_drift": "keep",
         "on_source_start_moved": "follow",
         "on_fill_limit": "fail",

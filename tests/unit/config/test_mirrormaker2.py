@@ -80,7 +80,12 @@ def test_options_have_mirrormaker_2s_defaults_but_where_the_page_says_otherwise(
         for name, key in KEYS.items()
         if name in OPTIONS and key.default != as_text(flow[name], key.default)
     }
-    assert differing == {"enabled", "topics.exclude", "config.properties.exclude"}
+    assert differing == {
+        "enabled",
+        "topics.exclude",
+        "config.properties.exclude",
+        "emit.offset-syncs.enabled",
+    }
     assert all(KEYS[name].why for name in differing)
 
 
@@ -106,10 +111,10 @@ def test_a_file_that_says_every_key_with_its_default_is_read_and_says_which_do_n
     }
     lines = [f"{name} = {value.replace(chr(92), chr(92) * 2)}" for name, value in said.items()]
     flow = the_flow("\n".join([*lines, PROPERTIES]))
-    # Without ours, which the two lists of MirrorMaker 2 do not have.
+    # The two lists have ours too by default, and offset syncs are only written when asked for.
     plain = the_flow(PROPERTIES)
-    lists = ("topics_exclude", "config_properties_exclude")
-    same = {"ignored": (), **{name: getattr(plain, name) for name in lists}}
+    differing = ("topics_exclude", "config_properties_exclude", "emit_offset_syncs_enabled")
+    same = {"ignored": (), **{name: getattr(plain, name) for name in differing}}
     assert flow.model_copy(update=same) == plain
     assert {key for key, _ in flow.ignored} == {
         name for name in said if KEYS[name].state != "supported"

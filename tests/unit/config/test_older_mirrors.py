@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ferry.config import TopicFilter
+from kafka_ferry.config import NameFilter
 from kafka_ferry.config.older_mirrors import MirrorSource, mirrored_topics, read_source, read_target
 from kafka_ferry.config.older_vocabulary import CARRIED, RENAMED, WITHOUT_MEANING
 from kafka_ferry.errors import ConfigError
@@ -216,7 +216,7 @@ def test_no_property_has_two_meanings() -> None:
 
 
 def copied(whitelist: str | None, blacklist: str | None, *topics: str) -> set[str]:
-    chosen = TopicFilter(*mirrored_topics(whitelist, blacklist))
+    chosen = NameFilter(*mirrored_topics(whitelist, blacklist))
     return {topic for topic in topics if chosen.matches(topic)}
 
 

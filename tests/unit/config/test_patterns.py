@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from kafka_ferry.config import TopicFilter
+from kafka_ferry.config import NameFilter
 from kafka_ferry.config.patterns import split_list
 from kafka_ferry.errors import ConfigError
 
@@ -32,7 +32,7 @@ from kafka_ferry.errors import ConfigError
 def test_a_topic_is_copied_if_its_whole_name_is_included_and_not_excluded(
     include: list[str], exclude: list[str], topic: str, copied: bool
 ) -> None:
-    topics = TopicFilter(include, exclude)
+    topics = NameFilter(include, exclude)
     assert topics.matches(topic) is copied
     assert (topics.why_not(topic) is None) is copied
 
@@ -55,7 +55,7 @@ def test_a_topic_is_copied_if_its_whole_name_is_included_and_not_excluded(
     ],
 )
 def test_patterns_mean_what_they_mean_in_java(pattern: str, yes: str, no: str) -> None:
-    topics = TopicFilter([pattern], [])
+    topics = NameFilter([pattern], [])
     assert topics.matches(yes)
     assert not topics.matches(no)
 
@@ -65,27 +65,27 @@ def test_patterns_mean_what_they_mean_in_java(pattern: str, yes: str, no: str) -
 )
 def test_a_pattern_that_java_refuses_is_an_error_with_file_and_key(pattern: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        TopicFilter(["orders", pattern], [], file="flow.yaml")
+        NameFilter(["orders", pattern], [], file="flow.yaml")
     assert (caught.value.file, caught.value.key) == ("flow.yaml", "topics")
     assert repr(pattern) in caught.value.reason
 
 
 def test_a_bad_pattern_to_exclude_names_that_option() -> None:
     with pytest.raises(ConfigError) as caught:
-        TopicFilter([".*"], ["["], file="f", exclude_key="a->b.topics.exclude")
+        NameFilter([".*"], ["["], file="f", exclude_key="a->b.topics.exclude")
     assert caught.value.key == "a->b.topics.exclude"
 
 
 def test_a_glob_is_told_apart_from_an_expression() -> None:
     with pytest.raises(ConfigError, match=r"any text is '\.\*'"):
-        TopicFilter(["*"], [])
+        NameFilter(["*"], [])
 
 
 def test_the_reason_names_the_pattern_that_excludes_the_topic() -> None:
-    topics = TopicFilter(["orders.*"], [r".*\.replica", "__.*"])
+    topics = NameFilter(["orders.*"], [r".*\.replica", "__.*"])
     assert topics.why_not("orders.replica") == r"excluded by '.*\\.replica'"
     assert topics.why_not("payments") == "matched by no pattern of 'orders.*'"
-    assert TopicFilter([], []).why_not("a") == "matched by no pattern of an empty list"
+    assert NameFilter([], []).why_not("a") == "matched by no pattern of an empty list"
 
 
 @pytest.mark.parametrize(
@@ -94,14 +94,14 @@ def test_the_reason_names_the_pattern_that_excludes_the_topic() -> None:
 )
 def test_lists_in_text_are_split_at_commas_and_trimmed(text: str, items: tuple[str, ...]) -> None:
     assert split_list(text) == items
-    assert TopicFilter(text, "").include == items
+    assert NameFilter(text, "").include == items
 
 
 def test_a_pattern_of_a_real_list_may_hold_a_comma() -> None:
-    assert TopicFilter(["a{1,2}"], []).matches("aa")
+    assert NameFilter(["a{1,2}"], []).matches("aa")
 
 
 def test_filters_are_values_that_travel_between_processes() -> None:
-    topics = TopicFilter(["a.*"], ["ab"])
-    assert topics == TopicFilter(("a.*",), ("ab",))
+    topics = NameFilter(["a.*"], ["ab"])
+    assert topics == NameFilter(("a.*",), ("ab",))
     assert pickle.loads(pickle.dumps(topics)).matches("aa")

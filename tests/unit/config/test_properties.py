@@ -270,7 +270,7 @@ consumer.client.id = x
 source.consumer.client.id = x
 primary.client.id = x
 backup.exactly.once.source.support = enabled
-primary->backup.sync.group.offsets.enabled = true
+primary->backup.sync.group.offsets.interval.seconds = 30
 primary->backup.source.cluster.client.id = x
 primary->backup.ssl.protocol = TLS
 primary->backup.config.providers = file
@@ -287,14 +287,14 @@ primary->backup.source.cluster.ssl.provider = x
     ignored = dict(flow.ignored)
     reasons = {
         "tasks.max": "writers says",
-        "emit.heartbeats.interval.seconds": "not written yet",
+        "emit.heartbeats.interval.seconds": "each run writes them",
         "offset.storage.replication.factor": "together with the records",
         "consumer.poll.timeout.ms": "waits for nothing",
         "consumer.client.id": "only behind a cluster's alias",
         "source.consumer.client.id": "only behind source->target",
         "primary.client.id": "only MirrorMaker 2's workers",
         "backup.exactly.once.source.support": "exactly once",
-        "primary->backup.sync.group.offsets.enabled": "not moved yet",
+        "primary->backup.sync.group.offsets.interval.seconds": "each run syncs",
         "primary->backup.source.cluster.client.id": "only how to connect",
         "primary->backup.ssl.protocol": "only behind a cluster's alias",
         "primary->backup.config.providers": "only without a cluster or a flow",

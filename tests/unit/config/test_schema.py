@@ -116,7 +116,7 @@ def test_what_a_flow_may_say_is_accepted(more: str) -> None:
     [
         "topic: x",
         "topics_exclude: x",
-        "groups: x",
+        "offset.lag.max: 1",
         "topics: 5",
         "topics: [1]",
         "writers: 0",

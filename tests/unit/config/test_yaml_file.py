@@ -77,7 +77,7 @@ target: {<<: *base, alias: b}
         ("replication.facto: 1", "replication.facto", "Did you mean 'replication.factor'?"),
         ("topics_exclude: x", "topics_exclude", "Did you mean 'topics.exclude'?"),
         ("file: x", "file", "is no option"),
-        ("groups: x", "groups", "has no effect here: groups are not moved yet"),
+        ("offset.lag.max: 1", "offset.lag.max", "has no effect here: translation is exact"),
         ("topic.filter.class: company.Filter", "topic.filter.class", "cannot run here"),
         ("transforms: [a]", "transforms", "cannot run here"),
         ("config.providers.fil.param.x: y", "config.providers.fil.param.x", "no provider"),

@@ -123,3 +123,15 @@ def test_what_the_source_does_not_say_is_a_note_of_the_plan() -> None:
     plan = planned(found(a_source(), unknown=("nobody can tell.",)))
     assert [str(note) for note in plan.notes] == ["nobody can tell."]
     assert len(plan.ranges) == 1
+
+
+def test_a_topic_that_came_back_in_part_is_copied_where_its_records_can_be_told_apart() -> None:
+    state = found(
+        a_source(), a_source("payments"), origins={"orders": ("T",)}, returned={"orders": 17}
+    )
+    plan = planned(state)
+    assert plan.skipped == ()
+    assert {range_.topic: range_.returned_since for range_ in plan.ranges} == {
+        "orders": 17,
+        "payments": -1,
+    }

@@ -194,6 +194,42 @@ def test_a_topic_that_came_from_the_target_does_not_go_back(
     assert policy.is_cycle(topic, "backup") == is_cycle
 
 
+# Topics of a mirror's own
+
+
+@pytest.mark.parametrize(
+    ("policy", "checkpoints", "offset_syncs"),
+    [
+        (DEFAULT, "primary.checkpoints.internal", "mm2-offset-syncs.backup.internal"),
+        (IDENTITY, "primary.checkpoints.internal", "mm2-offset-syncs.backup.internal"),
+        (
+            DefaultReplicationPolicy(source_alias="primary", separator="__"),
+            "primary__checkpoints__internal",
+            "mm2-offset-syncs__backup__internal",
+        ),
+        (
+            DefaultReplicationPolicy(
+                source_alias="primary", separator="__", internal_separator="."
+            ),
+            "primary.checkpoints.internal",
+            "mm2-offset-syncs.backup.internal",
+        ),
+        (
+            Renamed(DefaultReplicationPolicy(source_alias="primary", separator="_"), {"a": "b"}),
+            "primary_checkpoints_internal",
+            "mm2-offset-syncs_backup_internal",
+        ),
+    ],
+)
+def test_internal_topics_are_named_as_mirrormaker_2_does(
+    policy: ReplicationPolicy, checkpoints: str, offset_syncs: str
+) -> None:
+    assert policy.checkpoints_topic() == checkpoints
+    assert policy.offset_syncs_topic("backup") == offset_syncs
+    assert policy.is_internal_topic(checkpoints)
+    assert policy.is_internal_topic(offset_syncs)
+
+
 # Names of their own
 
 RENAMED = Renamed(DEFAULT, {"orders": "shop", "heartbeats": "pulse", "backup.x": "x"})

@@ -165,6 +165,11 @@ IDENTITY = "IdentityReplicationPolicy"
             ["a"],
             {"a": "a on the target is Kafka Ferry's own."},
         ),
+        (
+            {},
+            ["checkpoints.internal"],
+            {"checkpoints.internal": "primary.checkpoints.internal on the target has the groups'"},
+        ),
     ],
 )
 def test_a_topic_that_can_have_no_name_of_its_own_is_refused_and_the_others_copied(

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from kafka_ferry.config import load_flow
+from kafka_ferry.errors import GroupsFailed
+from kafka_ferry.groups.moves import GroupMove, GroupMoves
 from kafka_ferry.ledger import CopiedRange, LedgerTable, encode
 from kafka_ferry.plan import Note, OffsetsChoice, Plan
 from kafka_ferry.plan.changes import Acl, AclChange, ConfigChange, Drift, Retirement
+from kafka_ferry.plan.groups import Group
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs.folder import RunFolder
 from kafka_ferry.runs.publication import publish_run
@@ -32,6 +36,10 @@ def lossy(start: int, end: int, *lost: tuple[int, int], **more: object) -> Copie
 def kept(start: int, end: int, **more: object) -> CopiedRange:
     """A range with preserved offsets."""
     return a_copied_range(start, end, topic="kept", preserved=True, **more)
+
+
+GROUPS = GroupMoves(5, (GroupMove(Group("billing"), reason="it is in use."),))
+SAID = "backup: the group billing may not be written."
 
 
 @pytest.fixture
@@ -70,7 +78,16 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunReport:
         unapplied=("primary.orders: its configs could not be changed.",),
     )
     folder.save_plan(plan)
-    return publish_run(flow, folder, ledger, "run-2", [])
+    with suppress(GroupsFailed), folder.step("sync_groups"):
+        folder.save_groups(GROUPS)
+        raise GroupsFailed([SAID], transient=False)
+    return publish_run(flow, folder, ledger, "run-2", ["sync_groups"])
+
+
+def test_what_failed_with_groups_is_no_failure_of_partitions(report: RunReport) -> None:
+    assert report.groups == GROUPS
+    assert report.group_failures == (SAID,)
+    assert report.failures == ()
 
 
 def test_names_each_interval_that_this_run_lost(report: RunReport) -> None:

@@ -11,7 +11,8 @@ import pytest
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import load_flow
 from kafka_ferry.copy import Failure, Outcome
-from kafka_ferry.errors import Fenced, FerryError, NotApplied, RangesFailed
+from kafka_ferry.errors import Fenced, FerryError, GroupsFailed, NotApplied, RangesFailed
+from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.plan import Plan, Range, Refusal
 from kafka_ferry.runs import Run
@@ -97,6 +98,28 @@ def test_fenced_without_a_newer_run_the_next_attempt_goes_on(mirror: MirrorOf) -
         mirror(failure(fenced=True))
 
     assert raised.value.transient
+
+
+def test_each_thing_that_failed_with_groups_is_in_the_steps_record(run: Run) -> None:
+    said = ("backup: the group billing may not be written.", "backup: it is too old.")
+    with pytest.raises(GroupsFailed), run._folder.step("sync_groups"):
+        raise GroupsFailed(said, transient=True)
+
+    record = run._folder.step_record("sync_groups")
+    assert record is not None
+    assert record.failures == said
+    assert (record.transient, record.exit_code) == (True, 10)
+
+
+def test_a_sync_of_groups_that_is_repeated_leaves_no_older_groups_behind(run: Run) -> None:
+    moves = GroupMoves(5, notes=("Nobody may be seen.",))
+    run._folder.save_groups(moves)
+    assert run._folder.groups() == moves
+
+    with pytest.raises(RuntimeError), run._folder.step("sync_groups"):
+        raise RuntimeError("A broker is gone.")
+
+    assert run._folder.groups() is None
 
 
 def test_a_verification_that_is_repeated_leaves_no_older_verdict_behind(run: Run) -> None:

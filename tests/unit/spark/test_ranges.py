@@ -1,5 +1,6 @@
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ RANGES = [
     a_range("orders", 11, 2**60, 2**60 + 5),
     a_range("a-b-3", 2, 7, 7),
     a_range("täglich", 0, 1, 2),
+    replace(a_range("both-ways", 0, 1, 2), returned_since=17),
 ]
 
 

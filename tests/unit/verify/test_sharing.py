@@ -6,7 +6,7 @@ from kafka_ferry.batches import Segment
 from kafka_ferry.plan import TopicPartition
 from kafka_ferry.verify import PartitionRecount, Recount
 from kafka_ferry.verify.claim import Claim
-from kafka_ferry.verify.sharing import behind, with_strangers, without_others
+from kafka_ferry.verify.sharing import behind, with_strangers, without_locals, without_others
 
 TP = TopicPartition("orders", 0)
 
@@ -84,3 +84,16 @@ def test_only_where_something_is_strange_others_are_asked(
     found: PartitionRecount, claim: Claim, strange: bool
 ) -> None:
     assert list(with_strangers({TP: found}, {TP: [claim]})) == ([TP] if strange else [])
+
+
+def test_where_the_target_has_producers_of_its_own_nobody_is_a_stranger() -> None:
+    mine = [claimed(0, 2)]
+    found = without_locals({TP: counted("ox o x".replace(" ", ""), mine)}, {TP: mine})[TP]
+    assert (found.ranges[0].foreign, found.beyond) == (0, 0)
+    assert found.ranges[0].records == 2
+
+
+def test_records_with_preserved_offsets_stand_alone_even_there() -> None:
+    mine = [claimed(0, 2, preserved=True)]
+    counted_ = {TP: counted("oxox", mine)}
+    assert without_locals(counted_, {TP: mine}) == counted_

@@ -1,0 +1,126 @@
+"""Where groups go on, whether they can, and how that is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kafka_ferry.groups.moves import GroupMove, PartitionMove
+from kafka_ferry.groups.outlook import FirstRecord, GroupOutlook, Outlook, outlook_of, shown_key
+from kafka_ferry.groups.outlook_text import summary, told
+from kafka_ferry.plan.groups import Committed, Group
+from kafka_ferry.plan.ranges import TopicPartition
+
+HERE, THERE = TopicPartition("orders", 0), TopicPartition("a.orders", 0)
+IDLE = Group("app", state="Empty")
+MOVED = PartitionMove(HERE, Committed(7), 10, THERE, 8, "exact", "written")
+HELD = PartitionMove(HERE, Committed(7), 10, THERE, None, None, "held", "nothing is copied.")
+
+
+def looked(
+    *moves: PartitionMove,
+    there: Group | None = IDLE,
+    committed: int | None = 8,
+    is_done: bool = True,
+    reason: str = "",
+) -> GroupOutlook:
+    offsets = {} if committed is None else {THERE: Committed(committed)}
+    return outlook_of(
+        GroupMove(Group("app"), moves, reason),
+        there,
+        offsets,
+        {HERE: 9},
+        is_done=is_done,
+        goes_to="b",
+    )
+
+
+def test_a_group_whose_offsets_are_there_is_ready() -> None:
+    found = looked(MOVED)
+    assert (found.state, found.lag, found.not_copied) == ("ready", 3, 1)
+    assert (found.partitions[0].offset, found.partitions[0].kind) == (8, "exact")
+
+
+def test_one_that_has_an_offset_further_ahead_goes_on_there() -> None:
+    found = looked(replace(MOVED, action="held", reason="further ahead."), committed=20)
+    assert (found.state, found.partitions[0].offset, found.partitions[0].kind) == (
+        "ready",
+        20,
+        None,
+    )
+
+
+def test_one_without_an_offset_is_stuck_and_the_reason_is_the_partitions() -> None:
+    found = looked(HELD, committed=None)
+    assert found.state == "stuck"
+    assert found.reason == "orders-0 would begin by auto.offset.reset: nothing is copied."
+
+
+def test_one_without_any_partition_is_stuck() -> None:
+    assert looked().state == "stuck"
+    assert looked(reason="no right.").reason == "no right."
+
+
+def test_one_with_members_there_is_in_use_and_fails_nothing() -> None:
+    found = looked(MOVED, there=Group("app", state="Stable"), committed=None)
+    assert found.state == "in use"
+    assert "in use on b already" in found.reason
+
+
+def test_a_dry_run_says_where_it_would_go_on() -> None:
+    assert looked(MOVED, committed=None, is_done=False).partitions[0].offset == 8
+    assert looked(MOVED, committed=9, is_done=False).partitions[0].offset == 9
+
+
+def test_what_the_source_does_not_say_is_unknown() -> None:
+    found = looked(replace(MOVED, end=-1))
+    assert (found.lag, found.not_copied) == (-1, -1)
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        (None, None),
+        (b"", ""),
+        (b"c-1", "c-1"),
+        ("ä".encode(), "ä"),
+        (b"\xff\x00", "0xff00"),
+        (b"\x1b[2J", "0x1b5b324a"),
+        (b"x" * 61, "x" * 60 + "..."),
+    ],
+)
+def test_a_key_does_a_terminal_no_harm(key: bytes | None, shown: str | None) -> None:
+    assert shown_key(key) == shown
+
+
+def report(*groups: GroupOutlook, **more: object) -> Outlook:
+    return replace(Outlook("a->b", "run", "a", "b", 0, groups=groups), **more)  # type: ignore[arg-type]
+
+
+def test_it_is_told_group_by_group() -> None:
+    ready = looked(MOVED)
+    first = replace(ready.partitions[0], first=FirstRecord(8, 1_000, None))
+    lines = list(told(report(replace(ready, partitions=(first,)), looked(HELD, committed=None))))
+    assert lines == [
+        "READY app (3 unread, 1 not copied)",
+        "  orders-0 7 -> a.orders-0 8 (exact), first record 8, 1970-01-01 00:00:01 UTC, without a key",
+        "STUCK app (3 unread, 1 not copied): orders-0 would begin by auto.offset.reset: nothing is copied.",
+        "  orders-0 7 -> a.orders-0 no offset, nothing to begin with [nothing is copied.]",
+        "a to b: 1 of 2 group(s) may start on b, 0 in use there, 1 stuck",
+    ]
+
+
+def test_a_dry_run_says_so() -> None:
+    assert summary(report(is_done=False)).startswith("dry run, nothing was changed: ")
+
+
+def test_it_is_a_failure_if_anything_failed_or_is_stuck() -> None:
+    assert report(looked(MOVED)).all_can_start
+    assert report(looked(HELD, committed=None)).problems[0].startswith("app: orders-0")
+    assert report(looked(MOVED), failures=("no right.",)).problems == ("no right.",)
+
+
+def test_it_is_stored_as_json() -> None:
+    found = report(looked(MOVED))
+    assert Outlook.from_json(found.to_json()) == found

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from kafka_ferry.plan import TopicPartition
 from kafka_sandbox.airflow import SETTINGS
 from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.broker import Broker
 from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.dags import add_flow
 from tests.support.flows import assert_same
+from tests.support.groups import commit_alone, first_read
 from tests.support.receivers import UdpReceiver
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(600)]
@@ -34,7 +36,7 @@ def some_records(count: int) -> list[Record]:
     return [Record(key=b"%d" % number, value=b"value %d" % number) for number in range(count)]
 
 
-def test_a_cleared_mirror_runs_again_and_copies_nothing_twice(
+def test_a_cleared_mirror_copies_nothing_twice_and_its_groups_fail_over(
     tmp_path: Path,
     configs: Path,
     api: AirflowApi,
@@ -43,11 +45,12 @@ def test_a_cleared_mirror_runs_again_and_copies_nothing_twice(
     unique: Unique,
     statsd: UdpReceiver,
 ) -> None:
-    source, topic = unique("src"), unique("orders")
+    source, topic, group = unique("src"), unique("orders"), unique("billing")
     create_topic(primary.bootstrap, topic, partitions=4)
     produce(primary.bootstrap, topic, some_records(2000), compression="lz4")
     produce(primary.bootstrap, topic, some_records(50), transactional_id=topic, abort=True)
-    dag_id = add_flow(tmp_path / source, configs, primary, backup, topic)
+    commit_alone(primary, group, {TopicPartition(topic, number): 7 for number in range(4)})
+    dag_id = add_flow(tmp_path / source, configs, primary, backup, topic, groups=[group])
     api.wait_for_dag(dag_id)
 
     # The timetable starts it, for the hour that has ended.
@@ -72,6 +75,14 @@ def test_a_cleared_mirror_runs_again_and_copies_nothing_twice(
     assert gauges["verified.run-state"] == 1
     copied = [gauges[f"{source}__{topic}.{partition}.record-count"] for partition in range(4)]
     assert sum(copied) == 2000
+
+    failover = f"failover_{source}_to_backup"
+    over = api.trigger_and_wait(failover)
+
+    assert over.state == "success", over.log
+    assert f"READY {group}" in api.log(failover, over.run_id, "failover")
+    _, offset = first_read(backup, group, f"{source}.{topic}")
+    assert offset == 7
 
 
 @pytest.mark.usefixtures("no_spark_connection")

@@ -28,6 +28,7 @@ class RangeColumns(NamedTuple):
         source: first source offset of each segment.
         target: its target offset.
         records: its records.
+        batches: how many batches each range was written in; 0 where another mirror had written it.
         preserved: whether all records kept their offsets.
     """
 
@@ -38,18 +39,19 @@ class RangeColumns(NamedTuple):
     source: Offsets
     target: Offsets
     records: Offsets
+    batches: Offsets
     preserved: bool = False
 
     @classmethod
     def of(cls, ranges: Iterable[CopiedRange]) -> RangeColumns:
         """The columns of ``ranges``, which are in the ledger's order."""
         listed = list(ranges)
-        start, end, rewound_from, lengths = _table(
-            ((r.start, r.end, r.rewound_from, len(r.segments)) for r in listed), 4
+        start, end, rewound_from, lengths, batches = _table(
+            ((r.start, r.end, r.rewound_from, len(r.segments), r.batches) for r in listed), 5
         )
         source, target, records = _table(chain.from_iterable(r.segments for r in listed), 3)
         preserved = bool(listed) and all(r.preserved for r in listed)
-        return cls(start, end, rewound_from, lengths, source, target, records, preserved)
+        return cls(start, end, rewound_from, lengths, source, target, records, batches, preserved)
 
 
 class Runs(NamedTuple):
@@ -171,11 +173,13 @@ def least_from(numbers: Offsets) -> Offsets:
 def sealed(ranges: RangeColumns) -> Offsets:
     """1 for each segment behind which surely lies its transaction's marker, else 0.
 
-    A range is a transaction's part: where one offset alone lies before the next range, it is that.
+    A range is a transaction's part: where one offset alone lies before the next range, it is that. What
+    another mirror had written, which a takeover has found there, may have ended without a marker.
     """
     number = np.repeat(np.arange(ranges.lengths.size), ranges.lengths)
     ends = ranges.target + ranges.records
     follows = (ranges.target[1:] == ends[:-1] + 1) & (number[1:] != number[:-1])
+    follows &= ranges.batches[number[:-1]] > 0
     return np.append(follows, np.zeros(min(1, ends.size))).astype(np.int64)
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kafka_ferry.plan.groups import Committed, Group
     from kafka_ferry.plan.ranges import TopicPartition
 
+UNKNOWN: Final = "the ledger does not account for that offset."
 NOT_COPIED: Final = "nothing of it is copied and verified yet."
 NO_LOG: Final = "the ends of its log on the target are not known."
 
@@ -52,9 +53,13 @@ def translated(
     move = PartitionMove(source, committed, end, route.target)
     if log is None:
         return replace(move, action="held", reason=NO_LOG)
+    if 0 <= end < committed.offset:
+        # Of a log that was cut back, or another one: what comes there next has not been read.
+        reason = f"it is behind the end of the source's log, {end}."
+        return replace(move, action="held", reason=reason)
     found = route.map.translate(committed.offset, log_start=log.start, log_end=log.end)
     if found is None:
-        return replace(move, action="held", reason=NOT_COPIED)
+        return replace(move, action="held", reason=UNKNOWN)
     return replace(move, offset=found.offset, kind=found.kind)
 
 

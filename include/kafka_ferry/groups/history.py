@@ -25,6 +25,7 @@ _COLUMNS: Final = (
     "start",
     "end",
     "rewound_from",
+    "batches",
     "preserved",
     "segments",
 )
@@ -184,6 +185,7 @@ class _AllRanges:
         self._start, self._end = _column(rows["start"]), _column(rows["end"])
         # An earlier release has stored neither of these.
         self._rewound = _column(pc.fill_null(rows["rewound_from"], -1))
+        self._batches = _column(rows["batches"])
         self._preserved = _column(pc.cast(pc.fill_null(rows["preserved"], False), pa.int8()))
         self._lengths = _column(pc.fill_null(pc.list_value_length(rows["segments"]), 0))
         self._segments_to = np.append(0, np.cumsum(self._lengths))
@@ -204,6 +206,7 @@ class _AllRanges:
             source,
             target,
             records,
+            self._batches[first:last],
             bool(self._preserved[first:last].all()),
         )
 

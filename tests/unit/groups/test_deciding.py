@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kafka_ferry.groups.deciding import (
     NO_LOG,
     NOT_COPIED,
+    UNKNOWN,
     decided,
     left_alone,
     translated,
@@ -241,7 +242,13 @@ def test_there_is_no_answer_without_the_targets_log() -> None:
 def test_there_is_no_answer_where_the_map_has_none() -> None:
     hole = OffsetMap.of([a_range(0, 10, [(0, 0, 10)]), a_range(30, 40, [(30, 10, 10)])])
     move = translated(HERE, Committed(20), replace(ROUTE, map=hole), end=40, log=LogBounds(0, 20))
-    assert (move.offset, move.action, move.reason) == (None, "held", NOT_COPIED)
+    assert (move.offset, move.action, move.reason) == (None, "held", UNKNOWN)
+
+
+def test_an_offset_behind_the_sources_own_end_is_held() -> None:
+    move = translated(HERE, Committed(12), ROUTE, end=11, log=LogBounds(0, 30))
+    assert (move.offset, move.action) == (None, "held")
+    assert move.reason == "it is behind the end of the source's log, 11."
 
 
 @pytest.mark.parametrize(

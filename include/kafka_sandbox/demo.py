@@ -174,7 +174,7 @@ def _compare_group() -> str:
 
 def _translated(here: Mapping[int, Unread], there: Mapping[int, Unread]) -> str:
     number = max(here)
-    return f"offset {here[number].offset:,} of partition {number} is {there[number].offset:,} there"
+    return f"offset {here[number].start:,} of partition {number} is {there[number].start:,} there"
 
 
 def _summed_up(found: Mapping[int, Shown]) -> str:

@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from kafka_sandbox.demo_offsets import until_the_end
+from kafka_sandbox.demo_offsets import Shown, until_the_end
 from kafka_sandbox.errors import SandboxError
 
 GROUP = "billing"
 TOPIC = "orders"
 
 
-@dataclass
-class Unread:
-    """What the group has not read of one partition.
+class Unread(Shown):
+    """What the group has not read of one partition: ``start`` is its offset, or the log's start.
 
-    Attributes:
-        offset: the one that it has committed, or the log's start.
-        end: the log's end.
-        records: how many there are from the offset on.
-        digest: over the timestamp, key and value of each.
+    The digest leaves offsets out, since they differ between the clusters.
     """
 
-    offset: int
-    end: int
-    records: int = 0
-    digest: str = ""
-    _hash: hashlib._Hash = field(default_factory=hashlib.sha256, repr=False, compare=False)
-
-    def add(self, message: Message) -> None:
-        """Count a record."""
-        self.records += 1
-        what = (message.timestamp()[1], message.key(), message.value())
-        self._hash.update(repr(what).encode())
-        self.digest = self._hash.hexdigest()
+    def _what(self, message: Message) -> tuple[object, ...]:
+        return (message.timestamp()[1], message.key(), message.value())
 
 
 def read_some(bootstrap: str) -> int:
@@ -52,7 +35,7 @@ def read_some(bootstrap: str) -> int:
     """
     with _consumer(bootstrap) as consumer:
         left = _unread(consumer, TOPIC)
-        upto = {number: it.offset + (it.end - it.offset) * 2 // 3 for number, it in left.items()}
+        upto = {number: it.start + (it.end - it.start) * 2 // 3 for number, it in left.items()}
         read: int = sum(
             (message.offset() or 0) < upto[message.partition() or 0]
             for message in _read(consumer, TOPIC, left)
@@ -85,7 +68,7 @@ def _unread(consumer: Consumer, topic: str) -> dict[int, Unread]:
 
 
 def _read(consumer: Consumer, topic: str, unread: dict[int, Unread]) -> Iterator[Message]:
-    consumer.assign([TopicPartition(topic, number, it.offset) for number, it in unread.items()])
+    consumer.assign([TopicPartition(topic, number, it.start) for number, it in unread.items()])
     return until_the_end(consumer, len(unread))
 
 

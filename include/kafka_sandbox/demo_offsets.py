@@ -36,9 +36,11 @@ class Shown:
     def add(self, message: Message) -> None:
         """Count a record."""
         self.records += 1
-        what = (message.offset(), message.timestamp()[1], message.key(), message.value())
-        self._hash.update(repr(what).encode())
+        self._hash.update(repr(self._what(message)).encode())
         self.digest = self._hash.hexdigest()
+
+    def _what(self, message: Message) -> tuple[object, ...]:
+        return (message.offset(), message.timestamp()[1], message.key(), message.value())
 
 
 def shown(bootstrap: str, topic: str, isolation: str) -> dict[int, Shown]:

@@ -16,7 +16,7 @@ from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.plan import TopicPartition
 from kafka_ferry.plan.groups import Committed, Group
 from kafka_ferry.runs import Run
-from kafka_sandbox.broker import Broker, start_all
+from kafka_sandbox.broker import Broker
 from tests.support.access import deny
 from tests.support.builders import (
     Record,
@@ -36,6 +36,7 @@ from tests.support.mirror_topics import (
     offset_syncs_in,
     trust,
 )
+from tests.support.own_brokers import own_pair
 from tests.support.proof import NO_SPARK, recount_here
 
 NOTHING = GroupMoves(0)
@@ -44,12 +45,8 @@ NOTHING = GroupMoves(0)
 @pytest.fixture(scope="module")
 def _pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Broker]]:
     """Brokers of this module's own, since topics of heartbeats have one name: rights count on them."""
-    home = tmp_path_factory.mktemp("pair")
-    brokers = [Broker(home / name, config={"super.users": "User:nobody"}) for name in ("a", "b")]
-    start_all(brokers)
-    yield brokers[0], brokers[1]
-    for broker in brokers:
-        broker.wipe()
+    with own_pair(tmp_path_factory.mktemp("pair"), {"super.users": "User:nobody"}) as pair:
+        yield pair
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from kafka_ferry.plan import TopicPartition
 from kafka_ferry.plan.policies import policy_of
 from kafka_ferry.runs import Run
 from kafka_sandbox import jvm
-from kafka_sandbox.broker import Broker, start_all
+from kafka_sandbox.broker import Broker
 from kafka_sandbox.jars import KAFKA, class_path, java
 from kafka_sandbox.mirrormaker2 import MIRROR, mirror_classpath
 from tests.support.builders import Record, create_topic, produce
@@ -40,6 +40,7 @@ from tests.support.mirror_topics import (
     offset_syncs_in,
     trust,
 )
+from tests.support.own_brokers import own_pair
 from tests.support.waiting import wait_until
 
 POLICIES = {
@@ -102,12 +103,8 @@ def gapped(broker: Broker, topic: str) -> None:
 @pytest.fixture(scope="module")
 def _pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Broker]]:
     """Brokers of this module's own: flows of other tests would copy its heartbeats."""
-    home = tmp_path_factory.mktemp("pair")
-    brokers = Broker(home / "primary"), Broker(home / "backup")
-    start_all(brokers)
-    yield brokers
-    for broker in brokers:
-        broker.wipe()
+    with own_pair(tmp_path_factory.mktemp("pair")) as pair:
+        yield pair
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kafka_ferry.clock import now_ms
-from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.history import Route, routes
@@ -26,7 +26,7 @@ from kafka_ferry.patience import patience_of
 from kafka_ferry.plan import LogBounds, TopicPartition
 from kafka_ferry.plan.groups import Committed, Group, chosen_groups
 from kafka_ferry.runs.committing import commit_moves
-from kafka_ferry.runs.failover import outlook, projected_ledger
+from kafka_ferry.runs.failover import copied_through, outlook, projected_ledger
 from kafka_ferry.runs.grouping import move_groups
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def failback(
         homeward = _homeward(flow, there, here, groups, at)
         if not dry_run and homeward.groups:
             homeward = commit_moves(back, here, homeward, run=run)
-        copied_to = _copied_to(back, here)
+        copied_to = copied_through(back, here)
         notes = _notes(flow)
         both = _joined(moves, homeward)
         return outlook(back, both, copied_to, run=run, at=at, is_done=not dry_run, notes=notes)
@@ -141,17 +141,6 @@ def _joined(one: GroupMoves, other: GroupMoves) -> GroupMoves:
     groups = tuple(by_name[name] for name in sorted(by_name))
     failures = tuple(dict.fromkeys((*one.failures, *other.failures)))
     return replace(one, groups=groups, failures=failures)
-
-
-def _copied_to(back: Flow, here: LedgerTable) -> dict[TopicPartition, int]:
-    """By partition of the cluster that the groups leave, up to where its records are where they go to."""
-    topics = {remote: topic for topic, remote in here.topics().items()}
-    positions = here.positions() | read_positions(back.target, back.name)
-    return {
-        TopicPartition(topics[tp.topic], tp.partition): position.offset
-        for tp, position in positions.items()
-        if tp.topic in topics
-    }
 
 
 def _notes(flow: Flow) -> tuple[str, ...]:

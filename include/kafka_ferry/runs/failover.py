@@ -86,7 +86,7 @@ def failover(
             missing = sorted(set(groups) - {move.group.name for move in known.groups})
             failures = tuple(f"Nothing is known of the group {name}." for name in missing)
             moves = replace(moves, failures=(*moves.failures, *failures))
-        copied_to = {} if silence else _copied_to(flow, ledger)
+        copied_to = {} if silence else copied_through(flow, ledger)
         found = outlook(flow, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes)
         return replace(found, source_answers=not silence)
 
@@ -196,16 +196,6 @@ def _duration(milliseconds: int) -> str:
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _copied_to(flow: Flow, ledger: LedgerTable) -> dict[TopicPartition, int]:
-    topics = {remote: topic for topic, remote in ledger.topics().items()}
-    positions = ledger.positions() | read_positions(flow.target, flow.name)
-    return {
-        TopicPartition(topics[tp.topic], tp.partition): position.offset
-        for tp, position in positions.items()
-        if tp.topic in topics
-    }
-
-
 def _with_records(target: Cluster, groups: Collection[GroupOutlook]) -> tuple[GroupOutlook, ...]:
     """The groups with the first record of each partition; of the first thousand places, that is."""
     places = {
@@ -240,3 +230,14 @@ def _first(cluster: WireCluster, partition: TopicPartition, offset: int) -> Firs
     if record is None:
         return None
     return FirstRecord(record[0], record[1], shown_key(key_of(record)))
+
+
+def copied_through(flow: Flow, ledger: LedgerTable) -> dict[TopicPartition, int]:
+    """By source partition, the offset up to which its records are on the target."""
+    topics = {remote: topic for topic, remote in ledger.topics().items()}
+    positions = ledger.positions() | read_positions(flow.target, flow.name)
+    return {
+        TopicPartition(topics[tp.topic], tp.partition): position.offset
+        for tp, position in positions.items()
+        if tp.topic in topics
+    }

@@ -92,6 +92,7 @@ SCHEMA: Final = pa.schema(
         ("producer", _PRODUCER),
         ("adopted", pa.int64()),
         ("created", pa.bool_()),
+        ("given_back", pa.bool_()),
         ("applied", pa.string()),
         ("groups", pa.string()),
     ]
@@ -253,7 +254,11 @@ class LedgerTable:
         rows = self.read(
             pc.field("type") == "ownership", [field.name for field in dataclasses.fields(Mark)]
         )
-        return {row["remote_topic"]: Mark(**row) for row in rows.to_pylist()}
+        # An earlier release has stored no ``given_back``.
+        return {
+            row["remote_topic"]: Mark(**row | {"given_back": bool(row["given_back"])})
+            for row in rows.to_pylist()
+        }
 
     def released(self) -> frozenset[str]:
         """The ids of the remote topics that the flow has given up."""

@@ -45,6 +45,7 @@ class Mark:
         remote_topic_id: its id there: another topic of that name is not marked.
         preserved: whether records keep their offsets in it, for as long as it exists.
         created: whether the flow has created it.
+        given_back: whether the flow has given it to MirrorMaker 2, and did not take it over since.
     """
 
     topic: str
@@ -53,6 +54,7 @@ class Mark:
     remote_topic_id: str
     preserved: bool
     created: bool
+    given_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)

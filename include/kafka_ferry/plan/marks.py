@@ -38,6 +38,7 @@ def new_marks(
                     remote_topic_id=remote_id,
                     preserved=choice.preserved,
                     created=mark.created if mark else choice.remote_topic in created,
+                    given_back=mark.given_back if mark else False,
                 )
             )
     return tuple(lacking)

@@ -185,6 +185,13 @@ def _unfaithful(pair: Pair) -> Refusal | None:
             f"{pair.remote_topic} on the target was given up, and is still there.",
             f"Run `ferry repair --topic {pair.remote_topic} --yes` again, which deletes it.",
         )
+    if pair.mark and pair.mark.given_back:
+        return Refusal(
+            pair.topic,
+            None,
+            f"{pair.remote_topic} was given to MirrorMaker 2, which may have copied to it since.",
+            "Take it over first: `ferry takeover --from mm2`.",
+        )
     configs = pair.remote.configs if pair.remote else {}
     timestamps = configs.get("message.timestamp.type", "CreateTime")
     if timestamps != "CreateTime":

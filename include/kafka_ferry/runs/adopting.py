@@ -82,16 +82,7 @@ def adopt_topic(
     """
     assert pair.source
     assert pair.remote
-    mark = Mark(
-        topic=pair.topic,
-        topic_id=pair.source.topic_id,
-        remote_topic=pair.remote_topic,
-        remote_topic_id=pair.remote.topic_id,
-        preserved=False,
-        created=pair.mark.created if pair.mark else False,
-    )
-    if pair.mark != mark:
-        append_entry(flow, OwnershipEntry(flow=flow.name, run=run, at=now_ms(), marks=(mark,)))
+    mark_owned(flow, run, pair)
     ranges, positions = list[CopiedRange](), dict[TopicPartition, Position]()
     for number, alignment in found.items():
         ranges += ranges_of(pair, number, alignment, sources[number])
@@ -104,6 +95,22 @@ def adopt_topic(
         )
     seal_adopted(flow, run, joined(ranges), positions)
     ledger.project(flow.target, ledger_topic(flow.source.alias))
+
+
+def mark_owned(flow: Flow, run: str, pair: Pair) -> None:
+    """Mark a topic that is on both sides as the flow's own, unless it is."""
+    assert pair.source
+    assert pair.remote
+    mark = Mark(
+        topic=pair.topic,
+        topic_id=pair.source.topic_id,
+        remote_topic=pair.remote_topic,
+        remote_topic_id=pair.remote.topic_id,
+        preserved=False,
+        created=pair.mark.created if pair.mark else False,
+    )
+    if pair.mark != mark:
+        append_entry(flow, OwnershipEntry(flow=flow.name, run=run, at=now_ms(), marks=(mark,)))
 
 
 def last_targets(ledger: LedgerTable, pair: Pair) -> dict[int, int]:

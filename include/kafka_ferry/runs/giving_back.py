@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.connect_offsets import OffsetRecord, write_records
@@ -20,13 +21,16 @@ from kafka_ferry.groups.connect_offsets import (
     value_of,
     worker_group,
 )
+from kafka_ferry.ledger import OwnershipEntry, append_entry
 from kafka_ferry.plan import Creation, TopicPartition
+from kafka_ferry.plan.facts import Mark
 from kafka_ferry.plan.handover import PartitionHandover, TopicHandover, TopicState
 from kafka_ferry.plan.situations import Pair
 from kafka_ferry.runs.discovery import discover
 from kafka_ferry.runs.quiet import wait_for_members
 from kafka_ferry.runs.takeover import MIRROR_MAKER_2, ledger_table, pairs_of, read_offsets
 
+_RUN: Final = "takeover --to mm2"
 _COMPACTED: Final = {"cleanup.policy": "compact"}
 
 
@@ -58,15 +62,23 @@ def give_back(
         fence_writers(flow, max(flow.writers, last["writers"] if last else 0))
     found = discover(flow, ledger)
     known = _known(flow, topic)
-    records = list[OffsetRecord]()
-    told = []
+    records, told, marks = list[OffsetRecord](), list[TopicHandover](), list[Mark]()
     for pair in pairs_of(flow, found):
         if pair.remote is None:
             continue
         handover, of_topic = _given_back(flow, pair, known)
         told.append(handover)
         records += of_topic
-    if dry_run or not records:
+        if handover.state != "refused" and not (pair.mark and pair.mark.given_back):
+            marks.append(_mark(pair))
+    if dry_run:
+        return told
+    if marks:
+        # Before anything that MirrorMaker 2 could go on with: both would copy the same.
+        append_entry(
+            flow, OwnershipEntry(flow=flow.name, run=_RUN, at=now_ms(), marks=tuple(marks))
+        )
+    if not records:
         return told
     if not known and not _exists(flow, topic):
         creation = Creation(topic, PARTITIONS, flow.replication_factor, _COMPACTED)
@@ -113,6 +125,21 @@ def _given_back(
         partitions.append(PartitionHandover(number, said, position.offset, position.offset))
     state: TopicState = "ready" if records else "up to date"
     return TopicHandover(pair.topic, pair.remote_topic, state, "", tuple(partitions)), records
+
+
+def _mark(pair: Pair) -> Mark:
+    """The flow's mark on a topic that it copies to no more."""
+    assert pair.source
+    assert pair.remote
+    return Mark(
+        topic=pair.topic,
+        topic_id=pair.source.topic_id,
+        remote_topic=pair.remote_topic,
+        remote_topic_id=pair.remote.topic_id,
+        preserved=False,
+        created=pair.mark.created if pair.mark else False,
+        given_back=True,
+    )
 
 
 def _refused(pair: Pair, reason: str) -> tuple[TopicHandover, list[OffsetRecord]]:

@@ -32,7 +32,7 @@ from kafka_ferry.plan.cycles import origins_beyond
 from kafka_ferry.plan.groups import Group
 from kafka_ferry.plan.handover import TopicHandover
 from kafka_ferry.plan.situations import Pair
-from kafka_ferry.runs.adopting import adopt_topic, prepare, raise_if_unverified
+from kafka_ferry.runs.adopting import adopt_topic, mark_owned, prepare, raise_if_unverified
 from kafka_ferry.runs.aligning import Aligned, Aligner, Positions
 from kafka_ferry.runs.discovery import discover
 from kafka_ferry.runs.quiet import look, raise_if_moved, wait_for_members
@@ -127,7 +127,7 @@ class Takeover:
             aligned = [aligner.look(pair) for pair in pairs]
         raise_if_moved(self._flow, before, remote, self._settle_s)
         check()
-        if dry_run or not any(topic.found for topic in aligned):
+        if dry_run or not any(topic.found or _is_given_back(topic) for topic in aligned):
             return [topic.handover for topic in aligned]
         prepare(self._flow, self._ledger)
         run = f"takeover__{datetime.now(UTC).isoformat(timespec='seconds')}"
@@ -135,6 +135,8 @@ class Takeover:
 
     def _adopted(self, aligned: Aligned, found: Found, run: str) -> TopicHandover:
         if not aligned.found:
+            if _is_given_back(aligned):
+                mark_owned(self._flow, run, aligned.pair)
             return aligned.handover
         origins = origins_beyond(found, aligned.pair)
         try:
@@ -145,6 +147,12 @@ class Takeover:
         except FerryError as error:
             return replace(aligned.handover, state="refused", reason=str(error))
         return replace(aligned.handover, state="taken over")
+
+
+def _is_given_back(aligned: Aligned) -> bool:
+    """Whether the flow may not go on in a topic as it is, although there is nothing to take over."""
+    mark = aligned.pair.mark
+    return aligned.handover.state == "up to date" and mark is not None and mark.given_back
 
 
 def ledger_table(flow: Flow) -> LedgerTable:

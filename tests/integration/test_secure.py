@@ -381,6 +381,7 @@ def test_a_whole_run_leaves_no_secret_behind_and_its_tasks_need_no_files(
         plan = run.sync_topics()
         run.mirror(spark)
         run.verify(spark)
+        run.sync_groups()
         report = run.publish()
         assert (report.state, report.records) == ("verified", 20)
         assert_same(site.broker, topic, away, f"{folder.name}.{topic}")

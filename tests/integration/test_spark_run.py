@@ -155,6 +155,7 @@ def test_a_retry_finishes_what_the_first_attempt_left(
     set_config(backup, remote(flow, topic), "max.message.bytes", "1000000")
     run.mirror(spark)
     run.verify(spark)
+    run.sync_groups()
     report = run.publish()
 
     assert run.failure("mirror") is None

@@ -99,12 +99,14 @@ def projected_ledger(flow: Flow) -> LedgerTable:
     """
     ledger = LedgerTable(StateFolder(flow.state_path).folder(flow.slug).folder("ledger"), flow.name)
     name = ledger_topic(flow.source.alias)
-    if not ClusterControl(flow.target).topic_ids([name]):
+    if ClusterControl(flow.target).topic_ids([name]):
+        ledger.project(flow.target, name)
+    # A flow of another file, whose source has the same alias, may have made the ledger.
+    if ledger.last_run() is None and not ledger.topics():
         raise FerryError(
-            f"{flow.target.alias} has no ledger {name}: {flow.name} was never run.",
+            f"The ledger {name} on {flow.target.alias} has nothing of {flow.name}: it was never run.",
             advice="Is it the right flow, and the right target?",
         )
-    ledger.project(flow.target, name)
     return ledger
 
 

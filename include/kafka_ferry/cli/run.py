@@ -33,7 +33,7 @@ def run(
     run_id: RunIdOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Plan, create topics, copy, verify and publish; exits with 0 only if all of it is proved."""
+    """Plan, create topics, copy, verify, sync groups and publish; exits with 0 only if all of it is proved."""
     run_flows(flows_of(config, flow, clusters), run_id, as_json=as_json)
 
 

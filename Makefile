@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory --no-builtin-rules
-.PHONY: help setup demo demo-down test test-quick storm lint format docs clusters clusters-down bench clean
+.PHONY: help setup demo demo-down test test-quick storm screenshots lint format docs clusters clusters-down bench clean
 
 help: ## List the commands
 	@awk -F ' *:.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,12 +43,17 @@ test-quick: setup ## Run the tests without the slow ones
 storm: setup ## Kill, cut and delete while flows run: make storm FAULTS=500 SEED=7
 	@pytest -s tests/faults/test_storm.py $(if $(FAULTS),--storm-faults $(FAULTS)) $(if $(SEED),--storm-seed $(SEED))
 
-lint: $(SETUP) ## Check style, types, imports between parts, and spelling
+screenshots: setup ## Take the pictures of the docs anew, from the tests in a browser
+	@pytest -q tests/system/test_ui_backfill.py tests/system/test_page_in_browser.py
+	@python -m tests.support.pictures
+
+lint: $(SETUP) ## Check style, types, imports between parts, spelling, and the Dockerfile
 	@echo "ruff check"; ruff check --quiet .
 	@echo "ruff format"; ruff format --quiet --check . || { ruff format --check .; exit 1; }
 	@echo "mypy"; mypy --no-error-summary
 	@echo "import-linter"; lint-imports > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
 	@echo "codespell"; codespell .ci benchmarks dags docs include plugins spark_jobs tests *.md *.toml *.yaml Makefile Dockerfile
+	@echo "hadolint"; hadolint Dockerfile
 	@echo "docs"; $(SITE) --site-dir $(CURDIR)/$(VENV)/site
 
 format: $(SETUP) ## Bring the code into its format

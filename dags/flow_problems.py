@@ -8,6 +8,6 @@ on its first page and in ``airflow dags list-import-errors``, with file, key and
 
 from pathlib import Path
 
-from kafka_ferry_airflow import build_mirrors
+from kafka_ferry_airflow import raise_problems
 
-build_mirrors(Path(__file__).resolve().parents[1]).raise_problems()
+raise_problems(Path(__file__).resolve().parents[1])

@@ -7,5 +7,5 @@ from pathlib import Path
 
 from kafka_ferry_airflow import build_mirrors
 
-for dag_id, dag in build_mirrors(Path(__file__).resolve().parents[1]).dags.items():
+for dag_id, dag in build_mirrors(Path(__file__).resolve().parents[1], ("mirror",)).dags.items():
     globals()[dag_id] = dag

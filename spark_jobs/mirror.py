@@ -1,12 +1,11 @@
-"""Copies what a run's plan says.
+"""Copies what a run's plan says, or one shard of it.
 
-``spark-submit spark_jobs/mirror.py --config FILE --flow SOURCE->TARGET --run-id ID``
+``spark-submit spark_jobs/mirror.py --config FILE --flow SOURCE->TARGET --run-id ID [--shard NUMBER]``
 """
 
 import sys
 
-from kafka_ferry.runs.job import main
-from kafka_ferry.runs.run import Run
+from kafka_ferry.runs.job import mirror
 
 if __name__ == "__main__":
-    sys.exit(main(Run.mirror))
+    sys.exit(mirror())

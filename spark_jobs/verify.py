@@ -5,8 +5,7 @@
 
 import sys
 
-from kafka_ferry.runs.job import main
-from kafka_ferry.runs.run import Run
+from kafka_ferry.runs.job import verify
 
 if __name__ == "__main__":
-    sys.exit(main(Run.verify))
+    sys.exit(verify())

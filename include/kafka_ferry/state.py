@@ -62,6 +62,11 @@ class StateFolder:
             stream.write(data)
         self._files.move(unfinished, target)
 
+    def stamp(self, name: str) -> tuple[int, int] | None:
+        """What changes whenever a file does: its time in nanoseconds and its size; None if there is none."""
+        found = self._files.get_file_info(self._at(name))
+        return (found.mtime_ns or 0, found.size) if found.type == fs.FileType.File else None
+
     def names(self, suffix: str = "") -> list[str]:
         """The files directly in this folder that end in ``suffix``, sorted; none if it does not exist."""
         found = self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
@@ -75,6 +80,26 @@ class StateFolder:
         """The folders directly in this one, sorted; none if it does not exist."""
         found = self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
         return sorted(f.base_name for f in found if f.type == fs.FileType.Directory)
+
+    def changes(self) -> dict[str, int]:
+        """All files of this folder and those below it, each with when it changed, in milliseconds since 1970.
+
+        Names have ``/`` between folders; there are none if it does not exist.
+        """
+        selector = fs.FileSelector(self._root, allow_not_found=True, recursive=True)
+        root = len(self._root.rstrip("/")) + 1
+        return {
+            found.path[root:]: (found.mtime_ns or 0) // 1_000_000
+            for found in self._files.get_file_info(selector)
+            if found.type == fs.FileType.File
+        }
+
+    def delete_folder(self, name: str) -> None:
+        """Delete a folder below this one with all that is in it; one that is gone does not matter."""
+        try:
+            self._files.delete_dir(self._at(name))
+        except FileNotFoundError:
+            return
 
     def is_empty(self) -> bool:
         """Whether nothing is in it, at any depth, or it does not exist."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from kafka_ferry_airflow.errors import airflow_errors
 from kafka_ferry_airflow.plan_text import plan_markdown
@@ -37,11 +37,14 @@ class PlanApprovalOperator(ApprovalOperator):
 
         Raises:
             AirflowFailException: there is no plan.
+            AirflowSkipException: the run ends with its plan.
         """
         from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
 
         with airflow_errors():
             plan = Run(self.flow, context["run_id"]).planned()
+        if plan.options.dry_run:
+            raise AirflowSkipException("Nobody is asked: a dry run ends with its plan.")
         if self.flow.approval == "changes" and not plan.changes:
             self.log.info("Nobody is asked: the plan copies records and changes nothing else.")
             return None

@@ -16,6 +16,7 @@ Copies {topics} of the cluster **{source.alias}** (`{from_}`) to the cluster
 | left out | {excluded} |
 | names on the target | {naming} |
 | timetable | {when} |
+| deadline | {deadline} |
 | approval | {approval} |
 | reports | `{folder}/runs/<run>/report.html`, one a run |
 | Data Docs | `{folder}/data_docs/index.html` |
@@ -23,7 +24,7 @@ Copies {topics} of the cluster **{source.alias}** (`{from_}`) to the cluster
 **plan** says what is copied and what is not, and why. **sync_topics** creates what the target
 lacks. **mirror** copies, **verify** reads the copy back and reconciles it with the source, also
 where some partitions failed. **publish** writes the report and fails unless all of it is proved.
-
+{assets}
 The target itself holds what is done. Any task may be cleared, retried or killed at any time:
 nothing is lost and nothing is copied twice.
 {ignored}"""
@@ -46,10 +47,37 @@ def describe(flow: Flow) -> str:
         from_=_brokers(flow.source),
         to=_brokers(flow.target),
         naming=_naming(flow),
-        when=f"`{flow.schedule}` (UTC)" if flow.schedule else "none: it is started by hand",
+        when=_when(flow),
+        deadline=_deadline(flow),
+        assets=_assets(flow),
         approval=_APPROVALS[flow.approval],
         folder=f"{flow.state_path.rstrip('/')}/{flow.slug}",
         ignored="".join(_ignored(flow)),
+    )
+
+
+def _when(flow: Flow) -> str:
+    waits = ", ".join(f"`{asset}`" for asset in flow.schedule_assets).replace("|", "\\|")
+    told = f"when {flow.schedule_assets_when} of {waits} were updated" if waits else ""
+    if flow.schedule_interval:
+        told = f"every `{flow.schedule}`" + (f", or {told}" if told else "")
+    elif flow.schedule:
+        told = f"`{flow.schedule}` ({flow.timezone})" + (f", or {told}" if told else "")
+    return told or "none: it is started by hand"
+
+
+def _deadline(flow: Flow) -> str:
+    if flow.deadline is None:
+        return "none"
+    since = "its logical date" if flow.deadline_from == "logical-date" else "it was queued"
+    return f"{flow.deadline} (hours:minutes:seconds) after {since}"
+
+
+def _assets(flow: Flow) -> str:
+    if flow.asset_events == "none":
+        return ""
+    return (
+        f"**update_assets** updates the assets `{flow.target.alias}/<topic>` of what is proved.\n"
     )
 
 

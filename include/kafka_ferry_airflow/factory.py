@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Literal
 
-from airflow.sdk import (
-    DAG,
-    CronDataIntervalTimetable,
-    TriggerRule,
-    chain,
-    get_current_context,
-    task,
-)
+from airflow.sdk import DAG, get_parsing_context
 
 from kafka_ferry.config import Flow, cluster_aliases, flow_files, load_flows
+from kafka_ferry.config.back import load_way_back
 from kafka_ferry.errors import ConfigError, FerryError
-from kafka_ferry_airflow.approval import PlanApprovalOperator
-from kafka_ferry_airflow.connections import provide_connections
+from kafka_ferry_airflow.deadlines import deadline_of
 from kafka_ferry_airflow.description import describe
-from kafka_ferry_airflow.errors import airflow_errors
 from kafka_ferry_airflow.failover import failback_dag, failover_dag
-from kafka_ferry_airflow.operators import FerrySparkSubmitOperator
-from kafka_ferry_airflow.plan_text import log_plan
+from kafka_ferry_airflow.lineage import tell_lineage
+from kafka_ferry_airflow.notifying import add_notify_task
+from kafka_ferry_airflow.params import run_params, show_form
 from kafka_ferry_airflow.project import CLUSTERS, Project
+from kafka_ferry_airflow.tasks import BACK_OFF, add_tasks
+from kafka_ferry_airflow.timetables import timetable_of
 
-if TYPE_CHECKING:
-    from kafka_ferry.runs import Run
-
-log = logging.getLogger(__name__)
-
-BACK_OFF: Final[dict[str, Any]] = {
-    "retry_delay": timedelta(seconds=30),
-    # A factor. True, as in older Airflow, would be the factor 1.
-    "retry_exponential_backoff": 2.0,
-    "max_retry_delay": timedelta(minutes=15),
-}
+Kind = Literal["mirror", "emergency"]
 
 
 @dataclass(frozen=True)
@@ -66,32 +49,64 @@ class Mirrors:
             raise FerryError(f"{len(self.problems)} flow(s) cannot be loaded:\n  {listed}")
 
 
-def build_mirrors(root: Path) -> Mirrors:
+def build_mirrors(
+    root: Path,
+    kinds: Collection[Kind] = ("mirror", "emergency"),
+    also: Callable[[Flow], object] = lambda _: None,
+) -> Mirrors:
     """The DAGs of all flow files; never raises because of one of them.
+
+    In the process of a task it makes the DAG of that task and no other.
 
     Args:
         root: the folder that holds ``dags/``, ``include/`` and ``spark_jobs/``.
+        kinds: which DAGs of each flow: those with a timetable, and those that are started by hand in
+            an emergency. Airflow reads 200 flows in a second, but not for both.
+        also: what else is tried of each flow; what it raises is a problem.
     """
     project = Project(root)
     # The tasks' processes load this file too, and Spark's inherit their environment.
     os.environ.setdefault("FERRY_HOME", str(root))
+    asked = get_parsing_context().dag_id or ""
     dags: dict[str, DAG] = {}
     files: dict[str, Path] = {}
     problems: list[ConfigError] = []
     for file, flow in _load_flows(project, problems):
+        first = files.setdefault(flow.slug, file)
+        if first is not file:
+            problems.append(ConfigError(str(file), flow.name, f"is in {first} already"))
+            continue
         try:
-            dag = mirror_dag(flow, project)
-            by_hand = emergency_dags(flow, project)
+            also(flow)
+            dags |= _dags_of(flow, project, asked, kinds)
+        except ConfigError as error:
+            problems.append(error)
         except Exception as error:
             # Airflow's own checks, such as that of a cron expression.
             problems.append(ConfigError(str(file), "schedule", str(error)))
-            continue
-        first = files.setdefault(dag.dag_id, file)
-        if dag.dag_id in dags:
-            problems.append(ConfigError(str(file), flow.name, f"is in {first} already"))
-        else:
-            dags |= {it.dag_id: it for it in (dag, *by_hand)}
     return Mirrors(dags, tuple(problems))
+
+
+def raise_problems(root: Path) -> None:
+    """Does nothing if all flow files are good; makes no DAG to stay.
+
+    Raises:
+        FerryError: that lists what is wrong.
+    """
+    kinds: tuple[Kind, ...] = ("mirror",)
+    # The DAGs of emergencies are made of the same tasks, by this flow.
+    found = build_mirrors(root, kinds, also=lambda flow: load_way_back(flow.file, flow))
+    found.raise_problems()
+
+
+def _dags_of(flow: Flow, project: Project, asked: str, kinds: Collection[Kind]) -> dict[str, DAG]:
+    """The DAGs of a flow by their ids; only the one that is asked for, if one is."""
+    dags: list[DAG] = []
+    if "mirror" in kinds and asked in ("", f"mirror_{flow.slug}"):
+        dags.append(mirror_dag(flow, project))
+    if "emergency" in kinds and (not asked or asked.endswith(f"_{flow.slug}")):
+        dags += emergency_dags(flow, project)
+    return {dag.dag_id: dag for dag in dags}
 
 
 def _load_flows(project: Project, problems: list[ConfigError]) -> Iterator[tuple[Path, Flow]]:
@@ -120,22 +135,26 @@ def mirror_dag(flow: Flow, project: Project) -> DAG:
     """The DAG ``mirror_{source}_to_{target}``, whose runs each own a span of time.
 
     Raises:
+        ConfigError: the provider of a channel that the flow notifies is not installed.
         Exception: Airflow's own, for a timetable that it does not accept.
     """
-    timetable = CronDataIntervalTimetable(flow.schedule, timezone="UTC") if flow.schedule else None
     with DAG(
         dag_id=f"mirror_{flow.slug}",
         description=f"Copies {flow.source.alias} to {flow.target.alias}, exactly once, with proof",
         doc_md=describe(flow),
         tags=["kafka-ferry", f"source:{flow.source.alias}", f"target:{flow.target.alias}"],
-        schedule=timetable,
-        start_date=datetime.combine(flow.start_date, time(), UTC),
+        schedule=timetable_of(flow),
+        start_date=flow.begins,
         catchup=flow.catchup,
         max_active_runs=1,
+        deadline=deadline_of(flow),
         default_args={"retries": flow.retries, **BACK_OFF},
         auto_register=False,
     ) as dag:
-        _add_tasks(flow, project)
+        published = add_tasks(flow, project)
+        tell_lineage(published, flow)
+        add_notify_task(published, flow)
+    show_form(dag, run_params())
     dag.validate()  # type: ignore[no-untyped-call]
     return dag
 
@@ -147,84 +166,7 @@ def emergency_dags(flow: Flow, project: Project) -> tuple[DAG, DAG]:
         ConfigError: if the opposite flow of the flow's file is not right.
     """
     over = failover_dag(flow)
-    back = failback_dag(flow, lambda way_back: _add_tasks(way_back, project, way_back_of=flow))
+    back = failback_dag(flow, lambda way_back: add_tasks(way_back, project, way_back_of=flow))
     for dag in (over, back):
         dag.validate()  # type: ignore[no-untyped-call]
     return over, back
-
-
-def _add_tasks(flow: Flow, project: Project, way_back_of: Flow | None = None) -> Any:
-    """The tasks of a run; gives the last one."""
-
-    @task
-    def plan() -> dict[str, int]:
-        """Says what is copied, what is not, and why."""
-        with airflow_errors():
-            planned = _run(flow).plan()
-        log_plan(log, planned)
-        return {"ranges": len(planned.ranges), "offsets": planned.offsets}
-
-    @task
-    def sync_topics() -> None:
-        """Creates on the target what it lacks."""
-        with airflow_errors():
-            _run(flow).sync_topics()
-
-    # Not max_active_runs: it does not keep a backfill's run and a scheduled one apart.
-    spark: dict[str, Any] = {
-        "project": project,
-        "flow": flow,
-        "way_back_of": way_back_of,
-        "pool": project.pool,
-        "max_active_tis_per_dag": 1,
-    }
-    # What was copied is verified and reported even if some partitions failed; nothing is, if there
-    # was no plan or nowhere to copy to.
-    after_all = TriggerRule.ALL_DONE_MIN_ONE_SUCCESS
-    mirror = FerrySparkSubmitOperator(task_id="mirror", step="mirror", **spark)
-    verify = FerrySparkSubmitOperator(
-        task_id="verify", step="verify", trigger_rule=after_all, **spark
-    )
-
-    # Of two at once, the slower one could set back what the other one has committed.
-    @task(trigger_rule=after_all, max_active_tis_per_dag=1)
-    def sync_groups() -> dict[str, int]:
-        """Translates the groups' offsets; commits them on the target if the flow says so."""
-        with airflow_errors():
-            moves = _run(flow).sync_groups()
-        committed = sum(1 for _ in moves.partitions("written"))
-        log.info("%d groups, %d offsets committed", len(moves.groups), committed)
-        return {"groups": len(moves.groups), "committed": committed}
-
-    @task(trigger_rule=after_all)
-    def publish() -> dict[str, Any]:
-        """Writes the report; fails unless the run is complete and proved."""
-        from kafka_ferry.report import headline  # noqa: PLC0415  (jinja2, and rows of the proof)
-        from kafka_ferry_airflow.metrics import tell_airflow  # noqa: PLC0415  (the same)
-
-        run = _run(flow)
-        try:
-            with airflow_errors():
-                report = run.publish()
-        finally:
-            log.info("Report: %s", run.report_path)
-            if told := run.report():
-                tell_airflow(flow, told)
-        log.info("%s: %d records, %d bytes", headline(report), report.records, report.bytes)
-        return {"records": report.records, "bytes": report.bytes, "report": str(run.report_path)}
-
-    synced, published = sync_topics(), publish()
-    # A plan that is rejected fails this task, and so all that would change anything.
-    asked = [] if flow.approval == "never" else [PlanApprovalOperator(task_id="approve", flow=flow)]
-    grouped = sync_groups()
-    chain(plan(), *asked, synced, mirror, verify, grouped, published)
-    synced >> [verify, grouped, published]
-    return published
-
-
-def _run(flow: Flow) -> Run:
-    """This DAG run as the library knows it, with the connections that its clusters name."""
-    from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
-
-    provide_connections(flow)
-    return Run(flow, get_current_context()["run_id"])

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime, time
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import DAG, Param, get_current_context, task
+from airflow.sdk.definitions.param import ParamsDict
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.back import load_way_back
 from kafka_ferry.errors import GroupsFailed
 from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.errors import airflow_errors
+from kafka_ferry_airflow.params import show_form
 
 if TYPE_CHECKING:
     from kafka_ferry.groups.outlook import Outlook
@@ -61,12 +63,7 @@ _FAILBACK: Final = """\
 
 def failover_dag(flow: Flow) -> DAG:
     """The DAG that lets the groups of ``flow`` go on on its target."""
-    with _by_hand(
-        flow,
-        "failover",
-        _FAILOVER,
-        params={"groups": _GROUPS, "dry_run": _DRY_RUN, "source_down": _SOURCE_DOWN},
-    ) as dag:
+    with _by_hand(flow, "failover", _FAILOVER) as dag:
 
         @task(task_id="failover")
         def fail_over() -> dict[str, Any]:
@@ -86,6 +83,7 @@ def failover_dag(flow: Flow) -> DAG:
                 )
 
         fail_over()
+    show_form(dag, _failover_form())
     return dag
 
 
@@ -100,9 +98,7 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
         ConfigError: if the file's opposite flow is not right.
     """
     back = load_way_back(flow.file, flow)
-    with _by_hand(
-        flow, "failback", _FAILBACK, params={"groups": _GROUPS, "copy_only": _COPY_ONLY}
-    ) as dag:
+    with _by_hand(flow, "failback", _FAILBACK) as dag:
 
         @task
         def move_groups() -> dict[str, Any]:
@@ -118,10 +114,24 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
                 return _shown(failback(flow, back, params["groups"]))
 
         add_tasks(back) >> move_groups()
+    show_form(dag, _failback_form())
     return dag
 
 
-def _by_hand(flow: Flow, what: str, text: str, params: dict[str, Param]) -> DAG:
+def _failover_form() -> ParamsDict:
+    return _form(groups=_GROUPS, dry_run=_DRY_RUN, source_down=_SOURCE_DOWN)
+
+
+def _failback_form() -> ParamsDict:
+    return _form(groups=_GROUPS, copy_only=_COPY_ONLY)
+
+
+def _form(**params: Param) -> ParamsDict:
+    # Airflow writes what a run is started with into them.
+    return ParamsDict({name: copy(param) for name, param in params.items()})
+
+
+def _by_hand(flow: Flow, what: str, text: str) -> DAG:
     return DAG(
         dag_id=f"{what}_{flow.slug}",
         description=f"Started by hand: {what} of {flow.source.alias} to {flow.target.alias}",
@@ -130,10 +140,9 @@ def _by_hand(flow: Flow, what: str, text: str, params: dict[str, Param]) -> DAG:
         ),
         tags=["kafka-ferry", what, f"source:{flow.source.alias}", f"target:{flow.target.alias}"],
         schedule=None,
-        start_date=datetime.combine(flow.start_date, time(), UTC),
+        start_date=flow.begins,
         max_active_runs=1,
         is_paused_upon_creation=False,
-        params=params,
         auto_register=False,
     )
 

@@ -10,17 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
 from kafka_ferry.spark.properties import LIGHT_JVM
 from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.errors import as_airflow
+from kafka_ferry_airflow.leash import Leash
+from kafka_ferry_airflow.links import history_conf
 from kafka_ferry_airflow.project import Project
+from kafka_ferry_airflow.turns import await_turn
 
 if TYPE_CHECKING:
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk import Connection, Context
 
     from kafka_ferry.config import Flow
+    from kafka_ferry.runs import Run
 
 LOCAL = "local[*]"
 # What a task's log needs, and what makes the driver start sooner.
@@ -29,22 +34,30 @@ CONF = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.extraJavaOptions": LIGHT_JVM,
 }
+_ENDED = (
+    "The task {} was told to end, and its Spark application has ended with it. What was sealed "
+    "stays; the next try does the rest."
+)
 
 
 class FerrySparkSubmitOperator(SparkSubmitOperator):
     """Submits ``spark_jobs/{step}.py`` for this run of a flow and tells its failure by name.
 
-    Differs from its parent in three ways. It fails with what the library said in the job (topic,
+    Differs from its parent in four ways. It fails with what the library said in the job (topic,
     partition, offset and reason) instead of an exit code, and for good where no retry can help.
     Without its connection, Spark runs in this machine's own processes (``local[*]``) and the log
-    says so; its parent would look for YARN. And the job runs on the interpreter that runs Airflow.
+    says so; its parent would look for YARN. The job runs on the interpreter that runs Airflow. And
+    whatever ends the task, its processes of Spark on this machine end with it: see ``Leash``.
 
     Args:
         step: ``mirror`` or ``verify``.
+        shard: the only shard of the run that is copied; None for all. May be expanded over.
+        shard_name: what Airflow's pages call it.
         project: where the Spark jobs and the library's wheel are.
         flow: what is mirrored.
         way_back_of: the flow of the file that ``flow`` is the way back of, if it is one.
-        conn_id: the Spark connection.
+        conn_id: the Spark connection. Its extras that are named ``spark.*`` are Spark properties,
+            beside and above the others.
         conf: Spark properties, beside and above ``CONF``.
         kwargs: as for ``SparkSubmitOperator``.
     """
@@ -56,6 +69,8 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         project: Project,
         flow: Flow,
         way_back_of: Flow | None = None,
+        shard: int | None = None,
+        shard_name: str = "",
         conn_id: str = "spark_default",
         conf: dict[str, Any] | None = None,
         **kwargs: Any,
@@ -64,17 +79,23 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         arguments = ["--config", flow.file, "--flow", named, "--run-id", "{{ run_id }}"]
         if way_back_of:
             arguments.append("--way-back")
+        if shard is not None:
+            arguments += ["--shard", str(shard)]
         super().__init__(
             conn_id=conn_id,
             conf=CONF | (conf or {}),
             application=str(project.spark_job(step)),
             application_args=arguments,
-            name=f"ferry {step} {flow.name}",
+            name=f"ferry {step} {flow.name}" + ("" if shard is None else f" shard {shard}"),
             **kwargs,
         )
         self.step = step
         self.project = project
         self.flow = flow
+        self.shard = shard
+        self.shard_name = shard_name
+        self._leash: Leash | None = None
+        self._told_to_end = False
 
     def execute(self, context: Context) -> None:
         """Submits the job, which inherits the connections of the flow's clusters, and waits for its end.
@@ -83,20 +104,48 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
             AirflowFailException: the step failed and no retry can help; or a cluster's connection
                 is not there.
             AirflowException: the step failed, or Spark did; a retry may help.
+            AirflowRescheduleException: another run copies, and this one is to copy a shard.
         """
-        from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
-
+        if self.shard is not None:
+            await_turn(context)
         provide_connections(self.flow)
-        run = Run(self.flow, context["run_id"])
-        run.forget(self.step)
         self._prepare(self._connection())
+        self._hook = self._get_hook()
+        if not _resumes(self._hook):
+            self._forget(context)
         try:
-            super().execute(context)
+            with Leash() as self._leash:
+                if self._told_to_end:
+                    raise AirflowException("It was told to end before Spark was started.")
+                super().execute(context)
         except Exception as error:
-            failure = run.failure(self.step)
+            if self._told_to_end:
+                raise AirflowException(_ENDED.format(self.step)) from error
+            failure = self._run(context).failure(self.step, self.shard)
             if failure is None:
                 raise
             raise as_airflow(failure) from error
+
+    def submit_job(self, context: Context) -> str | None:
+        """Submits a driver to a cluster, where the task does not find one that it has submitted before."""
+        self._forget(context)
+        return super().submit_job(context)
+
+    def on_kill(self) -> None:
+        """Ends the task's processes of Spark on this machine, and asks a cluster to end its driver elsewhere."""
+        self._told_to_end = True
+        if self._leash:
+            self._leash.pull()
+        if self._hook:
+            super().on_kill()
+
+    def _run(self, context: Context) -> Run:
+        from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
+
+        return Run(self.flow, context["run_id"])
+
+    def _forget(self, context: Context) -> None:
+        self._run(context).forget(self.step, self.shard)
 
     def _connection(self) -> Connection:
         """The connection; if there is none, one to this machine takes its place."""
@@ -121,6 +170,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         # spark.pyspark.python, where it is set, wins over these.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        self.conf = {**(self.conf or {}), **_properties(connection), **history_conf(connection)}
         library = self.project.library
         if (connection.host or "").startswith("local"):
             # Nobody else need reach it.
@@ -128,3 +178,21 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         elif library:
             # Not for local workers: they import what is installed, and a wheel could be older.
             self.py_files = ",".join(filter(None, [self.py_files, str(library)]))
+
+
+def _properties(connection: Connection) -> dict[str, str]:
+    """The Spark properties among a connection's extras: all that are named ``spark.*``."""
+    return {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in connection.extra_dejson.items()
+        if name.startswith("spark.")
+    }
+
+
+def _resumes(hook: SparkSubmitHook) -> bool:
+    """Whether the driver is elsewhere, outlives the task, and is found again by the next try."""
+    return (
+        hook._should_track_driver_status
+        or hook._should_track_driver_via_k8s_api()
+        or hook._should_track_yarn_application_via_rm_api()
+    )

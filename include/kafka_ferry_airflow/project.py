@@ -39,11 +39,8 @@ class Project:
 
     @property
     def pool(self) -> str:
-        """The pool that the Spark tasks take a slot of: ``FERRY_POOL``, else Airflow's own.
-
-        A task in a pool that nobody has created waits for ever, so none is named by default.
-        """
-        return os.environ.get(POOL) or "default_pool"
+        """The one pool that all Spark tasks take a slot of: ``FERRY_POOL``; "" where it is not set."""
+        return os.environ.get(POOL, "")
 
     @property
     def library(self) -> Path | None:

@@ -34,17 +34,19 @@ app = typer.Typer(help="A real Airflow of this project.", no_args_is_help=True)
 
 
 class Airflow:
-    """``airflow standalone`` on SQLite, with everything it owns in one directory.
+    """``airflow standalone``, with everything it owns in one directory.
 
-    The directory holds the database, the logs of all tasks, ``standalone.log`` and, while it runs,
-    ``standalone.json`` with its process and port. A second ``Airflow`` on the same directory, in
-    any process, is the same one. Its processes have a session to themselves, which ends as a
-    whole: SIGTERM to the first one alone would leave the others behind.
+    The directory holds the database (SQLite, unless ``extra`` names another), the logs of all
+    tasks, ``standalone.log`` and, while it runs, ``standalone.json`` with its process and port. A
+    second ``Airflow`` on the same directory, in any process, is the same one. Its processes have a
+    session to themselves, which ends as a whole: SIGTERM to the first one alone would leave the
+    others behind.
 
     Attributes:
         home: where all of it is (``AIRFLOW_HOME``); made if absent.
         port: of the web server; that of the running one, if one runs.
         extra: environment variables beside and above the sandbox's own.
+        users: the role (``viewer``, ``user``, ``op``) of each user beside ``admin``.
         daemon: whether it outlives this process; otherwise it is killed with it, however this
             process ends.
     """
@@ -55,10 +57,12 @@ class Airflow:
         *,
         port: int = PORT,
         extra: Mapping[str, str] | None = None,
+        users: Mapping[str, str] | None = None,
         daemon: bool = False,
     ) -> None:
         self.home = home.resolve()
         self.extra = dict(extra or {})
+        self.users = {USER: "admin", **(users or {})}
         self.daemon = daemon
         self._child: subprocess.Popen[bytes] | None = None
         self._leash: Leash | None = None
@@ -83,12 +87,17 @@ class Airflow:
 
     @property
     def password(self) -> str:
-        """The password of ``admin``, made here so that Airflow does not write it to its log."""
+        """The password of ``admin``."""
+        return self.password_of(USER)
+
+    def password_of(self, user: str) -> str:
+        """The password of one of ``users``, made here so that Airflow does not write it to its log."""
         if not self._password_file.exists():
             self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._password_file.touch(mode=0o600)
-            self._password_file.write_text(json.dumps({USER: secrets.token_urlsafe(12)}) + "\n")
-        return str(json.loads(self._password_file.read_text())[USER])
+            passwords = {name: secrets.token_urlsafe(12) for name in self.users}
+            self._password_file.write_text(json.dumps(passwords) + "\n")
+        return str(json.loads(self._password_file.read_text())[user])
 
     @property
     def api(self) -> AirflowApi:
@@ -105,7 +114,9 @@ class Airflow:
             "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": "4",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(
+                f"{name}:{role}" for name, role in self.users.items()
+            ),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._password_file),
             "AIRFLOW__API__HOST": HOST,
             "AIRFLOW__API__PORT": str(self.port),
@@ -120,7 +131,6 @@ class Airflow:
             "PATH": f"{binaries}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
             "PYTHONPATH": str(PROJECT / "include"),
             "FERRY_HOME": str(PROJECT),
-            "FERRY_POOL": "kafka_ferry",
             **self.extra,
         }
 

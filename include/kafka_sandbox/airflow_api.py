@@ -49,7 +49,8 @@ class AirflowApi:
     """
 
     def __init__(self, url: str, user: str, password: str) -> None:
-        self._client = httpx.Client(base_url=url, timeout=60)
+        # Its first answers to tasks may keep Airflow from any other for a minute.
+        self._client = httpx.Client(base_url=url, timeout=180)
         self._login = {"username": user, "password": password}
 
     def is_healthy(self) -> bool:
@@ -76,6 +77,11 @@ class AirflowApi:
         for variable in settings.get("variables") or ():
             body = {"key": variable["variable_name"], "value": variable["variable_value"]}
             self._put("variables", "key", body)
+
+    def add_connection(self, conn_id: str, conn_type: str, extra: Mapping[str, Any]) -> None:
+        """Creates or overwrites a connection, all of whose settings are extras."""
+        settings = {"conn_id": conn_id, "conn_type": conn_type, "conn_extra": extra}
+        self._put("connections", "connection_id", _connection(settings))
 
     def delete_connection(self, conn_id: str) -> None:
         """Deletes a connection."""
@@ -115,18 +121,26 @@ class AirflowApi:
                 raise SandboxError(f"The scheduler does not start the run of {dag_id} that is due.")
             time.sleep(0.2)
 
-    def trigger(self, dag_id: str) -> str:
-        """Starts a run of the DAG by hand and gives its id."""
-        body = {"logical_date": datetime.now(UTC).isoformat()}
+    def pause_all(self) -> None:
+        """Lets the scheduler start and go on with nothing any more."""
+        self._call("PATCH", "/dags?dag_id_pattern=~&limit=100", {"is_paused": True})
+
+    def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> str:
+        """Starts a run of the DAG by hand, with what its form is filled with, and gives its id."""
+        body = {"logical_date": datetime.now(UTC).isoformat(), "conf": dict(conf or {})}
         return str(self._call("POST", f"/dags/{quote(dag_id)}/dagRuns", body)["dag_run_id"])
 
-    def clear(self, dag_id: str, run_id: str, task_id: str) -> None:
+    def mark(self, dag_id: str, run_id: str, task_id: str, state: str) -> None:
+        """Says that a task has ended in a state; if it runs, it is killed."""
+        self._call("PATCH", _task(dag_id, run_id, task_id), {"new_state": state})
+
+    def clear(self, dag_id: str, run_id: str, task_id: str, *, downstream: bool = True) -> None:
         """Makes the scheduler run the task, and all that come after it, once more."""
         body = {
             "dry_run": False,
             "dag_run_id": run_id,
             "task_ids": [task_id],
-            "include_downstream": True,
+            "include_downstream": downstream,
             "only_failed": False,
             "reset_dag_runs": True,
         }
@@ -155,13 +169,69 @@ class AirflowApi:
             log=self._log_end(path, failed) if failed else "",
         )
 
-    def trigger_and_wait(self, dag_id: str, timeout: float = 600) -> DagRunResult:
+    def trigger_and_wait(
+        self, dag_id: str, timeout: float = 600, conf: Mapping[str, Any] | None = None
+    ) -> DagRunResult:
         """Runs the DAG to its end through the scheduler.
 
         Raises:
             SandboxError: it has not ended after ``timeout`` seconds.
         """
-        return self.wait(dag_id, self.trigger(dag_id), timeout)
+        return self.wait(dag_id, self.trigger(dag_id, conf), timeout)
+
+    def backfill(
+        self, dag_id: str, since: datetime, until: datetime, reprocess: str = "none"
+    ) -> int:
+        """Starts a backfill, as the dialog and ``airflow backfill create`` do; gives its id.
+
+        Args:
+            since: the first logical date.
+            until: the last one, which is backfilled too.
+            reprocess: ``none``, ``failed`` or ``completed``: which runs that exist are run again.
+        """
+        body = {
+            "dag_id": dag_id,
+            "from_date": since.isoformat(),
+            "to_date": until.isoformat(),
+            "reprocess_behavior": reprocess,
+        }
+        return int(self._call("POST", "/backfills", body)["id"])
+
+    def wait_for_backfill(self, backfill: int, timeout: float = 600) -> None:
+        """Waits until all runs of a backfill have ended.
+
+        Raises:
+            SandboxError: they have not after ``timeout`` seconds.
+        """
+        deadline = time.monotonic() + timeout
+        while self._call("GET", f"/backfills/{backfill}")["completed_at"] is None:
+            if time.monotonic() > deadline:
+                raise SandboxError(f"The backfill {backfill} has not ended after {timeout:g} s.")
+            time.sleep(0.5)
+
+    def runs(self, dag_id: str, run_type: str) -> Mapping[str, str]:
+        """The state of each run of a DAG that was started so: ``scheduled``, ``backfill``, ``asset_triggered``."""
+        path = f"/dags/{quote(dag_id)}/dagRuns?run_type={run_type}&order_by=run_after&limit=100"
+        return {run["dag_run_id"]: run["state"] for run in self._call("GET", path)["dag_runs"]}
+
+    def stop_run(self, dag_id: str, run_id: str) -> None:
+        """Ends a run as failed; what it does is killed."""
+        path = f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
+        self._call("PATCH", path, {"state": "failed"})
+
+    def asset_events(self, dag_id: str) -> Sequence[dict[str, Any]]:
+        """The events of assets that the DAG's runs have emitted, the oldest first."""
+        path = f"/assets/events?source_dag_id={quote(dag_id)}&order_by=timestamp&limit=100"
+        return list(self._call("GET", path)["asset_events"])
+
+    def pool(self, name: str) -> Mapping[str, Any]:
+        """A pool: its slots, and how many of them are taken.
+
+        Raises:
+            SandboxError: there is none.
+        """
+        pool: Mapping[str, Any] = self._call("GET", f"/pools/{quote(name)}")
+        return pool
 
     def question(self, dag_id: str, run_id: str, task_id: str, timeout: float = 120) -> str:
         """Waits until a task asks a person; gives what it shows, as Markdown.
@@ -204,6 +274,17 @@ class AirflowApi:
             if time.monotonic() > deadline:
                 raise SandboxError(f"{dag_id}.{task_id} goes on asking: {task['state']}")
             time.sleep(0.5)
+
+    def task(self, dag_id: str, run_id: str, task_id: str) -> Mapping[str, Any]:
+        """What Airflow knows of a task of a run: its state, the process that runs it, and more."""
+        found: Mapping[str, Any] = self._call("GET", _task(dag_id, run_id, task_id))
+        return found
+
+    def links(self, dag_id: str, run_id: str, task_id: str) -> Mapping[str, str | None]:
+        """The buttons of a task, by name; None where there is nothing to see."""
+        path = f"{_task(dag_id, run_id, task_id)}/links"
+        found: Mapping[str, str | None] = self._call("GET", path)["extra_links"]
+        return found
 
     def log(self, dag_id: str, run_id: str, task_id: str) -> str:
         """What the task's last try wrote to its log."""

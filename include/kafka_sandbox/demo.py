@@ -222,7 +222,8 @@ def _print_places(airflow: Airflow, last: Round) -> None:
     for what, where in (
         ("Report", page),
         ("Data Docs", docs),
-        ("Airflow", f"{airflow.url}/dags/{DAG_ID}"),
+        ("Mirrors", f"{airflow.url}/plugin/mirrors"),
+        ("The DAG", f"{airflow.url}/dags/{DAG_ID}"),
         ("", f"log in as {sandbox.USER}, password {airflow.password}"),
         ("Try", f"ferry plan --config {FLOW_FILE.relative_to(sandbox.PROJECT)}"),
         ("", f"ferry mirror-maker {_older_mirror()}"),

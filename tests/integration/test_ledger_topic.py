@@ -1,12 +1,13 @@
-"""What lies in the ledger's topic and is no entry is named, with topic and offset."""
+"""What is appended to the ledger's topic is there once; what is no entry is named, with topic and offset."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.ledger import RunEntry, append_entry, ledger_topic
 from kafka_ferry.ledger.record import LedgerError
 from kafka_ferry.ledger.topic import read_ledger
 from kafka_sandbox.broker import Broker
@@ -45,6 +46,24 @@ def test_a_record_of_somebody_else_is_named(
     )
     with pytest.raises(LedgerError):
         ledger_of(flow)
+
+
+def test_runs_that_append_at_the_same_time_all_come_to_it(
+    primary: Broker, backup: Broker, folder: Path, unique: Callable[[str], str]
+) -> None:
+    """As a backfill's run does beside one of the timetable; each fences whoever is at it."""
+    flow = make_flow(folder, primary, backup, [unique("orders")])
+    create_topic(backup.bootstrap, ledger_topic(flow.source.alias))
+    runs = [f"run-{number}" for number in range(12)]
+
+    def append(run: str) -> None:
+        append_entry(flow, RunEntry(flow=flow.name, run=run, at=1, writers=1))
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(append, runs))
+
+    entries = read_ledger(flow.target, ledger_topic(flow.source.alias), 0)
+    assert {entry.run for _, entry in entries} == set(runs)
 
 
 def _end(broker: Broker, topic: str) -> int:

@@ -17,6 +17,9 @@ def add_flow(
         folder: where the flow keeps its state; its name is the source's alias.
         configs: where Airflow looks for flow files.
     """
+    # A run is due at once, and no second one comes at the next full hour.
+    if "schedule_assets" not in options:
+        options.setdefault("schedule", "@daily")
     folder.mkdir()
     written = write_flow(folder, source, target, topics, **options)
     written.rename(configs / f"{folder.name}.yaml")

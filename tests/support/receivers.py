@@ -1,4 +1,4 @@
-"""Receivers of metrics on this machine: an HTTP server that keeps what it is sent, and a UDP socket."""
+"""Receivers on this machine that keep what they are sent: over HTTP, over UDP, by mail."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import default as default_policy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from aiosmtpd.controller import Controller
+
+from kafka_sandbox.broker import free_port
 
 
 @dataclass
@@ -105,3 +112,36 @@ def udp_receiver() -> Iterator[UdpReceiver]:
         finally:
             stopped.set()
             thread.join()
+
+
+@dataclass
+class MailReceiver:
+    """What came by SMTP.
+
+    Attributes:
+        port: where it listens.
+        mails: sender, receivers and the whole message of each mail, in order.
+    """
+
+    port: int = 0
+    mails: list[tuple[str, list[str], EmailMessage]] = field(default_factory=list)
+
+
+@contextmanager
+def mail_receiver() -> Iterator[MailReceiver]:
+    """An SMTP server on a free port, which takes every mail."""
+    receiver = MailReceiver()
+
+    class Handler:
+        async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:
+            message = message_from_bytes(envelope.content, policy=default_policy)
+            receiver.mails.append((envelope.mail_from, envelope.rcpt_tos, message))
+            return "250 Taken"
+
+    receiver.port = free_port()
+    controller = Controller(Handler(), hostname="127.0.0.1", port=receiver.port)
+    controller.start()
+    try:
+        yield receiver
+    finally:
+        controller.stop()

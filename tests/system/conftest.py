@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, Page, StorageState
 
 from kafka_sandbox.airflow import SETTINGS, Airflow
 from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.broker import free_port
+from tests.support.browser import People, chromium, running_browser, screenshot
+from tests.support.postgres import Postgres
 from tests.support.receivers import UdpReceiver, udp_receiver
+
+# There nothing may be missing, and no test be left out.
+IN_CI = bool(os.environ.get("CI"))
+VIEWER = "viewer"
+# It takes a quarter of a minute, and minutes where much else runs.
+PATIENCE_S = 400
+# May log in, and see nothing.
+OUTSIDER = "outsider"
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keeps whether the test has failed, for what is done at its end."""
+    report = yield
+    if call.when == "call":
+        item.stash[FAILED] = report.failed
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -27,22 +51,106 @@ def statsd() -> Iterator[UdpReceiver]:
 
 
 @pytest.fixture(scope="session")
-def api(
-    tmp_path_factory: pytest.TempPathFactory, configs: Path, statsd: UdpReceiver
-) -> Iterator[AirflowApi]:
-    """A running Airflow with the connections and pools of airflow_settings.yaml."""
+def postgres() -> Iterator[Postgres | None]:
+    """The server that holds Airflow's database; None, for SQLite, where a developer has none installed."""
+    if not (IN_CI or Postgres.is_installed()):
+        yield None
+        return
+    with Postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def airflow(
+    tmp_path_factory: pytest.TempPathFactory,
+    configs: Path,
+    statsd: UdpReceiver,
+    postgres: Postgres | None,
+) -> Iterator[Airflow]:
+    """A running Airflow with the connections and pools of airflow_settings.yaml, and three users.
+
+    ``admin`` may do everything, ``viewer`` may only look, ``outsider`` nothing at all. It is as in
+    production but for its size: PostgreSQL holds its database, and the LocalExecutor runs its tasks.
+    """
     home = tmp_path_factory.mktemp("airflow")
     extra = {
         "FERRY_CONFIGS": str(configs),
         "FERRY_HOME": str(home),
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "2",
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "8",
         "AIRFLOW__METRICS__STATSD_ON": "True",
         "AIRFLOW__METRICS__STATSD_HOST": "127.0.0.1",
         "AIRFLOW__METRICS__STATSD_PORT": str(statsd.port),
     }
-    airflow = Airflow(home, port=free_port(), extra=extra)
+    if postgres:
+        extra["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = postgres.url
+    airflow = Airflow(home, port=free_port(), extra=extra, users={VIEWER: "viewer", OUTSIDER: ""})
     try:
-        airflow.start().wait_healthy().api.load_settings(SETTINGS)
-        yield airflow.api
+        airflow.start().wait_healthy(PATIENCE_S).api.load_settings(SETTINGS)
+        yield airflow
     finally:
         airflow.stop()
+
+
+@pytest.fixture(scope="session")
+def api(airflow: Airflow) -> AirflowApi:
+    """The REST API of the running Airflow, for who may do everything."""
+    return airflow.api
+
+
+@pytest.fixture(autouse=True)
+def at_rest(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Sees to it that no flow of an ended test is run again by its timetable, beside other tests."""
+    yield
+    if "airflow" in request.fixturenames:
+        request.getfixturevalue("api").pause_all()
+
+
+@pytest.fixture(scope="session")
+def viewer_api(airflow: Airflow) -> AirflowApi:
+    """The REST API of the running Airflow, for who may only look."""
+    return AirflowApi(airflow.url, VIEWER, airflow.password_of(VIEWER))
+
+
+@pytest.fixture(scope="session")
+def known_people() -> dict[str, StorageState]:
+    """What the browser knew after each login: one login of each user is enough."""
+    return {}
+
+
+# Of each file's own: while it runs, its thread can start no other event loop.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A running Chromium; where a developer has none installed, its tests are left out."""
+    try:
+        chromium()
+    except FileNotFoundError as error:
+        if IN_CI:
+            raise
+        pytest.skip(str(error))
+    with running_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def people(
+    browser: Browser,
+    airflow: Airflow,
+    known_people: dict[str, StorageState],
+    request: pytest.FixtureRequest,
+) -> Iterator[People]:
+    """Opens pages as people who have logged in; shows each one at the end of a failed test."""
+    people = People(browser, airflow, known_people)
+    try:
+        yield people
+        if request.node.stash.get(FAILED, True):
+            for number, page in enumerate(people.pages()):
+                screenshot(page, f"failed-{request.node.name}-{number}")
+    finally:
+        people.leave()
+
+
+@pytest.fixture
+def browser_page(people: People) -> Page:
+    """An empty window of somebody who has logged in as ``admin``."""
+    return people.page()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 
 from kafka_ferry.plan import TopicPartition
@@ -17,10 +19,11 @@ from tests.support.dags import add_flow
 from tests.support.flows import assert_same
 from tests.support.groups import commit_alone, first_read
 from tests.support.receivers import UdpReceiver
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(600)]
 
-STEPS = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publish")
+STEPS = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "update_assets", "publish")
 Unique = Callable[[str], str]
 
 
@@ -30,6 +33,33 @@ def no_spark_connection(api: AirflowApi) -> Iterator[None]:
     api.delete_connection("spark_default")
     yield
     api.load_settings(SETTINGS)
+
+
+def kill_spark_with(
+    api: AirflowApi, dag_id: str, run_id: str, end: Callable[[Mapping[str, Any]], None]
+) -> None:
+    """Ends a mirror task once its Spark application runs, which is to end with it."""
+
+    def found() -> list[psutil.Process]:
+        task = api.task(dag_id, run_id, "mirror")
+        if task["state"] != "running" or not psutil.pid_exists(task["pid"]):
+            return []
+        return [it for it in children(task["pid"]) if it.name() == "java"]
+
+    wait_until(lambda: bool(found()), 180)
+    task = api.task(dag_id, run_id, "mirror")
+    spark = children(task["pid"])
+    end(task)
+    _, left = psutil.wait_procs(spark, timeout=60)
+    assert not left, "Spark goes on"
+
+
+def children(pid: int) -> list[psutil.Process]:
+    """All that a process has started; nothing if it is gone."""
+    try:
+        return list(psutil.Process(pid).children(recursive=True))
+    except psutil.NoSuchProcess:
+        return []
 
 
 def some_records(count: int) -> list[Record]:
@@ -56,13 +86,20 @@ def test_a_cleared_mirror_copies_nothing_twice_and_its_groups_fail_over(
     # The timetable starts it, for the hour that has ended.
     run_id = api.unpause_and_find_run(dag_id)
     assert run_id is not None and run_id.startswith("scheduled__")
+    # Its task is killed, and Airflow lets it wait for another try; nobody does.
+    kill_spark_with(api, dag_id, run_id, lambda task: psutil.Process(task["pid"]).kill())
+    wait_until(lambda: api.task(dag_id, run_id, "mirror")["state"] == "up_for_retry", 60)
+    api.clear(dag_id, run_id, "mirror")
+    # It is marked as failed while it runs, and what comes after it begins at once.
+    kill_spark_with(api, dag_id, run_id, lambda task: api.mark(dag_id, run_id, "mirror", "failed"))
+    api.clear(dag_id, run_id, "mirror")
     first = api.wait(dag_id, run_id)
 
     assert (first.state, first.tasks) == ("success", dict.fromkeys(STEPS, "success")), first.log
     assert_same(primary, topic, backup, f"{source}.{topic}")
     assert f"{source}.{topic}" in api.log(dag_id, run_id, "plan")
 
-    api.clear(dag_id, run_id, "mirror")
+    api.clear(dag_id, run_id, "mirror", downstream=False)
     again = api.wait(dag_id, run_id)
 
     assert again.state == "success", again.log

@@ -6,15 +6,19 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
+import attrs
 import pytest
 
 if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import DagBag
+    from airflow.sdk import DAG
+    from airflow.timetables.base import DataInterval
 
 ROOT = Path(__file__).parents[2]
 FLOW = "primary_to_backup"
@@ -88,8 +92,10 @@ def test_the_projects_own_flow_is_a_dag_without_asking_a_broker(load: Load) -> N
 def test_a_dag_runs_the_steps_in_order(load: Load) -> None:
     dag = load().dags[DAG_ID]
 
-    assert [task.task_id for task in dag.topological_sort()] == STEPS
+    assert [task.task_id for task in dag.topological_sort()] == [*STEPS, "update_assets"]
     assert dag.task_dict["verify"].upstream_task_ids == {"mirror", "sync_topics"}
+    # One that fails emits no event, and publish fails where one topic did.
+    assert dag.task_dict["update_assets"].upstream_task_ids == {"sync_groups", "sync_topics"}
 
 
 def test_an_emergency_has_dags_that_are_started_by_hand(load: Load) -> None:
@@ -125,16 +131,187 @@ def test_every_task_is_tried_again_with_growing_pauses(load: Load) -> None:
         assert task.max_retry_delay > task.retry_delay
 
 
-def test_each_run_owns_a_span_of_time(load: Load) -> None:
+def intervals(dag: DAG, count: int) -> list[DataInterval]:
+    """Those of the first runs, as the scheduler would make them."""
     from airflow.serialization.serialized_objects import DagSerialization
 
-    dag = DagSerialization.from_dict(DagSerialization.to_dict(load().dags[DAG_ID]))
-    start = dag.start_date
-    runs = islice(dag.iter_dagrun_infos_between(start, start + timedelta(days=1)), 5)
-    intervals = [run.data_interval for run in runs]
+    stored = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+    start = stored.start_date
+    runs = islice(stored.iter_dagrun_infos_between(start, start + timedelta(days=9)), count)
+    return [run.data_interval for run in runs]
 
-    assert all(interval.end - interval.start == timedelta(hours=1) for interval in intervals)
-    assert [later.start for later in intervals[1:]] == [earlier.end for earlier in intervals[:-1]]
+
+@pytest.mark.parametrize(
+    ("schedule", "length"),
+    [
+        ("'@hourly'", timedelta(hours=1)),
+        ("'*/15 * * * *'", timedelta(minutes=15)),
+        ("20 minutes", timedelta(minutes=20)),
+        ("PT6H", timedelta(hours=6)),
+    ],
+)
+def test_each_run_owns_a_span_of_time(
+    load: Load, configs: Path, schedule: str, length: timedelta
+) -> None:
+    (configs / "good.yaml").write_text(GOOD + f"schedule: {schedule}\n")
+    owned = intervals(load().dags["mirror_left_to_right"], 5)
+
+    assert all(interval.end - interval.start == length for interval in owned)
+    assert [later.start for later in owned[1:]] == [earlier.end for earlier in owned[:-1]]
+
+
+def test_a_timetable_goes_by_the_flows_own_clock(load: Load, configs: Path) -> None:
+    # From the night in which it goes forward on.
+    (configs / "good.yaml").write_text(
+        GOOD + "schedule: 0 6 * * *\ntimezone: Europe/Berlin\nstart.date: 2026-03-28T06:00\n"
+    )
+    first, second = intervals(load().dags["mirror_left_to_right"], 2)
+
+    assert first.start == datetime(2026, 3, 28, 5, tzinfo=UTC)
+    assert first.end == second.start == datetime(2026, 3, 29, 4, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("option", "condition"),
+    [
+        ("", "AssetAll"),
+        ("schedule.assets.when: any\n", "AssetAny"),
+    ],
+)
+def test_a_flow_may_wait_for_assets(load: Load, configs: Path, option: str, condition: str) -> None:
+    waits = "schedule.assets: [backup/left.a, 's3://bucket/b']\n"
+    (configs / "good.yaml").write_text(GOOD + waits + option)
+    timetable = load().dags["mirror_left_to_right"].timetable
+
+    assert type(timetable.asset_condition).__name__ == condition
+    assert [attrs.asdict(it) for it in timetable.asset_condition.objects] == [
+        {"name": "backup/left.a"},
+        {"uri": "s3://bucket/b"},
+    ]
+
+
+def test_a_flow_may_wait_for_assets_and_run_by_the_clock_too(load: Load, configs: Path) -> None:
+    (configs / "good.yaml").write_text(GOOD + "schedule: '@daily'\nschedule.assets: [a]\n")
+    dag = load().dags["mirror_left_to_right"]
+
+    assert dag.timetable.can_be_scheduled
+    assert [it.end - it.start for it in intervals(dag, 2)] == [timedelta(days=1)] * 2
+
+
+@pytest.mark.parametrize(
+    ("option", "reference"),
+    [
+        ("", "DagRunQueuedAtDeadline"),
+        ("deadline.from: logical-date\n", "DagRunLogicalDateDeadline"),
+    ],
+)
+def test_a_deadline_is_airflows(load: Load, configs: Path, option: str, reference: str) -> None:
+    (configs / "good.yaml").write_text(GOOD + "deadline: 45 minutes\n" + option)
+    (deadline,) = load().dags["mirror_left_to_right"].deadline
+
+    assert deadline.interval == timedelta(minutes=45)
+    assert deadline.reference.reference_name == reference
+    assert callable(resolve_name(deadline.callback.path))
+    assert deadline.callback.kwargs["flow"] == "left->right"
+
+
+def test_a_run_that_is_started_by_hand_has_a_form(load: Load) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    dag = load().dags[DAG_ID]
+    stored = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+
+    assert list(stored.params) == [
+        "topics",
+        "dry_run",
+        "verify_all",
+        "rate_limit",
+        "since",
+        "until",
+    ]
+    # A run of the timetable has them as they are.
+    stored.params.validate()
+    for good in (
+        {"topics": ["orders", "pay.*"], "dry_run": True, "rate_limit": "10MiB"},
+        {"since": "2026-11-01T00:00:00Z", "until": "2026-11-02T00:00:00+01:00"},
+    ):
+        stored.params.deep_merge(good).validate()
+    for bad in (
+        {"topics": "orders"},
+        {"dry_run": "yes"},
+        {"rate_limit": "fast"},
+    ):
+        with pytest.raises(ValueError, match="Invalid input"):
+            stored.params.deep_merge(bad).validate()
+
+
+def test_spark_jobs_share_a_pool_only_where_somebody_makes_it(
+    load: Load, configs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pool_with(option: str) -> set[str]:
+        (configs / "good.yaml").write_text(GOOD + option)
+        tasks = load().dags["mirror_left_to_right"].task_dict
+        assert tasks["plan"].pool == "default_pool"
+        return {tasks[name].pool for name in ("mirror", "verify")}
+
+    # A task in a pool that there is not would wait for ever.
+    assert pool_with("") == {"default_pool"}
+    assert pool_with("pool: night\n") == {"night"}
+    monkeypatch.setenv("AIRFLOW__CORE__PLUGINS_FOLDER", str(ROOT / "plugins"))
+    assert pool_with("") == {"kafka_ferry_right"}
+    assert pool_with("pool: source\n") == {"kafka_ferry_left"}
+    monkeypatch.setenv("FERRY_POOL", "all")
+    assert pool_with("pool: source\n") == {"all"}
+
+
+def test_of_flows_that_wait_the_more_urgent_goes_first(load: Load, configs: Path) -> None:
+    (configs / "good.yaml").write_text(GOOD + "priority: 7\n")
+    tasks = load().dags["mirror_left_to_right"].task_dict
+
+    for name in ("mirror", "verify"):
+        # Its own, and not the sum with all tasks behind it.
+        assert tasks[name].weight_rule == "absolute"
+        assert tasks[name].priority_weight == 7
+
+
+def test_a_flow_in_shards_copies_each_in_a_task_of_its_own(load: Load, configs: Path) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    (configs / "good.yaml").write_text(GOOD + "shards: 3\n")
+    dag = load().dags["mirror_left_to_right"]
+    mirror = dag.task_dict["mirror"]
+
+    assert mirror.is_mapped
+    # Airflow's limit would let only one shard copy at a time.
+    assert mirror.max_active_tis_per_dag is None
+    assert dag.task_dict["verify"].max_active_tis_per_dag == 1
+    assert SECRET not in str(DagSerialization.to_dict(dag))
+    one = mirror.unmap({"shard": 2, "shard_name": "shard 2: a"})
+    assert one.application_args[-2:] == ["--shard", "2"]
+    assert one.shard_name == "shard 2: a"
+
+
+def test_only_the_topics_that_are_proved_are_assets(load: Load, configs: Path) -> None:
+    (configs / "good.yaml").write_text(GOOD)
+    dags = load().dags
+    (alias,) = dags["mirror_left_to_right"].task_dict["update_assets"].outlets
+    assert alias.name == "kafka_ferry/left_to_right"
+    assert "update_assets" not in dags["failback_left_to_right"].task_dict
+    (configs / "good.yaml").write_text(GOOD + "asset.events: none\n")
+    assert "update_assets" not in load().dags["mirror_left_to_right"].task_dict
+
+
+def test_the_process_of_a_task_makes_its_own_dag_only(
+    load: Load, configs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (configs / "good.yaml").write_text(GOOD)
+    (configs / "mm2.properties").write_text(TWO_WAYS)
+    for asked in ("mirror_a_to_b", "failback_left_to_right"):
+        # As Airflow's task runner does.
+        monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", asked)
+        dags = load().dags
+        assert asked in dags
+        assert {name.partition("_")[2] for name in dags} == {asked.partition("_")[2]}
 
 
 def test_one_mirror_of_a_flow_runs_at_a_time(load: Load) -> None:
@@ -169,7 +346,8 @@ def test_a_flow_that_asks_for_approval_waits_before_anything_is_changed(
     (configs / "good.yaml").write_text(GOOD + f"approval: {approval}\n")
     dag = load().dags["mirror_left_to_right"]
 
-    assert [task.task_id for task in dag.topological_sort()] == ["plan", "approve", *STEPS[1:]]
+    tasks = [task.task_id for task in dag.topological_sort()]
+    assert tasks == ["plan", "approve", *STEPS[1:], "update_assets"]
     assert dag.task_dict["sync_topics"].upstream_task_ids == {"approve"}
 
 

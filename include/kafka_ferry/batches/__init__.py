@@ -12,7 +12,16 @@ from kafka_ferry.batches.header import (
 )
 from kafka_ferry.batches.intake import Intake
 from kafka_ferry.batches.left_out import Returned
-from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, gap, lost, returned
+from kafka_ferry.batches.passage import (
+    Absent,
+    Passage,
+    Reason,
+    Rebuilt,
+    copied_before,
+    gap,
+    lost,
+    returned,
+)
 from kafka_ferry.batches.records import Record, read_records, single_record
 from kafka_ferry.batches.rejected import (
     Rejected,
@@ -30,6 +39,7 @@ from kafka_ferry.batches.response import passages
 from kafka_ferry.batches.segments import Segment, SegmentList
 from kafka_ferry.batches.split import split_batches
 from kafka_ferry.batches.times import NO_AGES, Spread, Times, first_time
+from kafka_ferry.batches.windows import SettledSpan, TimeWindow
 
 __all__ = [
     "NO_AGES",
@@ -49,9 +59,12 @@ __all__ = [
     "Returned",
     "Segment",
     "SegmentList",
+    "SettledSpan",
     "Spread",
+    "TimeWindow",
     "Times",
     "by_runs",
+    "copied_before",
     "cut_at",
     "dead_letter",
     "empty_batch",

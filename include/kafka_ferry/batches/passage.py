@@ -24,6 +24,8 @@ class Reason(StrEnum):
     LOST = "lost"
     DEAD_LETTERED = "dead-lettered"
     RETURNED = "returned"
+    OUTSIDE_WINDOW = "outside-window"
+    COPIED_BEFORE = "copied-before"
 
 
 class Rebuilt(StrEnum):
@@ -37,6 +39,7 @@ class Rebuilt(StrEnum):
     TOO_LARGE = "too large for the target"
     JOINED = "joined small batches"
     REJECTED = "records that the target rejects"
+    WINDOW_EDGE = "edge of a backfill inside the batch"
 
 
 class Absent(NamedTuple):
@@ -99,6 +102,11 @@ def lost(start: int, end: int) -> Passage:
 def returned(start: int, end: int) -> Passage:
     """The passage for offsets whose records came from the target itself."""
     return Passage(start, end, absent=(Absent(start, end, Reason.RETURNED),))
+
+
+def copied_before(start: int, end: int) -> Passage:
+    """The passage for offsets that a backfill need not look at, since the ledger has them."""
+    return Passage(start, end, absent=(Absent(start, end, Reason.COPIED_BEFORE),))
 
 
 def assembled(

@@ -5,7 +5,8 @@ Promises, for every batch and every range:
 (a) each source offset of the range is accounted for once: a record on the target or one reason;
 (b) a batch that a broker would store wrongly is never passed as it is;
 (c) nothing is decided from the bytes before their CRC was checked;
-(d) where the target keeps the source's offsets, the records of a batch are at offsets in a row,
+(d) a backfill gets the records of its window alone, one by one where a batch has others too;
+(e) where the target keeps the source's offsets, the records of a batch are at offsets in a row,
     however many batches that takes.
 
 Not promised here: that the target accepts the batch. A record may be larger than all that it takes,
@@ -27,6 +28,7 @@ from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, assemb
 from kafka_ferry.batches.records import Record, Runs, fitting_batches, read_records, split_at_gaps
 from kafka_ferry.batches.rules import Case, judge
 from kafka_ferry.batches.split import split_batches
+from kafka_ferry.batches.windows import TimeWindow
 
 _ANY = Intake()
 
@@ -38,6 +40,7 @@ def passages(
     end: int,
     intake: Intake = _ANY,
     returned: Returned = NOTHING,
+    window: TimeWindow | None = None,
 ) -> Iterator[Passage]:
     """What becomes of the batches of one fetch response, for the offsets ``[start, end)``.
 
@@ -48,6 +51,7 @@ def passages(
         end: the end of the range.
         intake: what the target topic takes.
         returned: the source offsets of records that came from the target.
+        window: what a backfill wants; None for all.
 
     Yields:
         Passages that join without a gap, from ``start`` on.
@@ -56,7 +60,7 @@ def passages(
         MalformedBatch: if bytes are no valid batch or a CRC does not match; what was yielded
             before stays right.
     """
-    passing = _Passing(start, end, intake, returned)
+    passing = _Passing(start, end, intake, returned, window)
     try:
         for batch in split_batches(records):
             yield from passing.add(batch, aborted)
@@ -75,12 +79,20 @@ class _Passing:
         at: the next source offset to account for.
     """
 
-    def __init__(self, start: int, end: int, intake: Intake, returned: Returned) -> None:
+    def __init__(
+        self,
+        start: int,
+        end: int,
+        intake: Intake,
+        returned: Returned,
+        window: TimeWindow | None = None,
+    ) -> None:
         self.at = start
         self._start = start
         self._end = end
         self._intake = intake
         self._returned = returned
+        self._window = window
         self._waiting: list[_Wanted] = []
         self._absent: list[Absent] = []
         self._bytes = 0
@@ -106,24 +118,29 @@ class _Passing:
         is_returned = self._returned.holds(batch)
         case = Case(batch, begin, stop, self._intake, is_aborted, is_returned)
         verdict = judge(case)
+        wanted = _Wanted(case)
+        if self._window and not isinstance(verdict, Reason):
+            wanted = wanted.of_window(self._window)
+            verdict = judge(wanted.case)
         if header.leader_epoch != self._leader_epoch:
             yield from self.flush()
             self._leader_epoch = header.leader_epoch
         if isinstance(verdict, Reason):
-            yield from self._drop(case, verdict)
+            yield from self._drop(wanted, verdict)
         elif case.is_small:
-            yield from self._join(_Wanted(case))
+            yield from self._join(wanted)
         else:
             yield from self.flush()
-            yield from self._pass([_Wanted(case)], stop)
+            yield from self._pass([wanted], stop)
 
     def flush(self) -> Iterator[Passage]:
         """What has waited for more."""
         if self._waiting:
             yield from self._pass(self._waiting, self.at)
 
-    def _drop(self, case: Case, reason: Reason) -> Iterator[Passage]:
-        self._absent.append(Absent(case.start, case.end, reason))
+    def _drop(self, dropped: _Wanted, reason: Reason) -> Iterator[Passage]:
+        case = dropped.case
+        self._absent += dropped.absent or [Absent(case.start, case.end, reason)]
         self.at = case.end
         if not self._waiting:
             yield from self._pass([], self.at)
@@ -164,7 +181,8 @@ class _Passing:
             ]
         else:
             pieces = list(self._rebuilt(all_wanted))
-        start, known = self._start, tuple(self._absent)
+        others = (absent for wanted in all_wanted for absent in wanted.absent)
+        start, known = self._start, tuple(sorted((*self._absent, *others)))
         self._start = self.at = stop
         self._waiting, self._absent, self._bytes = [], [], 0
         self._codec = NONE
@@ -185,11 +203,35 @@ class _Passing:
 
 
 class _Wanted:
-    """What is wanted of a batch; it is opened when somebody asks for its records, and once."""
+    """What is wanted of a batch; it is opened when somebody asks for its records, and once.
+
+    Attributes:
+        case: the batch as it is judged.
+        absent: the offsets of those of its records that a backfill leaves out.
+    """
 
     def __init__(self, case: Case) -> None:
         self.case = case
+        self.absent: list[Absent] = []
         self._records: list[Record] | None = None
+
+    def of_window(self, window: TimeWindow) -> _Wanted:
+        """What is wanted of it in ``window``."""
+        case = self.case
+        batch, start, end = case.batch, case.start, case.end
+        if reason := window.reason(batch, start, end):
+            return _Wanted(replace(case, left_out=reason))
+        if window.takes_whole(batch, start, end):
+            return self
+        kept, absent = window.leave_out(batch, start, end)
+        if not absent:
+            self._records = kept
+            return self
+        # Some reason, where there are several: each offset has its own.
+        reason = None if kept else absent[0].reason
+        found = _Wanted(replace(case, left_out=reason, is_thinned=True))
+        found.absent, found._records = absent, kept
+        return found
 
     @property
     def records(self) -> list[Record]:

@@ -23,6 +23,8 @@ class Case:
         is_aborted: whether it is data of an aborted transaction.
         is_returned: whether its records came from the target itself.
         has_neighbours: whether it is one of several small batches in a row.
+        left_out: why none of its records belongs to the backfill that asks for it, if that is so.
+        is_thinned: whether only some of them do.
     """
 
     batch: Batch
@@ -32,6 +34,8 @@ class Case:
     is_aborted: bool = False
     is_returned: bool = False
     has_neighbours: bool = False
+    left_out: Reason | None = None
+    is_thinned: bool = False
 
     @property
     def is_small(self) -> bool:
@@ -66,9 +70,13 @@ RULES: Final[tuple[Rule, ...]] = (
     (lambda case: case.batch.header.records == 0, Reason.COMPACTED),
     # Dropped too: the target has them already.
     (lambda case: case.is_returned, Reason.RETURNED),
+    (lambda case: case.left_out == Reason.COPIED_BEFORE, Reason.COPIED_BEFORE),
+    # And what nobody has asked for.
+    (lambda case: case.left_out == Reason.OUTSIDE_WINDOW, Reason.OUTSIDE_WINDOW),
     # Rebuilt. ProduceRequest.validateRecords: v2 only.
     (lambda case: case.batch.stored_format < 2, Rebuilt.OLD_FORMAT),
     (lambda case: not case.is_whole, Rebuilt.RANGE_EDGE),
+    (lambda case: case.is_thinned, Rebuilt.WINDOW_EDGE),
     # LogValidator.validateBatch: the offsets must be as many as the records.
     (lambda case: not case.is_dense, Rebuilt.OFFSET_GAPS),
     # A CreateTime topic would fall back to the producer's time, which nobody saw.

@@ -10,6 +10,7 @@ from typing import Any, Final
 import typer
 
 from kafka_ferry.cli import (
+    backfill,
     failback,
     failover,
     lag,
@@ -33,6 +34,7 @@ app = typer.Typer(
 for _command in (
     plan.plan,
     run.run,
+    backfill.backfill,
     verify.verify,
     lag.lag,
     repair.repair,

@@ -6,6 +6,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import TypeAdapter, ValidationError
+
+from kafka_ferry.config.values import Bytes
+from kafka_ferry.plan import RunOptions
+
+
+def _bytes(text: object) -> int:
+    """A number of bytes, or a size with its unit."""
+    try:
+        count: int = TypeAdapter(Bytes).validate_python(str(text))
+    except ValidationError as error:
+        raise typer.BadParameter(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+    return count
+
 
 ConfigOption = Annotated[
     Path, typer.Option("--config", help="The flow's file: YAML, or MirrorMaker 2's properties.")
@@ -28,3 +42,47 @@ ClustersOption = Annotated[
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print JSON for programs; of several flows, a list.")
 ]
+TopicsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topics",
+        metavar="NAME,...",
+        help="Only these topics of the flow: names on the source, or Java regular expressions.",
+    ),
+]
+DryRunOption = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Plan only, and show the plan: nothing is changed or copied."),
+]
+VerifyAllOption = Annotated[
+    bool,
+    typer.Option(
+        "--verify-all", help="Verify all that the flow ever copied, not only what is new."
+    ),
+]
+RateLimitOption = Annotated[
+    int,
+    typer.Option(
+        "--rate-limit",
+        metavar="BYTES",
+        parser=_bytes,
+        help="The most bytes to send to the target in a second, such as 8MiB; 0 for no limit.",
+    ),
+]
+
+
+def run_options(
+    topics: list[str] | None,
+    *,
+    dry_run: bool = False,
+    verify_all: bool = False,
+    rate_limit: int = 0,
+) -> RunOptions:
+    """What is asked of a run, from the command line's options."""
+    listed = (pattern.strip() for text in topics or () for pattern in text.split(","))
+    return RunOptions(
+        topics=tuple(filter(None, listed)),
+        dry_run=dry_run,
+        verify_all=verify_all,
+        max_bytes_per_s=rate_limit,
+    )

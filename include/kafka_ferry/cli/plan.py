@@ -8,7 +8,14 @@ from typing import Annotated, Any, Final
 import typer
 
 from kafka_ferry.cli.flows import flows_of, for_each
-from kafka_ferry.cli.options import ClustersOption, ConfigOption, FlowOption, JsonOption
+from kafka_ferry.cli.options import (
+    ClustersOption,
+    ConfigOption,
+    FlowOption,
+    JsonOption,
+    TopicsOption,
+    run_options,
+)
 from kafka_ferry.cli.plan_view import show_plan
 from kafka_ferry.cli.terminal import show_json
 from kafka_ferry.config import Flow
@@ -25,6 +32,7 @@ def plan(
     config: ConfigOption,
     flow: FlowOption = None,
     clusters: ClustersOption = None,
+    topics: TopicsOption = None,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -34,19 +42,20 @@ def plan(
     flows = flows_of(config, flow, clusters)
 
     def planned(flow: Flow) -> Plan:
-        found = Run(flow, "plan").plan(save=False)
+        found = Run(flow, "plan").plan(run_options(topics), save=False)
         if not as_json:
             show_plan(found, verbose=verbose)
         return found
 
     attempts = for_each(flows, planned)
     if as_json:
-        show_json([_as_json(found) for found in attempts.results], several=len(flows) > 1)
+        show_json([plan_json(found) for found in attempts.results], several=len(flows) > 1)
     attempts.raise_failures()
     if any(found.differences for found in attempts.results):
         raise typer.Exit(DIFFERENCES)
 
 
-def _as_json(found: Plan) -> dict[str, Any]:
+def plan_json(found: Plan) -> dict[str, Any]:
+    """A plan for programs."""
     told: dict[str, Any] = json.loads(found.to_json())
     return told | {"differences": found.differences}

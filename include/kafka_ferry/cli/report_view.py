@@ -12,6 +12,8 @@ from kafka_ferry.report.group_rows import group_counts
 
 def show_report(report: RunReport, page: Path | None) -> None:
     """Print what a run came to, and where its page is."""
+    if report.window:
+        out.print(f"backfill: {report.window}", markup=False, highlight=False)
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.reasons.items())
     out.print(f"copied:   {report.records:,} records, {report.bytes:,} bytes", markup=False)
     if reasons:

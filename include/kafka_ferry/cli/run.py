@@ -6,20 +6,30 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from kafka_ferry.cli.flows import Attempts, flows_of, for_each
-from kafka_ferry.cli.options import ClustersOption, ConfigOption, FlowOption, JsonOption
+from kafka_ferry.cli.options import (
+    ClustersOption,
+    ConfigOption,
+    DryRunOption,
+    FlowOption,
+    JsonOption,
+    RateLimitOption,
+    TopicsOption,
+    VerifyAllOption,
+    run_options,
+)
+from kafka_ferry.cli.plan import plan_json
+from kafka_ferry.cli.plan_view import show_plan
 from kafka_ferry.cli.report_view import show_report
 from kafka_ferry.cli.terminal import messages, show_json
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
+from kafka_ferry.plan import ORDINARY, RunOptions
 from kafka_ferry.plan.text import summary
-
-if TYPE_CHECKING:
-    from kafka_ferry.report import RunReport
 
 RunIdOption = Annotated[
     str | None, typer.Option("--run-id", help="The run to repeat; without it, a new one.")
@@ -31,15 +41,22 @@ def run(
     flow: FlowOption = None,
     clusters: ClustersOption = None,
     run_id: RunIdOption = None,
+    *,
+    topics: TopicsOption = None,
+    dry_run: DryRunOption = False,
+    verify_all: VerifyAllOption = False,
+    rate_limit: RateLimitOption = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Plan, create topics, copy, verify, sync groups and publish; exits with 0 only if all of it is proved."""
-    run_flows(flows_of(config, flow, clusters), run_id, as_json=as_json)
+    asked = run_options(topics, dry_run=dry_run, verify_all=verify_all, rate_limit=rate_limit)
+    run_flows(flows_of(config, flow, clusters), run_id, asked, as_json=as_json)
 
 
 def run_flows(
     flows: Sequence[Flow],
     run_id: str | None = None,
+    asked: RunOptions = ORDINARY,
     *,
     as_json: bool = False,
     tasks: int | None = None,
@@ -49,6 +66,7 @@ def run_flows(
     Args:
         flows: what to run.
         run_id: the run's id, of each of them; None for a new one.
+        asked: what is asked of each run.
         as_json: whether to print the reports as JSON instead, of several flows as a list.
         tasks: how many tasks of Spark run at a time; None for as many as it is set up for.
 
@@ -56,28 +74,45 @@ def run_flows(
         FerryError: what the only flow failed with.
         FlowsFailed: some of several flows failed; the others were run.
     """
-    reports: list[RunReport] = []
+    told: list[dict[str, Any]] = []
     this_run = run_id or f"cli__{datetime.now(UTC).isoformat(timespec='seconds')}"
 
     def ran(flow: Flow) -> None:
-        _run_flow(flow, this_run, reports, as_json=as_json, tasks=tasks)
+        if asked.dry_run:
+            told.append(_plan_flow(flow, this_run, asked, as_json=as_json))
+        else:
+            _run_flow(flow, this_run, asked, told, as_json=as_json, tasks=tasks)
 
     attempts: Attempts[None] = for_each(flows, ran)
     if as_json:
-        found = [json.loads(report.to_json()) for report in reports]
-        show_json(found, several=len(flows) > 1)
+        show_json(told, several=len(flows) > 1)
     attempts.raise_failures()
 
 
+def _plan_flow(flow: Flow, run_id: str, asked: RunOptions, *, as_json: bool) -> dict[str, Any]:
+    from kafka_ferry.runs import Run
+
+    planned = Run(flow, run_id).plan(asked)
+    if not as_json:
+        show_plan(planned)
+    return plan_json(planned)
+
+
 def _run_flow(
-    flow: Flow, run_id: str, reports: list[RunReport], *, as_json: bool, tasks: int | None
+    flow: Flow,
+    run_id: str,
+    asked: RunOptions,
+    told: list[dict[str, Any]],
+    *,
+    as_json: bool,
+    tasks: int | None,
 ) -> None:
     from kafka_ferry.runs import Run
     from kafka_ferry.runs.progress import copying
     from kafka_ferry.spark.session import terminal_session
 
     this = Run(flow, run_id)
-    this.plan()
+    this.plan(asked)
     planned = this.sync_topics()
     messages.print(f"{flow.name}, run {run_id}: {summary(planned)}", markup=False)
     session = terminal_session(f"ferry {flow.name}", tasks)
@@ -96,6 +131,6 @@ def _run_flow(
     finally:
         report = this.report()
         if report:
-            reports.append(report)
+            told.append(json.loads(report.to_json()))
             if not as_json:
                 show_report(report, this.report_path)

@@ -15,6 +15,10 @@ from kafka_ferry.config import Flow
 if TYPE_CHECKING:
     from kafka_ferry.verify import Verdict
 
+AllOption = Annotated[
+    bool,
+    typer.Option("--all", help="All that the flow ever copied, whether verified before or not."),
+]
 RunIdOption = Annotated[
     str | None, typer.Option("--run-id", help="The run to verify (again); else the newest.")
 ]
@@ -25,6 +29,7 @@ def verify(
     flow: FlowOption = None,
     clusters: ClustersOption = None,
     run_id: RunIdOption = None,
+    everything: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Read the target back and judge a run, and whatever nobody has verified before."""
@@ -37,7 +42,7 @@ def verify(
         this = Run(flow, run_id) if run_id else Run.latest(flow)
         session = terminal_session(f"ferry verify {flow.name}")
         try:
-            verdict = this.verify(session)
+            verdict = this.verify(session, everything=everything)
         finally:
             session.stop()
         if not as_json:

@@ -50,6 +50,9 @@ def load_way_back(path: str | Path, flow: Flow) -> Flow:
     Raises:
         ConfigError: if the file's opposite flow is not right.
     """
+    if Path(path).suffix != ".properties":
+        # Such a file holds no other flow, and to read it again would take the longest by far.
+        return for_way_back(way_back(flow))
     return for_way_back(load_either(path, f"{flow.target.alias}{_ARROW}{flow.source.alias}"))
 
 

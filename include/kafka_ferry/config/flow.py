@@ -7,21 +7,24 @@ description. Where MirrorMaker 2 has an option of that meaning, the name is Mirr
 from __future__ import annotations
 
 import os
-from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import regex
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from kafka_ferry.config.backfilling import Backfilling
 from kafka_ferry.config.cluster import Cluster, is_secret
 from kafka_ferry.config.grouping import Grouping
+from kafka_ferry.config.notifying import Notifying
 from kafka_ferry.config.patterns import NameFilter, compile_patterns
 from kafka_ferry.config.per_topic import PerTopic, per_topic
 from kafka_ferry.config.policies import Policies
+from kafka_ferry.config.scheduling import Scheduling
 from kafka_ferry.config.syncing import Syncing
 from kafka_ferry.config.telling import Telling
 from kafka_ferry.config.values import KIB, MIB, Bytes, Names, Number
+from kafka_ferry.config.verifying import Verifying
 
 __all__ = [
     "OPTIONS",
@@ -42,7 +45,6 @@ _POLICIES: Final = ("DefaultReplicationPolicy", "IdentityReplicationPolicy")
 _POLICY_PACKAGE: Final = "org.apache.kafka.connect.mirror."
 _PYTHON_CLASS: Final = regex.compile(r"(?!org\.apache\.)[^\W\d]\w*(\.[^\W\d]\w*)+")
 
-_PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
 _FIFTEEN_MINUTES_MS: Final = 15 * 60 * 1000  # the brokers' transaction.max.timeout.ms
 _INT32_MAX: Final = 2**31 - 1
 _INT64_MAX: Final = 2**63 - 1
@@ -74,7 +76,7 @@ def _as_start(value: object) -> MirrorStart:
     raise ValueError("must be log-start or an offset")
 
 
-class Flow(Syncing, Grouping, Policies, Telling):
+class Flow(Scheduling, Backfilling, Syncing, Grouping, Policies, Verifying, Telling, Notifying):
     """One source cluster, one target cluster, and how topics travel between them."""
 
     model_config = ConfigDict(
@@ -194,22 +196,6 @@ class Flow(Syncing, Grouping, Policies, Telling):
         description="The longest that passing over one topic's offsets without a record may be "
         "expected to take in one run, in milliseconds.",
     )
-    schedule: str | None = Field(
-        default="@hourly",
-        description="When the flow runs: a cron expression or preset; empty for never by itself.",
-    )
-    start_date: date = Field(
-        default=date(2026, 1, 1),
-        alias="start.date",
-        description="The first day of the timetable, in UTC.",
-    )
-    catchup: bool = Field(
-        default=False,
-        description="Whether runs that the timetable missed since start.date are made up for.",
-    )
-    retries: Number = Field(
-        default=2, ge=0, description="How often a failed task is tried again within a run."
-    )
     state_dir: str = Field(
         default=".ferry",
         min_length=1,
@@ -247,18 +233,6 @@ class Flow(Syncing, Grouping, Policies, Telling):
         if factor == 0:
             raise ValueError("must be at least 1, or -1 for the brokers' default")
         return factor
-
-    @field_validator("schedule")
-    @classmethod
-    def _cron_or_preset(cls, schedule: str | None) -> str | None:
-        if not schedule:
-            return None
-        # The finer points of the five fields are left to Airflow.
-        if schedule not in _PRESETS and not regex.fullmatch(
-            r"[\w*/,?#-]+( +[\w*/,?#-]+){4}", schedule
-        ):
-            raise ValueError(f"must be a cron expression or one of {', '.join(_PRESETS)}")
-        return schedule
 
     @field_validator("target")
     @classmethod
@@ -320,7 +294,16 @@ def names_of(source: str, target: str) -> tuple[str, str]:
 
 def _group(name: str) -> int:
     """Where an option's group stands: pydantic lists inherited fields before a class's own."""
-    groups: tuple[type[BaseModel], ...] = (Syncing, Grouping, Policies, Telling)
+    groups: tuple[type[BaseModel], ...] = (
+        Scheduling,
+        Backfilling,
+        Syncing,
+        Grouping,
+        Policies,
+        Verifying,
+        Telling,
+        Notifying,
+    )
     return next((at for at, group in enumerate(groups, 1) if name in group.model_fields), 0)
 
 

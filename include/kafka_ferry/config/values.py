@@ -14,6 +14,8 @@ from kafka_ferry.config.patterns import split_list
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
+BYTES_PATTERN: Final = r"^\s*[0-9]+\s*([Bb]|[KkMmGg][Ii][Bb])?\s*$"
+"""What a number of bytes looks like as text, for editors and forms."""
 _TOPIC: Final = "[A-Za-z0-9._-]{1,249}"
 _UNITS: Final = {"": 1, "B": 1, "KIB": KIB, "MIB": MIB, "GIB": 1024 * MIB}
 
@@ -28,13 +30,20 @@ def _as_number(value: Any) -> Any:
     return value
 
 
-def _as_bytes(value: Any) -> Any:
-    if not isinstance(value, str):
-        return _as_number(value)
-    size = regex.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", value)
+def read_bytes(text: str) -> int:
+    """The bytes that a text such as ``64MiB`` means.
+
+    Raises:
+        ValueError: it means none.
+    """
+    size = regex.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", text)
     if size is None or size[2].upper() not in _UNITS:
         raise ValueError("must be a number of bytes, or a size such as 64KiB, 64MiB or 1GiB")
     return int(size[1]) * _UNITS[size[2].upper()]
+
+
+def _as_bytes(value: Any) -> Any:
+    return read_bytes(value) if isinstance(value, str) else _as_number(value)
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,7 @@ Number = Annotated[int, BeforeValidator(_as_number), AlsoText(r"^\s*-?[0-9]+\s*$
 Bytes = Annotated[
     int,
     BeforeValidator(_as_bytes),
-    AlsoText(r"^\s*[0-9]+\s*([Bb]|[KkMmGg][Ii][Bb])?\s*$"),
+    AlsoText(BYTES_PATTERN),
 ]
 
 

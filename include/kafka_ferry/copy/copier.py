@@ -4,7 +4,7 @@ Promises:
 (a) when ``copy_ranges`` returns, every range is at its end or has a failure that says why not;
 (b) a failure of one range does not stop the others;
 (c) the writer is sealed whenever its bounds in bytes and time are reached, so that committed
-    readers of the target never wait longer than that.
+    readers of the target never wait longer than that, however slow it has to be.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from kafka_ferry.batches import NO_AGES, Passage, Spread
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.ages import RangeAges
 from kafka_ferry.copy.fetching import Read
+from kafka_ferry.copy.rate import RateLimit
 from kafka_ferry.copy.reader import RangeReader
 from kafka_ferry.copy.writer import Failure, StartOver, Writer
 from kafka_ferry.errors import Fenced, FerryError
@@ -81,7 +82,11 @@ class Source(Protocol):
 
 
 def copy_ranges(
-    ranges: Sequence[Range], source: Source, writer: Writer, limits: Limits
+    ranges: Sequence[Range],
+    source: Source,
+    writer: Writer,
+    limits: Limits,
+    rate: RateLimit | None = None,
 ) -> list[Outcome]:
     """Copy ``ranges`` from their positions on the target, or else their starts, to their ends.
 
@@ -90,12 +95,13 @@ def copy_ranges(
         source: opens a reader of the source.
         writer: the writer that the ranges' target partitions belong to.
         limits: when to seal.
+        rate: how fast to send; None for as fast as can be.
 
     Returns:
         An outcome for each range, in the order given.
     """
     began_at = now_ms()
-    copy = _Copy(ranges, source, writer, limits)
+    copy = _Copy(ranges, source, writer, limits, rate or RateLimit(0))
     copy.run()
     ended_at = now_ms()
     return [replace(found, began_at=began_at, ended_at=ended_at) for found in copy.outcomes()]
@@ -107,6 +113,7 @@ class _Copy:
     source: Source
     writer: Writer
     limits: Limits
+    rate: RateLimit
     sealed: dict[TopicPartition, int] = field(default_factory=dict)
     failures: dict[TopicPartition, Failure] = field(default_factory=dict)
     ages: dict[TopicPartition, RangeAges] = field(default_factory=lambda: defaultdict(RangeAges))
@@ -217,12 +224,23 @@ class _Copy:
         ages = self.ages[read.range.source]
         ages.came(read.passages)
         for passage in read.passages:
+            self._hold_back()
+            if passage.batch:
+                self.rate.spend(passage.batch.header.size)
             self.unsealed_since = self.unsealed_since or time.monotonic()
             ages.written(passage)
             self.writer.write(read.range, passage)
             full = self.writer.unsealed_bytes >= self.limits.transaction_bytes
             if full or self.writer.must_seal:
                 self._seal()
+
+    def _hold_back(self) -> None:
+        """Wait until what was sent is paid for; nobody waits longer for a transaction's end for that."""
+        while (wait_s := self.rate.wait_s) > 0:
+            self.writer.send()
+            if self._time_left() <= 0:
+                self._seal()
+            time.sleep(min(wait_s, max(self._time_left(), 0.001)))
 
     def _time_left(self) -> float:
         """Seconds until the writer must be sealed; some time while nothing is unsealed."""

@@ -15,15 +15,19 @@ from kafka_ferry.batches import (
     MalformedBatch,
     Passage,
     Returned,
+    TimeWindow,
+    copied_before,
     gap,
     lost,
     passages,
     returned,
 )
 from kafka_ferry.batches.left_out import NOTHING
+from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.writer import Failure
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.plan.positions import Position
+from kafka_ferry.plan.priority import waves
 from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import Expected, Fetched, PartitionLeader, WireCluster, fetch, log_start
 from kafka_ferry.wire.faults import (
@@ -71,6 +75,7 @@ class ReadRules:
         rewind: go back to where the source's log was cut back, if that is below the position.
         intakes: what each remote topic takes.
         returned: by source partition, the records that came from the target and are left out.
+        windows: by source partition, what a backfill wants of it.
     """
 
     max_bytes: int
@@ -79,6 +84,7 @@ class ReadRules:
     rewind: bool = False
     intakes: Mapping[str, Intake] = field(default_factory=dict)
     returned: Mapping[TopicPartition, Returned] = field(default_factory=dict)
+    windows: Mapping[TopicPartition, TimeWindow] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -90,10 +96,17 @@ class _Cursor:
     stumbles: int = 0
     not_before: float = 0.0
     must_be_alone: bool = False
+    wave: int = 0
 
     @property
     def expected(self) -> Expected:
         return Expected(self.range.topic_id, self.leader_epoch)
+
+
+def _first(ready: Sequence[_Cursor]) -> list[_Cursor]:
+    """Those whose turn it is: what would expire first is copied first."""
+    wave = min((cursor.wave for cursor in ready), default=0)
+    return [cursor for cursor in ready if cursor.wave == wave]
 
 
 class RangeFetcher:
@@ -111,8 +124,11 @@ class RangeFetcher:
         self.dropped: set[TopicPartition] = set()
         self._cluster = cluster
         self._rules = rules
+        turns = waves(starts, now_ms())
         self._cursors = {
-            range_.source: _Cursor(range_, position.offset, position.leader_epoch)
+            range_.source: _Cursor(
+                range_, position.offset, position.leader_epoch, wave=turns[range_.source]
+            )
             for range_, position in starts.items()
         }
         self._leaders: dict[TopicPartition, int] = {}
@@ -129,7 +145,7 @@ class RangeFetcher:
             ready = [cursor for cursor in self._cursors.values() if cursor.not_before <= now]
             if not ready:
                 stopped.wait(min(cursor.not_before for cursor in self._cursors.values()) - now)
-            for node, cursors in self._by_leader(ready).items():
+            for node, cursors in self._by_leader(_first(ready)).items():
                 if reads := self._fetch(node, cursors):
                     yield reads
             if jumps := self._jumps():
@@ -139,21 +155,27 @@ class RangeFetcher:
                 self._failed = []
 
     def _jumps(self) -> list[Read]:
-        """What is left out in one piece where a cursor stands before many records of the target's own."""
+        """What is left out in one piece where a cursor stands before many records that need no look."""
         jumps = []
         for cursor in list(self._cursors.values()):
-            known = self._rules.returned.get(cursor.range.source)
             # Only an answer tells whether the log still is the one that was copied.
-            if known is None or not cursor.begun:
-                continue
-            end = min(known.end_at(cursor.at), cursor.range.end)
-            if end - cursor.at >= _JUMP_RECORDS:
-                passage = returned(cursor.at, end)
+            passage = self._left_out_at(cursor) if cursor.begun else None
+            if passage and passage.end - cursor.at >= _JUMP_RECORDS:
                 jumps.append(Read(cursor.range, (passage,)))
                 self._move(cursor, passage)
                 if cursor.at >= cursor.range.end:
                     del self._cursors[cursor.range.source]
         return jumps
+
+    def _left_out_at(self, cursor: _Cursor) -> Passage | None:
+        """What the cursor stands before: records of the target's own, or those that a backfill has."""
+        source, last = cursor.range.source, cursor.range.end
+        known, window = self._rules.returned.get(source), self._rules.windows.get(source)
+        if known and (end := min(known.end_at(cursor.at), last)) > cursor.at:
+            return returned(cursor.at, end)
+        if window and (end := min(window.settled_to(cursor.at), last)) > cursor.at:
+            return copied_before(cursor.at, end)
+        return None
 
     def _by_leader(self, cursors: Sequence[_Cursor]) -> dict[int, list[_Cursor]]:
         """The cursors by the broker to ask; a leader that is not known (any more) is asked for first."""
@@ -240,8 +262,10 @@ class RangeFetcher:
     def _passages(self, cursor: _Cursor, fetched: Fetched) -> Iterator[Passage]:
         intake = self._rules.intakes.get(cursor.range.remote_topic, Intake())
         aborted = AbortFilter(fetched.aborted)
-        known = self._rules.returned.get(cursor.range.source, NOTHING)
-        return passages(fetched.records, aborted, cursor.at, cursor.range.end, intake, known)
+        source = cursor.range.source
+        known, window = self._rules.returned.get(source, NOTHING), self._rules.windows.get(source)
+        at, end = cursor.at, cursor.range.end
+        return passages(fetched.records, aborted, at, end, intake, known, window)
 
     def _move(self, cursor: _Cursor, last: Passage) -> None:
         cursor.at, cursor.leader_epoch, cursor.begun = last.end, last.leader_epoch, True

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_ferry.batches import Intake
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.control import ClusterControl
+from kafka_ferry.copy.backfilled import Backfilled, BackfillWriter
 from kafka_ferry.copy.copier import Limits, Outcome, copy_ranges
 from kafka_ferry.copy.fetching import ReadRules
 from kafka_ferry.copy.preserved import PreservedWriter
+from kafka_ferry.copy.rate import RateLimit
 from kafka_ferry.copy.reader import RangeReader
 from kafka_ferry.copy.returned import ReturnedRecords
 from kafka_ferry.copy.translated import TranslatedWriter
 from kafka_ferry.copy.witness import Witness
+from kafka_ferry.copy.writer import Writer
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -23,15 +26,21 @@ if TYPE_CHECKING:
 
 # A transaction may also have to wait for its coordinators; the broker aborts it only after this.
 _TRANSACTION_SLACK_MS: Final = 110_000
+# Smaller answers would only cost more requests.
+_LEAST_FETCH: Final = 64 * 1024
 
 
-def copy_for_flow(flow: Flow, run: str, ranges: Sequence[Range]) -> list[Outcome]:
+def copy_for_flow(
+    flow: Flow, run: str, ranges: Sequence[Range], rate: RateLimit | None = None
+) -> list[Outcome]:
     """Copy ``ranges``, one or more, as ``flow`` says.
 
     Args:
         flow: the flow, with whatever secrets its clusters need.
         run: the run's id, for positions and ledger.
-        ranges: all of one writer, with offsets kept in the same way, at most one of a partition.
+        ranges: all of one writer, with offsets kept in the same way, at most one of a partition;
+            all of one backfill, or none of any.
+        rate: how fast to send, shared with whatever else the task copies; None for no limit.
 
     Returns:
         An outcome for each range, in the order given.
@@ -40,18 +49,21 @@ def copy_for_flow(flow: Flow, run: str, ranges: Sequence[Range]) -> list[Outcome
     preserved = ranges[0].preserved
     intakes = _Intakes(flow, offsets_kept=preserved)
     returned = ReturnedRecords(flow, ranges)
+    backfilled = Backfilled(flow, run, ranges) if ranges[0].backfill else None
     # Neither is possible where offsets are kept: the plan refuses them, and so does the copier.
     append_recreated = flow.on_source_topic_recreated == "append" and not preserved
-    rewind = flow.on_source_divergence == "continue" and not preserved
+    rewind = flow.on_source_divergence == "continue" and not preserved and not backfilled
 
     def read(starts: Mapping[Range, Position]) -> RangeReader:
         rules = ReadRules(
-            max_bytes=flow.fetch_max_bytes,
+            max_bytes=_fetch_bytes(flow, rate),
             committed=flow.isolation_level == "read_committed",
-            skip_lost=flow.on_source_truncation == "continue",
+            # What is that old expires while it is copied: the ledger names it, and so does the proof.
+            skip_lost=flow.on_source_truncation == "continue" or backfilled is not None,
             rewind=rewind,
             intakes=intakes.of({range_.remote_topic for range_ in starts}),
             returned=returned.of(starts),
+            windows=backfilled.windows(starts) if backfilled else {},
         )
         settings = kafka_python_config(source.client_properties("consumer"))
         return RangeReader(source.alias, settings, starts, rules)
@@ -68,11 +80,13 @@ def copy_for_flow(flow: Flow, run: str, ranges: Sequence[Range]) -> list[Outcome
         "witness": Witness(flow),
     }
     settings = kafka_python_config(target.client_properties("producer"))
-    writer = (
-        PreservedWriter(target.alias, settings, fill=flow.fill, **writing)
-        if preserved
-        else TranslatedWriter(target.alias, settings, **writing)
-    )
+    writer: Writer
+    if backfilled:
+        writer = BackfillWriter(target.alias, settings, backfilled=backfilled, **writing)
+    elif preserved:
+        writer = PreservedWriter(target.alias, settings, fill=flow.fill, **writing)
+    else:
+        writer = TranslatedWriter(target.alias, settings, **writing)
     limits = Limits(
         flow.transaction_max_bytes,
         flow.transaction_max_ms,
@@ -80,9 +94,16 @@ def copy_for_flow(flow: Flow, run: str, ranges: Sequence[Range]) -> list[Outcome
         rewind=rewind,
     )
     try:
-        return copy_ranges(ranges, read, writer, limits)
+        return copy_ranges(ranges, read, writer, limits, rate)
     finally:
         writer.close()
+
+
+def _fetch_bytes(flow: Flow, rate: RateLimit | None) -> int:
+    """How much to ask the source for at a time: under a limit, no more than can be sent in a second."""
+    if rate is None or not rate.bytes_per_s:
+        return flow.fetch_max_bytes
+    return min(flow.fetch_max_bytes, max(rate.bytes_per_s, _LEAST_FETCH))
 
 
 class _Intakes:

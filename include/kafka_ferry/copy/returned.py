@@ -24,7 +24,7 @@ from kafka_ferry.config import kafka_python_config
 from kafka_ferry.config.flow import names_of
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable
-from kafka_ferry.ledger import CopiedRange, TransactionEntry, ledger_topic, read_ledger
+from kafka_ferry.ledger import CopiedRange, CopyingEntry, ledger_topic, read_ledger
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.positions import ProducerState
 from kafka_ferry.plan.ranges import Range, TopicPartition
@@ -70,7 +70,7 @@ class ReturnedRecords:
         preserved: dict[TopicPartition, CopiedRange] = {}
         since = min(range_.returned_since for range_ in self._wanted.values())
         for _, entry in read_ledger(flow.source, ledger, since):
-            if not isinstance(entry, TransactionEntry) or entry.flow != opposite:
+            if not isinstance(entry, CopyingEntry) or entry.flow != opposite:
                 continue
             for copied in entry.ranges:
                 tp = TopicPartition(copied.remote_topic, copied.partition)

@@ -14,7 +14,7 @@ Not said here: how the batches themselves are written.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import ClassVar, Final
@@ -29,7 +29,13 @@ from kafka_ferry.copy.verdicts import Verdicts
 from kafka_ferry.copy.witness import Witness
 from kafka_ferry.copy.writer import Failure, StartOver, void_unless_known
 from kafka_ferry.errors import BrokerError, FerryError
-from kafka_ferry.ledger import TransactionEntry, encode, ledger_topic
+from kafka_ferry.ledger import (
+    BackfillEntry,
+    CopiedRange,
+    TransactionEntry,
+    encode,
+    ledger_topic,
+)
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.positions import Position, is_of_topics, position_group, position_of
 from kafka_ferry.plan.ranges import Range, TopicPartition
@@ -170,17 +176,22 @@ class SealingWriter(ABC):
     def _committed_positions(
         self, by_target: Mapping[TopicPartition, Range]
     ) -> dict[TopicPartition, Position]:
-        committed = committed_offsets(self._coordination, self._group, by_target)
-        positions = {
-            tp: position_of(found.offset, found.metadata, found.leader_epoch)
-            for tp, found in committed.items()
-        }
+        positions = self._group_positions(by_target)
         # Somebody may have deleted the group since the run began.
         forgotten = {
             tp: self._lanes[tp].remote_topic_id
             for tp in (by_target.keys() & self._lanes.keys()) - positions.keys()
         }
         return positions | (self._witness.positions(forgotten) if self._witness else {})
+
+    def _group_positions(
+        self, targets: Collection[TopicPartition]
+    ) -> dict[TopicPartition, Position]:
+        committed = committed_offsets(self._coordination, self._group, targets)
+        return {
+            tp: position_of(found.offset, found.metadata, found.leader_epoch)
+            for tp, found in committed.items()
+        }
 
     def _start_producer(self, void: StartOver | None) -> None:
         try:
@@ -362,16 +373,16 @@ class SealingWriter(ABC):
             raise self._verdicts.void
 
     def _write_ledger(self, moved: Mapping[TopicPartition, Lane]) -> None:
-        entry = TransactionEntry(
-            flow=self._flow,
-            run=self._run,
-            at=now_ms(),
-            writer=self._number,
-            ranges=tuple(lane.copied() for lane in moved.values()),
-        )
+        entry = self._entry(tuple(lane.copied() for lane in moved.values()))
         record = single_record(*encode(entry), entry.at)
         self._lanes[self._ledger].waiting.append(Outgoing(_alone(record)))
         self._drain()
+
+    def _entry(self, ranges: tuple[CopiedRange, ...]) -> TransactionEntry | BackfillEntry:
+        """What the ledger is to say of the transaction."""
+        return TransactionEntry(
+            flow=self._flow, run=self._run, at=now_ms(), writer=self._number, ranges=ranges
+        )
 
     def _commit_positions(self, moved: Mapping[TopicPartition, Lane]) -> None:
         positions = dict(self._refreshed)

@@ -10,7 +10,13 @@ from collections.abc import Collection, Iterator, Mapping
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable
-from kafka_ferry.ledger import CopiedRange, TransactionEntry, ledger_topic, read_ledger
+from kafka_ferry.ledger import (
+    BackfillEntry,
+    CopiedRange,
+    CopyingEntry,
+    ledger_topic,
+    read_ledger,
+)
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.positions import Position
 from kafka_ferry.plan.ranges import TopicPartition
@@ -44,7 +50,7 @@ class Witness:
         if self._ledger in open_:
             return None
         outcomes = dict.fromkeys(open_, Outcome.ABORTED)
-        for copied in self._newest_life(open_):
+        for copied in self._newest_life(open_, backfills=True):
             tp = TopicPartition(copied.remote_topic, copied.partition)
             if any(s.target <= open_[tp] < s.target + s.records for s in copied.segments):
                 outcomes[tp] = Outcome.COMMITTED
@@ -75,12 +81,19 @@ class Witness:
                 )
         return positions
 
-    def _newest_life(self, partitions: Collection[TopicPartition]) -> Iterator[CopiedRange]:
+    def _newest_life(
+        self, partitions: Collection[TopicPartition], *, backfills: bool = False
+    ) -> Iterator[CopiedRange]:
         """The ranges that went into the newest topics of the partitions' names, in the ledger's order."""
         patiently(self._require_stable)
         found: dict[TopicPartition, list[CopiedRange]] = {}
         for _, entry in read_ledger(self._flow.target, self._ledger.topic, 0):
-            for copied in entry.ranges if isinstance(entry, TransactionEntry) else ():
+            if not isinstance(entry, CopyingEntry):
+                continue
+            # A backfill writes where others write, and moves no position.
+            if isinstance(entry, BackfillEntry) and not backfills:
+                continue
+            for copied in entry.ranges:
                 tp = TopicPartition(copied.remote_topic, copied.partition)
                 if entry.flow == self._flow.name and tp in partitions:
                     life = found.setdefault(tp, [])

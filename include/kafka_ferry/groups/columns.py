@@ -30,6 +30,7 @@ class RangeColumns(NamedTuple):
         records: its records.
         batches: how many batches each range was written in; 0 where another mirror had written it.
         preserved: whether all records kept their offsets.
+        backfill: which ranges a backfill has copied; None where none is.
     """
 
     start: Offsets
@@ -41,6 +42,7 @@ class RangeColumns(NamedTuple):
     records: Offsets
     batches: Offsets
     preserved: bool = False
+    backfill: npt.NDArray[np.bool_] | None = None
 
     @classmethod
     def of(cls, ranges: Iterable[CopiedRange]) -> RangeColumns:
@@ -52,6 +54,12 @@ class RangeColumns(NamedTuple):
         source, target, records = _table(chain.from_iterable(r.segments for r in listed), 3)
         preserved = bool(listed) and all(r.preserved for r in listed)
         return cls(start, end, rewound_from, lengths, source, target, records, batches, preserved)
+
+    def ordinary(self, starts: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
+        """Those of ``starts`` and ``ends``, a pair for each range, that are of no backfill."""
+        if self.backfill is None or not self.backfill.any():
+            return starts, ends
+        return starts[~self.backfill], ends[~self.backfill]
 
 
 class Runs(NamedTuple):
@@ -87,7 +95,8 @@ class History(NamedTuple):
         exists: whether there is any range.
         start: the first offset that a range accounts for.
         end: the offset after the last one.
-        holes: the intervals between without a record that are not accounted for to their ends.
+        holes: the intervals between without a record that are not accounted for to their ends; what
+            lies between a backfill's ranges nobody has copied, which is known.
         left: the offsets behind ``end`` that only a branch had which the source has lost: who has
             committed one of them has read nothing of what came in its place.
         kept: the records that the source's log still has as they were copied.
@@ -123,7 +132,7 @@ class History(NamedTuple):
         begun, end = int(starts.min()), int(ends.max())
         holes = [
             (max(begun, kept.where(kept.start < first).end), last)
-            for first, last in gaps(starts, ends)
+            for first, last in gaps(*ranges.ordinary(starts, ends))
         ]
         return cls(True, begun, end, holes, (end + 1, left_from + 1), kept, written, ranges)
 

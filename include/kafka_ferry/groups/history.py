@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from kafka_ferry.batches import Segment
 from kafka_ferry.groups.columns import RangeColumns
 from kafka_ferry.groups.translation import OffsetMap
-from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.ledger import LedgerTable, copied_rows
 from kafka_ferry.plan.ranges import TopicPartition
 
 _KEY: Final = ("topic", "topic_id", "partition", "remote_topic", "remote_topic_id")
@@ -28,6 +28,7 @@ _COLUMNS: Final = (
     "batches",
     "preserved",
     "segments",
+    "since",
 )
 
 
@@ -132,8 +133,7 @@ def _columns(
 ) -> dict[_Key, tuple[int, RangeColumns]]:
     """The ranges of each partition, with the ledger offset of the last one."""
     gone = ledger.released()
-    wanted = pc.field("type") == "transaction"
-    wanted &= _is_one_of("topic_id", topic_ids.values())
+    wanted = copied_rows() & _is_one_of("topic_id", topic_ids.values())
     wanted &= _is_one_of("remote_topic_id", set(remote_ids.values()) - gone)
     if topics:
         wanted &= _is_one_of("topic", topics)
@@ -163,6 +163,9 @@ def _by_partition(rows: pa.Table) -> Iterator[tuple[_Key, tuple[int, RangeColumn
     ranges = _AllRanges(rows)
     keys = rows.select(_KEY).take(pa.array(edges[:-1])).to_pylist()
     for key, (first, last) in zip(keys, pairwise(edges), strict=True):
+        # What only backfills go to is no topic that a consumer of the source's could go on with.
+        if not ranges.is_ordinary(first, last):
+            continue
         yield _Key(**key), (ranges.ledger_offset(last - 1), ranges.part(first, last))
 
 
@@ -186,6 +189,8 @@ class _AllRanges:
         # An earlier release has stored neither of these.
         self._rewound = _column(pc.fill_null(rows["rewound_from"], -1))
         self._batches = _column(rows["batches"])
+        # A backfill's rows alone have a window.
+        self._backfill = _column(pc.cast(pc.is_valid(rows["since"]), pa.int8())).astype(bool)
         self._preserved = _column(pc.cast(pc.fill_null(rows["preserved"], False), pa.int8()))
         self._lengths = _column(pc.fill_null(pc.list_value_length(rows["segments"]), 0))
         self._segments_to = np.append(0, np.cumsum(self._lengths))
@@ -194,6 +199,9 @@ class _AllRanges:
 
     def ledger_offset(self, at: int) -> int:
         return int(self._ledger_offset[at])
+
+    def is_ordinary(self, first: int, last: int) -> bool:
+        return not bool(self._backfill[first:last].all())
 
     def part(self, first: int, last: int) -> RangeColumns:
         segments = slice(self._segments_to[first], self._segments_to[last])
@@ -208,6 +216,7 @@ class _AllRanges:
             records,
             self._batches[first:last],
             bool(self._preserved[first:last].all()),
+            self._backfill[first:last],
         )
 
 

@@ -3,7 +3,9 @@
 from kafka_ferry.ledger.append import append_entry
 from kafka_ferry.ledger.record import (
     AppliedEntry,
+    BackfillEntry,
     CopiedRange,
+    CopyingEntry,
     Entry,
     GroupsEntry,
     LedgerError,
@@ -19,12 +21,14 @@ from kafka_ferry.ledger.record import (
     is_ledger_topic,
     ledger_topic,
 )
-from kafka_ferry.ledger.table import LedgerRange, LedgerTable
+from kafka_ferry.ledger.table import LedgerRange, LedgerTable, copied_rows
 from kafka_ferry.ledger.topic import ledger_creation, read_ledger
 
 __all__ = [
     "AppliedEntry",
+    "BackfillEntry",
     "CopiedRange",
+    "CopyingEntry",
     "Entry",
     "GroupsEntry",
     "LedgerError",
@@ -38,6 +42,7 @@ __all__ = [
     "TransactionEntry",
     "VerificationEntry",
     "append_entry",
+    "copied_rows",
     "decode",
     "encode",
     "is_ledger_topic",

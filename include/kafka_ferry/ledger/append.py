@@ -6,6 +6,7 @@ from typing import Final
 
 from kafka_ferry.batches import for_producer, single_record
 from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.errors import BrokerError, Fenced, FerryError
 from kafka_ferry.ledger.record import (
     AppliedEntry,
     GroupsEntry,
@@ -25,6 +26,14 @@ from kafka_ferry.wire.settlement import Settlement
 from kafka_ferry.wire.transactions import TransactionalProducer, produce_request
 
 _TIMEOUT_MS: Final = 60_000
+# What a coordinator says to an EndTxn of a producer that is being fenced at that moment.
+_UNKNOWN_SERVER_ERROR: Final = -1
+
+
+class _Overtaken(FerryError):
+    """Another run of the flow has appended to the ledger at the same time."""
+
+    transient = True
 
 
 def append_entry(
@@ -36,7 +45,11 @@ def append_entry(
     | RunEntry
     | VerificationEntry,
 ) -> None:
-    """Append ``entry`` to the ledger, in a transaction of the flow's own; whoever did so before is fenced.
+    """Append ``entry`` to the ledger, in a transaction of the flow's own.
+
+    Two runs of a flow may do so at the same time, a backfill beside one of the timetable: whoever
+    begins last fences the other, which tries again. An entry may be there twice then, where a broker
+    does not say whether it was committed; each is true however often it is said.
 
     Raises:
         FerryError: if the target does not take it within a minute.
@@ -72,4 +85,14 @@ def append_entry(
             producer.end(commit=True)
             settlement.settle(Ending(Outcome.COMMITTED), [ledger], [])
 
-    patiently(append)
+    def append_in_turn() -> None:
+        try:
+            append()
+        except Fenced as error:
+            raise _Overtaken(error.message) from error
+        except BrokerError as error:
+            if error.code != _UNKNOWN_SERVER_ERROR:
+                raise
+            raise _Overtaken(error.message) from error
+
+    patiently(append_in_turn)

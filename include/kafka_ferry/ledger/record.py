@@ -1,6 +1,6 @@
 """The ledger's format: what each record in ``ferry-ledger.{source}.internal`` says. docs/ledger.md describes it.
 
-Seven kinds of record, each a JSON object with a version and a type:
+Eight kinds of record, each a JSON object with a version and a type:
 
 - ``ownership``: remote topics that the flow marks as its own, and how offsets are kept in them;
 - ``applied``: configs, access rules, quotas and users that a run has set on the target;
@@ -8,6 +8,7 @@ Seven kinds of record, each a JSON object with a version and a type:
 - ``run``: a run began, and with how many writers;
 - ``transaction``: a transaction of one writer, in which this very record was written, so that the
   record is there exactly if the data and the positions are;
+- ``backfill``: the same of a backfill, which moves no position;
 - ``groups``: what a run has committed for groups on the target;
 - ``verification``: everything before a ledger offset was read back and found complete.
 """
@@ -22,6 +23,7 @@ from kafka_ferry.batches import Segment
 from kafka_ferry.errors import FerryError
 from kafka_ferry.plan.changes import AclChange, QuotaChange, UserChange
 from kafka_ferry.plan.facts import Mark
+from kafka_ferry.plan.options import Window
 from kafka_ferry.plan.positions import ProducerState
 
 VERSION: Final = 1
@@ -120,10 +122,16 @@ class _Entry(_Model):
 
 
 class RunEntry(_Entry):
-    """A run of the flow began; whoever reads an older one's name from here has been fenced."""
+    """A run of the flow began; whoever reads an older one's name from here has been fenced.
+
+    Attributes:
+        writers: how many writers there are.
+        assignment: how the target's partitions are given to them, where that is not the usual way.
+    """
 
     type: Literal["run"] = "run"
     writers: _Int32 = Field(gt=0)
+    assignment: str = ""
 
 
 class TransactionEntry(_Entry):
@@ -132,6 +140,29 @@ class TransactionEntry(_Entry):
     type: Literal["transaction"] = "transaction"
     writer: _Int32
     ranges: tuple[CopiedRange, ...]
+
+
+class BackfillEntry(_Entry):
+    """One committed transaction of one writer that a backfill wrote.
+
+    Its ranges lie below the positions that there were, and may cover what other ranges cover: they
+    account for the records whose timestamps are in the window, and move no position.
+
+    Attributes:
+        since: the window's first timestamp, in milliseconds since 1970.
+        until: the first one behind it.
+    """
+
+    type: Literal["backfill"] = "backfill"
+    writer: _Int32
+    since: Annotated[int, Field(ge=-(2**63), lt=2**63)]
+    until: Annotated[int, Field(ge=-(2**63), lt=2**63)]
+    ranges: tuple[CopiedRange, ...]
+
+    @property
+    def window(self) -> Window:
+        """The timestamps of the records that it accounts for."""
+        return Window(self.since, self.until)
 
 
 class OwnershipEntry(_Entry):
@@ -225,8 +256,12 @@ class GroupsEntry(_Entry):
     synced: dict[str, dict[str, dict[_Int32, SyncedOffset]]] = {}
 
 
+CopyingEntry = TransactionEntry | BackfillEntry
+"""A transaction's entry, whoever's: its ranges are on the target."""
+
 Entry = (
     AppliedEntry
+    | BackfillEntry
     | GroupsEntry
     | OwnershipEntry
     | ReleaseEntry

@@ -23,13 +23,14 @@ from kafka_ferry.config import Cluster
 from kafka_ferry.ledger.applied import fold_applied
 from kafka_ferry.ledger.record import (
     AppliedEntry,
+    BackfillEntry,
     CopiedRange,
+    CopyingEntry,
     Entry,
     GroupsEntry,
     LedgerError,
     OwnershipEntry,
     ReleaseEntry,
-    TransactionEntry,
     VerificationEntry,
 )
 from kafka_ferry.ledger.synced import (
@@ -42,6 +43,7 @@ from kafka_ferry.ledger.synced import (
 from kafka_ferry.ledger.topic import read_ledger
 from kafka_ferry.plan.changes import Applied
 from kafka_ferry.plan.facts import Mark
+from kafka_ferry.plan.options import Window
 from kafka_ferry.plan.positions import Position, ProducerState
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.state import StateFolder
@@ -69,6 +71,7 @@ SCHEMA: Final = pa.schema(
         pa.field("run", pa.string(), nullable=False),
         pa.field("at", pa.int64(), nullable=False),
         ("writers", pa.int32()),
+        ("assignment", pa.string()),
         ("through", pa.int64()),
         ("writer", pa.int32()),
         ("topic", pa.string()),
@@ -95,6 +98,8 @@ SCHEMA: Final = pa.schema(
         ("given_back", pa.bool_()),
         ("applied", pa.string()),
         ("groups", pa.string()),
+        ("since", pa.int64()),
+        ("until", pa.int64()),
     ]
 )
 # An hourly flow makes some 9,000 files a year; they are merged whenever so many have come together.
@@ -104,13 +109,24 @@ _FOLD_AT_BYTES: Final = 2_000_000
 _PAUSES_S: Final = (0.01, 0.1, 0.5, 1.0)
 
 
+def copied_rows() -> pc.Expression:
+    """The rows of copied ranges, those of backfills too; ``positions`` and their like leave these out."""
+    # As a constant it would have pandas imported with this module: Arrow looks at each value with it.
+    return (pc.field("type") == "transaction") | (pc.field("type") == "backfill")
+
+
 class LedgerRange(NamedTuple):
-    """A range in the ledger, with the run that copied it and the offset and time of its ledger record."""
+    """A range in the ledger, with the run that copied it and the offset and time of its ledger record.
+
+    Attributes:
+        window: of a backfill's range, the timestamps that it accounts for.
+    """
 
     ledger_offset: int
     run: str
     copied: CopiedRange
     at: int = 0
+    window: Window | None = None
 
     @property
     def target(self) -> TopicPartition:
@@ -212,8 +228,9 @@ class LedgerTable:
     def ranges(self, *, since: int, of_run: str) -> Iterator[LedgerRange]:
         """The ranges in the ledger from the offset ``since`` on, and all of the run ``of_run``."""
         wanted = (pc.field("ledger_offset") >= since) | (pc.field("run") == of_run)
-        for row in self.read((pc.field("type") == "transaction") & wanted).to_pylist():
-            yield LedgerRange(row["ledger_offset"], row["run"], _copied(row), row["at"])
+        for row in self.read(copied_rows() & wanted).to_pylist():
+            window = None if row["since"] is None else Window(row["since"], row["until"])
+            yield LedgerRange(row["ledger_offset"], row["run"], _copied(row), row["at"], window)
 
     def positions(self) -> dict[TopicPartition, Position]:
         """The last position of each *target* partition, for those that the flow's group has forgotten."""
@@ -289,8 +306,13 @@ class LedgerTable:
 
     def last_run(self) -> dict[str, Any] | None:
         """The newest ``run`` row."""
-        rows = self.read(pc.field("type") == "run", ["ledger_offset", "run", "writers", "at"])
-        return dict(rows.slice(rows.num_rows - 1).to_pylist()[0]) if rows.num_rows else None
+        columns = ["ledger_offset", "run", "writers", "assignment", "at"]
+        rows = self.read(pc.field("type") == "run", columns)
+        if not rows.num_rows:
+            return None
+        last: dict[str, Any] = rows.slice(rows.num_rows - 1).to_pylist()[0]
+        # An earlier release has stored no ``assignment``.
+        return last | {"assignment": last["assignment"] or ""}
 
     def verified_through(self) -> int:
         """The ledger offset before which every range was verified."""
@@ -344,7 +366,9 @@ def _rows(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
         "run": entry.run,
         "at": entry.at,
     }
-    if isinstance(entry, TransactionEntry):
+    if isinstance(entry, CopyingEntry):
+        if isinstance(entry, BackfillEntry):
+            common |= {"since": entry.since, "until": entry.until}
         for copied in entry.ranges:
             row = copied.model_dump()
             row["reasons"] = list(copied.reasons.items())
@@ -365,7 +389,7 @@ def _rows(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
     elif isinstance(entry, VerificationEntry):
         yield common | {"through": entry.through, "records": entry.records}
     else:
-        yield common | {"writers": entry.writers}
+        yield common | {"writers": entry.writers, "assignment": entry.assignment}
 
 
 def _copied(row: Mapping[str, Any]) -> CopiedRange:

@@ -1,6 +1,7 @@
 """What a run will do: names on the target, positions, ranges, the plan. Pure."""
 
 from kafka_ferry.plan.facts import Found, LogBounds, Mark, Topic
+from kafka_ferry.plan.options import ORDINARY, RunOptions, Window
 from kafka_ferry.plan.plan import (
     AdvisedAcl,
     Creation,
@@ -22,6 +23,7 @@ from kafka_ferry.plan.ranges import Range, TopicPartition, writer_of
 from kafka_ferry.plan.selection import Selection, select, select_topics
 
 __all__ = [
+    "ORDINARY",
     "AdvisedAcl",
     "Creation",
     "Estimate",
@@ -37,10 +39,12 @@ __all__ = [
     "Range",
     "Refusal",
     "Risk",
+    "RunOptions",
     "Selection",
     "Skipped",
     "Topic",
     "TopicPartition",
+    "Window",
     "make_plan",
     "policy_of",
     "position_group",

@@ -33,6 +33,16 @@ class Topic:
     dynamic: frozenset[str] = frozenset()
     defaults: frozenset[str] = frozenset()
 
+    @property
+    def is_compacted(self) -> bool:
+        """Whether its cleaner removes records whose key has come again."""
+        return "compact" in self.configs.get("cleanup.policy", "")
+
+    @property
+    def stamps_anew(self) -> bool:
+        """Whether its brokers give records the time at which they come, instead of their own."""
+        return self.configs.get("message.timestamp.type") == "LogAppendTime"
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -130,6 +140,8 @@ class Found:
             partitions that keep all of their records are absent.
         recent: by *source* partition, the first offset that was written since as long ago as the
             next run is after the last one.
+        oldest: by *source* partition with something to copy whose topic does not keep all records, the
+            time of its log's first record, in milliseconds since 1970; absent where it has none.
         returned: by source topic that holds records which the opposite flow has brought from the target,
             and which are left out: the offset in that flow's ledger from which on it has to be read.
         unknown: what could not be found out, and the plan does without, a sentence each.
@@ -161,5 +173,6 @@ class Found:
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
     expiring: Mapping[TopicPartition, int] = field(default_factory=dict)
     recent: Mapping[TopicPartition, int] = field(default_factory=dict)
+    oldest: Mapping[TopicPartition, int] = field(default_factory=dict)
     returned: Mapping[str, int] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()

@@ -165,13 +165,12 @@ def _chosen_by_itself(
 ) -> OffsetsChoice | Refusal:
     """What ``auto`` makes of the target's topic and the source's gaps."""
     costs = _costs(flow, pair, found)
-    policy = pair.source.configs.get("cleanup.policy", "") if pair.source else ""
     against = ""
     if written:
         against = f"{pair.remote_topic} was written to before"
     elif flow.isolation_level != "read_committed":
         against = _COMMITTED_ONLY
-    elif not costs.offsets and "compact" in policy:
+    elif not costs.offsets and pair.source and pair.source.is_compacted:
         against = "the source's topic is compacted"
     if against or not costs.offsets:
         return _choice(pair, not against, f"auto: {against or 'there is nothing to copy yet'}.")

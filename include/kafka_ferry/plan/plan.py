@@ -17,10 +17,16 @@ from kafka_ferry.plan.changes import (
     SetConfigs,
     UserChange,
 )
+from kafka_ferry.plan.options import ORDINARY, RunOptions
 from kafka_ferry.plan.ranges import Range, TopicPartition
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kafka_ferry.state import StateFolder
+
+# Of the topics in a shard's name, which stands in lists.
+_NAMES_LENGTH: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +224,10 @@ class Plan(AsJson):
         risks: partitions whose records the source may delete before they are copied.
         unapplied: what could not be changed on the target, a sentence each; records are copied all the
             same, and then the run fails.
+        options: what was asked of this run.
+        pins: of a backfill's plan, empty ordinary ranges that are copied first: where a flow begins
+            that only copies what is yet to come, and that has not begun.
+        shards: the writers of each shard that copies for itself; empty where one task copies all.
     """
 
     WHAT: ClassVar = "a plan"
@@ -246,6 +256,42 @@ class Plan(AsJson):
     estimates: tuple[Estimate, ...] = ()
     risks: tuple[Risk, ...] = ()
     unapplied: tuple[str, ...] = ()
+    options: RunOptions = ORDINARY
+    pins: tuple[Range, ...] = ()
+    shards: tuple[tuple[int, ...], ...] = ()
+
+    def of_shard(self, shard: int | None) -> tuple[Range, ...]:
+        """The ranges that a shard copies; all of them for None.
+
+        Raises:
+            FerryError: if there is no such shard.
+        """
+        return self._of_shard(self.ranges, shard)
+
+    def pins_of_shard(self, shard: int | None) -> tuple[Range, ...]:
+        """The same of ``pins``."""
+        return self._of_shard(self.pins, shard)
+
+    def _of_shard(self, ranges: tuple[Range, ...], shard: int | None) -> tuple[Range, ...]:
+        if shard is None:
+            return ranges
+        if not 0 <= shard < len(self.shards):
+            raise FerryError(
+                f"The run {self.run} has no shard {shard}: it was planned with {len(self.shards)}.",
+                advice="Plan it again, or name one of them.",
+            )
+        writers = frozenset(self.shards[shard])
+        return tuple(range_ for range_ in ranges if range_.writer in writers)
+
+    @property
+    def shard_names(self) -> tuple[str, ...]:
+        """What to call each shard: its number, and the first topics that it copies."""
+        return tuple(_shard_name(shard, self.of_shard(shard)) for shard in range(len(self.shards)))
+
+    @property
+    def is_idle_backfill(self) -> bool:
+        """Whether it is a backfill's plan with nothing to do: then nothing at all is written."""
+        return self.options.window is not None and not (self.ranges or self.pins)
 
     @property
     def offsets(self) -> int:
@@ -277,6 +323,18 @@ class Plan(AsJson):
             "refused": len(self.refused),
         }
         return self.changes | {kind: count for kind, count in counts.items() if count}
+
+
+def _shard_name(shard: int, ranges: Sequence[Range]) -> str:
+    topics = list(dict.fromkeys(range_.topic for range_ in ranges if range_.is_work))
+    if not topics:
+        return f"shard {shard}"
+    name, *others = topics
+    name = name if len(name) <= _NAMES_LENGTH else f"{name[:_NAMES_LENGTH]}..."
+    while others and len(name) + len(others[0]) < _NAMES_LENGTH:
+        name = f"{name}, {others.pop(0)}"
+    more = f" and {len(others):,} more" if others else ""
+    return f"shard {shard}: {name}{more}"
 
 
 _FILE: Final = "plan.json"

@@ -22,7 +22,9 @@ from kafka_ferry.plan.configs import sync_configs, wanted_configs
 from kafka_ferry.plan.cycles import origins_beyond
 from kafka_ferry.plan.estimates import estimates
 from kafka_ferry.plan.facts import Found, LogBounds, Topic
+from kafka_ferry.plan.narrowing import access_of, narrowed
 from kafka_ferry.plan.offsets import choose_offsets, with_costs
+from kafka_ferry.plan.options import ORDINARY, RunOptions
 from kafka_ferry.plan.plan import (
     Creation,
     Growth,
@@ -33,10 +35,12 @@ from kafka_ferry.plan.plan import (
     Skipped,
 )
 from kafka_ferry.plan.positions import Position
-from kafka_ferry.plan.ranges import Range, TopicPartition, writer_of
+from kafka_ferry.plan.priority import with_expiries
+from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.plan.retention import risks
 from kafka_ferry.plan.retiring import retire
 from kafka_ferry.plan.selection import select, select_topics
+from kafka_ferry.plan.sharding import shards_of, writers_of
 from kafka_ferry.plan.situations import Pair, Place, judge_partition, judge_topic
 from kafka_ferry.plan.starts import Start, begins_at_end, next_start, unfilled_to
 
@@ -62,7 +66,9 @@ _Step = (
 _Kind = TypeVar("_Kind")
 
 
-def make_plan(flow: Flow, found: Found, *, run: str, at: int) -> Plan:
+def make_plan(
+    flow: Flow, found: Found, *, run: str, at: int, options: RunOptions = ORDINARY
+) -> Plan:
     """Plan a run of ``flow``.
 
     Args:
@@ -70,15 +76,22 @@ def make_plan(flow: Flow, found: Found, *, run: str, at: int) -> Plan:
         found: the state of both clusters.
         run: the run's id.
         at: now, in milliseconds since 1970.
+        options: what is asked of this run.
+
+    Raises:
+        ConfigError: a pattern of ``options.topics`` is not valid.
+        FerryError: no topic of the flow matches them.
     """
-    steps = list(_steps(flow, found, at))
+    steps = list(_steps(flow, found, at, options))
     chosen = [step for step in steps if isinstance(step, OffsetsChoice)]
-    steps += access_steps(flow, found, chosen)
+    access = access_steps(flow, found, chosen)
+    steps += access_of(chosen, access) if options.topics else access
 
     def all_of(kind: type[_Kind]) -> tuple[_Kind, ...]:
         return tuple(step for step in steps if isinstance(step, kind))
 
-    ranges, choices = all_of(Range), all_of(OffsetsChoice)
+    ranges, choices = with_expiries(flow, found, all_of(Range), at), all_of(OffsetsChoice)
+    sizes = tuple(estimates(found, ranges))
     return Plan(
         flow=flow.name,
         run=run,
@@ -101,17 +114,22 @@ def make_plan(flow: Flow, found: Found, *, run: str, at: int) -> Plan:
         acl_changes=all_of(AclChange),
         quota_changes=all_of(QuotaChange),
         user_changes=all_of(UserChange),
-        estimates=tuple(estimates(found, ranges)),
+        estimates=sizes,
         risks=tuple(risks(flow, found, choices, ranges, at)),
+        options=options,
+        shards=shards_of(flow, ranges, sizes),
     )
 
 
-def _steps(flow: Flow, found: Found, at: int) -> Iterator[_Step]:
+def _steps(flow: Flow, found: Found, at: int, options: RunOptions) -> Iterator[_Step]:
     """All that the plan is to hold, topic by topic."""
     yield from (Note("", None, sentence) for sentence in found.unknown)
     selection = select(
         flow, found.source_names, found.origins, found.target_cluster_id, found.returned
     )
+    if options.topics:
+        selection, note = narrowed(flow, selection, options)
+        yield note
     yield from selection.skipped
     yield from selection.refused
     for name, remote_name in selection.names.items():
@@ -120,6 +138,8 @@ def _steps(flow: Flow, found: Found, at: int) -> Iterator[_Step]:
             yield from _topic(flow, found, pair, found.source_topics[name], at)
         else:
             yield Skipped(name, "it was deleted while the run was planned")
+    if options.topics:
+        return
     if flow.on_source_topic_deleted == "retire":
         yield from retire(flow, found, at)
     else:
@@ -192,13 +212,11 @@ def _unfaithful(pair: Pair) -> Refusal | None:
             f"{pair.remote_topic} was given to MirrorMaker 2, which may have copied to it since.",
             "Take it over first: `ferry takeover --from mm2`.",
         )
-    configs = pair.remote.configs if pair.remote else {}
-    timestamps = configs.get("message.timestamp.type", "CreateTime")
-    if timestamps != "CreateTime":
+    if pair.remote and pair.remote.stamps_anew:
         return Refusal(
             pair.topic,
             None,
-            f"{pair.remote_topic} on the target has message.timestamp.type={timestamps}, "
+            f"{pair.remote_topic} on the target has message.timestamp.type=LogAppendTime, "
             "which would replace the records' timestamps.",
             "Set it to CreateTime.",
         )
@@ -246,7 +264,7 @@ def _partition(
             end=bounds.end,
             topic_id=topic.topic_id,
             remote_topic=pair.remote_topic,
-            writer=writer_of(target, flow.writers),
+            writer=writers_of(flow).of(target),
             remote_topic_id=pair.remote.topic_id if pair.remote else "",
             preserved=pair.preserved,
             log_start=log_start,

@@ -5,12 +5,14 @@ An offset is always the next one to read: a range holds ``start`` and does not h
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Final
 
 import xxhash
 
-_NEIGHBOURS: Final = 4
+NEIGHBOURS: Final = 4
+"""How many partitions of a topic in a row share a writer."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -22,6 +24,52 @@ class TopicPartition:
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Settled:
+    """Source offsets ``[start, end)`` of which a part of the records is accounted for already.
+
+    Attributes:
+        start: the first offset.
+        end: the offset after the last one.
+        since: the first timestamp of the records that are, in milliseconds since 1970.
+        until: the first one behind them.
+    """
+
+    start: int
+    end: int
+    since: int
+    until: int
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Backfill:
+    """What a backfill copies of its range: the records of a window of time that are not there.
+
+    Attributes:
+        since: the first timestamp in the window, in milliseconds since 1970.
+        until: the first one behind it.
+        ledger_since: the ledger offset from which on backfills may have settled more than ``settled``.
+        settled: what the target has by the ledger before that, or has a reason not to have; disjoint
+            in offsets and timestamps taken together.
+    """
+
+    since: int
+    until: int
+    ledger_since: int
+    settled: tuple[Settled, ...] = ()
+
+    def encode(self) -> str:
+        """All of it as one short text."""
+        settled = [(it.start, it.end, it.since, it.until) for it in self.settled]
+        return json.dumps([self.since, self.until, self.ledger_since, settled])
+
+    @classmethod
+    def decode(cls, text: str) -> Backfill:
+        """What ``encode`` wrote."""
+        since, until, ledger_since, settled = json.loads(text)
+        return cls(since, until, ledger_since, tuple(Settled(*it) for it in settled))
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -46,6 +94,10 @@ class Range:
         origins: the ids of all clusters that the topic's records came through, the source's too.
         returned_since: the offset in the opposite flow's ledger, on the source, from which on it names
             records that came from the target and are left out; -1 where none are.
+        expires_at: about when the source may delete the first of its records, in milliseconds since
+            1970; -1 for never, or where nobody knows.
+        backfill: of a backfill's range, which of its records are copied; None of an ordinary one,
+            whose end becomes the partition's position.
     """
 
     topic: str
@@ -60,6 +112,8 @@ class Range:
     log_start: int = -1
     origins: tuple[str, ...] = ()
     returned_since: int = -1
+    expires_at: int = -1
+    backfill: Backfill | None = None
 
     @property
     def source(self) -> TopicPartition:
@@ -100,4 +154,4 @@ def writer_of(target: TopicPartition, writers: int) -> int:
     the next writer, so that a large topic spreads evenly.
     """
     topic = xxhash.xxh3_64_intdigest(target.topic.encode())
-    return (topic + target.partition // _NEIGHBOURS) % writers
+    return (topic + target.partition // NEIGHBOURS) % writers

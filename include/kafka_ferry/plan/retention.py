@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from croniter import croniter
 
@@ -47,46 +48,79 @@ class Pace:
 
 
 def pace_of(flow: Flow, at: int) -> Pace | None:
-    """The timetable of ``flow``, in UTC as in Airflow, around ``at``; None for a flow that has none.
+    """The timetable of ``flow``, in its time zone as in Airflow, around ``at``; None for a flow without one.
 
     Args:
         flow: the flow.
         at: now, in milliseconds since 1970.
     """
+    if interval := flow.schedule_interval:
+        # Airflow counts from the run before: never later than this.
+        length = int(interval.total_seconds() * _SECOND_MS)
+        return Pace(at + length, length)
     schedule = _PRESETS.get(flow.schedule or "", flow.schedule)
     # What is none of a timetable is for Airflow to say.
     if not schedule or not croniter.is_valid(schedule):
         return None
-    now = datetime.fromtimestamp(at / _SECOND_MS, UTC)
+    now = datetime.fromtimestamp(at / _SECOND_MS, ZoneInfo(flow.timezone))
     following: datetime = croniter(schedule, now).get_next(datetime)
     last: datetime = croniter(schedule, following).get_prev(datetime)
     return Pace(
         int(following.timestamp() * _SECOND_MS),
-        int((following - last).total_seconds() * _SECOND_MS),
+        # Of times of one zone, Python would tell how far their clocks are apart.
+        int((following.timestamp() - last.timestamp()) * _SECOND_MS),
     )
 
 
 def retention_ms(topic: Topic) -> int | None:
     """How long a topic keeps records at least, None where it keeps them all, or for their key's sake."""
+    return _limit(topic, "retention.ms")
+
+
+def retention_bytes(topic: Topic) -> int | None:
+    """How many bytes of each partition a topic keeps at least, None where their number does not matter."""
+    return _limit(topic, "retention.bytes")
+
+
+def is_deleted_from(topic: Topic) -> bool:
+    """Whether a topic's records are deleted, sooner or later, whatever their keys."""
+    return retention_ms(topic) is not None or retention_bytes(topic) is not None
+
+
+def _limit(topic: Topic, config: str) -> int | None:
     if "delete" not in topic.configs.get("cleanup.policy", "delete"):
         return None
-    kept = int(topic.configs.get("retention.ms", -1))
+    kept = int(topic.configs.get(config, -1))
     return kept if kept >= 0 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """The times whose offsets the source is to give, in milliseconds since 1970 by source partition."""
+    """The times whose offsets the source is to give, in milliseconds since 1970 by source partition.
+
+    Attributes:
+        expiring: the time before which retention deletes all until the next run.
+        recent: as long ago as the next run is after the last one.
+        oldest: no time: the partitions whose first record's time is to be known.
+    """
 
     expiring: Mapping[TopicPartition, int]
     recent: Mapping[TopicPartition, int]
+    oldest: frozenset[TopicPartition] = frozenset()
 
 
 def questions(flow: Flow, found: Found, pairs: Iterable[Pair], at: int) -> Questions:
     """What must be asked to know the risks of partitions that are not copied to their end."""
+    pairs = list(pairs)
+    oldest = frozenset(
+        source
+        for pair in pairs
+        if pair.source and is_deleted_from(pair.source)
+        for source in uncopied(pair, found)
+    )
     pace = pace_of(flow, at)
     if pace is None:
-        return Questions({}, {})
+        return Questions({}, {}, oldest)
     expiring, recent = dict[TopicPartition, int](), dict[TopicPartition, int]()
     for pair in pairs:
         kept = retention_ms(pair.source) if pair.source else None
@@ -95,7 +129,7 @@ def questions(flow: Flow, found: Found, pairs: Iterable[Pair], at: int) -> Quest
                 expiring[source] = pace.next_run - kept
             if found.bounds[source].start > 0:
                 recent[source] = at - pace.interval_ms
-    return Questions(expiring, recent)
+    return Questions(expiring, recent, oldest)
 
 
 def uncopied(pair: Pair, found: Found) -> Iterator[TopicPartition]:

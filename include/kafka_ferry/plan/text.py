@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from kafka_ferry.plan.changes import AclChange, QuotaChange, UserChange, amount
 from kafka_ferry.plan.plan import (
@@ -21,7 +21,9 @@ from kafka_ferry.plan.plan import (
 
 Tone = Literal["plain", "warning", "refusal", "aside"]
 
+_T = TypeVar("_T")
 _NAMES_SHOWN: Final = 10
+_TOPICS_SHOWN: Final = 50
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -55,6 +57,12 @@ def plan_text(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
 
 def summary(plan: Plan) -> str:
     """A plan in one line: how much there is to copy, and how many changes of each kind."""
+    if plan.options.window:
+        return f"backfill of {plan.options.window}: {_summary(plan)}"
+    return _summary(plan)
+
+
+def _summary(plan: Plan) -> str:
     counts = dict(plan.differences)
     if not counts:
         return "nothing to do"
@@ -78,7 +86,7 @@ def _topics(plan: Plan) -> Iterator[str]:
         found = [estimates[r.source] for r in ranges if r.source in estimates]
         offsets = sum(map(len, ranges))
         rows.append((topic, remote, f"{len(ranges):,}", f"{offsets:,}", *_about(found)))
-    return _table(rows, "<<>>>>")
+    return table(rows, "<<>>>>")
 
 
 def _partitions(plan: Plan) -> Iterator[str]:
@@ -90,7 +98,7 @@ def _partitions(plan: Plan) -> Iterator[str]:
         found = [estimates[range_.source]] if range_.source in estimates else []
         where = (range_.topic, str(range_.partition), range_.remote_topic)
         rows.append((*where, *numbers, *_about(found)))
-    return _table(rows, "<><>>>>>")
+    return table(rows, "<><>>>>>")
 
 
 def _about(estimates: Sequence[Estimate]) -> tuple[str, str]:
@@ -109,9 +117,12 @@ def _amount(estimates: Sequence[Estimate]) -> str:
 def _size(estimates: Sequence[Estimate]) -> str:
     """The bytes of all of them, "" where one of them is not known."""
     known = [estimate.bytes for estimate in estimates if estimate.bytes is not None]
-    if len(known) < len(estimates):
-        return ""
-    size, unit = float(sum(known)), 0
+    return bytes_text(sum(known)) if len(known) == len(estimates) else ""
+
+
+def bytes_text(count: float) -> str:
+    """A number of bytes as people write it, such as ``1.5 GiB``."""
+    size, unit = float(count), 0
     while size >= 1024 and unit < len(_UNITS) - 1:
         size, unit = size / 1024, unit + 1
     return f"{size:,.1f} {_UNITS[unit]}" if unit else f"{size:,.0f} {_UNITS[unit]}"
@@ -126,7 +137,7 @@ def _choices(plan: Plan) -> Iterator[str]:
         kept = "preserved" if choice.preserved else "translated"
         costs = (f"{choice.gaps:,}", f"{choice.fill_ms / 1000:,.1f} s")
         rows.append((choice.topic, kept, *(costs if choice.preserved else ("", "")), choice.reason))
-    return _table(rows, "<<>><")
+    return table(rows, "<<>><")
 
 
 def _changes(plan: Plan) -> Iterator[str]:
@@ -187,8 +198,36 @@ def _skipped(skipped: Iterable[Skipped], *, verbose: bool) -> Iterator[str]:
         yield f"skip {', '.join(shown)}{more}: {reason}"
 
 
-def _table(rows: Sequence[tuple[str, ...]], alignment: str) -> Iterator[str]:
-    """Rows under their heading; nothing, if there is only that."""
+def topics_table(
+    heading: tuple[str, ...],
+    topics: Mapping[str, _T],
+    size: Callable[[_T], int],
+    row: Callable[[str, Sequence[_T]], tuple[str, ...]],
+) -> Iterator[str]:
+    """A table of topics: those with the most bytes first, all others as one, and all together.
+
+    Args:
+        heading: what stands above the columns, of which the first is the topic.
+        topics: what is known of each.
+        size: the bytes of one.
+        row: the row of one topic, or of several together, under a name.
+    """
+    largest = sorted(topics, key=lambda topic: (-size(topics[topic]), topic))
+    rows = [heading, *(row(topic, [topics[topic]]) for topic in largest[:_TOPICS_SHOWN])]
+    if others := [topics[topic] for topic in largest[_TOPICS_SHOWN:]]:
+        rows.append(row(f"{len(others):,} others", others))
+    if len(topics) > 1:
+        rows.append(row("together", list(topics.values())))
+    return table(rows, "<" + ">" * (len(heading) - 1))
+
+
+def table(rows: Sequence[tuple[str, ...]], alignment: str) -> Iterator[str]:
+    """Rows under their heading as lines; nothing, if there is only that.
+
+    Args:
+        rows: the heading and the rows.
+        alignment: for each column ``<`` or ``>``.
+    """
     if len(rows) == 1:
         return
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

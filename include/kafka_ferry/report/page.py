@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
@@ -15,8 +15,9 @@ from kafka_ferry.report.group_rows import group_counts, group_rows, left_alone
 from kafka_ferry.report.measures import Measures
 from kafka_ferry.report.run_report import RunReport
 from kafka_ferry.verify import Verdict
-from kafka_ferry.verify.checks import PARTITIONS, RANGES, Row, Suite
+from kafka_ferry.verify.checks import Check, Row, decisive
 
+_GROUPS_ASTRAY: Final = "The copy is verified, but not where its groups are"
 _BYTE_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -24,8 +25,8 @@ def render(report: RunReport) -> str:
     """The page for ``report``. Everything in it is escaped."""
     verdict = report.verdict or Verdict(success=False)
     told = {sentence for check in verdict.expectations for sentence in check.sentences}
-    off_partitions = _off(PARTITIONS, report.partitions)
-    off_ranges = _off(RANGES, report.ranges)
+    off_partitions = _off(decisive("partitions", report.verdict), report.partitions)
+    off_ranges = _off(decisive("ranges", report.verdict), report.ranges)
     groups = report.groups or GroupMoves(report.finished_at)
     return _template().render(
         report=report,
@@ -33,6 +34,7 @@ def render(report: RunReport) -> str:
         headline=headline(report),
         differs=any(_differences(report)),
         has_preserved=report.has_preserved,
+        has_backfilled=any(row.backfill for row in report.ranges),
         checks=sorted(verdict.expectations, key=lambda check: (not check.failed, check.success)),
         failures=[failure for failure in verdict.failures if failure not in told],
         warnings=[warning for warning in verdict.warnings if warning not in told],
@@ -62,7 +64,9 @@ def _state(report: RunReport) -> str:
     if report.verdict is None:
         return "Copied, not verified"
     if not report.verdict.success:
-        return "The copy is incomplete"
+        failed = {check.table for check in report.verdict.expectations if check.failed}
+        only_groups = failed == {"groups"}
+        return _GROUPS_ASTRAY if only_groups else "The copy is incomplete"
     return _verified(report)
 
 
@@ -92,9 +96,9 @@ def _differences(report: RunReport) -> Iterator[str]:
         yield f"the source has lost {_count(rewound, 'offset')} that had been copied"
 
 
-def _off(suite: Suite[Row], rows: Iterable[Row]) -> frozenset[Row]:
+def _off(checks: Collection[Check[Any]], rows: Iterable[Row]) -> frozenset[Row]:
     """The rows of which a check is not true: they are listed first."""
-    return frozenset(row for row in rows if not all(check.holds(row) for check in suite.checks))
+    return frozenset(row for row in rows if not all(check.holds(row) for check in checks))
 
 
 @cache

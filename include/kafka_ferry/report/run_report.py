@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.batches import Reason
 from kafka_ferry.groups.moves import GroupMoves
-from kafka_ferry.plan import OffsetsChoice, TopicPartition
+from kafka_ferry.plan import OffsetsChoice, TopicPartition, Window
 from kafka_ferry.report.measures import Measures
 from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
 
@@ -56,6 +56,7 @@ class RunReport(AsJson):
         groups: what became of the groups, None where nobody has looked at them.
         group_failures: what could not be read, committed or written of them, a sentence each.
         measures: what the run's metrics are made from; None in reports of older releases.
+        window: of a backfill, the timestamps of the records that it was for.
     """
 
     WHAT: ClassVar = "a run's report"
@@ -91,6 +92,7 @@ class RunReport(AsJson):
     groups: GroupMoves | None = None
     group_failures: tuple[str, ...] = ()
     measures: Measures | None = None
+    window: Window | None = None
 
     @property
     def offsets(self) -> int:

@@ -19,6 +19,7 @@ from kafka_ferry.ledger import (
     LedgerTable,
     OwnershipEntry,
     append_entry,
+    copied_rows,
     ledger_creation,
     ledger_topic,
 )
@@ -115,7 +116,7 @@ def mark_owned(flow: Flow, run: str, pair: Pair) -> None:
 
 def last_targets(ledger: LedgerTable, pair: Pair) -> dict[int, int]:
     """The target offset behind the last record that the ledger has of each partition of ``pair``."""
-    wanted = (pc.field("type") == "transaction") & (pc.field("remote_topic") == pair.remote_topic)
+    wanted = copied_rows() & (pc.field("remote_topic") == pair.remote_topic)
     rows = ledger.read(wanted, ["partition", "remote_topic_id", "segments"])
     ends: dict[int, int] = {}
     remote_id = pair.remote.topic_id if pair.remote else ""

@@ -162,11 +162,9 @@ class Aligner:
 
 def _why_not(pair: Pair) -> str:
     """Why a topic cannot be taken over, whatever it holds; "" if it can."""
-    configs = pair.remote.configs if pair.remote else {}
-    timestamps = configs.get("message.timestamp.type", "CreateTime")
-    if timestamps != "CreateTime":
+    if pair.remote and pair.remote.stamps_anew:
         return (
-            f"it has message.timestamp.type={timestamps}, so that its records have lost their times. "
+            "it has message.timestamp.type=LogAppendTime, so that its records have lost their times. "
             "Delete it, and it is copied anew."
         )
     if pair.mark and pair.mark.preserved:
@@ -185,11 +183,7 @@ def _refused(pair: Pair, reason: str) -> Aligned:
 
 
 def _is_compacted(pair: Pair) -> bool:
-    return any(
-        "compact" in topic.configs.get("cleanup.policy", "")
-        for topic in (pair.source, pair.remote)
-        if topic
-    )
+    return any(topic.is_compacted for topic in (pair.source, pair.remote) if topic)
 
 
 def _cluster(cluster: Cluster) -> WireCluster:

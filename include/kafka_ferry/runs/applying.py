@@ -46,7 +46,9 @@ def apply_changes(flow: Flow, ledger: LedgerTable, target: ClusterControl, plan:
     plan = _with_notes(_refuse(plan, errors), configs.notes)
     unapplied = configs.unapplied
     unapplied += apply_access(flow, ledger, plan)
-    unapplied += retire_topics(flow, ledger, target, plan)
+    # A run that did not look at all topics does not know which of them are missed.
+    if plan.options.is_whole:
+        unapplied += retire_topics(flow, ledger, target, plan)
     return replace(plan, unapplied=tuple(unapplied))
 
 
@@ -59,13 +61,19 @@ def _with_notes(plan: Plan, sentences: Iterable[str]) -> Plan:
 def _refuse(plan: Plan, errors: Mapping[str, FerryError]) -> Plan:
     """The plan without the remote topics in ``errors``, which become refusals."""
     topics = {choice.remote_topic: choice.topic for choice in plan.choices}
+    unpinned = {range_.source for range_ in plan.pins if range_.remote_topic in errors}
     refused = tuple(
         Refusal(topics.get(remote, remote), None, f"{remote}: {error.message}", error.advice)
         for remote, error in errors.items()
     )
     return replace(
         plan,
-        ranges=tuple(range_ for range_ in plan.ranges if range_.remote_topic not in errors),
+        ranges=tuple(
+            range_
+            for range_ in plan.ranges
+            if range_.remote_topic not in errors and range_.source not in unpinned
+        ),
+        pins=tuple(range_ for range_ in plan.pins if range_.remote_topic not in errors),
         choices=tuple(choice for choice in plan.choices if choice.remote_topic not in errors),
         advised_acls=tuple(acl for acl in plan.advised_acls if acl.remote_topic not in errors),
         refused=plan.refused + refused,

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kafka_ferry.ledger import copied_rows
 from kafka_ferry.plan import TopicPartition
 
 if TYPE_CHECKING:
@@ -50,7 +51,10 @@ def count_copied(ledger: LedgerTable, run: str) -> dict[TopicPartition, Counts]:
         run: whose own counts there are beside the totals.
     """
     columns = ["run", "topic", *_KEYS, *_SUMS, "reasons"]
-    copied = ledger.read(pc.field("type") == "transaction", columns).combine_chunks()
+    copied = ledger.read(copied_rows(), ["type", *columns])
+    # A topic that only backfills go to has no position, and nothing that it could be behind of.
+    own = pc.field("remote_topic").isin(_ordinary_topics(copied))
+    copied = copied.filter(own).select(columns).combine_chunks()
     found: dict[TopicPartition, Counts] = defaultdict(Counts)
     for row in _summed(copied, [("topic", "last")]):
         counts = found[TopicPartition(row["remote_topic"], row["partition"])]
@@ -64,6 +68,11 @@ def count_copied(ledger: LedgerTable, run: str) -> dict[TopicPartition, Counts]:
         known = counts.total_reasons.get(row["reason"], 0)
         counts.total_reasons[row["reason"]] = known + row["offsets_sum"]
     return dict(found)
+
+
+def _ordinary_topics(copied: pa.Table) -> pa.Array:
+    ordinary = copied.filter(pc.field("type") == "transaction")["remote_topic"]
+    return pc.unique(ordinary).cast(pa.string())
 
 
 def _summed(table: pa.Table, more: list[tuple[str, str]] | None = None) -> list[dict[str, Any]]:

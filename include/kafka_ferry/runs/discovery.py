@@ -224,6 +224,15 @@ def _foreign(
     return frozenset(foreign), unreadable
 
 
+def foreign_records(flow: Flow, target: ClusterControl, topics: Iterable[Topic]) -> frozenset[str]:
+    """Which of ``topics``, none of them known to the flow, hold records, or may not be read."""
+    asked = list(topics)
+    if not asked:
+        return frozenset()
+    foreign, unreadable = _foreign(flow, target, asked)
+    return foreign | unreadable.keys()
+
+
 def _diverged(
     flow: Flow,
     source_topics: Mapping[str, Topic],

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.control.compacted import append_records, create_compacted, newest_values
+from kafka_ferry.control.compacted import create_compacted, newest_values
+from kafka_ferry.control.topic_records import NewRecord, append_records
 from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.groups.formats import Checkpoint, Heartbeat
 from kafka_ferry.groups.history import routes
@@ -131,13 +132,13 @@ def _write(topic: EmittedTopic, records: Callable[[EmittedTopic], Records], at: 
         return 0
     known = {} if topic.option == HEARTBEATS_OPTION else _known(topic)
     changed = [
-        (key, value)
+        NewRecord(key, value, at=at)
         for key, values in wanted.items()
         if known.get(key) != values[-1]
         for value in values
     ]
     if changed:
-        append_records(topic.cluster, topic.name, changed, at=at)
+        append_records(topic.cluster, topic.name, changed)
     return len(changed)
 
 

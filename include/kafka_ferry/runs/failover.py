@@ -30,9 +30,9 @@ from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.patience import patience_of, patiently
 from kafka_ferry.plan import TopicPartition
 from kafka_ferry.runs.committing import commit_moves
+from kafka_ferry.runs.flow_state import flow_ledger
 from kafka_ferry.runs.grouping import move_groups
 from kafka_ferry.runs.last_known import known_groups, translate_known
-from kafka_ferry.state import StateFolder
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.first_record import first_record, key_of
 
@@ -97,7 +97,7 @@ def projected_ledger(flow: Flow) -> LedgerTable:
     Raises:
         FerryError: if the flow was never run, or the ledger cannot be read.
     """
-    ledger = LedgerTable(StateFolder(flow.state_path).folder(flow.slug).folder("ledger"), flow.name)
+    ledger = flow_ledger(flow)
     name = ledger_topic(flow.source.alias)
     if ClusterControl(flow.target).topic_ids([name]):
         ledger.project(flow.target, name)

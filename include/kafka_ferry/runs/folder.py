@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from time import monotonic
 from typing import ClassVar, Final, TypeVar
@@ -16,14 +18,18 @@ from kafka_ferry.errors import FerryError, GroupsFailed, RangesFailed, StepFaile
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.plan import Plan, read_plan, save_plan
 from kafka_ferry.report.measures import VerifiedUntil
+from kafka_ferry.report.run_report import RunReport
+from kafka_ferry.report.summary import RunSummary
+from kafka_ferry.runs.history import remember
 from kafka_ferry.state import StateFolder
-from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
+from kafka_ferry.verify import PartitionRow, RangeRow, TopicRow, Verdict
 
 _T = TypeVar("_T", bound=AsJson)
 REPORT: Final = "report.html"
+REPORT_DATA: Final = "report.json"
+GROUPS_SEEN: Final = "groups-seen.json"
 _RECONCILIATION: Final = "reconciliation.json"
 _GROUPS: Final = "groups.json"
-_GROUPS_SEEN: Final = "groups-seen.json"
 _VERIFIED: Final = "verified-until.json"
 
 
@@ -57,6 +63,7 @@ class Reconciliation(AsJson):
     ranges: tuple[RangeRow, ...] = ()
     partitions: tuple[PartitionRow, ...] = ()
     verdict: Verdict | None = None
+    topics: tuple[TopicRow, ...] = ()
 
 
 class RunFolder:
@@ -79,8 +86,13 @@ class RunFolder:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Record how the step ``name`` ended, whatever happens."""
+        """Record how the step ``name`` ended, whatever happens, unless it was begun anew meanwhile.
+
+        A process that has outlived its task may end long after another one has done the step.
+        """
         self.forget(name)
+        attempt = uuid.uuid4().bytes
+        self.files.write(_attempt(name), attempt)
         began = monotonic()
         raised: BaseException | None = None
         try:
@@ -90,11 +102,14 @@ class RunFolder:
             raise
         finally:
             record = _record(round(monotonic() - began, 3), raised)
-            self.files.write(f"step-{name}.json", record.to_json())
+            if self.files.read(_attempt(name)) == attempt:
+                self.files.write(f"step-{name}.json", record.to_json())
 
     def forget(self, *steps: str) -> None:
         """Forget how steps ended and what they found, since they are about to be repeated."""
+        steps += tuple(part for step in steps for part in self._parts(step))
         self.files.delete(f"step-{step}.json" for step in steps)
+        self.files.delete(map(_attempt, steps))
         if "verify" in steps:
             # An older verdict would stand in the report of a verification that never got to one.
             self.files.delete([_RECONCILIATION])
@@ -102,8 +117,21 @@ class RunFolder:
             self.files.delete([_GROUPS])
 
     def step_record(self, name: str) -> StepRecord | None:
-        """How the step ended the last time, None if it never did."""
-        return self._load(f"step-{name}.json", StepRecord)
+        """How the step ended the last time, None if it never did.
+
+        Of a step whose shards are done one by one, those that have ended together.
+        """
+        whole = self._load(f"step-{name}.json", StepRecord)
+        if whole:
+            return whole
+        parts = (self._load(f"step-{part}.json", StepRecord) for part in self._parts(name))
+        return _together([part for part in parts if part])
+
+    def _parts(self, step: str) -> list[str]:
+        """The shards of a step that have ended, or begun, by the names of their records, in their order."""
+        name = regex.compile(rf"(step|attempt)-{regex.escape(step)}-(?P<shard>\d+)(\.json)?")
+        matches = filter(None, map(name.fullmatch, self.files.names()))
+        return [part_of(step, shard) for shard in sorted({int(it["shard"]) for it in matches})]
 
     def failure(self, name: str) -> FerryError | None:
         """What the step raised the last time, None if it succeeded or never ended."""
@@ -132,12 +160,16 @@ class RunFolder:
         """What the verification found, None if there was none."""
         return self._load(_RECONCILIATION, Reconciliation)
 
+    def report(self) -> RunReport | None:
+        """The run's report, None if it was not published."""
+        return self._load(REPORT_DATA, RunReport)
+
     def save_groups(self, moves: GroupMoves) -> None:
         """Store what became of the groups; beside the runs too, for when the source is gone."""
         stored = moves.to_json()
         self.files.write(_GROUPS, stored)
         if moves.groups:
-            self._runs.write(_GROUPS_SEEN, stored)
+            self._runs.write(GROUPS_SEEN, stored)
 
     def groups(self) -> GroupMoves | None:
         """What became of the groups, None if nobody has looked at them."""
@@ -145,7 +177,7 @@ class RunFolder:
 
     def groups_seen(self) -> GroupMoves | None:
         """The groups as the last run of the flow that saw any found them; None if none ever did."""
-        stored = self._runs.read(_GROUPS_SEEN)
+        stored = self._runs.read(GROUPS_SEEN)
         return None if stored is None else GroupMoves.from_json(stored)
 
     def save_verified_until(self, verified: VerifiedUntil) -> None:
@@ -157,9 +189,37 @@ class RunFolder:
         stored = self._runs.read(_VERIFIED)
         return VerifiedUntil.from_json(stored) if stored else VerifiedUntil()
 
+    def remember(self, summary: RunSummary) -> None:
+        """Add the run to the flow's history, beside the runs."""
+        remember(self._runs, summary)
+
     def _load(self, name: str, kind: type[_T]) -> _T | None:
         stored = self.files.read(name)
         return None if stored is None else kind.from_json(stored)
+
+
+def part_of(step: str, shard: int | None) -> str:
+    """What the record of a step's shard is called; the step's own name for None."""
+    return step if shard is None else f"{step}-{shard}"
+
+
+def _together(parts: Sequence[StepRecord]) -> StepRecord | None:
+    """The records of a step's shards as one: they are done beside each other."""
+    if not parts:
+        return None
+    failed = [part for part in parts if part.error is not None]
+    return StepRecord(
+        seconds=max(part.seconds for part in parts),
+        error="\n".join(part.error or "" for part in failed) if failed else None,
+        failures=tuple(dict.fromkeys(chain.from_iterable(part.failures for part in failed))),
+        transient=bool(failed) and all(part.transient for part in failed),
+        exit_code=failed[0].exit_code if failed else 0,
+    )
+
+
+def _attempt(step: str) -> str:
+    """The file that says which attempt at a step is the last one."""
+    return f"attempt-{step}"
 
 
 def _record(seconds: float, raised: BaseException | None) -> StepRecord:

@@ -10,7 +10,7 @@ from typing import Final
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.control.connect_offsets import OffsetRecord, write_records
+from kafka_ferry.control.topic_records import NewRecord, append_records
 from kafka_ferry.copy import fence_writers
 from kafka_ferry.groups.connect_offsets import (
     PARTITIONS,
@@ -27,8 +27,9 @@ from kafka_ferry.plan.facts import Mark
 from kafka_ferry.plan.handover import PartitionHandover, TopicHandover, TopicState
 from kafka_ferry.plan.situations import Pair
 from kafka_ferry.runs.discovery import discover
+from kafka_ferry.runs.flow_state import flow_ledger
 from kafka_ferry.runs.quiet import wait_for_members
-from kafka_ferry.runs.takeover import MIRROR_MAKER_2, ledger_table, pairs_of, read_offsets
+from kafka_ferry.runs.takeover import MIRROR_MAKER_2, pairs_of, read_offsets
 
 _RUN: Final = "takeover --to mm2"
 _COMPACTED: Final = {"cleanup.policy": "compact"}
@@ -55,14 +56,14 @@ def give_back(
     """
     topic = positions_topic or offsets_topic(flow.source.alias)
     wait_for_members(flow.target, worker_group(flow.source.alias), MIRROR_MAKER_2)
-    ledger = ledger_table(flow)
+    ledger = flow_ledger(flow)
     if not dry_run:
         discover(flow, ledger)
         last = ledger.last_run()
         fence_writers(flow, max(flow.writers, last["writers"] if last else 0))
     found = discover(flow, ledger)
     known = _known(flow, topic)
-    records, told, marks = list[OffsetRecord](), list[TopicHandover](), list[Mark]()
+    records, told, marks = list[NewRecord](), list[TopicHandover](), list[Mark]()
     for pair in pairs_of(flow, found):
         if pair.remote is None:
             continue
@@ -84,7 +85,7 @@ def give_back(
         creation = Creation(topic, PARTITIONS, flow.replication_factor, _COMPACTED)
         for error in ClusterControl(flow.target).create_topics([creation]).values():
             raise error
-    write_records(flow.target, topic, records)
+    append_records(flow.target, topic, records)
     return [replace(t, state="given back") if t.state == "ready" else t for t in told]
 
 
@@ -92,12 +93,12 @@ def _given_back(
     flow: Flow,
     pair: Pair,
     known: Mapping[TopicPartition, list[ConnectOffset]],
-) -> tuple[TopicHandover, list[OffsetRecord]]:
+) -> tuple[TopicHandover, list[NewRecord]]:
     """What becomes of a topic, and the records for it."""
     preserved = any(position.producer for position in pair.positions.values())
     if preserved or (pair.mark and pair.mark.preserved):
         return _refused(pair, "its offsets are preserved, which MirrorMaker 2 cannot go on with.")
-    partitions, records = list[PartitionHandover](), list[OffsetRecord]()
+    partitions, records = list[PartitionHandover](), list[NewRecord]()
     for number in sorted(pair.positions):
         position = pair.position(number)
         if position is None:
@@ -120,7 +121,7 @@ def _given_back(
         value = value_of(position.offset)
         keys: list[tuple[bytes, int | None]] = [(o.key, o.partition) for o in there]
         keys = keys or [(key_of(source, flow.source.alias), None)]
-        records += [OffsetRecord(key, value, at) for key, at in keys]
+        records += [NewRecord(key, value, at) for key, at in keys]
         said = before.next if before else None
         partitions.append(PartitionHandover(number, said, position.offset, position.offset))
     state: TopicState = "ready" if records else "up to date"
@@ -142,7 +143,7 @@ def _mark(pair: Pair) -> Mark:
     )
 
 
-def _refused(pair: Pair, reason: str) -> tuple[TopicHandover, list[OffsetRecord]]:
+def _refused(pair: Pair, reason: str) -> tuple[TopicHandover, list[NewRecord]]:
     return TopicHandover(pair.topic, pair.remote_topic, "refused", reason), []
 
 

@@ -6,29 +6,57 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from kafka_ferry.config import load_flow
 from kafka_ferry.config.back import load_way_back
 from kafka_ferry.errors import FerryError
+from kafka_ferry.runs.folder import part_of
+from kafka_ferry.runs.progress import logged
 from kafka_ferry.runs.run import Run
+from kafka_ferry.runs.spark_application import note_application
 from kafka_ferry.spark.session import spark_session
 
+_Step = Callable[[Run, SparkSession], object]
 
-def main(step: Callable[[Run, SparkSession], Any], arguments: Sequence[str] | None = None) -> int:
-    """Run one step with the flow, run and configuration that the arguments name.
+
+def mirror(arguments: Sequence[str] | None = None) -> int:
+    """Do the step ``mirror`` of the run that the arguments name, or one shard of it.
 
     Returns:
         The exit status: 0, or the error's own.
     """
+    parser = _parser()
+    parser.add_argument("--shard", type=int, help="the shard to copy; without it, all of them")
+    options = parser.parse_args(arguments)
+
+    def step(run: Run, session: SparkSession) -> None:
+        with logged(run, options.shard):
+            run.mirror(session, options.shard)
+
+    return _main(options, part_of("mirror", options.shard), step)
+
+
+def verify(arguments: Sequence[str] | None = None) -> int:
+    """Do the step ``verify`` of the run that the arguments name.
+
+    Returns:
+        The exit status: 0, or the error's own.
+    """
+    return _main(_parser().parse_args(arguments), "verify", Run.verify)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="A step of a Kafka Ferry run, for spark-submit.")
     parser.add_argument("--config", required=True, help="the flow's file")
     parser.add_argument("--flow", required=True, help="the flow's name, source->target")
     parser.add_argument("--run-id", required=True, help="the run's id")
     parser.add_argument("--way-back", action="store_true", help="run that flow's way back instead")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def _main(options: argparse.Namespace, name: str, step: _Step) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
         flow = load_flow(options.config, options.flow)
@@ -37,6 +65,7 @@ def main(step: Callable[[Run, SparkSession], Any], arguments: Sequence[str] | No
         run = Run(flow, options.run_id)
         session = spark_session(f"ferry {run.flow.name}")
         try:
+            note_application(flow, run.run_id, name, session)
             step(run, session)
         finally:
             session.stop()

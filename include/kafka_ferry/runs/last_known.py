@@ -13,9 +13,9 @@ from kafka_ferry.groups.history import copied_topic_ids, routes
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.plan import TopicPartition
 from kafka_ferry.plan.groups import Committed, Group
+from kafka_ferry.runs.flow_state import flow_state
 from kafka_ferry.runs.folder import RunFolder
 from kafka_ferry.runs.returning import opposite_for
-from kafka_ferry.state import StateFolder
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -35,7 +35,7 @@ def known_groups(flow: Flow, ledger: LedgerTable, only: Collection[str] = ()) ->
         The groups as they were then, each with the time; without a time where the ledger alone has
         it, which says what was committed on the target for which offset.
     """
-    runs = StateFolder(flow.state_path).folder(flow.slug).folder("runs")
+    runs = flow_state(flow).folder("runs")
     last = RunFolder(runs, "").groups_seen() or GroupMoves(0)
     by_name = {move.group.name: replace(move, at=move.at or last.at) for move in last.groups}
     by_name = _from_ledger(ledger) | {n: move for n, move in by_name.items() if move.partitions}

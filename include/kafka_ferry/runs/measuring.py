@@ -15,7 +15,7 @@ from kafka_ferry.plan import TopicPartition
 from kafka_ferry.report.measures import Measures, PartitionMeasures, VerifiedUntil
 from kafka_ferry.runs.behind import Behind, find_behind
 from kafka_ferry.runs.counting import Counts, count_copied
-from kafka_ferry.verify.checks import PARTITIONS, RANGES, Check, Row
+from kafka_ferry.runs.proving import proved_partitions
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -64,6 +64,8 @@ def _partitions(plan: Plan, counts: Mapping[TopicPartition, Counts]) -> Partitio
         for target, count in counts.items()
         if count.topic in topics
     }
+    if plan.options.window:
+        return before
     return before | {range_.target: range_.source for range_ in plan.ranges}
 
 
@@ -128,35 +130,14 @@ def _behind(
 def _verified(partitions: Partitions, plan: Plan, report: RunReport) -> VerifiedUntil:
     """What this run has proved, as of the time before it looked at the source."""
     verdict = report.verdict
+    if plan.options.window:
+        # It says nothing of what was written last.
+        return VerifiedUntil()
     if verdict is None or any(check.raised for check in verdict.expectations):
         return VerifiedUntil()
     # The plan has the time at which it was made, when all had been looked at.
     until = plan.at - math.ceil(report.seconds.get("plan", 0.0) * 1000)
-    proved = dict.fromkeys(map(str, _proved(partitions, plan, report)), until)
-    whole = verdict.success and not report.failures and not report.refused
+    proved = dict.fromkeys(map(str, proved_partitions(partitions, plan, report)), until)
+    complete = verdict.success and not report.failures and not report.refused
+    whole = complete and plan.options.is_whole
     return VerifiedUntil(until if whole else 0, proved)
-
-
-def _proved(partitions: Partitions, plan: Plan, report: RunReport) -> Iterator[TopicPartition]:
-    """The partitions of the target that hold all that the source had.
-
-    One that was not planned had nothing new; what an earlier run has copied there is among the
-    ranges that were verified, unless it was proved before.
-    """
-    refused = {(refusal.topic, refusal.partition) for refusal in plan.refused}
-    off = {row.target for row in report.ranges if not _all_hold(RANGES.checks, row)}
-    seen = set()
-    for row in report.partitions:
-        target = TopicPartition(row.remote_topic, row.partition)
-        seen.add(target)
-        if not _all_hold(PARTITIONS.checks, row):
-            off.add(target)
-    off |= {range_.target for range_ in plan.ranges} - seen
-    for target, source in partitions.items():
-        is_refused = refused & {(source.topic, None), (source.topic, source.partition)}
-        if not is_refused and target not in off:
-            yield target
-
-
-def _all_hold(checks: Iterable[Check[Row]], row: Row) -> bool:
-    return all(check.holds(row) for check in checks)

@@ -18,8 +18,8 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.ledger import (
     CopiedRange,
+    CopyingEntry,
     LedgerError,
-    TransactionEntry,
     is_ledger_topic,
     read_ledger,
 )
@@ -51,6 +51,7 @@ def with_others(
     topics: Mapping[str, Topic],
     since: int,
     recount: Recounting,
+    known: Collection[int] = (),
 ) -> dict[TopicPartition, PartitionRecount]:
     """The recounts, those with records of somebody else once more with what other flows claim there.
 
@@ -61,6 +62,8 @@ def with_others(
         topics: the remote topics.
         since: when the first of these claims was made, in milliseconds since 1970.
         recount: recounts.
+        known: the ledger offsets at which the flow's own ledger makes ``claims``: what it claims
+            elsewhere, other runs of the flow have copied, some of them meanwhile.
     """
     found = dict(recounts)
     shared = {tp: claims[tp] for tp in with_strangers(found, claims)}
@@ -71,7 +74,7 @@ def with_others(
     # What others go on copying meanwhile is behind these ends, and for their own proofs.
     ends = target.log_bounds([topics[name] for name in {tp.topic for tp in shared}])
     for _ in range(_TRIES):
-        others = _claims_of_others(flow, ledgers, shared, topics, since - _EARLIER_MS)
+        others = _claims_of_others(flow, ledgers, shared, topics, since - _EARLIER_MS, known)
         asked = {
             tp: [*shared[tp], *others[tp], behind(ends[tp].end)]
             for tp in shared.keys() & others.keys() & ends.keys()
@@ -91,6 +94,7 @@ def _claims_of_others(
     shared: Mapping[TopicPartition, Sequence[Claim]],
     topics: Mapping[str, Topic],
     since: int,
+    known: Collection[int],
 ) -> dict[TopicPartition, list[Claim]]:
     """What the other flows' ledgers claim behind the first record of each partition's claims."""
     firsts = {
@@ -98,7 +102,7 @@ def _claims_of_others(
         for tp, claims in shared.items()
     }
     others: dict[TopicPartition, list[Claim]] = defaultdict(list)
-    for copied in _copied_by_others(flow, _starts(flow, ledgers, since)):
+    for copied in _copied_by_others(flow, _starts(flow, ledgers, since), known):
         tp = TopicPartition(copied.remote_topic, copied.partition)
         if tp in firsts and copied.remote_topic_id == topics[tp.topic].topic_id:
             segments = tuple(it for it in copied.segments if it.target >= firsts[tp])
@@ -107,12 +111,15 @@ def _claims_of_others(
     return others
 
 
-def _copied_by_others(flow: Flow, starts: Mapping[str, int]) -> Iterator[CopiedRange]:
-    """The ranges of other flows in the ledgers from the given offsets on, as far as they can be read."""
+def _copied_by_others(
+    flow: Flow, starts: Mapping[str, int], known: Collection[int]
+) -> Iterator[CopiedRange]:
+    """The ranges in the ledgers from the given offsets on, as far as they can be read, but ``known`` ones."""
     for ledger, start in starts.items():
         try:
-            for _, entry in read_ledger(flow.target, ledger, start):
-                if isinstance(entry, TransactionEntry) and entry.flow != flow.name:
+            for offset, entry in read_ledger(flow.target, ledger, start):
+                is_known = entry.flow == flow.name and offset in known
+                if isinstance(entry, CopyingEntry) and not is_known:
                     yield from entry.ranges
         except (AccessDenied, LedgerError) as error:
             log.warning("Whose records lie between those of %s: %s", flow.name, error)

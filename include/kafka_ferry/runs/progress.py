@@ -1,21 +1,31 @@
-"""Progress of a copy, seen from the positions that the writers commit on the target."""
+"""Progress of a copy: a bar on a terminal, or a few lines in a log and a table at the end."""
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from kafka_ferry.config import Flow
-from kafka_ferry.control import read_positions
 from kafka_ferry.errors import FerryError
 from kafka_ferry.plan import Plan
+from kafka_ferry.plan.text import bytes_text, topics_table
+from kafka_ferry.runs.tally import Copied, Tally
 
-_EVERY_S: Final = 1.0
+if TYPE_CHECKING:
+    from kafka_ferry.runs.run import Run
+
+log = logging.getLogger(__name__)
+
+_BAR_EVERY_S: Final = 1.0
+_LINES_EVERY_S: Final = 10.0
+_TOPICS_AT_ONCE: Final = 10
 
 
 @contextmanager
@@ -28,6 +38,9 @@ def copying(flow: Flow, plan: Plan, console: Console, *, hidden: bool = False) -
         console: where to draw.
         hidden: whether to draw nothing.
     """
+    if hidden or not plan.offsets:
+        yield
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -35,33 +48,136 @@ def copying(flow: Flow, plan: Plan, console: Console, *, hidden: bool = False) -
         TextColumn("offsets"),
         TimeRemainingColumn(),
     )
-    ended = threading.Event()
-    with Progress(*columns, console=console, disable=hidden or not plan.offsets) as progress:
+    tally = Tally(flow, plan)
+    with Progress(*columns, console=console) as progress:
         task = progress.add_task(flow.name, total=plan.offsets)
-
-        def watch() -> None:
-            while not ended.wait(_EVERY_S):
-                progress.update(task, completed=_done(flow, plan))
-
-        watcher = threading.Thread(target=watch, name="progress", daemon=True)
-        watcher.start()
-        try:
+        with _watching(
+            tally, _BAR_EVERY_S, lambda: progress.update(task, completed=tally.whole.done)
+        ):
             yield
-        finally:
-            ended.set()
-            watcher.join()
-            progress.update(task, completed=_done(flow, plan))
 
 
-def _done(flow: Flow, plan: Plan) -> int:
-    """Planned offsets that the positions have passed; 0 while the target does not say."""
+@contextmanager
+def logged(run: Run, shard: int | None = None) -> Iterator[None]:
+    """Write lines to the log while the body copies, and at the end a table of the topics.
+
+    Args:
+        run: the run; nothing is written of one that was not planned.
+        shard: which shard of it; None for all of it.
+    """
     try:
-        positions = read_positions(flow.target, flow.name)
+        plan = run.planned()
+        tally = Tally(run.flow, plan, shard)
     except FerryError:
-        return 0
-    done = 0
-    for range_ in plan.ranges:
-        position = positions.get(range_.target)
-        if position:
-            done += min(max(position.offset - range_.start, 0), len(range_))
-    return done
+        # The step itself says so.
+        yield
+        return
+    if not tally.topics:
+        yield
+        return
+    name = run.flow.name if shard is None else plan.shard_names[shard]
+    lines = _Lines(name, tally)
+    try:
+        with _watching(tally, _LINES_EVERY_S, lines.write):
+            yield
+    finally:
+        for line in summary_lines(tally.topics):
+            log.info("%s", line)
+
+
+@contextmanager
+def _watching(tally: Tally, every_s: float, show: Callable[[], None]) -> Iterator[None]:
+    """Have ``show`` called now and then while the body runs, and at its end."""
+    ended = threading.Event()
+
+    def look() -> None:
+        # What cannot be read now, the next look may see.
+        with suppress(FerryError):
+            tally.update()
+        show()
+
+    def watch() -> None:
+        while not ended.wait(every_s):
+            look()
+
+    watcher = threading.Thread(target=watch, name="progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+        look()
+
+
+class _Lines:
+    """Lines about what has moved since the last ones."""
+
+    def __init__(self, name: str, tally: Tally) -> None:
+        self._name, self._tally = name, tally
+        self._began = self._last_at = time.monotonic()
+        self._last: dict[str, tuple[int, int]] = dict.fromkeys(tally.topics, (0, 0))
+        self._first: dict[str, int] = {}
+
+    def write(self) -> None:
+        """Write them: one of each topic that has moved, and of all together."""
+        now = time.monotonic()
+        since_s, self._last_at = max(now - self._last_at, 0.001), now
+        topics = self._tally.topics
+        moved = [topic for topic, it in topics.items() if self._last[topic] != (it.done, it.bytes)]
+        moved.sort(key=lambda topic: -topics[topic].bytes + self._last[topic][1])
+        sent = sum(topics[topic].bytes - self._last[topic][1] for topic in moved)
+        for topic in moved[:_TOPICS_AT_ONCE] if len(topics) > 1 else ():
+            rate = (topics[topic].bytes - self._last[topic][1]) / since_s
+            log.info("  %s", progress_line(topic, topics[topic], rate, self._left_s(topics[topic])))
+        if len(moved) > _TOPICS_AT_ONCE:
+            log.info("  and %d more topics", len(moved) - _TOPICS_AT_ONCE)
+        whole = self._tally.whole
+        name = self._name if len(topics) > 1 else f"{self._name}, {next(iter(topics))}"
+        log.info("%s", progress_line(name, whole, sent / since_s, self._left_s(whole)))
+        self._last = {topic: (it.done, it.bytes) for topic, it in topics.items()}
+
+    def _left_s(self, copied: Copied) -> float | None:
+        """About how many seconds it will take, as fast as it went so far; None before it has begun."""
+        passed = time.monotonic() - self._began
+        return copied.left * passed / copied.done if copied.done else None
+
+
+def progress_line(name: str, copied: Copied, bytes_per_s: float, left_s: float | None) -> str:
+    """How far something is, in one line.
+
+    Args:
+        name: what it is.
+        copied: what was copied of it.
+        bytes_per_s: how fast it went of late.
+        left_s: about how many seconds are left, None where nobody can say.
+    """
+    share = 100 * copied.done // copied.planned if copied.planned else 100
+    parts = [f"{share} %", f"{copied.records:,} records", bytes_text(copied.bytes)]
+    if not copied.left:
+        parts.append("done")
+    elif left_s is None:
+        parts.append("nothing copied yet")
+    else:
+        parts += [f"{bytes_text(bytes_per_s)}/s", f"about {_span(left_s)} left"]
+    return f"{name}: {', '.join(parts)}"
+
+
+def summary_lines(topics: Mapping[str, Copied]) -> Iterator[str]:
+    """What was copied, as a table: the topics with the most bytes, and all together."""
+    heading = ("topic", "partitions", "records", "bytes", "offsets left")
+    return topics_table(heading, topics, lambda copied: copied.bytes, _row)
+
+
+def _row(name: str, several: Sequence[Copied]) -> tuple[str, ...]:
+    copied = Copied.together(several)
+    counts = (f"{copied.partitions:,}", f"{copied.records:,}", bytes_text(copied.bytes))
+    return (name, *counts, f"{copied.left:,}")
+
+
+def _span(seconds: float) -> str:
+    """A span of time, in the unit that suits it."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:,.0f} s"

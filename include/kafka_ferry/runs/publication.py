@@ -10,9 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.clock import now_ms
+from kafka_ferry.ledger import copied_rows
 from kafka_ferry.plan import TopicPartition
 from kafka_ferry.report import RunReport, render
-from kafka_ferry.runs.folder import REPORT, Reconciliation
+from kafka_ferry.report.summary import summarise
+from kafka_ferry.runs.flow_state import flow_state
+from kafka_ferry.runs.folder import REPORT, REPORT_DATA, Reconciliation
+from kafka_ferry.runs.judging import with_groups
 from kafka_ferry.runs.measuring import measure_run
 from kafka_ferry.runs.telling import tell
 
@@ -48,8 +52,9 @@ def publish_run(
     found = folder.reconciliation() or Reconciliation()
     refused = tuple(map(str, plan.refused))
     ended = {step: record for step in steps if (record := folder.step_record(step))}
+    groups = folder.groups()
     copied = ledger.read(
-        (pc.field("type") == "transaction") & (pc.field("run") == run),
+        copied_rows() & (pc.field("run") == run),
         _COLUMNS,
     )
     reasons: Counter[str] = Counter()
@@ -96,8 +101,10 @@ def publish_run(
         adoptions=tuple(adoptions),
         ranges=found.ranges,
         partitions=found.partitions,
-        verdict=found.verdict,
-        groups=folder.groups(),
+        verdict=found.verdict
+        and with_groups(flow, ledger, found.verdict, groups, run, flow_state(flow)),
+        groups=groups,
+        window=plan.options.window,
         group_failures=ended[_GROUPS_STEP].failures if _GROUPS_STEP in ended else (),
     )
     measures = measure_run(flow, folder, ledger, report)
@@ -108,11 +115,12 @@ def publish_run(
         missing = (*measures.missing, *untold)
         report = replace(report, measures=replace(measures, missing=missing))
         _write(folder, report)
+    folder.remember(summarise(report, plan.options))
     return report
 
 
 def _write(folder: RunFolder, report: RunReport) -> None:
-    folder.files.write("report.json", report.to_json())
+    folder.files.write(REPORT_DATA, report.to_json())
     folder.files.write(REPORT, render(report))
 
 

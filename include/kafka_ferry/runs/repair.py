@@ -14,7 +14,6 @@ from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import CorruptBatch, FerryError
 from kafka_ferry.ledger import (
-    LedgerTable,
     ReleasedTopic,
     ledger_creation,
     ledger_topic,
@@ -40,8 +39,8 @@ from kafka_ferry.plan.damage import (
     partition_state,
 )
 from kafka_ferry.runs.discovery import first_copied
+from kafka_ferry.runs.flow_state import flow_ledger
 from kafka_ferry.runs.releasing import delete_released, release
-from kafka_ferry.state import StateFolder
 from kafka_ferry.wire import WireCluster, log_start
 from kafka_ferry.wire.ends import settled_ends
 from kafka_ferry.wire.scan import leader_of, stored_batches
@@ -57,8 +56,7 @@ class Repair:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._target = ClusterControl(flow.target)
-        folder = StateFolder(flow.state_path).folder(flow.slug).folder("ledger")
-        self._ledger = LedgerTable(folder, flow.name)
+        self._ledger = flow_ledger(flow)
         self._ledger_topic = ledger_topic(flow.source.alias)
         self._is_in_ledger = False
 
@@ -211,7 +209,7 @@ class Repair:
         if copy.released or not (log and position and position.producer):
             return NOTHING
         at, end = looked_at_from(position), log.end
-        policy = copy.remote.configs.get("cleanup.policy", "") if copy.remote else ""
+        compacted = copy.remote is not None and copy.remote.is_compacted
         if at >= end:
             return NOTHING
         with self._cluster() as cluster:
@@ -220,7 +218,7 @@ class Repair:
                 node = leader_of(cluster, tp)
                 first = log_start(cluster, node, tp)
                 batches = stored_batches(cluster, node, tp, max(at, first), end)
-                return behind(batches, position, first, is_compacted="compact" in policy)
+                return behind(batches, position, first, is_compacted=compacted)
 
             try:
                 return patiently(look)

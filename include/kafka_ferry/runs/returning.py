@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.returned import opposite_name, require_settled
 from kafka_ferry.errors import AccessDenied
-from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
+from kafka_ferry.ledger import LedgerError, LedgerTable, copied_rows, ledger_topic
 from kafka_ferry.plan import Position, TopicPartition
-from kafka_ferry.state import StateFolder
+from kafka_ferry.runs.flow_state import flow_state
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -36,8 +36,7 @@ def leaves_out(flow: Flow) -> bool:
 
 def opposite_ledger(flow: Flow) -> LedgerTable:
     """The opposite flow's ledger, in the table that ``flow`` keeps of it; not projected here."""
-    folder = StateFolder(flow.state_path).folder(flow.slug).folder("opposite-ledger")
-    return LedgerTable(folder, opposite_name(flow))
+    return LedgerTable(flow_state(flow).folder("opposite-ledger"), opposite_name(flow))
 
 
 def opposite_for(flow: Flow, *, ask: bool = False) -> LedgerTable | None:
@@ -136,7 +135,7 @@ def _written(
 ) -> Iterator[tuple[int, TopicPartition, str, int]]:
     """Each range of the opposite flow with records: ledger offset, partition, topic's id, end on the source."""
     columns = ["ledger_offset", "remote_topic", "remote_topic_id", "partition", "segments"]
-    wanted = (pc.field("type") == "transaction") & pc.field("remote_topic").isin(sorted(topics))
+    wanted = copied_rows() & pc.field("remote_topic").isin(sorted(topics))
     for batch in opposite.read(wanted, columns).to_batches():
         last = batch["segments"].offsets.to_pylist()
         values = batch["segments"].values

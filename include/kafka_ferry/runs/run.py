@@ -8,27 +8,20 @@ from __future__ import annotations
 
 import logging
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
-from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.errors import Fenced, FerryError, NotApplied, RangesFailed
-from kafka_ferry.ledger import (
-    LedgerTable,
-    RunEntry,
-    append_entry,
-    ledger_creation,
-    ledger_topic,
-)
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import FerryError, NotApplied, RangesFailed
+from kafka_ferry.ledger import ledger_creation, ledger_topic
 from kafka_ferry.patience import patience_of
-from kafka_ferry.plan import Creation, Plan, Position, TopicPartition, make_plan
+from kafka_ferry.plan import ORDINARY, Creation, Plan, RunOptions, make_plan
 from kafka_ferry.runs.applying import apply_changes
 from kafka_ferry.runs.discovery import discover
-from kafka_ferry.runs.folder import Reconciliation, RunFolder
-from kafka_ferry.state import StateFolder
+from kafka_ferry.runs.flow_state import flow_ledger, flow_state
+from kafka_ferry.runs.folder import Reconciliation, RunFolder, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +31,8 @@ if TYPE_CHECKING:
     from kafka_ferry.copy import Outcome
     from kafka_ferry.groups.moves import GroupMoves
     from kafka_ferry.report import RunReport
+    from kafka_ferry.runs.copying import Copying
+    from kafka_ferry.runs.proving import TopicProof
     from kafka_ferry.verify import Verdict
 
 log = logging.getLogger(__name__)
@@ -56,9 +51,9 @@ class Run:
     def __init__(self, flow: Flow, run_id: str) -> None:
         self.flow = flow
         self.run_id = run_id
-        self._state = StateFolder(flow.state_path).folder(flow.slug)
+        self._state = flow_state(flow)
         self._folder = RunFolder(self._state.folder("runs"), run_id)
-        self._ledger = LedgerTable(self._state.folder("ledger"), flow.name)
+        self._ledger = flow_ledger(flow)
         self._ledger_topic = ledger_topic(flow.source.alias)
 
     @classmethod
@@ -82,10 +77,7 @@ class Run:
 
     def report(self) -> RunReport | None:
         """The report that ``publish`` wrote, None if the run was not published."""
-        from kafka_ferry.report import RunReport
-
-        stored = self._folder.files.read("report.json")
-        return None if stored is None else RunReport.from_json(stored)
+        return self._folder.report()
 
     @property
     def data_docs_path(self) -> Path | None:
@@ -93,33 +85,45 @@ class Run:
         local = self._state.local_path
         return local / "data_docs" / "index.html" if local else None
 
-    def failure(self, step: str) -> FerryError | None:
-        """What a step raised the last time, in this process or another one; None if it succeeded."""
-        return self._folder.failure(step)
+    def failure(self, step: str, shard: int | None = None) -> FerryError | None:
+        """What a step raised the last time, in this process or another one; None if it succeeded.
 
-    def forget(self, step: str) -> None:
-        """Forget how a step ended, before another process that may never begin repeats it."""
-        self._folder.forget(step)
+        Args:
+            step: the step.
+            shard: of the step ``mirror`` the shard; None for all of it.
+        """
+        return self._folder.failure(part_of(step, shard))
+
+    def forget(self, step: str, shard: int | None = None) -> None:
+        """Forget how a step, or a shard of it, ended, before another process that may never begin repeats it."""
+        self._folder.forget(part_of(step, shard))
+
+    def proved_topics(self) -> list[TopicProof]:
+        """The topics of which all that this run planned is verified; none where it was not verified."""
+        from kafka_ferry.runs.proving import proved_topics
+
+        return proved_topics(self._folder, self._ledger, self.run_id)
 
     def reconciliation(self) -> Reconciliation | None:
         """What ``verify`` found the last time, None if it never got so far."""
         return self._folder.reconciliation()
 
-    def plan(self, *, save: bool = True) -> Plan:
+    def plan(self, options: RunOptions = ORDINARY, *, save: bool = True) -> Plan:
         """Find out what is to be done; changes nothing on either cluster.
 
         Args:
+            options: what is asked of this run; the later steps go by it too.
             save: whether the later steps shall do what this plan says.
 
         Raises:
             SameCluster, ClusterUnreachable, AccessDenied: as ``discover``.
         """
         if not save:
-            return self._make_plan()
+            return self._make_plan(options)
         # What they did was done for another plan.
         self._folder.forget(*STEPS)
         with self._folder.step("plan"):
-            plan = self._make_plan()
+            plan = self._make_plan(options)
             self._folder.save_plan(plan)
         return plan
 
@@ -144,29 +148,86 @@ class Run:
             FerryError: if the ledger or the dead letter topic cannot be created.
         """
         with self._folder.step("sync_topics"), self._patience():
-            plan = self._folder.plan()
+            plan = self._planned()
+            if plan.is_idle_backfill:
+                return plan
             target = ClusterControl(self.flow.target)
             for error in target.create_topics(self._own_topics()).values():
                 raise error
             plan = apply_changes(self.flow, self._ledger, target, plan)
             self._folder.save_plan(plan)
+            if plan.shards and (plan.ranges or plan.pins):
+                # Once for all of them: one that fenced would stop those that copy already.
+                self._copying().begin(plan)
         return plan
 
-    def mirror(self, spark: SparkSession) -> Sequence[Outcome]:
+    def mirror(self, spark: SparkSession, shard: int | None = None) -> Sequence[Outcome]:
         """Copy what the plan says, from wherever the positions on the target are by now.
+
+        Args:
+            spark: the session.
+            shard: the shard to copy, of a plan that has some; None for all of them, one after the other.
 
         Raises:
             RangesFailed: if some partitions were not copied to their planned end; the others were.
             Fenced: if another run took over.
         """
-        with self._folder.step("mirror"):
-            plan = self._folder.plan()
-            outcomes: Sequence[Outcome] = self._copy(spark, plan) if plan.ranges else ()
-            self._raise_failures(plan, outcomes)
+        if shard is None and (shards := self._shards()):
+            return self._mirror_all(spark, shards)
+        with self._folder.step(part_of("mirror", shard)):
+            plan = self._planned()
+            work = plan.of_shard(shard) or plan.pins_of_shard(shard)
+            copying = self._copying()
+            outcomes: Sequence[Outcome] = copying.copy(spark, plan, shard) if work else ()
+            copying.raise_failures(plan, outcomes, shard)
         return outcomes
 
-    def verify(self, spark: SparkSession) -> Verdict:
+    def _copying(self) -> Copying:
+        from kafka_ferry.runs.copying import Copying
+
+        return Copying(self.flow, self.run_id, self._folder, self._ledger)
+
+    def _mirror_all(self, spark: SparkSession, shards: int) -> Sequence[Outcome]:
+        outcomes: list[Outcome] = []
+        failed: list[RangesFailed] = []
+        for shard in range(shards):
+            try:
+                outcomes += self.mirror(spark, shard)
+            except RangesFailed as error:
+                failed.append(error)
+        if failed:
+            sentences = [sentence for error in failed for sentence in error.failures]
+            raise RangesFailed(sentences, transient=all(error.transient for error in failed))
+        return outcomes
+
+    def _shards(self) -> int:
+        """How many shards the run was planned with; 0 for none, or without a plan."""
+        try:
+            return len(self._folder.plan().shards)
+        except FerryError:
+            return 0
+
+    def _planned(self) -> Plan:
+        """The plan of a run that does not end with it.
+
+        Raises:
+            FerryError: it does; or the run was not planned.
+        """
+        plan = self._folder.plan()
+        if plan.options.dry_run:
+            raise FerryError(
+                f"The run {self.run_id} is a dry run: it ends with its plan.",
+                advice="Start another one to have that done.",
+            )
+        return plan
+
+    def verify(self, spark: SparkSession, *, everything: bool = False) -> Verdict:
         """Read the target back and judge everything that was copied since the last verification.
+
+        Args:
+            spark: the session.
+            everything: whether to judge all that the flow ever copied, as the run's option
+                ``verify_all`` does.
 
         Raises:
             VerificationFailed: naming topic, partition and range of what is not proved.
@@ -174,8 +235,15 @@ class Run:
         from kafka_ferry.runs.verification import verify_run
 
         with self._folder.step("verify"):
+            whole = self._planned().options.verify_all or everything
             return verify_run(
-                spark, self.flow, self._folder, self._ledger, self._state, self.run_id
+                spark,
+                self.flow,
+                self._folder,
+                self._ledger,
+                self._state,
+                self.run_id,
+                everything=whole,
             )
 
     def sync_groups(self) -> GroupMoves:
@@ -184,9 +252,13 @@ class Run:
         Raises:
             GroupsFailed: naming the groups that could not be read or committed; the others were.
         """
+        from kafka_ferry.groups.moves import GroupMoves
         from kafka_ferry.runs.grouping import sync_groups
 
         with self._folder.step("sync_groups"), self._patience():
+            if self._planned().options.window:
+                # Nothing that a group has read was copied, only what lies before.
+                return GroupMoves(now_ms())
             return sync_groups(self.flow, self._folder, self._ledger, self.run_id)
 
     def publish(self) -> RunReport:
@@ -195,20 +267,36 @@ class Run:
         Raises:
             FerryError: what kept the run from being complete and verified; the report is written.
         """
+        from kafka_ferry.report.run_lines import report_lines
+        from kafka_ferry.runs.judging import raise_unproved
+        from kafka_ferry.runs.keeping import clear_old
         from kafka_ferry.runs.publication import publish_run
 
-        with self._folder.step("publish"):
-            before = STEPS[:-1]
-            report = publish_run(self.flow, self._folder, self._ledger, self.run_id, before)
-            for step in before:
-                failure = self._folder.failure(step)
-                if failure:
-                    raise failure
-                if self._folder.step_record(step) is None:
-                    raise FerryError(f"The step {step} of the run {self.run_id} has not ended.")
-            if report.unapplied:
-                raise NotApplied(report.unapplied)
+        try:
+            with self._folder.step("publish"):
+                before, plan = STEPS[:-1], self._planned()
+                report = publish_run(self.flow, self._folder, self._ledger, self.run_id, before)
+                for line in report_lines(report):
+                    log.info("%s", line)
+                for step in before:
+                    self._raise_unless_done(step, len(plan.shards))
+                if report.unapplied:
+                    raise NotApplied(report.unapplied)
+                if report.verdict and not report.verdict.success:
+                    # Of the groups: for anything else the verification has failed.
+                    raise_unproved(self.flow, self.run_id, report.verdict)
+        finally:
+            clear_old(self.flow)
         return report
+
+    def _raise_unless_done(self, step: str, shards: int) -> None:
+        """Raise what a step, or a shard of it, has raised, and that it has not ended."""
+        if failure := self._folder.failure(step):
+            raise failure
+        parts = range(shards) if step == "mirror" and shards else (None,)
+        for part in (part_of(step, shard) for shard in parts):
+            if self._folder.step_record(part) is None:
+                raise FerryError(f"The step {part} of the run {self.run_id} has not ended.")
 
     def _own_topics(self) -> list[Creation]:
         from kafka_ferry.copy import dead_letter_creation
@@ -222,74 +310,12 @@ class Run:
     def _patience(self) -> AbstractContextManager[None]:
         return patience_of(self.flow.admin_timeout_ms / 1000)
 
-    def _make_plan(self) -> Plan:
+    def _make_plan(self, options: RunOptions) -> Plan:
+        if options.window:
+            from kafka_ferry.runs.backfilling import make_backfill_plan
+
+            with self._patience():
+                return make_backfill_plan(self.flow, self._ledger, self.run_id, options)
         with self._patience():
             found = discover(self.flow, self._ledger)
-        return make_plan(self.flow, found, run=self.run_id, at=now_ms())
-
-    def _copy(self, spark: SparkSession, plan: Plan) -> Sequence[Outcome]:
-        from kafka_ferry.copy import fence_writers
-        from kafka_ferry.spark.query import copy_with_spark
-
-        flow = self.flow
-        last = self._ledger.last_run()
-        if last and last["writers"] != flow.writers:
-            log.info(
-                "%d writers instead of %d: fencing the old ones", flow.writers, last["writers"]
-            )
-            writers = max(last["writers"], flow.writers)
-            fence_writers(flow, writers)
-        self._restore_forgotten(plan)
-        entry = RunEntry(flow=flow.name, run=self.run_id, at=now_ms(), writers=flow.writers)
-        append_entry(flow, entry)
-        outcomes = copy_with_spark(
-            spark,
-            flow,
-            run=self.run_id,
-            run_folder=self._folder.files,
-            checkpoint=self._state.folder("checkpoint"),
-        )
-        self._ledger.project(flow.target, self._ledger_topic)
-        return outcomes
-
-    def _restore_forgotten(self, plan: Plan) -> None:
-        """Commit the ledger's positions where the group has none, before any task looks for them.
-
-        A task that is handed ranges of an earlier run, which Spark replays, would begin at their
-        starts and copy twice what that run had sealed.
-        """
-        from kafka_ferry.copy import fence_writers, restore_positions
-
-        flow = self.flow
-        planned = {range_.target: range_ for range_ in plan.ranges}
-
-        def forgotten() -> dict[TopicPartition, Position]:
-            known = read_positions(flow.target, flow.name)
-            written = self._ledger.positions()
-            return {
-                tp: replace(written[tp], origins=planned[tp].origins)
-                for tp in (planned.keys() & written.keys()) - known.keys()
-                # What went into an earlier topic of that name says nothing.
-                if written[tp].remote_topic_id == planned[tp].remote_topic_id
-            }
-
-        if forgotten():
-            # A writer that still ran could commit a later position meanwhile.
-            fence_writers(flow, flow.writers)
-            self._ledger.project(flow.target, self._ledger_topic)
-            restore_positions(flow, self.run_id, forgotten())
-
-    def _raise_failures(self, plan: Plan, outcomes: Sequence[Outcome]) -> None:
-        failures = [outcome.failure for outcome in outcomes if outcome.failure]
-        last = self._ledger.last_run()
-        if any(failure.fenced for failure in failures) and last and last["run"] != self.run_id:
-            raise Fenced(
-                f"The run {last['run']} of {self.flow.name} took over.",
-                advice="What this run had sealed stays; the newer run copies the rest.",
-            )
-        sentences = [*map(str, plan.refused), *map(str, failures)]
-        if sentences:
-            # Fenced without a newer run: by another attempt of this one, or by a coordinator that
-            # had waited too long for the transaction's end. The next attempt goes on.
-            may_pass = all(failure.transient or failure.fenced for failure in failures)
-            raise RangesFailed(sentences, transient=may_pass and not plan.refused)
+        return make_plan(self.flow, found, run=self.run_id, at=now_ms(), options=options)

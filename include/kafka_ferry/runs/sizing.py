@@ -14,7 +14,7 @@ from kafka_ferry.plan.retention import Questions, questions, uncopied
 from kafka_ferry.plan.situations import Pair
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.log_dirs import log_sizes
-from kafka_ferry.wire.times import offsets_at
+from kafka_ferry.wire.times import first_times, offsets_at
 
 
 def with_sizes(flow: Flow, found: Found, pairs: Iterable[Pair]) -> Found:
@@ -55,5 +55,6 @@ def _ask(
         # Where all records are older, all of them may go.
         expiring={tp: found.bounds[tp].end if at is None else at for tp, at in expiring.items()},
         recent={tp: at for tp, at in recent.items() if at is not None},
+        oldest=first_times(cluster, nodes, asked.oldest),
         unknown=unknown,
     )

@@ -28,6 +28,7 @@ from kafka_ferry.groups.spark_rewriting import Rewritten, rewritten
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.patience import patience_of
 from kafka_ferry.plan.selection import select_topics
+from kafka_ferry.runs.flow_state import flow_ledger
 from kafka_ferry.runs.returning import opposite_for
 from kafka_ferry.state import StateFolder
 
@@ -137,8 +138,7 @@ def _topics(checkpoint: Checkpoint) -> set[str]:
 
 def _placing(flow: Flow, read: Collection[str]) -> tuple[Placing, list[str]]:
     """Where offsets of the topics are on the target, and what is to be said of that."""
-    state = StateFolder(flow.state_path).folder(flow.slug)
-    ledger = LedgerTable(state.folder("ledger"), flow.name)
+    ledger = flow_ledger(flow)
     target, name = ClusterControl(flow.target), ledger_topic(flow.source.alias)
     with patience_of(flow.admin_timeout_ms / 1000):
         if not target.topic_ids([name]):

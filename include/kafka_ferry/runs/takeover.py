@@ -26,7 +26,6 @@ from kafka_ferry.groups.connect_offsets import (
     partition_of,
     worker_group,
 )
-from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.plan import Found, select
 from kafka_ferry.plan.cycles import origins_beyond
 from kafka_ferry.plan.groups import Group
@@ -35,8 +34,8 @@ from kafka_ferry.plan.situations import Pair
 from kafka_ferry.runs.adopting import adopt_topic, mark_owned, prepare, raise_if_unverified
 from kafka_ferry.runs.aligning import Aligned, Aligner, Positions
 from kafka_ferry.runs.discovery import discover
+from kafka_ferry.runs.flow_state import flow_ledger
 from kafka_ferry.runs.quiet import look, raise_if_moved, wait_for_members
-from kafka_ferry.state import StateFolder
 
 MIRROR_MAKER_2: Final = "MirrorMaker 2"
 MIRROR_MAKER_1: Final = "MirrorMaker 1"
@@ -53,7 +52,7 @@ class Takeover:
     def __init__(self, flow: Flow, *, settle_s: float = 5.0) -> None:
         self._flow = flow
         self._settle_s = settle_s
-        self._ledger = ledger_table(flow)
+        self._ledger = flow_ledger(flow)
 
     def from_mirrormaker2(
         self, *, dry_run: bool = False, positions_topic: str = ""
@@ -153,12 +152,6 @@ def _is_given_back(aligned: Aligned) -> bool:
     """Whether the flow may not go on in a topic as it is, although there is nothing to take over."""
     mark = aligned.pair.mark
     return aligned.handover.state == "up to date" and mark is not None and mark.given_back
-
-
-def ledger_table(flow: Flow) -> LedgerTable:
-    """The flow's ledger table."""
-    folder = StateFolder(flow.state_path).folder(flow.slug).folder("ledger")
-    return LedgerTable(folder, flow.name)
 
 
 def pairs_of(flow: Flow, found: Found) -> Iterator[Pair]:

@@ -18,9 +18,9 @@ from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.patience import patience_of
 from kafka_ferry.plan import LogBounds, TopicPartition
 from kafka_ferry.plan.groups import Committed, Group
+from kafka_ferry.runs.flow_state import flow_ledger
 from kafka_ferry.runs.grouping import move_groups
 from kafka_ferry.runs.returning import opposite_for
-from kafka_ferry.state import StateFolder
 
 _NOT_COPIED: Final = "nothing was copied between it and a topic that is there now."
 _NO_LOG: Final = "the ends of the log on the other side are not known."
@@ -74,8 +74,7 @@ class Translator:
     def __init__(self, flow: Flow, *, reverse: bool = False) -> None:
         self.notes: list[str] = []
         self._flow, self._reverse = flow, reverse
-        folder = StateFolder(flow.state_path).folder(flow.slug).folder("ledger")
-        self._ledger = LedgerTable(folder, flow.name)
+        self._ledger = flow_ledger(flow)
         self._target = ClusterControl(flow.target)
         name = ledger_topic(flow.source.alias)
         if not self._target.topic_ids([name]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,14 +10,23 @@ import pyarrow.compute as pc
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.errors import VerificationFailed
-from kafka_ferry.ledger import LedgerRange, VerificationEntry, append_entry, ledger_topic
+from kafka_ferry.ledger import (
+    LedgerRange,
+    VerificationEntry,
+    append_entry,
+    copied_rows,
+    ledger_topic,
+)
 from kafka_ferry.plan import Plan, TopicPartition
+from kafka_ferry.plan.configs import config_key
+from kafka_ferry.runs.copied_twice import copied_twice
 from kafka_ferry.runs.folder import Reconciliation
+from kafka_ferry.runs.judging import raise_unproved, terms_of
 from kafka_ferry.runs.others import with_others
 from kafka_ferry.runs.returning import leaves_out
 from kafka_ferry.spark.recount import recount_all
-from kafka_ferry.verify import RangeRow, Recount, judge, partition_rows, range_row
+from kafka_ferry.verify import RangeRow, Recount, judge, partition_rows, range_row, topic_rows
+from kafka_ferry.verify.backfills import backfill_rows
 from kafka_ferry.verify.claim import Claim
 from kafka_ferry.verify.sharing import without_locals
 
@@ -33,10 +41,7 @@ if TYPE_CHECKING:
     from kafka_ferry.runs.folder import RunFolder
     from kafka_ferry.state import StateFolder
     from kafka_ferry.verify import PartitionRecount, PartitionRow, Verdict
-
-log = logging.getLogger(__name__)
-
-_MAX_FAILURES_SHOWN = 20
+    from kafka_ferry.verify.tables import Rows
 
 
 def verify_run(
@@ -46,42 +51,74 @@ def verify_run(
     ledger: LedgerTable,
     state: StateFolder,
     run: str,
+    *,
+    everything: bool = False,
 ) -> Verdict:
     """Verify every range of ``run``, and whatever earlier runs copied and nobody verified.
+
+    Args:
+        spark: the session; its executors must reach the target.
+        flow: the flow.
+        folder: the run's folder, with its plan.
+        ledger: the flow's ledger.
+        state: the flow's state folder, for Data Docs.
+        run: the run's id.
+        everything: whether to verify again what was verified before: of the topics that the run is
+            about, all that the ledger has.
 
     Raises:
         VerificationFailed: naming topic, partition and range of what is not proved.
     """
     plan = folder.plan()
     topic = ledger_topic(flow.source.alias)
-    through = ledger.project(flow.target, topic)
+    window = plan.options.window
+    # A backfill that has nothing to do leaves no trace, not even a ledger where there was none.
+    has_ledger = plan.ledger_end > 0 or not plan.is_idle_backfill
+    through = ledger.project(flow.target, topic) if has_ledger else 0
     # The run's ranges, those of others since it was planned, and those that nobody verified.
     since = min(ledger.verified_through(), plan.ledger_end)
     ranges = list(ledger.ranges(since=since, of_run=run))
+    if window:
+        # The others are for the flow's own runs, which may be copying at this moment.
+        ranges = [entry for entry in ranges if entry.run == run and entry.window]
+    elif everything:
+        ranges = _with_older(ranges, ledger, plan)
     target = ClusterControl(flow.target)
     preserved = {range_.remote_topic for range_ in plan.ranges if range_.preserved}
-    topics = target.topics({entry.target.topic for entry in ranges} | preserved)
+    planned = {range_.remote_topic for range_ in plan.ranges}
+    planned |= {choice.remote_topic for choice in plan.choices}
+    topics = target.topics({entry.target.topic for entry in ranges} | planned)
     by_target, gone = _by_target(ranges, topics, ledger.released())
     recount = partial(recount_all, spark, flow)
     claims = _claims(by_target, ledger)
     recounts = recount(claims)
+    if window:
+        recounts = {tp: found._replace(beyond=0) for tp, found in recounts.items()}
     if leaves_out(flow):
         recounts = without_locals(recounts, claims)
     else:
         first_at = min((entry.at for entry in ranges), default=0)
-        recounts = with_others(flow, claims, recounts, topics, first_at, recount)
+        known = {entry.ledger_offset for entry in ranges}
+        recounts = with_others(flow, claims, recounts, topics, first_at, recount, known)
     present = _range_rows(by_target, recounts, topics)
     preserved |= {row.remote_topic for row in present if row.preserved}
     logs = target.log_bounds(topics[name] for name in preserved & topics.keys())
-    partitions = _partition_rows(flow, plan, present, recounts, logs)
+    if window:
+        there = {topic.topic_id for topic in target.topics(_remote_topics(ledger)).values()}
+        twice = copied_twice(ledger, run, ranges, there - ledger.released())
+        partitions = backfill_rows(present, plan.ranges, twice)
+    else:
+        partitions = _partition_rows(flow, plan, present, recounts, logs)
     rows = present + [_range_row(entry, None) for entry in gone]
-    docs = state.local_path / "data_docs" if state.local_path else None
-    verdict = judge(rows, partitions, run=run, flow=flow.name, docs=docs)
-    folder.save_reconciliation(Reconciliation(tuple(rows), tuple(partitions), verdict))
+    of_topics = topic_rows(plan, topics, _set_configs(flow, ledger, topics))
+    tables: Rows = {"ranges": rows, "partitions": partitions, "topics": of_topics}
+    verdict = judge(tables, terms_of(flow, run, state))
+    folder.save_reconciliation(
+        Reconciliation(tuple(rows), tuple(partitions), verdict, tuple(of_topics))
+    )
     if not verdict.success:
-        shown = "\n  ".join(verdict.failures[:_MAX_FAILURES_SHOWN])
-        raise VerificationFailed(f"{flow.name}, run {run}, is not proved complete:\n  {shown}")
-    if ranges:
+        raise_unproved(flow, run, verdict)
+    if ranges and not window:
         verified = VerificationEntry(
             flow=flow.name,
             run=run,
@@ -92,6 +129,33 @@ def verify_run(
         )
         append_entry(flow, verified)
     return verdict
+
+
+def _remote_topics(ledger: LedgerTable) -> set[str]:
+    """The names of all topics that anything was ever copied to."""
+    return set(ledger.read(copied_rows(), ["remote_topic"])["remote_topic"].to_pylist())
+
+
+def _with_older(
+    ranges: Iterable[LedgerRange], ledger: LedgerTable, plan: Plan
+) -> list[LedgerRange]:
+    """The ranges, and all others in the ledger that are of topics which the run is about, in its order."""
+    wanted, due = plan.options.topic_filter, {entry.ledger_offset for entry in ranges}
+    return [
+        entry
+        for entry in ledger.ranges(since=0, of_run=plan.run)
+        if entry.ledger_offset in due or wanted is None or wanted.matches(entry.copied.topic)
+    ]
+
+
+def _set_configs(
+    flow: Flow, ledger: LedgerTable, topics: Mapping[str, Topic]
+) -> dict[str, Mapping[str, str]]:
+    """By remote topic, the configs that the flow has set there and still looks after."""
+    if not flow.sync_topic_configs_enabled:
+        return {}
+    configs = ledger.applied().configs
+    return {name: configs.get(config_key(topic), {}) for name, topic in topics.items()}
 
 
 def _by_target(
@@ -165,8 +229,8 @@ def _range_row(entry: LedgerRange, found: Recount | None, topic: Topic | None = 
         found,
         run=entry.run,
         ledger_offset=entry.ledger_offset,
-        target_is_compacted=topic is not None
-        and "compact" in topic.configs.get("cleanup.policy", ""),
+        target_is_compacted=topic is not None and topic.is_compacted,
+        backfill=entry.window is not None,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from kafka_ferry.errors import SparkFailed
@@ -20,7 +20,8 @@ def spark_failures(what: str, *, advice: str) -> Iterator[None]:
         advice: what to look at.
 
     Raises:
-        SparkFailed: if Spark raises, with its reason and without the stack traces of two languages.
+        SparkFailed: if Spark raises, with its reason and without the stack traces of two languages;
+            or if its JVM is gone.
     """
     try:
         yield
@@ -28,6 +29,8 @@ def spark_failures(what: str, *, advice: str) -> Iterator[None]:
     # fail too often are not among them.
     except (PySparkException, Py4JJavaError) as error:
         raise SparkFailed(f"Spark broke off {what}: {_reason(error)}", advice=advice) from error
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise SparkFailed(f"Spark's driver was killed during {what}.", advice=advice) from error
 
 
 def _reason(error: PySparkException | Py4JJavaError) -> str:

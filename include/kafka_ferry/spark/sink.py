@@ -67,19 +67,28 @@ class RangeCopyWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> CopyMessage:
         """Copy the task's ranges; failures are in the message."""
-        from kafka_ferry.copy import Outcome, copy_for_flow, outcomes_to_json
+        from kafka_ferry.copy import Outcome, RateLimit, copy_for_flow, outcomes_to_json
         from kafka_ferry.plan import Range
+        from kafka_ferry.plan.ranges import Backfill
         from kafka_ferry.spark.carrying import unpacked
 
+        rows = [row for batch in iterator for row in batch.to_pylist()]
+        # The same in all of them: the task's.
+        limits = [row.pop("bytes_per_s") for row in rows]
         ranges = [
-            Range(**row | {"origins": tuple(row["origins"])})
-            for batch in iterator
-            for row in batch.to_pylist()
+            Range(
+                **row
+                | {
+                    "origins": tuple(row["origins"]),
+                    "backfill": Backfill.decode(row["backfill"]) if row["backfill"] else None,
+                }
+            )
+            for row in rows
         ]
-        flow = unpacked(self._flow)
+        flow, rate = unpacked(self._flow), RateLimit(max(limits, default=0))
         outcomes: list[Outcome] = []
         for _, group in groupby(ranges, key=attrgetter("owner")):
-            outcomes += copy_for_flow(flow, self._options["run"], list(group))
+            outcomes += copy_for_flow(flow, self._options["run"], list(group), rate)
         return CopyMessage(outcomes_to_json(outcomes))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

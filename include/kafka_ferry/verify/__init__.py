@@ -1,8 +1,9 @@
 """Proof that a copy is complete: the ledger beside what was read back, judged and documented."""
 
-from kafka_ferry.verify.expectations import judge
+from kafka_ferry.verify.expectations import Terms, judge
 from kafka_ferry.verify.reconciliation import partition_rows, range_row
 from kafka_ferry.verify.rows import PartitionRecount, PartitionRow, RangeRow, Recount
+from kafka_ferry.verify.topics import TopicRow, topic_rows
 from kafka_ferry.verify.verdict import ExpectationResult, Verdict
 
 __all__ = [
@@ -11,8 +12,11 @@ __all__ = [
     "PartitionRow",
     "RangeRow",
     "Recount",
+    "Terms",
+    "TopicRow",
     "Verdict",
     "judge",
     "partition_rows",
     "range_row",
+    "topic_rows",
 ]

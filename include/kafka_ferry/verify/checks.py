@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
+from kafka_ferry.config.verifying import Severity
 from kafka_ferry.verify.rows import UNKNOWN, PartitionRow, RangeRow
-from kafka_ferry.verify.verdict import Severity, Table
+from kafka_ferry.verify.verdict import Table, Verdict
 
-Row = TypeVar("Row", RangeRow, PartitionRow)
+Row = TypeVar("Row")
 
 
 # No slots here: generic classes with slots cannot be made on Python 3.11.
@@ -18,20 +19,24 @@ class Check(Generic[Row]):
     """One expectation.
 
     Attributes:
+        key: its name in options, one of ``config.verifying.CHECKS``.
         name: the sentence that should be true.
         left: the attribute of a row that is looked at.
         explain: what is wrong with a row, after its name.
         advice: what to look at.
         right: the attribute that must be equal to ``left``; "" where ``left`` must be 0.
         only_where: the attribute without which a row is not looked at; "" for every row.
+        severity: its own, where it is not the suite's.
     """
 
+    key: str
     name: str
     left: str
     explain: Callable[[Row], str]
     advice: str
     right: str = ""
     only_where: str = ""
+    severity: Severity | None = None
 
     def holds(self, row: Row) -> bool:
         """Whether it is true of ``row``."""
@@ -43,15 +48,33 @@ class Check(Generic[Row]):
 
 @dataclass(frozen=True)
 class Suite(Generic[Row]):
-    """The checks of one table that are of one severity."""
+    """Checks of one table; ``severity`` is that of each check which has none of its own."""
 
     name: str
     table: Table
     severity: Severity
     checks: tuple[Check[Row], ...]
 
+    def severities(self, chosen: Mapping[str, Severity]) -> dict[str, Severity]:
+        """The severity of each check, by its key.
 
-def _count(number: int, noun: str) -> str:
+        Args:
+            chosen: those that the flow gives, by the checks' keys.
+        """
+        return {
+            check.key: chosen.get(check.key, check.severity or self.severity)
+            for check in self.checks
+        }
+
+
+_FAULT: Final = (
+    "The ledger contradicts itself, which is a fault of the copier. Leave the ledger and both topics "
+    "as they are and report it."
+)
+
+
+def count(number: int, noun: str) -> str:
+    """A number with what it counts, as in ``1,000 records``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
@@ -65,18 +88,19 @@ RANGES: Final = Suite[RangeRow](
     "critical",
     (
         Check(
+            "accounted",
             "every source offset is a record on the target or has a reason",
             "source_offsets",
-            lambda row: f"{_count(row.source_offsets, 'offset')}, {row.accounted:,} accounted for",
-            "The ledger contradicts itself, which is a fault of the copier. Leave the ledger and "
-            "both topics as they are and report it.",
+            lambda row: f"{count(row.source_offsets, 'offset')}, {row.accounted:,} accounted for",
+            _FAULT,
             right="accounted",
         ),
         Check(
+            "counts",
             "the target holds as many records as were copied",
             "copied",
             lambda row: (
-                f"{_count(row.copied, 'record')} copied, {row.target_records:,} on the target, "
+                f"{count(row.copied, 'record')} copied, {row.target_records:,} on the target, "
                 f"{row.expired:,} expired, {row.target_compacted:,} compacted away"
             ),
             "Look for an unclean leader election on the target, for deleted records and for a "
@@ -84,6 +108,7 @@ RANGES: Final = Suite[RangeRow](
             right="found",
         ),
         Check(
+            "digests",
             "the target's bytes are those that were sent",
             "digest_sent",
             lambda row: f"digest {row.digest_sent} sent, {row.digest_read} read back",
@@ -94,17 +119,35 @@ RANGES: Final = Suite[RangeRow](
             only_where="digest_comparable",
         ),
         Check(
+            "foreign",
             "nobody else wrote between our records",
             "foreign",
-            lambda row: f"{_count(row.foreign, 'record')} of somebody else in {row.target}",
+            lambda row: f"{count(row.foreign, 'record')} of somebody else in {row.target}",
             "Find the other producer and take its right to write to the remote topic away.",
         ),
         Check(
+            "offsets",
             "records keep their source's offsets",
             "misplaced",
-            lambda row: f"{_count(row.misplaced, 'record')} at other offsets in {row.target}",
-            "The ledger contradicts itself, which is a fault of the copier. Leave the ledger and "
-            "both topics as they are and report it.",
+            lambda row: f"{count(row.misplaced, 'record')} at other offsets in {row.target}",
+            _FAULT,
+        ),
+        Check(
+            "mapped",
+            "every copied record has its place in the offset map",
+            "unmapped",
+            lambda row: f"{count(row.copied, 'record')} copied, {row.unmapped:,} without a place",
+            _FAULT,
+        ),
+        Check(
+            "losses-named",
+            "every lost offset is named",
+            "losses_unnamed",
+            lambda row: (
+                f"{count(row.lost, 'offset')} lost, of which {_intervals(row.lost_intervals) or 'none'}"
+                " by name"
+            ),
+            _FAULT,
         ),
     ),
 )
@@ -115,20 +158,23 @@ PARTITIONS: Final = Suite[PartitionRow](
     "critical",
     (
         Check(
+            "gaps",
             "the ranges of a partition join without a gap",
             "gap_offsets",
-            lambda row: f"{_count(row.gap_offsets, 'offset')} in between in no range",
+            lambda row: f"{count(row.gap_offsets, 'offset')} in between in no range",
             "If the run names this partition as failed, the next run goes on there. Otherwise its "
             "remote topic was deleted (a warning says so), positions were moved by hand, or ledger "
             "records are missing.",
         ),
         Check(
+            "overlaps",
             "no offset was copied twice",
             "overlap_offsets",
-            lambda row: f"{_count(row.overlap_offsets, 'offset')} in more than one range",
+            lambda row: f"{count(row.overlap_offsets, 'offset')} in more than one range",
             "Look for a position of the flow's group that was reset by hand.",
         ),
         Check(
+            "positions",
             "the ledger ends where the position is",
             "beyond_position",
             lambda row: (
@@ -138,42 +184,47 @@ PARTITIONS: Final = Suite[PartitionRow](
             "Look for a position of the flow's group that was reset, deleted or forgotten.",
         ),
         Check(
+            "beyond",
             "nothing lies beyond what the ledger knows",
             "target_beyond",
             lambda row: (
-                f"{_count(row.target_beyond, 'record')} on the target after the ledger's last one"
+                f"{count(row.target_beyond, 'record')} on the target after the ledger's last one"
             ),
             "Find the other producer and take its right to write to the remote topic away.",
         ),
         Check(
+            "before",
             "nothing lies before the mirror's start",
             "target_before",
             lambda row: (
-                f"{_count(row.target_before, 'record')} on the target before the ledger's first one"
+                f"{count(row.target_before, 'record')} on the target before the ledger's first one"
             ),
             "Somebody has written to the remote topic before the mirror began, or records that "
             "stand for nothing could not be deleted: the flow needs the right to do so.",
         ),
         Check(
+            "reach",
             "the target's log goes as far as the ledger",
             "unreached",
             lambda row: (
                 f"read_committed consumers of {row.remote_topic} do not get to its last "
-                f"{_count(row.unreached, 'offset')}"
+                f"{count(row.unreached, 'offset')}"
             ),
             "Look for an unclean leader election on the target, and for a transaction of somebody "
             "else that is open in the remote topic (kafka-transactions.sh find-hanging).",
         ),
         Check(
+            "start",
             "the target's log starts where the mirror does",
             "exposed",
             lambda row: (
-                f"{row.remote_topic} still shows {_count(row.exposed, 'offset')} before its start"
+                f"{row.remote_topic} still shows {count(row.exposed, 'offset')} before its start"
             ),
             "The flow needs the right to delete records of the remote topic; the next run tries "
             "again.",
         ),
         Check(
+            "covered",
             "every planned offset is covered",
             "uncovered",
             lambda row: (
@@ -192,55 +243,84 @@ WARNINGS: Final = Suite[RangeRow](
     "warning",
     (
         Check(
+            "reasons",
+            "every reason is one that this release knows",
+            "other_reasons",
+            lambda row: f"{count(row.other_reasons, 'offset')} for reasons of another release",
+            "A newer release has copied this: verify with that one, which knows what they mean.",
+        ),
+        Check(
+            "expired",
             "no copied record has expired on the target",
             "expired",
-            lambda row: f"{row.expired:,} of {_count(row.copied, 'record')} below the log start",
+            lambda row: f"{row.expired:,} of {count(row.copied, 'record')} below the log start",
             "The remote topic's retention is shorter than the time until it was verified; or the "
             "source's log start, which it follows where offsets are preserved, has passed them.",
         ),
         Check(
+            "compacted",
             "the target's cleaner has removed no copied record",
             "target_compacted",
-            lambda row: (
-                f"{row.target_compacted:,} of {_count(row.copied, 'record')} compacted away"
-            ),
+            lambda row: f"{row.target_compacted:,} of {count(row.copied, 'record')} compacted away",
             "Normal for a compacted topic; what was removed cannot be counted any more.",
         ),
         Check(
+            "lost",
             "no record was lost before it could be copied",
             "lost",
             lambda row: (
-                f"{_count(row.lost, 'offset')} deleted on the source before they were copied: "
+                f"{count(row.lost, 'offset')} deleted on the source before they were copied: "
                 f"{_intervals(row.lost_intervals)}"
             ),
             "on.source.truncation is set to continue: mirror more often, or keep the source's "
             "records longer.",
         ),
         Check(
+            "dead-lettered",
             "no record went to the dead letter topic",
             "dead_lettered",
-            lambda row: f"{_count(row.dead_lettered, 'record')} that {row.target} could not take",
+            lambda row: f"{count(row.dead_lettered, 'record')} that {row.target} could not take",
             "on.rejected.record is set to dead-letter: the dead letter topic holds the records, with "
             "their coordinates and the broker's error in headers.",
         ),
         Check(
+            "cut-back",
             "the source's log was not cut back below what was copied",
             "rewound",
             lambda row: (
-                f"cut back to {row.start}: {_count(row.rewound, 'offset')} "
+                f"cut back to {row.start}: {count(row.rewound, 'offset')} "
                 f"[{row.start}, {row.rewound_from}) had been copied from a branch that is lost"
             ),
             "on.source.divergence is set to continue: the target keeps the records of the lost "
             "branch. Look for an unclean leader election on the source.",
         ),
         Check(
+            "topic-gone",
             "the remote topic that was copied into is still there",
             "gone",
             lambda row: (
-                f"{_count(row.gone, 'record')} went into {row.remote_topic}, which was deleted since"
+                f"{count(row.gone, 'record')} went into {row.remote_topic}, which was deleted since"
             ),
             "Nothing can be read back of them. on.target.topic.lost: recopy copies what the source "
             "still has again.",
         ),
     ),
 )
+
+
+def decisive(table: Table, verdict: Verdict | None) -> tuple[Check[Any], ...]:
+    """The checks of ranges or partitions that a run fails for, as the run was judged.
+
+    Args:
+        table: the table.
+        verdict: the run's; without one, what is critical by itself.
+    """
+    judged = {} if verdict is None else {it.key: it.severity for it in verdict.expectations}
+    suites: tuple[Suite[Any], ...] = (RANGES, WARNINGS, PARTITIONS)
+    return tuple(
+        check
+        for suite in suites
+        if suite.table == table
+        for check in suite.checks
+        if suite.severities(judged)[check.key] == "critical"
+    )

@@ -31,7 +31,6 @@ from kafka_ferry.verify.offline_page import content_of, page
 
 log = logging.getLogger(__name__)
 
-KEPT_RUNS: Final = 30
 _COLUMNS: Final = ("Verified at", "Flow", "Run", "Result", "Ranges", "Records", "Pages")
 _RUN_FOLDER: Final = re.compile(r"\d{8}T\d{12}Z-.+")
 
@@ -65,14 +64,13 @@ def folder_name(run: str) -> str:
     return re.sub(r"[^A-Za-z0-9._+-]+", "_", run)[:100].strip(".") or "run"
 
 
-def publish(pages: Path, docs: Path, publication: Publication, *, keep: int = KEPT_RUNS) -> Path:
-    """Move the pages that Great Expectations built to the Data Docs, and forget the oldest runs.
+def publish(pages: Path, docs: Path, publication: Publication) -> Path:
+    """Move the pages that Great Expectations built to the Data Docs.
 
     Args:
         pages: the site as Great Expectations built it.
         docs: the folder of the Data Docs; created where it is missing.
         publication: the run.
-        keep: runs whose pages stay.
 
     Returns:
         The index page.
@@ -80,25 +78,87 @@ def publish(pages: Path, docs: Path, publication: Publication, *, keep: int = KE
     Raises:
         OSError: if a file cannot be written.
     """
-    runs, suites = docs / "runs", docs / "expectations"
+    runs = docs / "runs"
     runs.mkdir(parents=True, exist_ok=True)
-    suites.mkdir(exist_ok=True)
-    for built in sorted((pages / "expectations").glob("*.html")):
-        _write(suites / built.name, _offline(built, f"Expectations: {built.stem}", up="../"))
+    _write_suites(pages, docs)
     unfinished = Path(mkdtemp(prefix=".unfinished-", dir=runs))
     try:
-        for built in sorted((pages / "validations").rglob("*.html")):
-            suite = built.relative_to(pages / "validations").parts[0]
-            title = f"{publication.flow}, {publication.run}: {suite}"
-            _write(unfinished / f"{suite}.html", _offline(built, title, up="../../"))
-        _write(unfinished / "run.json", _PUBLICATION.dump_json(publication).decode())
+        _write_run(pages, unfinished, publication)
         unfinished.chmod(0o755)
-        time = publication.at.astimezone(UTC).strftime("%Y%m%dT%H%M%S%fZ")
-        unfinished.rename(runs / f"{time}-{folder_name(publication.run)}")
+        unfinished.rename(runs / f"{_time(publication.at)}-{folder_name(publication.run)}")
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
-    _forget(runs, keep)
+    return _write_index(docs)
+
+
+def add_pages(pages: Path, docs: Path, publication: Publication) -> Path:
+    """Put what was judged later beside the newest pages of the same run, as ``publish`` does."""
+    name = folder_name(publication.run)
+    of_run = [folder for folder in _folders(docs) if folder.name.partition("-")[2] == name]
+    if not of_run:
+        return publish(pages, docs, publication)
+    _write_suites(pages, docs)
+    _write_run(pages, of_run[-1], publication)
+    return _write_index(docs)
+
+
+def forget(docs: Path, *, before: datetime | None, keep: int | None) -> int:
+    """Delete the pages of old runs; those of the newest one stay.
+
+    Args:
+        docs: the folder of the Data Docs; there may be none.
+        before: pages that were made before go; None for none.
+        keep: all but so many go; None for none.
+
+    Returns:
+        How many runs were forgotten.
+
+    Raises:
+        OSError: if something cannot be deleted.
+    """
+    folders = _folders(docs)
+    line = "" if before is None else _time(before)
+    many = len(folders) if keep is None else max(1, keep)
+    old = [
+        folder
+        for at, folder in enumerate(folders[:-1])
+        if folder.name < line or at < len(folders) - many
+    ]
+    for folder in old:
+        shutil.rmtree(folder)
+    if old:
+        _write_index(docs)
+    return len(old)
+
+
+def _folders(docs: Path) -> list[Path]:
+    """The runs' folders, oldest first."""
+    runs = docs / "runs"
+    found = runs.iterdir() if runs.is_dir() else ()
+    return sorted(entry for entry in found if _RUN_FOLDER.fullmatch(entry.name))
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y%m%dT%H%M%S%fZ")
+
+
+def _write_suites(pages: Path, docs: Path) -> None:
+    suites = docs / "expectations"
+    suites.mkdir(exist_ok=True)
+    for built in sorted((pages / "expectations").glob("*.html")):
+        _write(suites / built.name, _offline(built, f"Expectations: {built.stem}", up="../"))
+
+
+def _write_run(pages: Path, folder: Path, publication: Publication) -> None:
+    for built in sorted((pages / "validations").rglob("*.html")):
+        suite = built.relative_to(pages / "validations").parts[0]
+        title = f"{publication.flow}, {publication.run}: {suite}"
+        _write(folder / f"{suite}.html", _offline(built, title, up="../../"))
+    _write(folder / "run.json", _PUBLICATION.dump_json(publication).decode())
+
+
+def _write_index(docs: Path) -> Path:
     index = docs / "index.html"
     _write(index, page("Data Docs", _index(docs), home=None))
     return index
@@ -113,12 +173,6 @@ def _write(path: Path, text: str) -> None:
     new = path.with_name(f".{path.name}.new")
     new.write_text(text, encoding="utf-8")
     new.replace(path)
-
-
-def _forget(runs: Path, keep: int) -> None:
-    folders = sorted(entry for entry in runs.iterdir() if _RUN_FOLDER.fullmatch(entry.name))
-    for old in folders[:-keep] if keep else folders:
-        shutil.rmtree(old)
 
 
 def _index(docs: Path) -> str:

@@ -1,153 +1,137 @@
-"""Great Expectations judges the reconciliation table: one row a range or a partition.
+"""Great Expectations judges what was found: one row a range, partition, topic or group's offset.
 
-The table is small, so it is judged as a pandas frame in a fraction of a second. The context lives
-in memory only and nothing is fetched or reported anywhere. Great Expectations is imported inside
-the functions: it takes three seconds.
+The tables are small, so that each is judged as a pandas frame in a fraction of a second. What
+a user expects beside Kafka Ferry's own is judged behind that, and cannot change it.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from kafka_ferry.config.verifying import Severity
 from kafka_ferry.verify.checks import PARTITIONS, RANGES, WARNINGS, Check, Row, Suite
-from kafka_ferry.verify.data_docs import Publication, folder_name, publish
-from kafka_ferry.verify.rows import PartitionRow, RangeRow
+from kafka_ferry.verify.data_docs import Publication, add_pages, publish
+from kafka_ferry.verify.evaluation import Evaluation, listed, raised_by
+from kafka_ferry.verify.groups import GROUPS, GroupRow
+from kafka_ferry.verify.own import NOTHING, OwnExpectations, own_results
+from kafka_ferry.verify.rows import RangeRow
+from kafka_ferry.verify.tables import ROW, Rows, frame
+from kafka_ferry.verify.topics import TOPICS
 from kafka_ferry.verify.verdict import ExpectationResult, Verdict
 
 log = logging.getLogger(__name__)
 
-MAX_LISTED: Final = 20
-_SITE: Final = "ferry"
+SUITES: Final[tuple[Suite[Any], ...]] = (RANGES, WARNINGS, PARTITIONS, TOPICS)
+"""What is judged when all was read back; the groups come later."""
 
 
-def judge(
-    ranges: Sequence[RangeRow],
-    partitions: Sequence[PartitionRow],
-    *,
-    run: str,
-    flow: str,
-    docs: Path | None,
-) -> Verdict:
+@dataclass(frozen=True)
+class Terms:
+    """On what terms a run is judged.
+
+    Attributes:
+        flow: the flow's name.
+        run: the run that verifies.
+        docs: the folder to write Data Docs into, None for none. Pages that cannot be written are
+            a warning: they prove nothing.
+        severities: the severity of checks by their keys, where it is not the usual one.
+        own: what the user expects beside.
+    """
+
+    flow: str
+    run: str
+    docs: Path | None = None
+    severities: Mapping[str, Severity] = field(default_factory=dict)
+    own: OwnExpectations = NOTHING
+
+
+def judge(rows: Rows, terms: Terms) -> Verdict:
     """Whether the copy is complete, and what is not.
 
     Args:
-        ranges: every range to verify; none is fine.
-        partitions: the partitions that they belong to.
-        run: the run that verifies.
-        flow: the flow's name.
-        docs: the folder to write Data Docs into, None for none. Pages that cannot be written are
-            a warning: they prove nothing.
+        rows: what was found of ranges, partitions and topics; none is fine.
+        terms: on what terms.
 
     Returns:
         The verdict. An expectation that could not be evaluated fails it, whatever its severity.
     """
+    ranges: Sequence[RangeRow] = rows["ranges"]
+    verdict = Verdict(
+        success=True, ranges=len(ranges), records=sum(row.target_records for row in ranges)
+    )
+    return _judged(SUITES, rows, terms, verdict)
+
+
+def judge_groups(groups: Sequence[GroupRow], verdict: Verdict, terms: Terms) -> Verdict:
+    """The run's verdict with what is to be said of groups, which are moved when it is out.
+
+    Args:
+        groups: the offsets that groups were given.
+        verdict: what the run's other tables have come to; their pages have those of groups beside them.
+        terms: on what terms.
+    """
+    return _judged((GROUPS,), {"groups": groups}, terms, verdict)
+
+
+def unjudged_groups(verdict: Verdict, reason: str, terms: Terms) -> Verdict:
+    """The run's verdict where nobody could find out what is to be judged of groups."""
+    severities = GROUPS.severities(terms.severities)
+    return verdict.joined_by(
+        ExpectationResult(
+            name=check.name,
+            table=GROUPS.table,
+            success=False,
+            severity=severities[check.key],
+            raised=reason,
+            advice=check.advice,
+            key=check.key,
+        )
+        for check in GROUPS.checks
+    )
+
+
+def _judged(suites: Sequence[Suite[Any]], rows: Rows, terms: Terms, verdict: Verdict) -> Verdict:
+    """The verdict with what all expectations found of these tables."""
     at = datetime.now(UTC)
     with TemporaryDirectory(prefix="ferry-data-docs-") as pages:
-        context = _context(Path(pages))
-        results = (
-            *_evaluate(context, RANGES, ranges, run, at),
-            *_evaluate(context, WARNINGS, ranges, run, at),
-            *_evaluate(context, PARTITIONS, partitions, run, at),
-        )
-        failed = [result for result in results if result.failed]
-        warned = [result for result in results if not result.success and not result.failed]
-        failures = tuple(sentence for result in failed for sentence in result.sentences)
-        warnings = tuple(sentence for result in warned for sentence in result.sentences)
-        publication = Publication(
-            flow, run, at, not failed, len(ranges), sum(row.target_records for row in ranges)
-        )
-        index = None
-        if docs is not None:
-            index, problem = _write_docs(context, Path(pages), docs, publication)
-            warnings += problem
-    return Verdict(
-        success=not failed,
-        expectations=results,
-        failures=failures,
-        warnings=warnings,
-        ranges=publication.ranges,
-        records=publication.records,
-        docs=index,
-    )
+        evaluation = Evaluation(Path(pages), terms.run, at)
+        frames = {suite.table: frame(suite.table, rows.get(suite.table, ())) for suite in suites}
+        results = [
+            result
+            for suite in suites
+            for result in _results(
+                evaluation, suite, rows.get(suite.table, ()), frames, terms.severities
+            )
+        ]
+        results += own_results(evaluation, terms.own, frames)
+        joined = verdict.joined_by(results)
+        return joined if terms.docs is None else _documented(evaluation, Path(pages), terms, joined)
 
 
-def _context(pages: Path) -> Any:
-    """A Great Expectations context that lives in memory; its pages go to ``pages``."""
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"
-    import great_expectations as gx  # noqa: PLC0415
-    from great_expectations.data_context.types.base import ProgressBarsConfig  # noqa: PLC0415
-
-    # It would tell of each temporary folder.
-    logging.getLogger("great_expectations.data_context.types.base").setLevel(logging.WARNING)
-    context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = ProgressBarsConfig(globally=False)
-    store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(pages)}
-    site = {"class_name": "SiteBuilder", "show_how_to_buttons": False, "store_backend": store}
-    context.add_data_docs_site(_SITE, site)
-    context.data_sources.add_pandas("reconciliation")
-    return context
-
-
-def _evaluate(
-    context: Any, suite: Suite[Row], rows: Sequence[Row], run: str, at: datetime
+def _results(
+    evaluation: Evaluation,
+    suite: Suite[Row],
+    rows: Sequence[Row],
+    frames: Mapping[Any, Any],
+    severities: Mapping[str, Severity],
 ) -> list[ExpectationResult]:
     """One result for each check of ``suite``, in their order."""
-    import great_expectations as gx  # noqa: PLC0415
-    from great_expectations.core.run_identifier import RunIdentifier  # noqa: PLC0415
-
-    asset = context.data_sources.get("reconciliation").add_dataframe_asset(suite.name)
-    batch = asset.add_batch_definition_whole_dataframe("all rows")
-    expectations = [_expectation(check, suite) for check in suite.checks]
-    definition = gx.ValidationDefinition(
-        name=suite.name,
-        data=batch,
-        suite=context.suites.add(gx.ExpectationSuite(suite.name, expectations=expectations)),
-    )
-    checkpoint = gx.Checkpoint(
-        name=suite.name,
-        validation_definitions=[context.validation_definitions.add(definition)],
-        result_format={
-            "result_format": "COMPLETE",
-            "unexpected_index_column_names": ["row", "where"],
-            "return_unexpected_index_query": False,
-        },
-    )
-    outcome = context.checkpoints.add(checkpoint).run(
-        batch_parameters={"dataframe": _frame(suite, rows)},
-        run_id=RunIdentifier(run_name=folder_name(run), run_time=at),
-    )
-    found = {
-        result.expectation_config.meta["check"]: result
-        for validation in outcome.run_results.values()
-        for result in validation.results
-    }
-    return [_result(check, suite, rows, found.get(check.name)) for check in suite.checks]
+    chosen = suite.severities(severities)
+    expectations = [_expectation(check, chosen[check.key]) for check in suite.checks]
+    answers = evaluation.answers(suite.name, frames[suite.table], expectations)
+    return [
+        _result(check, suite, rows, answer, chosen[check.key])
+        for check, answer in zip(suite.checks, answers, strict=True)
+    ]
 
 
-def _frame(suite: Suite[Row], rows: Sequence[Row]) -> Any:
-    """The rows' attributes that the suite looks at, with the row's number and name."""
-    import pandas as pd  # noqa: PLC0415
-
-    wanted = {
-        name: None
-        for check in suite.checks
-        for name in (check.left, check.right, check.only_where)
-        if name
-    }
-    columns: dict[str, list[object]] = {
-        "row": list(range(len(rows))),
-        "where": [str(row) for row in rows],
-    }
-    return pd.DataFrame(columns | {name: [getattr(row, name) for row in rows] for name in wanted})
-
-
-def _expectation(check: Check[Row], suite: Suite[Row]) -> Any:
+def _expectation(check: Check[Row], severity: Severity) -> Any:
     import great_expectations.expectations as gxe  # noqa: PLC0415
     from great_expectations.expectations.row_conditions import Column  # noqa: PLC0415
 
@@ -155,9 +139,8 @@ def _expectation(check: Check[Row], suite: Suite[Row]) -> Any:
     common = {
         "description": check.name,
         "notes": check.advice,
-        "severity": suite.severity,
+        "severity": severity,
         "row_condition": only_where,
-        "meta": {"check": check.name},
     }
     if check.right:
         return gxe.ExpectColumnPairValuesToBeEqual(
@@ -167,45 +150,39 @@ def _expectation(check: Check[Row], suite: Suite[Row]) -> Any:
 
 
 def _result(
-    check: Check[Row], suite: Suite[Row], rows: Sequence[Row], outcome: Any
+    check: Check[Row], suite: Suite[Row], rows: Sequence[Row], answer: Any, severity: Severity
 ) -> ExpectationResult:
-    raised: str | None = "Great Expectations gave no result for it"
-    unexpected: list[str] = []
-    if outcome is not None:
-        raised = next(_exceptions(outcome.exception_info or {}), None)
-        numbers = [index["row"] for index in outcome.result.get("unexpected_index_list") or ()]
-        unexpected = [
-            f"{rows[number]}: {check.explain(rows[number])}" for number in numbers[:MAX_LISTED]
-        ]
-        if len(numbers) > MAX_LISTED:
-            unexpected.append(f"and {len(numbers) - MAX_LISTED:,} more")
+    raised = raised_by(answer)
+
+    def explain(found: Mapping[str, Any]) -> str:
+        row = rows[found[ROW]]
+        return f"{row}: {check.explain(row)}"
+
     return ExpectationResult(
         name=check.name,
         table=suite.table,
-        success=raised is None and bool(outcome.success),
-        severity=suite.severity,
-        unexpected=tuple(unexpected),
+        success=raised is None and bool(answer.success),
+        severity=severity,
+        unexpected=listed(answer, explain),
         raised=raised,
         advice=check.advice,
+        key=check.key,
     )
 
 
-def _exceptions(info: Mapping[str, Any]) -> Iterator[str]:
-    """The messages in a result's ``exception_info``: one, or one for each metric."""
-    entries = [info] if "raised_exception" in info else info.values()
-    for entry in entries:
-        if entry.get("raised_exception"):
-            yield str(entry.get("exception_message") or "no message")
-
-
-def _write_docs(
-    context: Any, pages: Path, docs: Path, publication: Publication
-) -> tuple[Path | None, tuple[str, ...]]:
-    """The index page, or none and why there is none."""
+def _documented(evaluation: Evaluation, pages: Path, terms: Terms, verdict: Verdict) -> Verdict:
+    """The verdict with the Data Docs' first page, or why there is none."""
+    assert terms.docs is not None
+    publication = Publication(
+        terms.flow, terms.run, evaluation.at, verdict.success, verdict.ranges, verdict.records
+    )
     try:
-        context.build_data_docs(site_names=[_SITE])
-        return publish(pages, docs, publication), ()
+        evaluation.build_pages()
+        # Of groups, which are judged later, the pages belong to what was judged before.
+        put = add_pages if verdict.docs else publish
+        return replace(verdict, docs=put(pages, terms.docs, publication))
     except Exception as error:
         # Whatever it is, the verdict stands without them.
-        log.exception("The Data Docs of run %s could not be written to %s", publication.run, docs)
-        return None, (f"The Data Docs could not be written to {docs}: {error}",)
+        log.exception("The Data Docs of run %s could not be written to %s", terms.run, terms.docs)
+        problem = f"The Data Docs could not be written to {terms.docs}: {error}"
+        return replace(verdict, warnings=(*verdict.warnings, problem))

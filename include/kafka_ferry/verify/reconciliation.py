@@ -26,6 +26,7 @@ def range_row(
     run: str,
     ledger_offset: int,
     target_is_compacted: bool,
+    backfill: bool = False,
 ) -> RangeRow:
     """The row for one range of the ledger.
 
@@ -35,6 +36,7 @@ def range_row(
         run: the run that copied it.
         ledger_offset: where in the ledger it is written.
         target_is_compacted: whether the target topic's cleanup policy contains ``compact``.
+        backfill: whether a backfill has copied it.
     """
     gone = copied.records if recount is None else 0
     recount = recount or Recount(0, "")
@@ -76,6 +78,10 @@ def range_row(
         adopted=copied.adopted,
         misplaced=_misplaced(copied) if copied.preserved else 0,
         returned=copied.reasons.get(Reason.RETURNED, 0),
+        backfill=backfill,
+        outside_window=copied.reasons.get(Reason.OUTSIDE_WINDOW, 0),
+        copied_before=copied.reasons.get(Reason.COPIED_BEFORE, 0),
+        unmapped=copied.records - sum(segment.records for segment in copied.segments),
     )
 
 
@@ -113,7 +119,8 @@ def partition_rows(
         The rows by topic and partition; partitions known on the target only come first.
     """
     plans = {range_.source: range_ for range_ in planned}
-    known = lives(ranges)
+    # A backfill's lie below the position, and continue nothing.
+    known = lives(row for row in ranges if not row.backfill)
     # A dictionary keeps the last value: the newest life of each partition.
     newest = {life.source: life for life in known}
     rows = [_ended(life) for life in known if life is not newest[life.source]]

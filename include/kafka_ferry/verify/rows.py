@@ -94,6 +94,10 @@ class RangeRow:
             source's one by one.
         misplaced: records that were to keep their offsets and have others, by the ledger.
         returned: records that came from the target, and were left out.
+        backfill: whether a backfill has copied it, which may cover what other ranges cover.
+        outside_window: records of other times than those that the backfill was for.
+        copied_before: offsets that the ledger had accounted for before the backfill.
+        unmapped: how many more records were copied than have a place in the offset map.
     """
 
     topic: str
@@ -128,6 +132,10 @@ class RangeRow:
     adopted: int = 0
     misplaced: int = 0
     returned: int = 0
+    backfill: bool = False
+    outside_window: int = 0
+    copied_before: int = 0
+    unmapped: int = 0
 
     @property
     def found(self) -> int:
@@ -138,6 +146,11 @@ class RangeRow:
     def rewound(self) -> int:
         """Offsets that had been copied from a branch of the log that the source has lost since."""
         return max(0, self.rewound_from - self.start)
+
+    @property
+    def losses_unnamed(self) -> int:
+        """How many more offsets were lost than the intervals name."""
+        return self.lost - sum(end - start for start, end in self.lost_intervals)
 
     @property
     def source(self) -> TopicPartition:

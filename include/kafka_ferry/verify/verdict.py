@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from kafka_ferry.as_json import AsJson
+from kafka_ferry.config.verifying import Severity
 
-Severity = Literal["critical", "warning"]
-Table = Literal["ranges", "partitions"]
+Table = Literal["ranges", "partitions", "topics", "groups"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +21,13 @@ class ExpectationResult:
         name: the expectation, as a sentence that should be true.
         table: the table that it looks at.
         success: whether it is true of every row; False where it could not be evaluated.
-        severity: a warning does not decide the verdict.
+        severity: only what is critical decides the verdict, and of what is info nobody is told.
         unexpected: the rows of which it is not true, as sentences; only the first ones, and how
             many more there are.
         raised: why it could not be evaluated, None where it was.
         advice: what to look at where it is not true.
+        key: its name in options, "" where it is not one of Kafka Ferry's own.
+        source: the user's file that it comes from, and the line; "" where it is.
     """
 
     name: str
@@ -34,11 +37,18 @@ class ExpectationResult:
     unexpected: tuple[str, ...] = ()
     raised: str | None = None
     advice: str = ""
+    key: str = ""
+    source: str = ""
 
     @property
     def failed(self) -> bool:
         """Whether the verdict fails for it: a false warning does not, an unevaluated one does."""
         return self.raised is not None or (not self.success and self.severity == "critical")
+
+    @property
+    def warned(self) -> bool:
+        """Whether it is a warning that is to be told."""
+        return not (self.success or self.failed) and self.severity == "warning"
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -73,3 +83,19 @@ class Verdict(AsJson):
     ranges: int = 0
     records: int = 0
     docs: Path | None = None
+
+    def joined_by(self, results: Iterable[ExpectationResult]) -> Verdict:
+        """The verdict with what other expectations found later."""
+        results = tuple(results)
+        return replace(
+            self,
+            success=self.success and not any(result.failed for result in results),
+            expectations=self.expectations + results,
+            failures=self.failures + told(result for result in results if result.failed),
+            warnings=self.warnings + told(result for result in results if result.warned),
+        )
+
+
+def told(results: Iterable[ExpectationResult]) -> tuple[str, ...]:
+    """What is not as these expectations have it, a sentence each."""
+    return tuple(sentence for result in results for sentence in result.sentences)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from kafka.protocol.consumer import ListOffsetsRequest
 
@@ -37,21 +37,47 @@ def offsets_at(
         BrokerError: for whatever else a broker says.
         ClusterUnreachable: if a broker does not answer, or not for every partition.
     """
+    found = _look_up(cluster, nodes, times)
+    return {tp: entry.offset if entry else None for tp, entry in found.items()}
+
+
+def first_times(
+    cluster: WireCluster, nodes: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """The time of the first record in each partition's log, in milliseconds since 1970.
+
+    A partition without a record that has a time is absent, as is one whose leader moves.
+
+    Raises:
+        AccessDenied, BrokerError, ClusterUnreachable: as ``offsets_at``.
+    """
+    found = _look_up(cluster, nodes, dict.fromkeys(partitions, 0))
+    return {tp: entry.timestamp for tp, entry in found.items() if entry and entry.timestamp >= 0}
+
+
+class _Entry(NamedTuple):
+    offset: int
+    timestamp: int
+
+
+def _look_up(
+    cluster: WireCluster, nodes: Mapping[TopicPartition, int], times: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, _Entry | None]:
     by_node: dict[int, list[TopicPartition]] = defaultdict(list)
     for tp in times:
         if tp in nodes:
             by_node[nodes[tp]].append(tp)
-    offsets: dict[TopicPartition, int | None] = {}
+    entries: dict[TopicPartition, _Entry | None] = {}
     for node, partitions in by_node.items():
         for first in range(0, len(partitions), _AT_ONCE):
             some = partitions[first : first + _AT_ONCE]
-            offsets.update(_ask(cluster, node, {tp: times[tp] for tp in some}))
-    return offsets
+            entries.update(_ask(cluster, node, {tp: times[tp] for tp in some}))
+    return entries
 
 
 def _ask(
     cluster: WireCluster, node: int, times: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int | None]:
+) -> dict[TopicPartition, _Entry | None]:
     topics: dict[str, list[object]] = defaultdict(list)
     for tp, time in times.items():
         topics[tp.topic].append(
@@ -70,11 +96,12 @@ def _ask(
         for entry in topic.partitions
     }
     cluster.require_answers(times, answers)
-    offsets: dict[TopicPartition, int | None] = {}
+    found: dict[TopicPartition, _Entry | None] = {}
     for tp in times:
         entry = answers[tp]
         if entry.error_code == NONE:
-            offsets[tp] = int(entry.offset) if entry.offset >= 0 else None
+            has_one = entry.offset >= 0
+            found[tp] = _Entry(int(entry.offset), int(entry.timestamp)) if has_one else None
         elif not is_transient(entry.error_code):
             raise fault(entry.error_code, f"Looking a time up in {tp} on {cluster.alias}")
-    return offsets
+    return found

@@ -20,11 +20,11 @@ def case(
     start: int = 0,
     end: int | None = None,
     intake: Intake | None = None,
-    **more: bool,
+    **more: bool | Reason,
 ) -> Case:
     [batch] = split_batches(encoded)
     stop = batch.header.next_offset if end is None else end
-    return Case(batch, start, stop, intake or Intake(), **more)
+    return Case(batch, start, stop, intake or Intake(), **more)  # type: ignore[arg-type]
 
 
 SMALL_TARGET = Intake(max_batch_bytes=100)
@@ -44,6 +44,9 @@ JUDGED: dict[str, tuple[Case, Reason | Rebuilt | None]] = {
     "of an aborted transaction": (case(a_batch(3), is_aborted=True), Reason.ABORTED),
     "empty": (case(an_empty_batch(at=0, last_offset_delta=2)), Reason.COMPACTED),
     "from the target itself": (case(a_batch(3), is_returned=True), Reason.RETURNED),
+    "there already": (case(a_batch(3), left_out=Reason.COPIED_BEFORE), Reason.COPIED_BEFORE),
+    "of another day": (case(a_batch(3), left_out=Reason.OUTSIDE_WINDOW), Reason.OUTSIDE_WINDOW),
+    "partly of another day": (case(a_batch(3), is_thinned=True), Rebuilt.WINDOW_EDGE),
     "of format v0": (case(a_message_set([Record()], magic=0)), Rebuilt.OLD_FORMAT),
     "of format v1": (case(a_message_set([Record()], magic=1, codec=3)), Rebuilt.OLD_FORMAT),
     "begun before the range": (case(a_batch(3), start=1), Rebuilt.RANGE_EDGE),

@@ -7,6 +7,7 @@ from typing import Any
 from kafka_ferry.batches import Segment
 from kafka_ferry.ledger import (
     AppliedEntry,
+    BackfillEntry,
     CopiedRange,
     ReleasedTopic,
     ReleaseEntry,
@@ -46,6 +47,12 @@ def a_transaction(
     *ranges: CopiedRange, run: str = "run-1", flow: str = FLOW, writer: int = 2, at: int = NOW
 ) -> TransactionEntry:
     return TransactionEntry(flow=flow, run=run, at=at, writer=writer, ranges=ranges)
+
+
+def a_backfill(*ranges: CopiedRange, run: str = "backfill-1") -> BackfillEntry:
+    return BackfillEntry(
+        flow=FLOW, run=run, at=NOW, writer=2, since=NOW - 1_000, until=NOW, ranges=ranges
+    )
 
 
 def a_verification(through: int, *, flow: str = FLOW) -> VerificationEntry:

@@ -12,6 +12,7 @@ from kafka_ferry.plan.changes import Acl, AclChange, QuotaChange, UserChange
 from .entries import (
     FLOW,
     NOW,
+    a_backfill,
     a_copied_range,
     a_release,
     a_run,
@@ -49,6 +50,7 @@ ENTRIES = [
     a_release("primary.orders", "primary.täglich"),
     an_applied(),
     APPLIED,
+    a_backfill(FULL),
 ]
 
 
@@ -101,9 +103,18 @@ def test_a_transaction_of_this_release_looks_like_this() -> None:
     }
 
 
+def test_a_backfill_of_this_release_looks_like_a_transaction_with_a_window() -> None:
+    backfill = json.loads(encode(a_backfill(FULL))[1])
+    transaction = json.loads(encode(a_transaction(FULL))[1])
+    window = {"since": NOW - 1_000, "until": NOW}
+    named = {"type": "backfill", "run": "backfill-1"}
+    assert backfill == {**transaction, **window, **named}
+
+
 def test_runs_and_verifications_of_this_release_look_like_this() -> None:
     common = {"version": 1, "flow": FLOW, "run": "run-1", "at": NOW}
-    assert json.loads(encode(a_run())[1]) == {**common, "type": "run", "writers": 4}
+    run = {"type": "run", "writers": 4, "assignment": ""}
+    assert json.loads(encode(a_run())[1]) == common | run
     assert json.loads(encode(a_verification(9))[1]) == {
         **common,
         "type": "verification",

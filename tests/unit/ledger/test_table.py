@@ -12,12 +12,13 @@ from kafka_ferry.config import Cluster
 from kafka_ferry.ledger import LedgerError, LedgerTable
 from kafka_ferry.ledger.record import Entry
 from kafka_ferry.ledger.table import SCHEMA
-from kafka_ferry.plan import Position, TopicPartition
+from kafka_ferry.plan import Position, TopicPartition, Window
 from kafka_ferry.state import StateFolder
 
 from .entries import (
     FLOW,
     NOW,
+    a_backfill,
     a_copied_range,
     a_release,
     a_run,
@@ -70,6 +71,11 @@ class Topic:
         return iter([entry for entry in self.entries if entry[0] >= first])
 
 
+def a_run_row(offset: int, run: str, writers: int, assignment: str = "") -> dict[str, object]:
+    row = {"ledger_offset": offset, "run": run, "writers": writers, "at": NOW}
+    return row | {"assignment": assignment}
+
+
 @pytest.fixture
 def ledger(monkeypatch: pytest.MonkeyPatch) -> Topic:
     topic = Topic()
@@ -103,7 +109,7 @@ def test_an_entry_or_a_copied_range_is_a_row(table: LedgerTable, ledger: Topic) 
     run, orders, payments, verification = table.read().to_pylist()
     nothing = dict.fromkeys(SCHEMA.names)
     common = nothing | {"flow": FLOW, "run": "run-1", "at": NOW}
-    assert run == common | {"ledger_offset": 0, "type": "run", "writers": 4}
+    assert run == common | {"ledger_offset": 0, "type": "run", "writers": 4, "assignment": ""}
     assert orders == common | {
         "ledger_offset": 2,
         "type": "transaction",
@@ -337,9 +343,9 @@ def test_the_last_position_wins_though_it_is_a_lower_one(table: LedgerTable, led
 
 def test_the_last_run_is_the_newest_one_of_the_flow(table: LedgerTable, ledger: Topic) -> None:
     project(table, ledger, LEDGER[:1])
-    assert table.last_run() == {"ledger_offset": 0, "run": "run-1", "writers": 4, "at": NOW}
+    assert table.last_run() == a_run_row(0, "run-1", 4)
     in_steps(table, ledger, 4)
-    assert table.last_run() == {"ledger_offset": 12, "run": "run-2", "writers": 8, "at": NOW}
+    assert table.last_run() == a_run_row(12, "run-2", 8)
 
 
 @pytest.mark.parametrize(("verified", "through"), [([], 0), ([7], 7), ([7, 30], 30), ([30, 7], 30)])
@@ -398,7 +404,7 @@ def test_what_the_flow_has_given_up_is_known_by_its_id(table: LedgerTable, ledge
         "id of primary.again",
     }
     assert table.topics() == {"orders": "primary.orders", "payments": "primary.payments"}
-    assert table.last_run() == {"ledger_offset": 12, "run": "run-2", "writers": 8, "at": NOW}
+    assert table.last_run() == a_run_row(12, "run-2", 8)
 
 
 def test_what_the_flow_has_applied_is_all_of_its_entries_together(
@@ -415,7 +421,7 @@ def test_what_the_flow_has_applied_is_all_of_its_entries_together(
     applied = table.applied()
     assert applied.configs == {"a": {"x": "2"}, "b": {}}
     assert (applied.pending, applied.missed) == ({"a": {"x": "1"}}, {"a": 7})
-    assert table.last_run() == {"ledger_offset": 12, "run": "run-2", "writers": 8, "at": NOW}
+    assert table.last_run() == a_run_row(12, "run-2", 8)
 
 
 def test_configs_that_other_runs_have_written_since_are_known(
@@ -457,3 +463,16 @@ def test_files_of_a_release_that_knew_fewer_columns_are_read(
 
     assert (orders.copied.lost, orders.copied.rewound_from) == ((), -1)
     assert positions[TopicPartition("primary.orders", 0)].leader_epoch == -1
+
+
+def test_a_backfill_moves_no_position_and_is_among_the_ranges(
+    table: LedgerTable, ledger: Topic
+) -> None:
+    ordinary = a_transaction(a_copied_range(20, 30))
+    backfilled = a_backfill(a_copied_range(0, 10, topic="orders"))
+    project(table, ledger, [(0, ordinary), (1, backfilled)])
+    target = TopicPartition("primary.orders", 0)
+    assert {tp: position.offset for tp, position in table.positions().items()} == {target: 30}
+    assert table.topics() == {"orders": "primary.orders"}
+    windows = [entry.window for entry in table.ranges(since=0, of_run="")]
+    assert windows == [None, Window(NOW - 1_000, NOW)]

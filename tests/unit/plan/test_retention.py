@@ -37,6 +37,17 @@ def test_the_next_run_is_the_timetables_in_utc(
     assert pace_of(a_flow(schedule=schedule), ms(now)) == Pace(ms(following), interval)
 
 
+def test_the_next_run_is_the_timetables_in_its_own_time_zone() -> None:
+    flow = a_flow(schedule="@daily", timezone="Europe/Berlin")
+
+    # Over the night in which the clocks go back.
+    assert pace_of(flow, ms("2026-10-25T00:30")) == Pace(ms("2026-10-25T23:00"), 25 * HOUR)
+
+
+def test_a_timetable_of_a_span_of_time_runs_again_after_it() -> None:
+    assert pace_of(a_flow(schedule="PT15M"), NOW) == Pace(NOW + 15 * MINUTE, 15 * MINUTE)
+
+
 @pytest.mark.parametrize("schedule", ["", "99 * * * *"], ids=["by hand", "for Airflow to say"])
 def test_without_a_timetable_nobody_knows(schedule: str) -> None:
     flow = a_flow(schedule=schedule)

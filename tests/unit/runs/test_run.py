@@ -16,6 +16,7 @@ from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.plan import Plan, Range, Refusal
 from kafka_ferry.runs import Run
+from kafka_ferry.runs.copying import Copying
 from kafka_ferry.runs.folder import Reconciliation
 from kafka_ferry.runs.run import STEPS
 from kafka_ferry.verify import Verdict
@@ -46,7 +47,7 @@ def mirror(run: Run, monkeypatch: pytest.MonkeyPatch) -> MirrorOf:
             "primary->backup", "run-1", now_ms(), "A", "B", ranges=(RANGE,), refused=refused
         )
         outcomes = [Outcome(RANGE, failure.offset, failure) for failure in failures]
-        monkeypatch.setattr(Run, "_copy", lambda *_: outcomes)
+        monkeypatch.setattr(Copying, "copy", lambda *_: outcomes)
         monkeypatch.setattr(LedgerTable, "last_run", lambda _: {"run": newest, "writers": 32})
         run._folder.save_plan(plan)
         run.mirror(NO_SPARK)

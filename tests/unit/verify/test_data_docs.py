@@ -8,10 +8,11 @@ from urllib.parse import unquote
 
 import pytest
 
-from kafka_ferry.verify import PartitionRow, RangeRow, judge
+from kafka_ferry.verify import PartitionRow, RangeRow, Terms, judge
 from kafka_ferry.verify.checks import WARNINGS
-from kafka_ferry.verify.data_docs import KEPT_RUNS, Publication, folder_name, publish
+from kafka_ferry.verify.data_docs import Publication, add_pages, folder_name, forget, publish
 from kafka_ferry.verify.offline_page import content_of, page
+from kafka_ferry.verify.tables import Rows
 
 RANGE = RangeRow(
     *("orders", 3, "eu.orders", "r", 7, 100, 200, 100, 90, 8, 2, 0, 0, 100, 90, 0, 0, 0),
@@ -78,10 +79,11 @@ def files(docs: Path) -> list[Path]:
 def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Data Docs as the verification writes them, of a complete copy and of one that is not."""
     folder = tmp_path_factory.mktemp("docs")
-    judge([RANGE], [PARTITION], run="good <run>", flow="eu->us", docs=folder)
+    judge({"ranges": [RANGE], "partitions": [PARTITION]}, Terms("eu->us", "good <run>", folder))
     bad = replace(RANGE, foreign=2, digest_read="d2", accounted=99, expired=1)
     gap = replace(PARTITION, gap_offsets=4)
-    assert not judge([bad], [gap], run="bad/../run", flow="eu->us", docs=folder).success
+    rows: Rows = {"ranges": [bad], "partitions": [gap]}
+    assert not judge(rows, Terms("eu->us", "bad/../run", folder)).success
     return folder
 
 
@@ -92,7 +94,7 @@ def test_what_great_expectations_builds_does_load_from_the_internet() -> None:
 
 def test_no_file_loads_anything_from_anywhere(docs: Path) -> None:
     written = files(docs)
-    assert len([path for path in written if path.suffix == ".html"]) == 10
+    assert len([path for path in written if path.suffix == ".html"]) == 13
     for path in written:
         text = path.read_text()
         assert not OUTSIDE.search(text), path
@@ -145,17 +147,29 @@ def test_a_runs_folder_name_is_a_name(run: str) -> None:
     assert name not in (".", "..")
 
 
-def test_only_the_latest_runs_are_kept(tmp_path: Path) -> None:
-    site = built_pages(tmp_path / "site")
-    docs = tmp_path / "docs"
-    for n in range(KEPT_RUNS + 3):
+def test_old_runs_are_forgotten_by_their_number_or_their_age(tmp_path: Path) -> None:
+    site, docs = built_pages(tmp_path / "site"), tmp_path / "docs"
+    for n in range(6):
         publish(site, docs, publication(n))
+
+    assert forget(docs, before=None, keep=None) == 0
+    assert forget(docs, before=None, keep=4) == 2
+    assert forget(docs, before=AT + timedelta(hours=3), keep=4) == 1
+
     kept = sorted(path.name for path in (docs / "runs").iterdir())
-    assert len(kept) == KEPT_RUNS
-    assert kept[0].startswith("20261121T040203")
+    assert [name[:15] for name in kept] == ["20261121T040203", "20261121T050203", "20261121T060203"]
     index = (docs / "index.html").read_text()
-    assert "run 32<" in index
+    assert "run 3<" in index
     assert "run 2<" not in index
+
+
+def test_the_newest_run_is_kept_however_old_it_is(tmp_path: Path) -> None:
+    site, docs = built_pages(tmp_path / "site"), tmp_path / "docs"
+    assert forget(docs, before=AT, keep=0) == 0
+    publish(site, docs, publication(0))
+    publish(site, docs, publication(1))
+    assert forget(docs, before=AT + timedelta(days=1), keep=0) == 1
+    assert "run 1<" in (docs / "index.html").read_text()
 
 
 def test_folders_that_are_not_a_runs_are_left_alone(tmp_path: Path) -> None:
@@ -163,9 +177,41 @@ def test_folders_that_are_not_a_runs_are_left_alone(tmp_path: Path) -> None:
     mine = docs / "runs" / "notes"
     mine.mkdir(parents=True)
     publish(site, docs, publication(0))
-    publish(site, docs, publication(1), keep=1)
+    publish(site, docs, publication(1))
+    forget(docs, before=None, keep=1)
     assert mine.is_dir()
     assert len(list((docs / "runs").iterdir())) == 2
+
+
+def test_what_is_judged_later_lies_beside_the_newest_pages_of_its_run(tmp_path: Path) -> None:
+    site, docs = built_pages(tmp_path / "site"), tmp_path / "docs"
+    publish(site, docs, publication(0))
+    publish(site, docs, publication(0, at=AT + timedelta(minutes=1)))
+    publish(site, docs, publication(1))
+    later = built_pages(tmp_path / "later")
+    (later / "validations" / "ranges").rename(later / "validations" / "groups")
+    (later / "expectations" / "ranges.html").rename(later / "expectations" / "groups.html")
+
+    add_pages(later, docs, publication(0, at=AT + timedelta(days=1), success=False))
+
+    pages = {
+        path.name[:15]: sorted(page.stem for page in path.glob("*.html"))
+        for path in (docs / "runs").iterdir()
+    }
+    assert pages == {
+        "20261121T010203": ["ranges"],
+        "20261121T010303": ["groups", "ranges"],
+        "20261121T020203": ["ranges"],
+    }
+    index = (docs / "index.html").read_text()
+    assert "not complete" in index
+    assert 'href="expectations/groups.html"' in index
+
+
+def test_what_is_judged_later_stands_alone_where_its_run_has_no_pages(tmp_path: Path) -> None:
+    site, docs = built_pages(tmp_path / "site"), tmp_path / "docs"
+    add_pages(site, docs, publication(0))
+    assert len(list((docs / "runs").iterdir())) == 1
 
 
 def test_a_page_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path, monkeypatch) -> None:

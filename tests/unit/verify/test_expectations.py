@@ -8,10 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from kafka_ferry.config.verifying import CHECKS, Severity
 from kafka_ferry.errors import FerryError
-from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict, expectations
-from kafka_ferry.verify.checks import PARTITIONS, RANGES, WARNINGS
-from kafka_ferry.verify.expectations import MAX_LISTED
+from kafka_ferry.verify import (
+    ExpectationResult,
+    PartitionRow,
+    RangeRow,
+    Terms,
+    Verdict,
+    expectations,
+)
+from kafka_ferry.verify.checks import RANGES, WARNINGS, decisive
+from kafka_ferry.verify.evaluation import MAX_LISTED
+from kafka_ferry.verify.expectations import SUITES
+from kafka_ferry.verify.tables import Rows
+from kafka_ferry.verify.topics import TopicRow
 
 ACCOUNTED = "every source offset is a record on the target or has a reason"
 AS_MANY = "the target holds as many records as were copied"
@@ -31,6 +42,12 @@ NOT_CLEANED = "the target's cleaner has removed no copied record"
 NOT_LOST = "no record was lost before it could be copied"
 NO_DEAD_LETTER = "no record went to the dead letter topic"
 NOT_CUT_BACK = "the source's log was not cut back below what was copied"
+MAPPED = "every copied record has its place in the offset map"
+LOSSES_NAMED = "every lost offset is named"
+REASONS = "every reason is one that this release knows"
+PARTITIONS_THERE = "the remote topic has all partitions that it was planned with"
+CONFIGS_THERE = "the remote topic's configs are as this flow has set them"
+NOT_DRIFTED = "nobody else has changed the remote topic's configs"
 STILL_THERE = "the remote topic that was copied into is still there"
 
 RANGE = RangeRow(
@@ -72,10 +89,19 @@ PARTITION = PartitionRow(
 )
 
 
+TOPIC = TopicRow("orders", "eu.orders", preserved=False, planned_partitions=4, partitions=4)
+
+
 def judge(
-    ranges: list[RangeRow], partitions: list[PartitionRow], docs: Path | None = None
+    ranges: list[RangeRow],
+    partitions: list[PartitionRow],
+    docs: Path | None = None,
+    topics: tuple[TopicRow, ...] = (TOPIC,),
+    **severities: Severity,
 ) -> Verdict:
-    return expectations.judge(ranges, partitions, run="run 1", flow="eu->us", docs=docs)
+    rows: Rows = {"ranges": ranges, "partitions": partitions, "topics": topics}
+    chosen = {name.replace("_", "-"): severity for name, severity in severities.items()}
+    return expectations.judge(rows, Terms("eu->us", "run 1", docs, chosen))
 
 
 def not_true(verdict: Verdict) -> dict[str, ExpectationResult]:
@@ -91,7 +117,7 @@ def test_a_complete_copy_is_a_success() -> None:
 
 
 def test_every_expectation_is_in_the_verdict_once() -> None:
-    checks = [check.name for suite in (RANGES, WARNINGS, PARTITIONS) for check in suite.checks]
+    checks = [check.name for suite in SUITES for check in suite.checks]
     assert [result.name for result in judge([RANGE], [PARTITION]).expectations] == checks
 
 
@@ -99,7 +125,7 @@ def test_a_run_that_copied_nothing_is_a_success_with_no_ranges() -> None:
     verdict = judge([], [])
     assert verdict.success
     assert (verdict.ranges, verdict.records) == (0, 0)
-    assert len(verdict.expectations) == 19
+    assert len(verdict.expectations) == len(CHECKS) - 2
 
 
 @pytest.mark.parametrize(
@@ -120,6 +146,7 @@ def test_a_run_that_copied_nothing_is_a_success_with_no_ranges() -> None:
         ({"digest_read": "d2"}, SAME_BYTES, "digest d1 sent, d2 read back"),
         ({"foreign": 4}, NOBODY_ELSE, "4 records of somebody else in eu.orders-3"),
         ({"misplaced": 30}, OFFSETS_KEPT, "30 records at other offsets in eu.orders-3"),
+        ({"unmapped": 2}, MAPPED, "90 records copied, 2 without a place"),
     ],
 )
 def test_a_range_fails_just_the_expectation_that_it_violates(changes, name, sentence) -> None:
@@ -205,6 +232,7 @@ def test_what_the_target_has_removed_since_is_a_warning_and_no_failure(changes, 
             NOT_LOST,
             "61 offsets deleted on the source before they were copied: [100, 160), [170, 171)",
         ),
+        ({"other_reasons": 3}, REASONS, "3 offsets for reasons of another release"),
         ({"dead_lettered": 1}, NO_DEAD_LETTER, "1 record that eu.orders-3 could not take"),
         (
             {"rewound_from": 140},
@@ -227,6 +255,65 @@ def test_what_a_policy_let_pass_is_a_warning_that_names_it_and_no_failure(
     (result,) = not_true(verdict).values()
     assert (result.name, result.table, result.severity) == (name, "ranges", "warning")
     assert verdict.warnings == (f"orders-3 [100, 200): {sentence} (expected: {name})",)
+
+
+def test_a_loss_that_no_interval_names_fails() -> None:
+    verdict = judge([replace(RANGE, lost=5, lost_intervals=((100, 103),))], [PARTITION])
+    assert verdict.failures == (
+        "orders-3 [100, 200): 5 offsets lost, of which [100, 103) by name "
+        f"(expected: {LOSSES_NAMED})",
+    )
+    assert len(verdict.warnings) == 1
+
+
+def test_a_remote_topic_that_has_lost_partitions_fails() -> None:
+    verdict = judge(
+        [RANGE], [PARTITION], topics=(replace(TOPIC, partitions=1, missing_partitions=3),)
+    )
+    assert verdict.failures == (
+        f"eu.orders: 4 partitions planned, 1 there (expected: {PARTITIONS_THERE})",
+    )
+
+
+def test_a_config_that_somebody_changed_meanwhile_is_a_warning() -> None:
+    changed = replace(TOPIC, unlike_configs=1, unlike=("retention.ms is 1, and ... 2",))
+    verdict = judge([RANGE], [PARTITION], topics=(changed,))
+    assert verdict.success
+    assert verdict.warnings == (
+        f"eu.orders: retention.ms is 1, and ... 2 (expected: {CONFIGS_THERE})",
+    )
+
+
+def test_a_drift_is_written_down_and_told_nobody() -> None:
+    drifted = replace(TOPIC, drifted_configs=1, drifted=("retention.ms is 1",))
+    verdict = judge([RANGE], [PARTITION], topics=(drifted,))
+    assert verdict.success
+    assert not verdict.warnings
+    (result,) = not_true(verdict).values()
+    assert (result.key, result.severity) == ("drift", "info")
+    assert result.unexpected == ("eu.orders: retention.ms is 1",)
+
+
+def test_the_flow_says_how_much_a_check_weighs() -> None:
+    drifted = replace(TOPIC, drifted_configs=1, drifted=("retention.ms is 1",))
+    strict = judge([RANGE], [PARTITION], topics=(drifted,), drift="critical")
+    assert strict.failures == (f"eu.orders: retention.ms is 1 (expected: {NOT_DRIFTED})",)
+
+    foreign = [replace(RANGE, foreign=2)]
+    mild = judge(foreign, [PARTITION], foreign="warning")
+    assert mild.success
+    assert len(mild.warnings) == 1
+    silent = judge(foreign, [PARTITION], foreign="info")
+    assert (silent.success, silent.failures, silent.warnings) == (True, (), ())
+    assert list(not_true(silent)) == [NOBODY_ELSE]
+
+
+def test_what_decides_is_what_was_critical_when_the_run_was_judged() -> None:
+    row = replace(RANGE, foreign=2)
+    mild = judge([row], [PARTITION], foreign="warning", lost="critical")
+    assert all(check.holds(row) for check in decisive("ranges", mild))
+    assert not all(check.holds(replace(RANGE, lost=1)) for check in decisive("ranges", mild))
+    assert not all(check.holds(row) for check in decisive("ranges", None))
 
 
 def test_the_advice_names_the_option_that_let_it_pass() -> None:
@@ -268,9 +355,9 @@ def test_only_the_first_rows_are_listed_with_a_count_of_the_rest() -> None:
 
 @pytest.mark.parametrize(("column", "name"), [("foreign", NOBODY_ELSE), ("expired", NOT_EXPIRED)])
 def test_an_expectation_that_raises_is_a_failure_with_its_name(monkeypatch, column, name) -> None:
-    whole = expectations._frame
+    whole = expectations.frame
     monkeypatch.setattr(
-        expectations, "_frame", lambda *args: whole(*args).drop(columns=column, errors="ignore")
+        expectations, "frame", lambda *args: whole(*args).drop(columns=column, errors="ignore")
     )
     verdict = judge([RANGE], [PARTITION])
     assert not verdict.success
@@ -281,7 +368,7 @@ def test_an_expectation_that_raises_is_a_failure_with_its_name(monkeypatch, colu
 
 
 def test_an_expectation_without_a_result_is_a_failure() -> None:
-    result = expectations._result(RANGES.checks[0], RANGES, [RANGE], None)
+    result = expectations._result(RANGES.checks[0], RANGES, [RANGE], None, "critical")
     assert result.failed
     assert result.sentences[0].startswith(f'The check "{ACCOUNTED}" could not be evaluated')
 

@@ -1,0 +1,11 @@
+"""Airflow's DAGs ``failover_{source}_to_{target}`` and ``failback_{source}_to_{target}`` for each flow file.
+
+Apart from ``mirrors.py``, so that Airflow reads the flows that have a timetable in half the time.
+"""
+
+from pathlib import Path
+
+from kafka_ferry_airflow import build_mirrors
+
+for dag_id, dag in build_mirrors(Path(__file__).resolve().parents[1], ("emergency",)).dags.items():
+    globals()[dag_id] = dag

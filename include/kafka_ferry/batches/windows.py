@@ -1,0 +1,123 @@
+"""Which records of a source partition a backfill copies: those of its window that are not there yet.
+
+A batch is decided on as a whole where its header is enough. What it has for certain is the time of its
+newest record; its first record need not be the oldest. So a batch is opened unless it is too old,
+the broker has stamped all of its records with one time, or all of its offsets are settled.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from kafka_ferry.batches.header import Batch
+from kafka_ferry.batches.passage import Absent, Reason
+from kafka_ferry.batches.records import Record, read_records
+
+_NEWEST_FORMAT: Final = 2
+
+
+class SettledSpan(NamedTuple):
+    """Offsets ``[start, end)`` whose records with timestamps in ``[since, until)`` are settled."""
+
+    start: int
+    end: int
+    since: int
+    until: int
+
+
+class TimeWindow:
+    """What a backfill of one partition wants.
+
+    Args:
+        since: the first timestamp of the window, in milliseconds since 1970.
+        until: the first one behind it.
+        settled: what is not to be copied again, in any order; spans may overlap.
+    """
+
+    def __init__(self, since: int, until: int, settled: Iterable[SettledSpan] = ()) -> None:
+        self._since, self._until = since, until
+        self._settled = sorted(settled)
+        self._starts = [span.start for span in self._settled]
+        # Spans overlap in their offsets: how far any of those before reaches.
+        self._reach: list[int] = []
+        for span in self._settled:
+            self._reach.append(max(span.end, self._reach[-1] if self._reach else span.end))
+        self._whole_starts, self._whole_ends = self._whole()
+
+    def settled_to(self, offset: int) -> int:
+        """The end of the offsets from ``offset`` on that are settled for the whole window."""
+        at = bisect_right(self._whole_starts, offset) - 1
+        return max(offset, self._whole_ends[at]) if at >= 0 else offset
+
+    def reason(self, batch: Batch, start: int, end: int) -> Reason | None:
+        """Why nothing of a batch's offsets ``[start, end)`` is copied, as far as the header tells."""
+        header = batch.header
+        if self.settled_to(start) >= end:
+            return Reason.COPIED_BEFORE
+        is_too_old = header.max_timestamp < self._since
+        has_one_time = self._has_one_time(batch)
+        if is_too_old or (has_one_time and header.max_timestamp >= self._until):
+            return Reason.OUTSIDE_WINDOW
+        return None
+
+    def takes_whole(self, batch: Batch, start: int, end: int) -> bool:
+        """Whether all of ``[start, end)`` is copied, as far as the header tells."""
+        inside = self._since <= batch.header.max_timestamp < self._until
+        touched = next(self._touching(start, end), None)
+        return inside and self._has_one_time(batch) and touched is None
+
+    def leave_out(self, batch: Batch, start: int, end: int) -> tuple[list[Record], list[Absent]]:
+        """The records of ``[start, end)`` that are copied, and the offsets of the others with reasons.
+
+        Raises:
+            MalformedBatch: if the batch cannot be read.
+        """
+        kept: list[Record] = []
+        absent: list[Absent] = []
+        since, until = self._since, self._until
+        touching = list(self._touching(start, end))
+        for record in read_records(batch):
+            offset, time = record[0], record[1]
+            if not start <= offset < end:
+                continue
+            if not since <= time < until:
+                reason = Reason.OUTSIDE_WINDOW
+            elif touching and any(
+                span.start <= offset < span.end and span.since <= time < span.until
+                for span in touching
+            ):
+                reason = Reason.COPIED_BEFORE
+            else:
+                kept.append(record)
+                continue
+            if absent and absent[-1].end == offset and absent[-1].reason == reason:
+                absent[-1] = absent[-1]._replace(end=offset + 1)
+            else:
+                absent.append(Absent(offset, offset + 1, reason))
+        return kept, absent
+
+    def _has_one_time(self, batch: Batch) -> bool:
+        """Whether the newest record's time, which the header has, is that of all."""
+        return batch.stored_format >= _NEWEST_FORMAT and batch.header.is_log_append_time
+
+    def _touching(self, start: int, end: int) -> Iterator[SettledSpan]:
+        at = bisect_right(self._reach, start)
+        while at < len(self._settled) and self._starts[at] < end:
+            if self._settled[at].end > start:
+                yield self._settled[at]
+            at += 1
+
+    def _whole(self) -> tuple[list[int], list[int]]:
+        starts: list[int] = []
+        ends: list[int] = []
+        for span in self._settled:
+            if span.since > self._since or span.until < self._until:
+                continue
+            if ends and span.start <= ends[-1]:
+                ends[-1] = max(ends[-1], span.end)
+            else:
+                starts.append(span.start)
+                ends.append(span.end)
+        return starts, ends

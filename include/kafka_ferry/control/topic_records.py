@@ -1,0 +1,201 @@
+"""Small topics: every record to the end, and new records that stand outside of transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+)
+from confluent_kafka import TopicPartition as ConfluentPartition
+
+from kafka_ferry.config import Cluster, confluent_config
+from kafka_ferry.control.raised import as_ferry_error, as_ours
+from kafka_ferry.errors import FerryError
+from kafka_ferry.patience import at_most
+
+READER: Final = "ferry-ledger-reader"
+"""The group that every reader names, as Kafka demands; none joins it or commits anything."""
+_READ_S: Final = 30.0
+_WRITE_S: Final = 60.0
+_AT_ONCE: Final = 1_000
+
+
+class TopicRecords:
+    """The records of some partitions of a topic, to the ends that they have now.
+
+    Args:
+        cluster: the cluster.
+        topic: the topic, which exists.
+        starts: by partition, the first offset to read.
+        isolation: whether records of transactions that are open or aborted are left out.
+        doing: what an error says was being done.
+
+    Attributes:
+        ends: by partition, the offset after the last one; complete when all records were read.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topic: str,
+        starts: Mapping[int, int],
+        *,
+        isolation: Literal["read_committed", "read_uncommitted"] = "read_committed",
+        doing: str = "",
+    ) -> None:
+        self.ends: dict[int, int] = {}
+        self._cluster, self._topic, self._starts = cluster, topic, starts
+        self._isolation, self._doing = isolation, doing or f"reading {topic}"
+
+    @classmethod
+    def whole(cls, cluster: Cluster, topic: str, partitions: int) -> TopicRecords:
+        """All that was committed to a topic of so many partitions."""
+        return cls(cluster, topic, dict.fromkeys(range(partitions), OFFSET_BEGINNING))
+
+    def __iter__(self) -> Iterator[Message]:
+        """The records, those of a partition in their order.
+
+        Raises:
+            FerryError: if they cannot be read, ``AccessDenied`` without READ on the topic,
+                ``ClusterUnreachable`` if the cluster does not answer for half a minute.
+        """
+        self.ends = {}
+        consumer = Consumer(self._settings())
+        try:
+            assigned = [
+                ConfluentPartition(self._topic, number, start)
+                for number, start in self._starts.items()
+            ]
+            consumer.assign(assigned)
+            while self.ends.keys() != self._starts.keys():
+                for message in self._next(consumer):
+                    if self._is_wanted(message):
+                        yield message
+        finally:
+            consumer.close()
+
+    def _next(self, consumer: Consumer) -> list[Message]:
+        with as_ours(self._cluster.alias, self._doing):
+            first = consumer.poll(at_most(_READ_S))
+            if first is None:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            # What has come meanwhile; with a time to wait, it would wait for all of so many.
+            return [first, *consumer.consume(_AT_ONCE, timeout=0)]
+
+    def _is_wanted(self, message: Message) -> bool:
+        error = message.error()
+        if error is None:
+            # A partition that grows goes on behind the end that it had.
+            return message.partition() not in self.ends
+        if error.code() != KafkaError._PARTITION_EOF:
+            raise as_ferry_error(KafkaException(error), self._cluster.alias, self._doing)
+        self.ends.setdefault(message.partition(), message.offset())
+        return False
+
+    def _settings(self) -> dict[str, object]:
+        return {
+            **confluent_config(self._cluster.client_properties("consumer"), "consumer"),
+            "group.id": READER,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "isolation.level": self._isolation,
+            "auto.offset.reset": "earliest",
+            # The end is only known from a fetch that waited in vain.
+            "fetch.wait.max.ms": 10,
+            "log_level": 0,
+        }
+
+
+class NewRecord(NamedTuple):
+    """A record to write.
+
+    Attributes:
+        key: its key.
+        value: its value; None makes a tombstone.
+        partition: where; None for the partition that Java's producer chooses for the key.
+        at: its timestamp in milliseconds since 1970; None for now.
+    """
+
+    key: bytes
+    value: bytes | None
+    partition: int | None = 0
+    at: int | None = None
+
+
+def append_records(cluster: Cluster, topic: str, records: Iterable[NewRecord]) -> None:
+    """Write records, in their order, and wait until all of them are in the log.
+
+    Writing a record again, after an answer that was lost, must change nothing: these topics are
+    compacted, and the newest record of a key counts.
+
+    Args:
+        cluster: the cluster.
+        topic: the topic, which exists.
+        records: the records.
+
+    Raises:
+        FerryError: what the first of them failed with that was not taken, ``AccessDenied`` without
+            WRITE on the topic; some may have been taken.
+    """
+    doing = f"writing to {topic}"
+    failed: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _: Message) -> None:
+        if error:
+            failed.append(error)
+
+    timeout_s = at_most(_WRITE_S)
+    with as_ours(cluster.alias, doing):
+        producer = Producer(_producer_settings(cluster, timeout_s))
+        for record in records:
+            # One that cannot be written stands for all that follow.
+            if failed:
+                break
+            _queue(producer, topic, record, delivered)
+        left = producer.flush(timeout_s)
+    if left and not failed:
+        failed.append(KafkaError(KafkaError._TIMED_OUT))
+    if failed:
+        raise _first(failed, cluster.alias, doing)
+
+
+def _producer_settings(cluster: Cluster, timeout_s: float) -> dict[str, object]:
+    settings = confluent_config(cluster.client_properties("producer"), "producer")
+    settings.pop("transactional.id", None)
+    return settings | {
+        "acks": "all",
+        # Brokers before 3.0 demand a right of its own for idempotence, which only joins it to
+        # records written twice; one request at a time keeps the order.
+        "enable.idempotence": False,
+        "max.in.flight.requests.per.connection": 1,
+        "partitioner": "murmur2_random",
+        "delivery.timeout.ms": int(timeout_s * 1000),
+        "log_level": 0,
+    }
+
+
+def _queue(producer: Producer, topic: str, record: NewRecord, delivered: Any) -> None:
+    chosen = {"partition": record.partition, "timestamp": record.at}
+    wanted = {name: value for name, value in chosen.items() if value is not None}
+    while True:
+        try:
+            producer.poll(0)
+            producer.produce(topic, record.value, record.key, on_delivery=delivered, **wanted)
+            return
+        except BufferError:
+            producer.poll(0.1)
+
+
+def _first(failed: list[KafkaError], alias: str, doing: str) -> FerryError:
+    """The error that says most: what is behind one that was refused is only told that it is late."""
+    late = (KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._PURGE_QUEUE)
+    telling = next((error for error in failed if error.code() not in late), failed[0])
+    return as_ferry_error(KafkaException(telling), alias, doing)

@@ -1,0 +1,280 @@
+"""What people are told of a run: the worst first, in few words, each with what to do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+from kafka_ferry.as_json import AsJson
+from kafka_ferry.config.notifying import EVENTS, Event
+from kafka_ferry.report.run_report import RunReport
+
+DETAILS: Final = 5
+"""So many sentences of one kind stand in a notice; the report has all of them."""
+
+_LONGEST: Final = 400  # characters of a sentence: brokers' and Java's own words have no end
+_GUIDE: Final = "docs/metrics.md, "
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing to tell.
+
+    Attributes:
+        event: of what kind it is.
+        headline: what happened, without a stop.
+        details: sentences that name topic, partition, group or reason; only the first ones.
+        more: how many more of them there are.
+        advice: what to do, in sentences.
+    """
+
+    event: Event
+    headline: str
+    details: tuple[str, ...] = ()
+    more: int = 0
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnd:
+    """A step of a run that did not succeed.
+
+    Attributes:
+        step: its name; of one shard with the shard's number, as ``mirror-2``.
+        sentences: what it raised, a sentence for each partition or group where it concerns some;
+            empty where the library has no word of it: it was killed, or never got so far.
+        transient: whether the same may succeed later without a change.
+    """
+
+    step: str
+    sentences: tuple[str, ...] = ()
+    transient: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The step's name without a shard's number."""
+        return self.step.partition("-")[0]
+
+
+@dataclass(frozen=True)
+class Notice(AsJson):
+    """One message about one run.
+
+    Attributes:
+        flow: the flow's name.
+        run: the run's id.
+        at: when it was written, in milliseconds since 1970.
+        facts: what there is to tell, the worst first.
+        published: whether the run has a report.
+    """
+
+    WHAT: ClassVar = "a notice"
+
+    flow: str
+    run: str
+    at: int
+    facts: tuple[Fact, ...] = ()
+    published: bool = False
+
+    def about(self, events: Collection[Event]) -> Notice:
+        """The same with only those facts that are of ``events``."""
+        return replace(self, facts=tuple(fact for fact in self.facts if fact.event in events))
+
+    @property
+    def title(self) -> str:
+        """The worst of it in one line."""
+        if not self.facts:
+            return f"{self.flow}: nothing to tell"
+        worst, *others = self.facts
+        more = f" (and {len(others)} more)" if others else ""
+        return f"{self.flow}: {worst.headline}{more}"
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """All of it as plain text, without the title."""
+        for fact in self.facts:
+            yield f"{fact.event.upper()}: {fact.headline}."
+            yield from (f"  - {detail}" for detail in fact.details)
+            if fact.more:
+                yield f"  - and {fact.more:,} more"
+            if fact.advice:
+                yield f"  What to do: {fact.advice}"
+
+
+def fact(event: Event, headline: str, sentences: Iterable[str] = (), advice: str = "") -> Fact:
+    """A fact with no more sentences than a message has room for."""
+    said = [" ".join(sentence.split()) for sentence in sentences]
+    shown = (
+        sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST].rstrip()} ..."
+        for sentence in said[:DETAILS]
+    )
+    return Fact(event, headline, tuple(shown), max(0, len(said) - DETAILS), advice)
+
+
+def sorted_facts(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """The facts, the worst first."""
+    return tuple(sorted(facts, key=lambda one: EVENTS.index(one.event)))
+
+
+# What failed in a step, and what to do; {many} is how much of it.
+_FAILED: Final[Mapping[str, tuple[str, str]]] = {
+    "plan": (
+        "the run could not be planned, nothing was copied",
+        "Mend what it names; the next run plans anew, or clear the task plan. "
+        f"({_GUIDE}KafkaFerryNoRun)",
+    ),
+    "approve": (
+        "the plan was not approved, nothing was copied",
+        "Clear the task plan to plan the run anew.",
+    ),
+    "sync_topics": (
+        "the target's topics could not be made ready, nothing was copied",
+        "Mend what it names, then clear the task sync_topics.",
+    ),
+    "mirror": (
+        "{many} not copied to the end",
+        "All others are copied. Clear the task mirror once the cause is gone, or let the next run go on "
+        f"where this one stopped: nothing is copied twice. ({_GUIDE}KafkaFerryRunFailed)",
+    ),
+    "verify": (
+        "the copy is not proved complete",
+        "Open the report: it names topic, partition, range and what to look at. Do not fail over to these "
+        f"topics before it is mended. ({_GUIDE}KafkaFerryCopyIncomplete)",
+    ),
+    "sync_groups": (
+        "the offsets of some groups were not synced",
+        "The records are copied. Mend what it names, then clear the task sync_groups. (docs/groups.md)",
+    ),
+    "publish": (
+        "the run could not be published",
+        "Mend what it names, then clear the task publish.",
+    ),
+}
+_TRANSIENT: Final = "It may pass by itself: the next run tries again. "
+_SEE_LOG: Final = (
+    "Its log says why, unless it was killed, ran out of time or was marked as failed. Clear it to go on: "
+    "nothing is lost, and nothing is copied twice. (docs/reruns.md)"
+)
+
+
+def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact]:
+    """What made a run fail, in the order of its steps.
+
+    Args:
+        ends: the steps that did not succeed, in the order in which they ran.
+        report: the run's report, None where it was not published.
+    """
+    refused = report.refused if report else ()
+    told = set(refused)
+    if refused:
+        what = _count(len(refused), "topic or partition", "topics or partitions")
+        advice = f"Each sentence says what to change. ({_GUIDE}KafkaFerryRunFailed)"
+        yield fact("failure", f"{what} cannot be mirrored as things are", refused, advice)
+    for end in (_judged(end, report) for end in ends):
+        sentences = end.sentences
+        new = [sentence for sentence in sentences if sentence not in told]
+        told.update(sentences)
+        if not end.sentences:
+            yield fact("failure", f"the task {end.step} failed", advice=_SEE_LOG)
+        elif new:
+            yield _failed(end, new)
+    if report and report.unapplied:
+        what = _count(len(report.unapplied), "change")
+        advice = "Give the principal the right that is named, then clear the task sync_topics. (docs/access.md)"
+        yield fact("failure", f"{what} could not be made on the target", report.unapplied, advice)
+
+
+def _judged(end: StepEnd, report: RunReport | None) -> StepEnd:
+    """A verification's end with its single sentences; some of it is judged when the run is published."""
+    verdict = report.verdict if report else None
+    if verdict and verdict.failures and end.sentences and end.kind in ("verify", "publish"):
+        return replace(end, step="verify", sentences=verdict.failures)
+    return end
+
+
+def _failed(end: StepEnd, sentences: list[str]) -> Fact:
+    headline, advice = _FAILED.get(end.kind, (f"the task {end.step} failed", _SEE_LOG))
+    many = _count(len(sentences), "partition")
+    if end.step != end.kind:
+        headline += f" in {end.step}"
+    wait = _TRANSIENT if end.transient else ""
+    return fact("failure", headline.format(many=many), sentences, wait + advice)
+
+
+def losses(report: RunReport) -> Iterator[Fact]:
+    """What a run found lost for ever, and what went elsewhere than to its remote topic."""
+    if report.lost:
+        they = "offset was" if report.lost == 1 else "offsets were"
+        yield fact(
+            "loss",
+            f"{report.lost:,} {they} deleted on the source before they were copied",
+            report.losses,
+            "They cannot be brought back. Run more often, or keep the source's records longer. "
+            f"({_GUIDE}KafkaFerryRecordsLost)",
+        )
+    if report.dead_lettered:
+        yield fact(
+            "loss",
+            f"{_count(report.dead_lettered, 'record')} went to the dead letter topic",
+            advice=f"Look into {report.dead_letter_topic}: each record there says why. (docs/operations.md)",
+        )
+    rewound = sum(row.rewound for row in report.ranges if row.run == report.run)
+    if rewound:
+        yield fact(
+            "loss",
+            f"the source has lost {_count(rewound, 'offset')} that had been copied",
+            advice="The target has what the source lacks. Compare them before anything is copied back. "
+            "(docs/operations.md)",
+        )
+
+
+def differences(
+    report: RunReport, seen: Collection[str] = (), *, whole: bool = True
+) -> Iterator[Fact]:
+    """What differs and what deserves a look, but for what was told already.
+
+    Args:
+        report: the run's report.
+        whole: whether the run was for all that the flow copies; of another one, what its plan notes is
+            what it was asked for.
+        seen: sentences that were told of an earlier run, and are still true.
+    """
+    drifts = [sentence for sentence in report.drifts if sentence not in seen]
+    if drifts:
+        what = _count(len(drifts), "config")
+        advice = "Set it back, or decide with on.config.drift. (docs/topic-configs.md)"
+        yield fact("drift", f"{what} of remote topics changed by somebody else", drifts, advice)
+    warnings = [sentence for sentence in _warnings(report, whole) if sentence not in seen]
+    if warnings:
+        what = _count(len(warnings), "thing")
+        yield fact("warning", f"{what} to look at", warnings, "The report has the whole of it.")
+
+
+def lasting(report: RunReport, *, whole: bool = True) -> tuple[str, ...]:
+    """The sentences of a run that the next run may say again: they are told once."""
+    return (*report.drifts, *_warnings(report, whole))
+
+
+def recovery(runs: Iterable[str]) -> Fact:
+    """That what failed is made good.
+
+    Args:
+        runs: the runs that had failed.
+    """
+    failed = [f"{run} had failed." for run in runs]
+    return fact(
+        "recovered",
+        "the flow works again: all that was left is copied and verified",
+        failed,
+    )
+
+
+def _warnings(report: RunReport, whole: bool) -> tuple[str, ...]:
+    verdict = report.verdict.warnings if report.verdict else ()
+    missing = report.measures.missing if report.measures else ()
+    return (*verdict, *report.retirements, *(report.notes if whole else ()), *missing)
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

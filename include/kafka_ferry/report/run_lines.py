@@ -1,0 +1,49 @@
+"""A run's report as a few lines of text, for the log of the task that writes it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from kafka_ferry.plan.text import bytes_text, topics_table
+from kafka_ferry.report.measures import Measures, PartitionMeasures
+from kafka_ferry.report.run_report import RunReport
+
+
+def report_lines(report: RunReport) -> Iterator[str]:
+    """What the run came to: its topics as a table, those with the most bytes first, and what is out of the ordinary."""
+    by_topic = defaultdict[str, list[PartitionMeasures]](list)
+    for row in (report.measures or Measures()).partitions:
+        by_topic[row.topic].append(row)
+    heading = ("topic", "partitions", "records", "bytes", "behind", "seconds behind")
+    yield from topics_table(heading, by_topic, _bytes, _row)
+    if report.reasons:
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in report.reasons.items())
+        yield f"Without a record on the target: {counts}."
+    for what, several in (
+        ("failed", report.failures),
+        ("refused", report.refused),
+        ("lost", report.losses),
+        ("drifted", report.drifts),
+        ("not applied", report.unapplied),
+    ):
+        if several:
+            yield f"{what}: {len(several):,}"
+
+
+def _bytes(partitions: Iterable[PartitionMeasures]) -> int:
+    return sum(row.bytes for row in partitions)
+
+
+def _row(name: str, topics: Sequence[Sequence[PartitionMeasures]]) -> tuple[str, ...]:
+    partitions = [row for topic in topics for row in topic]
+    behind = [row.records_behind for row in partitions if row.records_behind is not None]
+    seconds = [row.seconds_behind for row in partitions if row.seconds_behind is not None]
+    return (
+        name,
+        f"{len(partitions):,}",
+        f"{sum(row.records for row in partitions):,}",
+        bytes_text(_bytes(partitions)),
+        f"{sum(behind):,}" if behind else "-",
+        f"{max(seconds):,.0f}" if seconds else "-",
+    )

@@ -1,0 +1,112 @@
+"""A run in a few numbers: a flow's history is made of these, so that no page opens a hundred reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kafka_ferry.as_json import AsJson
+from kafka_ferry.plan import ORDINARY, RunOptions
+from kafka_ferry.report.measures import Measures
+from kafka_ferry.report.page import headline
+from kafka_ferry.report.run_report import RunReport
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary(AsJson):
+    """What is told of a run in one line.
+
+    Attributes:
+        run: the run's id.
+        planned_at: when it was planned, in milliseconds since 1970.
+        finished_at: when it ended, in milliseconds since 1970.
+        state: ``RunReport.state``.
+        headline: the same in a sentence.
+        records: records copied.
+        bytes: bytes of their batches, compressed as they are.
+        seconds: how long all steps took together.
+        copying_seconds: how long records were copied.
+        topics: topics that it looked at.
+        partitions: their partitions.
+        records_behind: offsets not yet accounted for when it was over; None where nobody could say.
+        seconds_behind: how old the first of them is; None where nobody could say.
+        verified_until: until when the flow's copy was proved complete, in milliseconds since 1970; 0
+            where it never was.
+        lost: source offsets that were deleted before they were copied.
+        dead_lettered: records that went to the dead letter topic.
+        failures: partitions and steps that failed.
+        refused: topics and partitions that cannot be mirrored as things are.
+        drifts: configs of remote topics that somebody else has changed.
+        warnings: what the verification found and let pass.
+        partial: whether it was asked for some topics only.
+        since: of a backfill, the first timestamp of its window in milliseconds since 1970; -1
+            otherwise.
+        until: of a backfill, the first timestamp behind it; -1 otherwise.
+    """
+
+    WHAT: ClassVar = "a line of a flow's history"
+
+    run: str
+    planned_at: int
+    finished_at: int
+    state: str
+    headline: str = ""
+    records: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    copying_seconds: float = 0.0
+    topics: int = 0
+    partitions: int = 0
+    records_behind: int | None = None
+    seconds_behind: float | None = None
+    verified_until: int = 0
+    lost: int = 0
+    dead_lettered: int = 0
+    failures: int = 0
+    refused: int = 0
+    drifts: int = 0
+    warnings: int = 0
+    partial: bool = False
+    since: int = -1
+    until: int = -1
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it looked at all of the flow, so that its numbers are the flow's."""
+        return not self.partial and self.since < 0
+
+
+def summarise(report: RunReport, options: RunOptions = ORDINARY) -> RunSummary:
+    """The summary of a run's report.
+
+    Args:
+        report: the report.
+        options: what was asked of the run.
+    """
+    measures = report.measures or Measures()
+    behind = measures.records_behind
+    return RunSummary(
+        run=report.run,
+        planned_at=report.planned_at,
+        finished_at=report.finished_at,
+        state=report.state,
+        headline=headline(report),
+        records=report.records,
+        bytes=report.bytes,
+        seconds=round(sum(report.seconds.values()), 3),
+        copying_seconds=measures.copying_seconds,
+        topics=len({row.topic for row in measures.partitions}),
+        partitions=len(measures.partitions),
+        records_behind=behind,
+        seconds_behind=None if behind is None else measures.seconds_behind,
+        verified_until=measures.verified_until,
+        lost=report.lost,
+        dead_lettered=report.dead_lettered,
+        failures=len(report.failures),
+        refused=len(report.refused),
+        drifts=len(report.drifts),
+        warnings=len(report.verdict.warnings) if report.verdict else 0,
+        partial=bool(options.topics),
+        since=options.window.since_ms if options.window else -1,
+        until=options.window.until_ms if options.window else -1,
+    )

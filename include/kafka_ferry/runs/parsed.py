@@ -1,0 +1,64 @@
+"""Parsed files, kept in this process for as long as the files stay as they are."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, Final, TypeVar
+
+from kafka_ferry.errors import FerryError
+from kafka_ferry.state import StateFolder
+
+_T = TypeVar("_T")
+
+
+class Parsed:
+    """What was made of files, each with the stamp it had then; what was not used the longest goes first.
+
+    Args:
+        keep: how many are kept.
+    """
+
+    def __init__(self, keep: int) -> None:
+        self._keep = keep
+        self._made: OrderedDict[tuple[str, ...], tuple[tuple[int, int], Any]] = OrderedDict()
+        self._lock = Lock()
+
+    def parsed(self, folder: StateFolder, name: str, parse: Callable[[bytes], _T]) -> _T | None:
+        """What ``parse`` makes of a file, None if there is none, or none of this release's."""
+        stamp = folder.stamp(name)
+        if stamp is None:
+            return None
+
+        def read() -> _T | None:
+            content = folder.read(name)
+            try:
+                return None if content is None else parse(content)
+            except FerryError:
+                return None
+
+        return self.get((folder.location, name, parse.__qualname__), stamp, read)
+
+    def get(self, key: tuple[str, ...], stamp: tuple[int, int], make: Callable[[], _T]) -> _T:
+        """What was made for ``key`` when its stamp was the same, or else is made now."""
+        with self._lock:
+            known = self._made.get(key)
+            if known and known[0] == stamp:
+                self._made.move_to_end(key)
+                found: _T = known[1]
+                return found
+        # Not under the lock: a large file must not keep those waiting who ask for a small one.
+        made = make()
+        with self._lock:
+            self._made[key] = (stamp, made)
+            self._made.move_to_end(key)
+            while len(self._made) > self._keep:
+                self._made.popitem(last=False)
+        return made
+
+
+SMALL: Final = Parsed(2_000)
+"""For what is a few hundred lines at most."""
+LARGE: Final = Parsed(24)
+"""For what may have a line for each of ten thousand partitions."""

@@ -1,0 +1,140 @@
+"""The remote topics that a run has copied to: are they still as it was planned? Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kafka_ferry.plan import Plan
+from kafka_ferry.plan.changes import Drift
+from kafka_ferry.plan.facts import Topic
+from kafka_ferry.verify.checks import Check, Suite, count
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    """One remote topic that the run has planned to copy to.
+
+    Attributes:
+        topic: the source's topic.
+        remote_topic: the topic on the target.
+        preserved: whether records keep their offsets.
+        planned_partitions: how many partitions it is to have at least.
+        partitions: how many it has, 0 where it is not there.
+        missing_partitions: how many of those planned it does not have.
+        unlike_configs: how many configs that the flow has set are no more as it has set them, and
+            were when the run was planned.
+        drifted_configs: how many configs somebody else had changed before, which the flow leaves.
+        unlike: the former, each with the value that it has.
+        drifted: the latter, each with the value that it had then.
+    """
+
+    topic: str
+    remote_topic: str
+    preserved: bool
+    planned_partitions: int
+    partitions: int
+    missing_partitions: int = 0
+    unlike_configs: int = 0
+    drifted_configs: int = 0
+    unlike: tuple[str, ...] = ()
+    drifted: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.remote_topic
+
+
+def topic_rows(
+    plan: Plan, topics: Mapping[str, Topic], configs: Mapping[str, Mapping[str, str]]
+) -> list[TopicRow]:
+    """A row for each topic that the plan has something to say of, by name.
+
+    Args:
+        plan: the run's plan, as its steps have left it.
+        topics: the remote topics that are there now, by name.
+        configs: by remote topic, all configs that the flow has set there, by its ledger.
+    """
+    planned = _planned_partitions(plan)
+    chosen = {range_.remote_topic: (range_.topic, range_.preserved) for range_ in plan.ranges}
+    chosen |= {choice.remote_topic: (choice.topic, choice.preserved) for choice in plan.choices}
+    rows = []
+    for name, (topic, preserved) in sorted(chosen.items()):
+        there, wanted = topics.get(name), planned.get(name, 0)
+        has = there.partitions if there else 0
+        drifts = [d for d in plan.drifts if d.remote_topic == name and not d.overwritten]
+        known = {drift.name for drift in drifts}
+        unlike = tuple(_unlike(configs.get(name, {}), there, known)) if there else ()
+        rows.append(
+            TopicRow(
+                topic=topic,
+                remote_topic=name,
+                preserved=preserved,
+                planned_partitions=wanted,
+                partitions=has,
+                missing_partitions=max(0, wanted - has),
+                unlike_configs=len(unlike),
+                drifted_configs=len(drifts),
+                unlike=unlike,
+                drifted=tuple(map(_drifted, drifts)),
+            )
+        )
+    return rows
+
+
+def _planned_partitions(plan: Plan) -> dict[str, int]:
+    planned: dict[str, int] = {}
+    counts = [(range_.remote_topic, range_.partition + 1) for range_ in plan.ranges]
+    counts += [(made.remote_topic, made.partitions) for made in plan.creations]
+    counts += [(grown.remote_topic, grown.partitions) for grown in plan.growths]
+    for name, partitions in counts:
+        planned[name] = max(partitions, planned.get(name, 0))
+    return planned
+
+
+def _unlike(configs: Mapping[str, str], there: Topic, known: set[str]) -> Iterator[str]:
+    for name, value in sorted(configs.items()):
+        found = there.configs.get(name) if name in there.overrides else None
+        if name not in known and found != value:
+            has = "nothing set" if found is None else found
+            yield f"{name} is {has}, and this flow has set {value}"
+
+
+def _drifted(drift: Drift) -> str:
+    return f"{drift.name} is {'not set' if drift.found is None else drift.found}"
+
+
+TOPICS: Final = Suite[TopicRow](
+    "topics",
+    "topics",
+    "warning",
+    (
+        Check(
+            "partitions",
+            "the remote topic has all partitions that it was planned with",
+            "missing_partitions",
+            lambda row: (
+                f"{count(row.planned_partitions, 'partition')} planned, {row.partitions:,} there"
+            ),
+            "Somebody has deleted the remote topic, or made it anew, while the run was under way. The "
+            "next run says what becomes of it (on.target.topic.lost).",
+            severity="critical",
+        ),
+        Check(
+            "configs",
+            "the remote topic's configs are as this flow has set them",
+            "unlike_configs",
+            lambda row: "; ".join(row.unlike),
+            "Somebody has changed them since the run was planned. By the next plan it is a drift, which "
+            "on.config.drift keeps or overwrites.",
+        ),
+        Check(
+            "drift",
+            "nobody else has changed the remote topic's configs",
+            "drifted_configs",
+            lambda row: "; ".join(row.drifted),
+            "on.config.drift says whether that is kept or overwritten.",
+            severity="info",
+        ),
+    ),
+)

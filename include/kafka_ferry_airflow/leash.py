@@ -1,0 +1,127 @@
+"""An end for a task's Spark application when the task ends, however it ends.
+
+A task's process may be killed so that it can say nothing more, and with it, or before it, the process
+of Airflow that supervises it. Spark's JVM, its Python driver and their Python workers would go on then:
+they are not the same process group, and nobody's children. So each task has a watcher of its own, in a
+session of its own, which this file is, run as a script. It holds one end of a pipe whose other end
+only the task holds, and ends whatever carries the task's mark in its environment.
+
+What is not on this machine is not reached: a driver that ``deploy_mode: cluster`` has put elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+MARK: Final = "KAFKA_FERRY_TASK"
+"""The environment variable that all processes of a task's Spark application inherit."""
+
+# Spark's shutdown hooks delete its temporary folders.
+_GRACE_S: Final = 3.0
+_GIVE_UP_S: Final = 30.0
+_LOOK_S: Final = 1.0
+_LOOK_AGAIN_S: Final = 0.1
+
+
+class Leash:
+    """Within it, what this process starts carries a mark; behind it, nothing that does is left.
+
+    Everything that carries the mark is ended when the block is left, when ``pull`` is called, when this
+    process dies, and when its parent does: Airflow's supervisor, without which the task is lost. Then
+    this process is killed too.
+    """
+
+    def __init__(self) -> None:
+        self._mark = uuid.uuid4().hex
+        self._watcher: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Leash:
+        environment = {name: value for name, value in os.environ.items() if name != MARK}
+        # Isolated: nothing that a task's environment says can keep it from starting.
+        command = [sys.executable, "-I", str(Path(__file__)), self._mark]
+        self._watcher = subprocess.Popen(
+            [*command, str(os.getpid()), str(os.getppid())],
+            stdin=subprocess.PIPE,
+            # Airflow takes a task for unfinished while anybody holds its output.
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,
+        )
+        os.environ[MARK] = self._mark
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.environ.pop(MARK, None)
+        self.pull()
+        if self._watcher and self._watcher.stdin:
+            self._watcher.kill()
+            self._watcher.wait()
+            self._watcher.stdin.close()
+
+    def pull(self) -> int:
+        """End all that carries the mark; how many processes that were."""
+        return end_marked(self._mark)
+
+
+def end_marked(mark: str) -> int:
+    """End all processes of this user that carry a mark: politely, and after three seconds for certain.
+
+    Returns:
+        How many there were.
+    """
+    ended = left = _marked(mark)
+    _signal(ended, psutil.Process.terminate)
+    now = time.monotonic()
+    while left and time.monotonic() < now + _GIVE_UP_S:
+        if time.monotonic() > now + _GRACE_S:
+            _signal(left, psutil.Process.kill)
+        # Not psutil's own waiting: it would take the exit status from who has started the process.
+        time.sleep(_LOOK_AGAIN_S)
+        left = _marked(mark)
+    return len(ended)
+
+
+def _marked(mark: str) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        # Gone, another user's, or dead and not yet waited for.
+        with contextlib.suppress(psutil.Error):
+            if process.pid != os.getpid() and process.environ().get(MARK) == mark:
+                found.append(process)
+    return found
+
+
+def _signal(processes: Iterable[psutil.Process], how: Callable[[psutil.Process], None]) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            how(process)
+
+
+def _watch(mark: str, task: int, supervisor: int) -> None:
+    """Wait until a task or its supervisor is gone; then end what carries the mark, and the task."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(task)
+        # Whoever loses its parent gets another one.
+        while process.ppid() == supervisor:
+            # The other end of the pipe closes with the task.
+            if select.select([sys.stdin], [], [], _LOOK_S)[0]:
+                break
+        else:
+            process.kill()
+    end_marked(mark)
+
+
+if __name__ == "__main__":
+    _watch(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

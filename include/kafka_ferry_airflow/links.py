@@ -1,0 +1,159 @@
+"""Buttons on each task of a flow: to its page, to the run's report, to the Data Docs, to Spark's own page.
+
+They are links of the plugin for all operators: Airflow asks for them when somebody looks at a task, in
+the API server, also while the task runs. What a task's own links are is known only when it has ended.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from airflow.sdk import BaseOperatorLink
+from airflow.sdk.configuration import conf
+
+from kafka_ferry_airflow.page.urls import docs_url, page_url, report_url
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+    from airflow.sdk.types import TaskInstanceKey
+
+    from kafka_ferry.config import Flow
+    from kafka_ferry.state import StateFolder
+    from kafka_ferry_airflow.page.flows import FlowFiles
+
+log = logging.getLogger(__name__)
+
+_DAGS: Final = ("mirror_", "failover_", "failback_")
+_SPARK_STEPS: Final = ("mirror", "verify")
+_HISTORY_EXTRA: Final = "history-url"
+_DEFAULT_BASE: Final = "http://localhost:8080/"
+
+Flows = Callable[[], Mapping[str, "Flow"]]
+
+
+def absolute(path: str) -> str:
+    """The whole address of a path below Airflow's base URL."""
+    return f"{_base_url()}{path}"
+
+
+def history_conf(connection: Connection) -> dict[str, str]:
+    """The Spark property that names the history server, if the Spark connection's extra ``history-url`` does."""
+    from kafka_ferry.runs.spark_application import HISTORY_URL  # noqa: PLC0415  (PyArrow)
+
+    url = connection.extra_dejson.get(_HISTORY_EXTRA)
+    if not isinstance(url, str) or urlsplit(url).scheme not in ("http", "https"):
+        return {}
+    return {HISTORY_URL: url}
+
+
+def operator_links(root: Path) -> tuple[BaseOperatorLink, ...]:
+    """The links for a plugin's ``global_operator_extra_links``.
+
+    Args:
+        root: the folder that holds ``dags/``, ``include/`` and ``plugins/``.
+    """
+
+    @cache
+    def files() -> FlowFiles:
+        from kafka_ferry_airflow.page.flows import FlowFiles  # noqa: PLC0415  (every process has us)
+        from kafka_ferry_airflow.project import Project  # noqa: PLC0415
+
+        # Relative paths of flows begin where the DAG processor and the tasks let them begin.
+        os.environ.setdefault("FERRY_HOME", str(root))
+        return FlowFiles(Project(root))
+
+    def flows() -> Mapping[str, Flow]:
+        return files().flows()
+
+    return _Mirror(flows), _Report(flows), _DataDocs(flows), _Spark(flows)
+
+
+class _FlowLink(BaseOperatorLink):
+    """A link of a flow's tasks; tasks of other DAGs have none.
+
+    Args:
+        flows: gives the flows by slug.
+    """
+
+    def __init__(self, flows: Flows) -> None:
+        self._flows = flows
+
+    def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
+        """The address, "" where there is nothing to see: Airflow shows no button then."""
+        kind = next((kind for kind in _DAGS if ti_key.dag_id.startswith(kind)), None)
+        if kind is None:
+            return ""
+        try:
+            flow = self._flows().get(ti_key.dag_id.removeprefix(kind))
+            return self._of(flow, ti_key) if flow else ""
+        except Exception:
+            # One link that fails would take those of all other plugins away.
+            log.warning("No link %s for %s", self.name, ti_key, exc_info=True)
+            return ""
+
+    def _of(self, flow: Flow, key: TaskInstanceKey) -> str:
+        raise NotImplementedError
+
+
+class _Mirror(_FlowLink):
+    name = "Mirror"
+
+    def _of(self, flow: Flow, key: TaskInstanceKey) -> str:
+        return _below_base(page_url(flow.slug, run=key.run_id if _is_run(key) else None))
+
+
+class _Report(_FlowLink):
+    name = "Report"
+
+    def _of(self, flow: Flow, key: TaskInstanceKey) -> str:
+        from kafka_ferry.runs.folder import REPORT, RunFolder  # noqa: PLC0415  (PyArrow)
+
+        runs = _state(flow).folder("runs")
+        there = _is_run(key) and RunFolder(runs, key.run_id).files.stamp(REPORT)
+        return _below_base(report_url(flow.slug, key.run_id)) if there else ""
+
+
+class _DataDocs(_FlowLink):
+    name = "Data Docs"
+
+    def _of(self, flow: Flow, key: TaskInstanceKey) -> str:
+        there = _is_run(key) and _state(flow).folder("data_docs").stamp("index.html")
+        return _below_base(docs_url(flow.slug)) if there else ""
+
+
+class _Spark(_FlowLink):
+    name = "Spark"
+
+    def _of(self, flow: Flow, key: TaskInstanceKey) -> str:
+        from kafka_ferry.runs.spark_application import application_url  # noqa: PLC0415  (PyArrow)
+
+        if not _is_run(key) or key.task_id not in _SPARK_STEPS:
+            return ""
+        shard = f"-{key.map_index}" if key.map_index >= 0 else ""
+        return application_url(flow, key.run_id, f"{key.task_id}{shard}")
+
+
+def _is_run(key: TaskInstanceKey) -> bool:
+    """Whether a task belongs to a run of the flow itself, and not to an emergency's DAG."""
+    return key.dag_id.startswith(_DAGS[0])
+
+
+def _state(flow: Flow) -> StateFolder:
+    from kafka_ferry.runs.flow_state import flow_state  # noqa: PLC0415  (PyArrow)
+
+    return flow_state(flow)
+
+
+def _below_base(path: str) -> str:
+    """A path of this very Airflow: right by whichever name a person's browser knows it."""
+    return f"{urlsplit(_base_url()).path}{path}"
+
+
+def _base_url() -> str:
+    return str(conf.get("api", "base_url", fallback=_DEFAULT_BASE)).rstrip("/")

@@ -1,0 +1,201 @@
+"""Tells people what became of a run: one message a run and channel, written when all of it is over.
+
+A teardown task tells them, and no callback of the DAG. Airflow 3.3 runs a DAG's callbacks in the DAG
+processor: once at most, together with reading the file, which is killed after 50 s, with a log of its
+own that no page shows, and maybe on a machine without the state folder; a run that somebody marks as
+failed has none. A teardown runs on a worker when all other tasks have ended, however they did, is
+tried again, has a log in its place, and does not decide whether the run failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from airflow.sdk import get_current_context, task
+from airflow.sdk.exceptions import AirflowException
+
+from kafka_ferry_airflow.channels import check_providers, send
+from kafka_ferry_airflow.links import absolute
+from kafka_ferry_airflow.page.urls import page_url, report_url
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.config.notifying import Channel
+    from kafka_ferry.report.notice import Notice
+
+log = logging.getLogger(__name__)
+
+NOTIFY: Final = "notify"
+_WORST: Final = ("failed", "upstream_failed", "skipped", "removed", "success")
+_OVER: Final = ("failed", "success")
+
+
+def add_notify_task(published: Any, flow: Flow) -> None:
+    """Adds the task ``notify`` behind all other tasks of a run; none where the flow notifies nobody.
+
+    Args:
+        published: the task ``publish``, or what it returns; its DAG has all other tasks by now.
+        flow: the flow.
+
+    Raises:
+        ConfigError: the provider of one of the flow's channels is not installed.
+    """
+    if not flow.notify:
+        return
+    check_providers(flow)
+
+    # What is remembered from run to run is written by one at a time.
+    @task(
+        task_id=NOTIFY,
+        max_active_tis_per_dag=1,
+        retries=2,
+        retry_delay=timedelta(seconds=10),
+        retry_exponential_backoff=0.0,
+        execution_timeout=timedelta(minutes=3),
+    )
+    def notify() -> dict[str, str]:
+        """Tells people what became of the run, where there is something to tell."""
+        return _notify(flow)
+
+    ends = getattr(published, "operator", published).dag.leaves
+    ends >> notify().as_teardown()
+
+
+async def deadline_missed(config: str, flow: str, context: Mapping[str, Any] | None = None) -> None:
+    """Tells people that a run has not ended in time: for ``AsyncCallback``, in the triggerer.
+
+    Not for ``SyncCallback``: Airflow 3.3 gives that a token with which it may not read a connection
+    (its Execution API answers 403). Never raises: Airflow would say so where nobody looks.
+
+    Args:
+        config: the flow's file.
+        flow: the flow's name.
+        context: what Airflow knows of the run and its deadline.
+    """
+    await asyncio.to_thread(_tell_late, config, flow, context or {})
+
+
+def _tell_late(config: str, name: str, context: Mapping[str, Any]) -> None:
+    from kafka_ferry.config import load_flow  # noqa: PLC0415  (for the triggerer only)
+
+    # Relative paths of flows begin where the DAG processor and the tasks let them begin.
+    os.environ.setdefault("FERRY_HOME", str(Path(__file__).resolve().parents[2]))
+    run: Mapping[str, Any] = context.get("dag_run") or {}
+    if run.get("state") in _OVER:
+        # A run that has failed keeps its deadline, and that it failed was told already.
+        log.info("The run %s is over: nobody is told of its deadline.", run.get("dag_run_id"))
+        return
+    try:
+        flow = load_flow(config, name)
+        if flow.deadline_from == "logical-date" and run.get("run_type") == "backfill":
+            log.info("A backfill's run is late from the start: nobody is told.")
+            return
+        notice = _late(flow, str(run.get("dag_run_id", "")), context.get("deadline") or {})
+    except Exception:
+        log.exception("The deadline of %s passed; nobody could be told.", name)
+        return
+    log.warning("%s", notice.title)
+    for channel in flow.notify:
+        if (for_it := notice.about(channel.events)).facts:
+            _tell(channel, for_it, links(flow, for_it))
+
+
+def _late(flow: Flow, run: str, deadline: Mapping[str, Any]) -> Notice:
+    from kafka_ferry.clock import now_ms  # noqa: PLC0415
+    from kafka_ferry.report.notice import Notice, fact  # noqa: PLC0415  (rows of the proof)
+    from kafka_ferry.runs.noticing import Notices  # noqa: PLC0415  (PyArrow)
+
+    ended = ", ".join(Notices(flow, run).steps_ended()) or "none"
+    late = fact(
+        "deadline",
+        f"the run has not ended by {_when(deadline.get('deadline_time'))}",
+        [f"Steps that have ended: {ended}."],
+        "Look at the run's tasks: does one wait for a slot in a pool, for an approval or for a run before it, "
+        "or is there more to copy than there is time for? (docs/scheduling.md)",
+    )
+    return Notice(flow.name, run, now_ms(), (late,))
+
+
+def _when(time: object) -> str:
+    if isinstance(time, str):
+        time = datetime.fromisoformat(time)
+    return f"{time:%Y-%m-%d %H:%M:%S} UTC" if isinstance(time, datetime) else "its deadline"
+
+
+def _notify(flow: Flow) -> dict[str, str]:
+    """Tells each channel that has not been told; gives what became of each."""
+    from kafka_ferry.runs.noticing import Notices  # noqa: PLC0415  (PyArrow)
+    from kafka_ferry_airflow.errors import airflow_errors  # noqa: PLC0415
+
+    context = get_current_context()
+    run, ti = context["dag_run"], context["ti"]
+    notices = Notices(flow, run.run_id)
+    states = ti.get_task_states(dag_id=run.dag_id, run_ids=[run.run_id])
+    with airflow_errors():
+        told = notices.of_ending(run.clear_number or 0, task_states(states.get(run.run_id, {})))
+    outcome: dict[str, str] = {}
+    for channel in flow.notify:
+        notice = told.notice.about(channel.events)
+        if not notice.facts:
+            outcome[channel.name] = "nothing to tell"
+        elif channel.name in told.channels:
+            outcome[channel.name] = "told before"
+        elif _tell(channel, notice, links(flow, notice)):
+            told = notices.mark(told, channel.name)
+            outcome[channel.name] = "told"
+        else:
+            outcome[channel.name] = "could not be told"
+        log.info("%s: %s: %s", channel.name, outcome[channel.name], notice.title)
+    untold = [name for name, what in outcome.items() if what == "could not be told"]
+    if untold:
+        raise AirflowException(f"Could not tell {', '.join(untold)}: see above.")
+    return outcome
+
+
+def _tell(channel: Channel, notice: Notice, more: Mapping[str, str]) -> bool:
+    """Whether a channel was told; the log says why not."""
+    try:
+        send(channel, notice, more)
+    except Exception:
+        # Airflow masks in it what it knows of the connection's secrets.
+        log.exception("%s could not be told.", channel.name)
+        return False
+    return True
+
+
+def task_states(states: Mapping[str, Any]) -> dict[str, str]:
+    """The state of each task; of one that is mapped, the worst of its instances.
+
+    Args:
+        states: as Airflow gives them: by task id, and behind it an underscore and a number where mapped.
+    """
+    found: dict[str, str] = {}
+    for name, state in states.items():
+        stem, _, number = name.rpartition("_")
+        task_id = stem if stem and number.isdigit() else name
+        if task_id != NOTIFY:
+            found[task_id] = min(found.get(task_id, str(state)), str(state), key=_badness)
+    return found
+
+
+def _badness(state: str) -> int:
+    return _WORST.index(state) if state in _WORST else len(_WORST)
+
+
+def links(flow: Flow, notice: Notice) -> dict[str, str]:
+    """Where there is more of a run: names and addresses."""
+    run = quote(notice.run, safe="")
+    found = {
+        "Run in Airflow": absolute(f"/dags/mirror_{quote(flow.slug)}/runs/{run}"),
+        "Mirror": absolute(page_url(flow.slug, run=notice.run)),
+    }
+    if notice.published:
+        found["Report"] = absolute(report_url(flow.slug, notice.run))
+    return found

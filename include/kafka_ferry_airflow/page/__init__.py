@@ -1,0 +1,1 @@
+"""The page "Mirrors" in Airflow's own pages: what it shows, and who may see it."""

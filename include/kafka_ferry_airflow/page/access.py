@@ -1,0 +1,66 @@
+"""Who may see what: a flow is shown to those who may read its DAG, and nothing to those who are not logged in."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
+from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires_access_dag
+from fastapi import Depends, HTTPException, Request
+
+from kafka_ferry.config import Flow
+from kafka_ferry_airflow.page.flows import FlowFiles
+
+SignedIn = Depends(get_user)
+"""Refuses a request (401) without a session or a token of Airflow's."""
+
+
+def dag_id_of(slug: str) -> str:
+    """The DAG of the flow with that slug."""
+    return f"mirror_{slug}"
+
+
+def readable_dags(user: GetUserDep) -> set[str]:
+    """The DAGs that the person may read."""
+    found: set[str] = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
+    return found
+
+
+def sees_problems(user: GetUserDep) -> bool:
+    """Whether the person may see what is wrong with DAG files, and so with flow files."""
+    view: bool = get_auth_manager().is_authorized_view(
+        access_view=AccessView.IMPORT_ERRORS, user=user
+    )
+    return view
+
+
+def flow_files_of(request: Request) -> FlowFiles:
+    """The files that the application was made for."""
+    files: FlowFiles = request.app.state.flow_files
+    return files
+
+
+def readable_flow(
+    slug: str,
+    request: Request,
+    user: GetUserDep,
+    files: Annotated[FlowFiles, Depends(flow_files_of)],
+) -> Flow:
+    """The flow that a request is about.
+
+    Raises:
+        HTTPException: 403, if the person may not read its DAG; 404, if there is none.
+    """
+    check: Any = requires_access_dag("GET", param_dag_id=dag_id_of(slug))
+    check(request, user)
+    flow = files.flows().get(slug)
+    if flow is None:
+        raise HTTPException(404, f"There is no flow {slug} in {files.folder}.")
+    return flow
+
+
+ReadableDags = Annotated[set[str], Depends(readable_dags)]
+SeesProblems = Annotated[bool, Depends(sees_problems)]
+Files = Annotated[FlowFiles, Depends(flow_files_of)]
+ReadableFlow = Annotated[Flow, Depends(readable_flow)]

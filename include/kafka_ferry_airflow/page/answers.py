@@ -1,0 +1,246 @@
+"""What the page's API answers, as plain values; all times are in milliseconds since 1970."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from kafka_ferry.config import Flow
+from kafka_ferry.report import RunReport
+from kafka_ferry.report.summary import RunSummary
+from kafka_ferry.report.views import GroupView, PartitionView, TopicView
+from kafka_ferry.runs.showing import RunView, Showing
+from kafka_ferry_airflow.page.access import dag_id_of
+from kafka_ferry_airflow.page.dag_runs import DagRunState, DagState
+
+PLOTTED: Final = 240
+"""Runs in a plot: ten days of an hourly flow."""
+_SPARK: Final = 24
+_LISTED: Final = 200
+
+
+def flow_answer(flow: Flow, dag: DagState | None) -> dict[str, Any]:
+    """A flow in the list of all flows."""
+    history = Showing(flow).history()
+    whole = [one for one in history if one.is_whole]
+    last = history[-1] if history else None
+    current = whole[-1] if whole else last
+    return {
+        "slug": flow.slug,
+        "name": flow.name,
+        "source": flow.source.alias,
+        "target": flow.target.alias,
+        "dag_id": dag_id_of(flow.slug),
+        "dag": asdict(dag) if dag else None,
+        "status": _status(last, dag),
+        "activity": dag.latest.state if dag and dag.latest and dag.latest.goes_on else None,
+        "last": asdict(last) if last else None,
+        "current": asdict(current) if current else None,
+        # A backfill, or a run for one topic, says nothing of how far the flow's copy is proved.
+        "behind": [one.records_behind for one in whole[-_SPARK:]],
+    }
+
+
+def _status(last: RunSummary | None, dag: DagState | None) -> str:
+    """The state of the last run that has ended, whether it lived to publish a report or not."""
+    latest = dag.latest if dag else None
+    if latest and latest.state == "failed":
+        unpublished = last is None or (
+            last.run != latest.run and last.finished_at < (latest.ended_at or 0)
+        )
+        if unpublished:
+            return "failed"
+    return last.state if last else "never run"
+
+
+def details_answer(flow: Flow, dag: DagState | None) -> dict[str, Any]:
+    """A flow on a page of its own."""
+    showing = Showing(flow)
+    topics = showing.topics()
+    history = showing.history()
+    report = showing.report(history[-1].run) if history else None
+    return flow_answer(flow, dag) | {
+        "topics": list(flow.topics),
+        "topics_exclude": list(flow.topics_exclude),
+        "file": flow.file,
+        "state": f"{flow.state_path.rstrip('/')}/{flow.slug}",
+        "has_docs": showing.has_docs,
+        "totals": {
+            "topics": len(topics),
+            "partitions": sum(topic.partitions for topic in topics),
+            "records": sum(topic.records for topic in topics),
+            "bytes": sum(topic.bytes for topic in topics),
+            "lost": sum(topic.lost for topic in topics),
+        },
+        "reasons": _left_out(showing.partitions()),
+        "attention": attention(report) if report else [],
+    }
+
+
+def history_answer(flow: Flow) -> dict[str, Any]:
+    """What is plotted of a flow: its last runs, oldest first."""
+    runs = Showing(flow).history()[-PLOTTED:]
+    return {
+        "runs": [
+            {
+                "run": one.run,
+                "at": one.finished_at,
+                "state": one.state,
+                "records": one.records,
+                "bytes": one.bytes,
+                "copying_seconds": one.copying_seconds,
+                "records_behind": one.records_behind if one.is_whole else None,
+                "seconds_behind": one.seconds_behind if one.is_whole else None,
+            }
+            for one in runs
+        ]
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run in the list of a flow's runs: as Airflow knows it, as it was published, or both.
+
+    Attributes:
+        run: its id.
+        at: when it ended, or began where it goes on, or is due.
+        kind: how it came about, "" for one that Airflow does not know.
+        state: Airflow's name of its state, "" likewise.
+        outcome: the report's state, "" where none was published.
+        headline: the same in a sentence.
+        records: records copied.
+        bytes: bytes of their batches.
+        seconds: how long all steps took.
+        records_behind: offsets not yet accounted for when it was over.
+        lost: offsets that were lost before they were copied.
+        partial: whether it was asked for some topics only.
+        since: of a backfill, where its window begins; -1 otherwise.
+        until: of a backfill, where its window ends; -1 otherwise.
+    """
+
+    run: str
+    at: int
+    kind: str
+    state: str
+    outcome: str
+    headline: str
+    records: int | None
+    bytes: int | None
+    seconds: float | None
+    records_behind: int | None
+    lost: int | None
+    partial: bool
+    since: int
+    until: int
+
+
+def run_rows(flow: Flow, known: Sequence[DagRunState]) -> list[RunRow]:
+    """All runs that are in the history or among ``known``, the newest first."""
+    dag_runs = {one.run: one for one in known}
+    published = {one.run: one for one in Showing(flow).history()}
+    rows = [_run_row(run, dag_runs.get(run), published.get(run)) for run in dag_runs | published]
+    return sorted(rows, key=lambda row: row.at, reverse=True)
+
+
+def _run_row(run: str, known: DagRunState | None, summary: RunSummary | None) -> RunRow:
+    ended = known and (known.ended_at or known.began_at or known.due_at)
+    return RunRow(
+        run=run,
+        at=summary.finished_at if summary else ended or 0,
+        kind=known.kind if known else "",
+        state=known.state if known else "",
+        outcome=summary.state if summary else "",
+        headline=summary.headline if summary else "",
+        records=summary.records if summary else None,
+        bytes=summary.bytes if summary else None,
+        seconds=summary.seconds if summary else None,
+        records_behind=summary.records_behind if summary else None,
+        lost=summary.lost if summary else None,
+        partial=bool(summary and summary.partial),
+        since=summary.since if summary else -1,
+        until=summary.until if summary else -1,
+    )
+
+
+def run_answer(
+    view: RunView | None, known: DagRunState | None, tasks: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """A run on a page of its own."""
+    report = view.report if view else None
+    verdict = report.verdict if report else None
+    return {
+        "dag_run": asdict(known) if known else None,
+        "tasks": list(tasks),
+        "summary": asdict(view.summary) if view and view.summary else None,
+        "options": asdict(view.options) if view and view.options else None,
+        "steps": [
+            {"step": step.name} | (asdict(step.record) if step.record else {"seconds": None})
+            for step in (view.steps if view else ())
+        ],
+        "has_report": report is not None,
+        "batches": report.batches if report else None,
+        "reasons": dict(report.reasons) if report else {},
+        "rebuilt": dict(report.rebuilt) if report else {},
+        "attention": attention(report) if report else _errors(view),
+        "changes": list(report.changes) if report else [],
+        "expectations": [asdict(check) for check in verdict.expectations] if verdict else [],
+    }
+
+
+def group_counts(groups: Iterable[GroupView]) -> dict[str, Any]:
+    """How many groups and offsets there are, and what became of these."""
+    rows = list(groups)
+    return {
+        "groups": len({row.group for row in rows}),
+        "actions": dict(Counter(row.action for row in rows if row.topic)),
+    }
+
+
+def attention(report: RunReport) -> list[dict[str, Any]]:
+    """What a person should look at, the worst first: a kind, how bad it is, how many, and the first of them."""
+    verdict = report.verdict
+    measures = report.measures
+    kinds: list[tuple[str, str, Sequence[str]]] = [
+        ("Failed", "failed", report.failures),
+        ("Cannot be mirrored", "failed", report.refused),
+        ("Not as expected", "failed", verdict.failures if verdict else ()),
+        ("Lost before it was copied", "failed", report.losses),
+        ("Groups", "failed", report.group_failures),
+        ("Not changed on the target", "warning", report.unapplied),
+        ("Changed by somebody else", "warning", report.drifts),
+        ("Worth knowing", "warning", verdict.warnings if verdict else ()),
+        ("To be deleted", "warning", report.retirements),
+        ("Not measured", "warning", measures.missing if measures else ()),
+        ("Found on the way", "info", report.notes),
+    ]
+    return [_kind(*kind) for kind in kinds if kind[2]]
+
+
+def _kind(title: str, level: str, sentences: Sequence[str]) -> dict[str, Any]:
+    return {
+        "title": title,
+        "level": level,
+        "count": len(sentences),
+        "sentences": list(sentences[:_LISTED]),
+    }
+
+
+def _errors(view: RunView | None) -> list[dict[str, Any]]:
+    """What went wrong in a run that was never published."""
+    steps = view.steps if view else ()
+    errors = [sentence for step in steps if step.record for sentence in step.record.failures]
+    return [_kind("Failed", "failed", errors)] if errors else []
+
+
+def _left_out(partitions: Iterable[PartitionView]) -> dict[str, int]:
+    reasons: Counter[str] = Counter()
+    for view in partitions:
+        reasons.update(view.left_out)
+    return dict(reasons)
+
+
+def partition_counts(partitions: Iterable[PartitionView | TopicView]) -> dict[str, int]:
+    """How many of each health there are."""
+    return dict(Counter(view.health for view in partitions))

@@ -1,0 +1,201 @@
+"""The application behind the page: its API, its files, reports and Data Docs. Every route asks for a login."""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from airflow.api_fastapi.common.db.common import SessionDep
+from fastapi import Depends, FastAPI, HTTPException, Query, Response
+from fastapi.responses import FileResponse, RedirectResponse
+
+from kafka_ferry.report.views import GroupView, PartitionView, TopicView
+from kafka_ferry.runs.showing import RangeView, Showing
+from kafka_ferry_airflow.page.access import (
+    Files,
+    ReadableDags,
+    ReadableFlow,
+    SeesProblems,
+    SignedIn,
+    dag_id_of,
+)
+from kafka_ferry_airflow.page.answers import (
+    RunRow,
+    details_answer,
+    flow_answer,
+    group_counts,
+    history_answer,
+    partition_counts,
+    run_answer,
+    run_rows,
+)
+from kafka_ferry_airflow.page.dag_runs import dag_run, dag_states, newest_runs, tasks_of
+from kafka_ferry_airflow.page.flows import FlowFiles
+from kafka_ferry_airflow.page.rows import Asked, part_of
+from kafka_ferry_airflow.project import Project
+
+STATIC: Final = Path(__file__).parent / "static"
+_MOST_ROWS: Final = 500
+_DAG_RUNS: Final = 500
+# A page made of what others have written: it loads nothing, and is nobody who is logged in.
+_ALONE: Final = {
+    "Content-Security-Policy": "sandbox allow-scripts allow-popups; default-src 'none'; "
+    "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "private, no-cache",
+}
+
+
+def make_app(project: Project) -> FastAPI:
+    """The application, to be mounted at ``urls.PREFIX``.
+
+    Args:
+        project: where the flows' files are.
+    """
+    app = FastAPI(
+        title="Kafka Ferry",
+        dependencies=[SignedIn],
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+    )
+    app.state.flow_files = FlowFiles(project)
+    app.add_api_route("/static/{name}", _static)
+    for path, answer in _API.items():
+        app.add_api_route(f"/api{path}", answer, response_model=None)
+    return app
+
+
+def _asked(
+    search: str = "",
+    sort: str = "",
+    order: Annotated[str, Query(pattern="^(asc|desc)$")] = "asc",
+    offset: Annotated[int, Query(ge=0)] = 0,
+    limit: Annotated[int, Query(ge=1, le=_MOST_ROWS)] = 50,
+) -> Asked:
+    return Asked(search, sort, order == "desc", offset, limit)
+
+
+AskedPart = Annotated[Asked, Depends(_asked)]
+
+
+def _table(rows: Sequence[Any], asked: Asked, kind: type[Any], *searched: str) -> dict[str, Any]:
+    """The part of a table that is asked for.
+
+    Raises:
+        HTTPException: 422, for a column that there is not.
+    """
+    if asked.sort and asked.sort not in kind.__dataclass_fields__:
+        listed = ", ".join(kind.__dataclass_fields__)
+        raise HTTPException(422, f"There is no column {asked.sort}; there are {listed}.")
+    part = part_of(rows, asked, searched)
+    return {"total": part.total, "rows": [asdict(row) for row in part.rows]}
+
+
+def _flows(
+    dags: ReadableDags, sees_problems: SeesProblems, files: Files, session: SessionDep
+) -> dict[str, Any]:
+    flows = {dag_id_of(slug): flow for slug, flow in files.flows().items()}
+    readable = flows.keys() & dags
+    states = dag_states(session, readable)
+    return {
+        "flows": [flow_answer(flows[dag_id], states.get(dag_id)) for dag_id in sorted(readable)],
+        "problems": list(files.problems()) if sees_problems else [],
+        "folder": str(files.folder) if sees_problems else "",
+    }
+
+
+def _flow(flow: ReadableFlow, session: SessionDep) -> dict[str, Any]:
+    dag_id = dag_id_of(flow.slug)
+    return details_answer(flow, dag_states(session, [dag_id]).get(dag_id))
+
+
+def _topics(flow: ReadableFlow, asked: AskedPart) -> dict[str, Any]:
+    rows = Showing(flow).topics()
+    found = _table(rows, asked, TopicView, "topic", "remote_topic", "health")
+    return found | {"counts": partition_counts(rows)}
+
+
+def _partitions(flow: ReadableFlow, asked: AskedPart, topic: str = "") -> dict[str, Any]:
+    rows = Showing(flow).partitions()
+    if topic:
+        rows = tuple(row for row in rows if row.topic == topic)
+    found = _table(rows, asked, PartitionView, "topic", "partition", "remote_topic", "health")
+    return found | {"counts": partition_counts(rows)}
+
+
+def _history(flow: ReadableFlow) -> dict[str, Any]:
+    return history_answer(flow)
+
+
+def _runs(flow: ReadableFlow, asked: AskedPart, session: SessionDep) -> dict[str, Any]:
+    rows = run_rows(flow, newest_runs(session, dag_id_of(flow.slug), _DAG_RUNS))
+    return _table(rows, asked, RunRow, "run", "kind", "state", "outcome", "headline")
+
+
+def _run(flow: ReadableFlow, run: str, session: SessionDep) -> dict[str, Any]:
+    dag_id = dag_id_of(flow.slug)
+    known, view = dag_run(session, dag_id, run), Showing(flow).run(run)
+    if known is None and view is None:
+        raise HTTPException(404, f"{flow.name} has no run {run}.")
+    return run_answer(view, known, tasks_of(session, dag_id, run) if known else ())
+
+
+def _ranges(flow: ReadableFlow, run: str, asked: AskedPart) -> dict[str, Any]:
+    rows = Showing(flow).ranges(run)
+    return _table(rows, asked, RangeView, "topic", "partition", "remote_topic", "reasons")
+
+
+def _groups(flow: ReadableFlow, asked: AskedPart) -> dict[str, Any]:
+    rows = Showing(flow).groups()
+    found = _table(
+        rows, asked, GroupView, "group", "topic", "partition", "remote_topic", "action", "reason"
+    )
+    return found | group_counts(rows)
+
+
+def _report(flow: ReadableFlow, run: str) -> Response:
+    page = Showing(flow).report_page(run)
+    if page is None:
+        raise HTTPException(404, f"There is no report of the run {run} of {flow.name}.")
+    return Response(page, media_type="text/html; charset=utf-8", headers=_ALONE)
+
+
+def _docs(flow: ReadableFlow, name: str) -> Response:
+    if not name:
+        return RedirectResponse("index.html")
+    page = Showing(flow).docs_page(name)
+    if page is None:
+        raise HTTPException(404, f"There is no page {name} in the Data Docs of {flow.name}.")
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return Response(page, media_type=kind, headers=_ALONE)
+
+
+def _static(name: str) -> FileResponse:
+    file = STATIC / name
+    # Only what lies there itself: a name has no slash, but may be "..".
+    if file.parent != STATIC or not file.is_file():
+        raise HTTPException(404, "There is no such file.")
+    return FileResponse(
+        file, headers={"Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
+    )
+
+
+_API: Final[dict[str, Callable[..., Any]]] = {
+    "/flows": _flows,
+    "/flows/{slug}": _flow,
+    "/flows/{slug}/topics": _topics,
+    "/flows/{slug}/partitions": _partitions,
+    "/flows/{slug}/history": _history,
+    "/flows/{slug}/groups": _groups,
+    "/flows/{slug}/runs": _runs,
+    "/flows/{slug}/runs/{run}": _run,
+    "/flows/{slug}/runs/{run}/ranges": _ranges,
+    "/flows/{slug}/runs/{run}/report": _report,
+    "/flows/{slug}/docs/{name:path}": _docs,
+}

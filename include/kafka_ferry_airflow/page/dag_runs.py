@@ -1,0 +1,151 @@
+"""What Airflow's database knows of the flows' DAGs, their runs and tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.models.dag import DagModel
+from airflow.models.dagrun import DagRun
+from airflow.models.taskinstance import TaskInstance
+from sqlalchemy import func, select
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+
+@dataclass(frozen=True, slots=True)
+class DagRunState:
+    """A run of a DAG; times in milliseconds since 1970.
+
+    Attributes:
+        run: the run's id.
+        state: Airflow's name of its state.
+        kind: how it came about: ``scheduled``, ``manual``, ``backfill`` or ``asset_triggered``.
+        began_at: when it began, None if it has not.
+        ended_at: when it ended, None if it has not.
+        due_at: when it may have begun at the earliest.
+    """
+
+    run: str
+    state: str
+    kind: str
+    began_at: int | None
+    ended_at: int | None
+    due_at: int | None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it has not ended."""
+        return self.state in ("queued", "running")
+
+
+@dataclass(frozen=True, slots=True)
+class DagState:
+    """A flow's DAG.
+
+    Attributes:
+        dag_id: its id.
+        paused: whether it is paused.
+        schedule: its timetable in a word or two, "" where it has none.
+        next_run_at: when its next run is due, in milliseconds since 1970; None where none is.
+        latest: its latest run, None if it never had one.
+    """
+
+    dag_id: str
+    paused: bool
+    schedule: str
+    next_run_at: int | None
+    latest: DagRunState | None
+
+
+def dag_states(session: Session, dag_ids: Collection[str]) -> dict[str, DagState]:
+    """The DAGs among ``dag_ids`` that there are, by id."""
+    newest = select(func.max(DagRun.id)).where(DagRun.dag_id.in_(dag_ids)).group_by(DagRun.dag_id)
+    latest = {
+        row.dag_id: _run(row) for row in session.execute(_runs().where(DagRun.id.in_(newest)))
+    }
+    dags = session.execute(
+        select(
+            DagModel.dag_id,
+            DagModel.is_paused,
+            DagModel.timetable_summary,
+            DagModel.next_dagrun_create_after,
+        ).where(DagModel.dag_id.in_(dag_ids))
+    )
+    return {
+        dag.dag_id: DagState(
+            dag.dag_id,
+            dag.is_paused,
+            dag.timetable_summary or "",
+            None if dag.is_paused else _ms(dag.next_dagrun_create_after),
+            latest.get(dag.dag_id),
+        )
+        for dag in dags
+    }
+
+
+def newest_runs(session: Session, dag_id: str, limit: int) -> list[DagRunState]:
+    """The newest runs of a DAG, the newest first."""
+    wanted = _runs().where(DagRun.dag_id == dag_id).order_by(DagRun.id.desc()).limit(limit)
+    return [_run(row) for row in session.execute(wanted)]
+
+
+def dag_run(session: Session, dag_id: str, run: str) -> DagRunState | None:
+    """One run of a DAG, None if Airflow knows none of that id."""
+    wanted = _runs().where(DagRun.dag_id == dag_id, DagRun.run_id == run)
+    row = session.execute(wanted).first()
+    return _run(row) if row else None
+
+
+def tasks_of(session: Session, dag_id: str, run: str) -> list[dict[str, Any]]:
+    """The tasks of a run in the order in which they began: id, map index, state and tries."""
+    rows = session.execute(
+        select(
+            TaskInstance.task_id,
+            TaskInstance.map_index,
+            TaskInstance.state,
+            TaskInstance.try_number,
+            TaskInstance.start_date,
+        ).where(TaskInstance.dag_id == dag_id, TaskInstance.run_id == run)
+    )
+    known = [
+        {
+            "task": row.task_id,
+            "map_index": row.map_index,
+            "state": str(row.state) if row.state else None,
+            "tries": row.try_number,
+            "began_at": _ms(row.start_date),
+        }
+        for row in rows
+    ]
+    return sorted(known, key=lambda task: (task["began_at"] or 2**62, task["map_index"]))
+
+
+def _runs() -> Any:
+    return select(
+        DagRun.dag_id,
+        DagRun.run_id,
+        DagRun.state.label("state"),
+        DagRun.run_type,
+        DagRun.start_date,
+        DagRun.end_date,
+        DagRun.run_after,
+    )
+
+
+def _run(row: Any) -> DagRunState:
+    return DagRunState(
+        row.run_id,
+        str(row.state),
+        str(row.run_type),
+        _ms(row.start_date),
+        _ms(row.end_date),
+        _ms(row.run_after),
+    )
+
+
+def _ms(at: datetime | None) -> int | None:
+    return None if at is None else int(at.timestamp() * 1000)

@@ -1,0 +1,96 @@
+"""The pools whose slots flows share; and a listener that makes them where they are missing.
+
+A task has one pool, a flow two clusters: unless its file says otherwise, its Spark jobs are in the
+pool of the *target*. There the work is: what is written is replicated, and verification reads it
+back; several readers of one source share its page cache, and ``rate.limit.bytes`` bounds what they
+take. A task in a pool that nobody made would wait for ever, so the listener, which the plugin
+registers, makes those of a run as the scheduler starts it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.listeners import hookimpl
+from airflow.sdk.configuration import conf
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from kafka_ferry.config import Flow
+    from kafka_ferry_airflow.project import Project
+
+log = logging.getLogger(__name__)
+
+PREFIX: Final = "kafka_ferry_"
+SLOTS: Final = "FERRY_POOL_SLOTS"
+_DEFAULT_SLOTS: Final = 2
+_ALWAYS_THERE: Final = "default_pool"
+_PLUGIN: Final = "kafka_ferry_plugin.py"
+
+
+def pool_of(flow: Flow, project: Project) -> str:
+    """The pool of the Spark tasks of ``flow``.
+
+    ``FERRY_POOL``, where it is set, is the pool of all flows. A cluster's own pool is taken only
+    where the plugin is there to make it.
+    """
+    if project.pool:
+        return project.pool
+    cluster = {"target": flow.target, "source": flow.source}.get(flow.pool)
+    if cluster is None:
+        return flow.pool
+    return PREFIX + cluster.alias if _are_made() else _ALWAYS_THERE
+
+
+@hookimpl
+def on_dag_run_running(dag_run: Any) -> None:
+    """Make the pools of a run that the scheduler has just started, where they are missing."""
+    from sqlalchemy.orm import object_session  # noqa: PLC0415  (only schedulers need it)
+
+    session, dag = object_session(dag_run), getattr(dag_run, "dag", None)
+    if session is None or dag is None:
+        return
+    for pool in sorted({task.pool for task in dag.tasks if task.pool.startswith(PREFIX)}):
+        _make(session, pool)
+
+
+def _make(session: Session, pool: str) -> None:
+    """Add the pool to the scheduler's own transaction, in which nobody else may commit."""
+    from airflow.models.pool import Pool  # noqa: PLC0415
+    from sqlalchemy import insert, select  # noqa: PLC0415
+
+    if session.scalar(select(Pool.id).where(Pool.pool == pool)) is not None:
+        return
+    row = {
+        "pool": pool,
+        "slots": _slots(),
+        "description": f"Spark jobs that copy to or from {pool.removeprefix(PREFIX)}",
+        "include_deferred": False,
+    }
+    # Another scheduler may do the same at this moment, and an error would cost the transaction.
+    statement: Any = insert(Pool).values(**row)
+    dialect = session.get_bind().dialect.name
+    if dialect == "mysql":
+        statement = statement.prefix_with("IGNORE")
+    elif dialect == "postgresql":
+        from sqlalchemy.dialects import postgresql  # noqa: PLC0415
+
+        statement = postgresql.insert(Pool).values(**row).on_conflict_do_nothing()
+    elif dialect == "sqlite":
+        statement = statement.prefix_with("OR IGNORE")
+    session.execute(statement)
+    log.info("Made the pool %s with %d slots.", pool, row["slots"])
+
+
+def _slots() -> int:
+    given = os.environ.get(SLOTS, "")
+    return int(given) if given.isdecimal() and int(given) > 0 else _DEFAULT_SLOTS
+
+
+def _are_made() -> bool:
+    """Whether this Airflow has the plugin whose listener makes pools."""
+    return (Path(conf.get("core", "plugins_folder")) / _PLUGIN).is_file()

@@ -1,0 +1,48 @@
+"""A flow's timetable as Airflow's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.sdk import (
+    Asset,
+    AssetAll,
+    AssetAny,
+    AssetOrTimeSchedule,
+    CronDataIntervalTimetable,
+    DeltaDataIntervalTimetable,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk.bases.timetable import BaseTimetable
+    from airflow.sdk.definitions.asset import BaseAsset
+
+    from kafka_ferry.config import Flow
+
+
+def timetable_of(flow: Flow) -> BaseTimetable | BaseAsset | None:
+    """When the DAG of ``flow`` runs; None for never by itself.
+
+    Each run of a cron expression or of a span of time owns the interval that ends where it begins: a
+    plain cron text would give Airflow 3 runs whose interval has no length, and a backfill of such a
+    run would be for no record at all.
+    """
+    timed = _timed(flow)
+    if not flow.schedule_assets:
+        return timed
+    kind = AssetAny if flow.schedule_assets_when == "any" else AssetAll
+    waited_for = kind(*map(_reference, flow.schedule_assets))
+    return AssetOrTimeSchedule(timetable=timed, assets=waited_for) if timed else waited_for
+
+
+def _timed(flow: Flow) -> BaseTimetable | None:
+    if interval := flow.schedule_interval:
+        return DeltaDataIntervalTimetable(interval)
+    if flow.schedule:
+        return CronDataIntervalTimetable(flow.schedule, timezone=flow.timezone)
+    return None
+
+
+def _reference(asset: str) -> BaseAsset:
+    """An asset that other DAGs update: to define it here too could give it another URI than theirs."""
+    return Asset.ref(uri=asset) if "://" in asset else Asset.ref(name=asset)

@@ -1,0 +1,21 @@
+"""Registers Kafka Ferry in Airflow: the page "Mirrors"."""
+
+from pathlib import Path
+
+from airflow.plugins_manager import AirflowPlugin
+
+from kafka_ferry_airflow import pools
+from kafka_ferry_airflow.links import operator_links
+from kafka_ferry_airflow.page.plugin import fastapi_app, react_app
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class KafkaFerryPlugin(AirflowPlugin):
+    """Everything that Kafka Ferry adds to Airflow beside its DAGs."""
+
+    name = "kafka_ferry"
+    fastapi_apps = (fastapi_app(ROOT),)
+    react_apps = (react_app(),)
+    global_operator_extra_links = operator_links(ROOT)
+    listeners = (pools,)

@@ -1,0 +1,111 @@
+"""Whatever becomes of a task in the middle of its copying, the next try makes the copy exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from kafka_ferry.config import Flow
+from kafka_ferry.runs import Run
+from kafka_sandbox.broker import Broker
+from tests.support.builders import Record, create_topic, produce
+from tests.support.flows import assert_same, ledger_rows, make_flow, plan_now, remote
+from tests.support.slow_copy import SlowCopy, slow_copy
+from tests.support.waiting import wait_until
+
+Unique = Callable[[str], str]
+PARTITIONS = 4
+RECORDS = 400
+
+
+@pytest.fixture
+def topic(primary: Broker, unique: Unique) -> str:
+    name = unique("orders")
+    create_topic(primary.bootstrap, name, partitions=PARTITIONS)
+    for partition in range(PARTITIONS):
+        records = [Record(value=b"%d" % number * 250, partition=partition) for number in range(100)]
+        produce(primary.bootstrap, name, records)
+    return name
+
+
+@pytest.fixture
+def flow(folder: Path, primary: Broker, backup: Broker, topic: str) -> Flow:
+    flow = make_flow(folder, primary, backup, [topic])
+    plan_now(flow)
+    return flow
+
+
+def length(broker: Broker, topic: str) -> int:
+    """How many offsets the topic has, also those of transactions that have not ended."""
+    settings = {"isolation.level": "read_uncommitted", "group.id": "length"}
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, **settings})
+    try:
+        return sum(
+            consumer.get_watermark_offsets(TopicPartition(topic, partition))[1]
+            for partition in range(PARTITIONS)
+        )
+    finally:
+        consumer.close()
+
+
+def wait_until_more_is_there(target: Broker, topic: str, before: int) -> None:
+    wait_until(lambda: length(target, topic) > before, 120)
+
+
+def complete(folder: Path, flow: Flow) -> None:
+    """Copies the rest, in a task of its own."""
+    with slow_copy(folder, flow.file, "run-1") as copy:
+        copy.supervisor.wait(120)
+        assert copy.said.endswith("[]\n"), copy.said
+
+
+def assert_exact(flow: Flow, source: Broker, topic: str, target: Broker) -> None:
+    """The copy is the original, the ledger counts each record once, and the step has ended well."""
+    assert_same(source, topic, target, remote(flow, topic))
+    assert sum(int(str(row["records"])) for row in ledger_rows(flow)) == RECORDS
+    record = Run(flow, "run-1")._folder.step_record("mirror")
+    assert record is not None and record.error is None
+
+
+def kill_the_task(copy: SlowCopy) -> None:
+    copy.task.kill()
+
+
+def kill_the_supervisor(copy: SlowCopy) -> None:
+    copy.supervisor.kill()
+
+
+def test_a_task_that_is_lost_takes_its_copying_with_it_and_the_next_one_copies_the_rest(
+    folder: Path, flow: Flow, primary: Broker, topic: str, backup: Broker
+) -> None:
+    for lose in (kill_the_task, kill_the_supervisor):
+        before = length(backup, remote(flow, topic))
+        with slow_copy(folder, flow.file, "run-1") as copy:
+            wait_until_more_is_there(backup, remote(flow, topic), before)
+
+            lose(copy)
+
+            wait_until(lambda copy=copy: copy.is_gone)  # type: ignore[misc]
+        assert Run(flow, "run-1")._folder.step_record("mirror") is None
+
+    complete(folder, flow)
+    assert_exact(flow, primary, topic, backup)
+
+
+def test_an_orphan_that_wakes_up_behind_its_successor_changes_nothing(
+    folder: Path, flow: Flow, primary: Broker, topic: str, backup: Broker
+) -> None:
+    with slow_copy(folder, flow.file, "run-1") as orphan:
+        wait_until_more_is_there(backup, remote(flow, topic), 0)
+        orphan.copier.suspend()
+        orphan.watcher.kill()
+        orphan.task.kill()
+        complete(folder, flow)
+
+        orphan.copier.resume()
+        wait_until(lambda: orphan.is_gone, 120)
+
+    assert_exact(flow, primary, topic, backup)

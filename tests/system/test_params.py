@@ -1,0 +1,120 @@
+"""What a DAG run asks of the library, by its form or by its interval."""
+# Airflow reads its environment when it is imported.
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_ferry.errors import FerryError
+from kafka_ferry.plan import RunOptions, Window
+
+MIB = 1024 * 1024
+TEN = datetime(2026, 11, 21, 10, tzinfo=UTC)
+ELEVEN = datetime(2026, 11, 21, 11, tzinfo=UTC)
+MS = {TEN: 1_795_255_200_000, ELEVEN: 1_795_258_800_000}
+
+
+@pytest.fixture(autouse=True)
+def _airflow_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
+
+
+def asked(
+    run_type: str = "manual",
+    interval: tuple[datetime | None, datetime | None] = (TEN, ELEVEN),
+    **params: Any,
+) -> RunOptions:
+    """What a run with this form asks, whose DAG run Airflow describes so to its tasks."""
+    from airflow.sdk.api.datamodels._generated import DagRun
+
+    from kafka_ferry_airflow.params import options_of, run_params
+
+    run = DagRun(
+        dag_id="mirror_left_to_right",
+        run_id="a run",
+        logical_date=interval[0],
+        data_interval_start=interval[0],
+        data_interval_end=interval[1],
+        run_after=ELEVEN,
+        start_date=ELEVEN,
+        end_date=None,
+        run_type=run_type,  # type: ignore[arg-type]
+        state="running",  # type: ignore[arg-type]
+        consumed_asset_events=[],
+        partition_key=None,
+    )
+    form = {name: param.value for name, param in run_params().items()}
+    return options_of({"params": {**form, **params}, "dag_run": run})  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize("run_type", ["scheduled", "manual", "asset_triggered"])
+def test_a_run_asks_for_nothing_in_particular_whatever_its_interval(run_type: str) -> None:
+    assert asked(run_type) == RunOptions()
+    assert asked(run_type, (None, None)) == RunOptions()
+
+
+def test_a_backfills_run_asks_for_the_records_of_its_interval() -> None:
+    assert asked("backfill") == RunOptions(window=Window(MS[TEN], MS[ELEVEN]))
+    assert asked("backfill", dry_run=True, topics=["a"]).dry_run
+
+
+def test_a_form_asks_for_what_it_is_filled_with() -> None:
+    assert asked(
+        topics=["orders", "pay.*"], dry_run=True, verify_all=True, rate_limit="10MiB"
+    ) == RunOptions(
+        topics=("orders", "pay.*"), dry_run=True, verify_all=True, max_bytes_per_s=10 * MIB
+    )
+
+
+@pytest.mark.parametrize(
+    ("since", "until"),
+    [
+        ("2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z"),
+        ("2026-11-21T11:00:00+01:00", "2026-11-21T11:00:00.000Z"),
+        ("2026-11-21T10:00", "2026-11-21T12:00+01:00"),
+    ],
+)
+def test_a_backfill_may_be_asked_for_by_hand(since: str, until: str) -> None:
+    assert asked(since=since, until=until).window == Window(MS[TEN], MS[ELEVEN])
+
+
+@pytest.mark.parametrize(
+    ("run_type", "interval", "params", "reason"),
+    [
+        ("manual", (TEN, ELEVEN), {"since": "2026-11-21T10:00Z"}, "Only one of since and until"),
+        ("manual", (TEN, ELEVEN), {"until": "2026-11-21T10:00Z"}, "Only one of since and until"),
+        (
+            "manual",
+            (TEN, ELEVEN),
+            {"since": "2026-11-21T10:00Z", "until": "2026-11-21T11:00+01:00"},
+            "is not before until",
+        ),
+        (
+            "manual",
+            (TEN, ELEVEN),
+            {"since": "yesterday", "until": "2026-11-21T10:00Z"},
+            "since: 'yesterday' is no date with a time",
+        ),
+        (
+            "backfill",
+            (TEN, ELEVEN),
+            {"since": "2026-11-21T10:00Z", "until": "2026-11-21T11:00Z"},
+            "copies the intervals of its runs",
+        ),
+        ("backfill", (None, None), {}, "owns no span of time"),
+        ("backfill", (TEN, TEN), {}, "owns no span of time"),
+    ],
+)
+def test_a_span_that_is_none_is_refused(
+    run_type: str,
+    interval: tuple[datetime | None, datetime | None],
+    params: dict[str, str],
+    reason: str,
+) -> None:
+    with pytest.raises(FerryError, match=reason):
+        asked(run_type, interval, **params)

@@ -1,0 +1,55 @@
+from dataclasses import replace
+from typing import Any
+
+from kafka_ferry.report.measures import Measures, PartitionMeasures
+from kafka_ferry.report.run_lines import report_lines
+
+from .reports import REPORT
+
+
+def row(topic: str, partition: int = 0, size: int = 0, behind: int | None = 0) -> PartitionMeasures:
+    seconds = None if behind is None else float(behind)
+    return PartitionMeasures(
+        topic,
+        partition,
+        f"primary.{topic}",
+        records=size // 100,
+        bytes=size,
+        records_behind=behind,
+        seconds_behind=seconds,
+    )
+
+
+def lines_of(*rows: PartitionMeasures, **more: Any) -> list[str]:
+    report = replace(REPORT, measures=Measures(partitions=rows), reasons={}, **more)
+    return [" ".join(line.split()) for line in report_lines(report)]
+
+
+def test_topics_come_with_their_sums_the_largest_first() -> None:
+    assert lines_of(row("a", 0, 100, 3), row("b", 0, 2048, 7), row("b", 1, 1024, None)) == [
+        "topic partitions records bytes behind seconds behind",
+        "b 2 30 3.0 KiB 7 7",
+        "a 1 1 100 bytes 3 3",
+        "together 3 31 3.1 KiB 10 7",
+    ]
+
+
+def test_one_topic_needs_no_sum_and_what_nobody_knows_is_a_dash() -> None:
+    assert lines_of(row("a", behind=None))[1:] == ["a 1 0 0 bytes - -"]
+
+
+def test_of_very_many_topics_the_smallest_are_one_row() -> None:
+    lines = lines_of(*(row(f"t{number:03}", size=number + 1) for number in range(60)))
+    assert len(lines) == 53
+    assert lines[-2].startswith("10 others 10 0 55 bytes")
+
+
+def test_what_is_out_of_the_ordinary_is_counted_behind_the_table() -> None:
+    said = lines_of(row("a"), failures=("a-0 stopped.",), losses=("a-0 [1, 2)", "a-0 [5, 6)"))
+    assert said[2:] == ["failed: 1", "lost: 2"]
+
+
+def test_a_run_that_was_not_measured_has_no_table() -> None:
+    assert list(report_lines(replace(REPORT, measures=None, reasons={"aborted": 3}))) == [
+        "Without a record on the target: 3 aborted."
+    ]

@@ -380,6 +380,7 @@ def test_records_that_came_from_the_target_are_not_backfilled_and_go_back_no_mor
         primary,
         backup,
         [topic],
+        into=unique("backup"),
         replication_policy_class="IdentityReplicationPolicy",
         on_foreign_records="adopt",
         on_returned_records="leave-out",

@@ -30,7 +30,6 @@ from tests.support.kafka_tools import LATEST, get_offsets
 from tests.support.mirror_topics import (
     checkpoints_in,
     emit_now,
-    flow_into,
     heartbeats_in,
     moves_of,
     offset_syncs_in,
@@ -299,7 +298,7 @@ def test_offset_syncs_name_records_ever_closer_to_the_last_one(
         "offset-syncs.topic.location": location,
         "replication.policy.separator": separator,
     }
-    flow = flow_into(unique("backup"), folder, primary, backup, topic, **options)
+    flow = make_flow(folder, primary, backup, [topic], into=unique("backup"), **options)
     where = primary if location == "source" else backup
     there = name.format(source=folder.name, target=flow.target.alias)
     copy(flow)

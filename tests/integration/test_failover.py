@@ -75,6 +75,7 @@ def place(folder: Path, old: Broker, new: Broker, unique: Unique, policy: str) -
         old,
         new,
         [orders],
+        into=unique("backup"),
         replication_policy_class=policy,
         on_foreign_records="adopt",
         on_returned_records="leave-out",
@@ -131,7 +132,7 @@ def test_an_application_goes_on_when_its_cluster_is_killed_and_comes_back(
     orders, group, processed = this.orders, this.group, this.processed
     same = policy.startswith("Identity")
     on_new = [orders] if same else [f"{folder.name}.{orders}", orders]
-    on_old = [orders] if same else [orders, f"backup.{orders}"]
+    on_old = [orders] if same else [orders, f"{this.there.target.alias}.{orders}"]
     process = partial(process_until, group=group, processed=processed)
 
     written = write(old, orders, "a", range(300))
@@ -207,7 +208,7 @@ def test_a_planned_failover_reads_nothing_again(
     text = "\n".join(told(found))
     assert f"READY {this.group} (6 unread, 3 not copied)" in text
     assert "no record to read yet" in text
-    assert "1 of 1 group(s) may start on backup" in text
+    assert f"1 of 1 group(s) may start on {this.there.target.alias}" in text
 
 
 def test_a_group_in_use_and_one_without_offsets_there_are_named(

@@ -34,7 +34,6 @@ from tests.support.mirror_topics import (
     checkpoints_in,
     commit,
     emit_now,
-    flow_into,
     heartbeats_in,
     moves_of,
     offset_syncs_in,
@@ -320,7 +319,7 @@ def test_a_real_checkpoint_connector_never_passes_over_what_a_group_has_not_read
         # The connector's are to be the only ones.
         "emit.checkpoints.enabled": False,
     }
-    flow = flow_into(target_alias, folder, primary, backup, topic, **options)
+    flow = make_flow(folder, primary, backup, [topic], into=target_alias, **options)
     for run in ("run-1", "run-2"):
         assert not failures(copy_now(flow, run))
         trust(flow)

@@ -41,12 +41,13 @@ def orders(primary: Broker, backup: Broker, unique: Unique) -> str:
 
 
 @pytest.fixture
-def there(folder: Path, primary: Broker, backup: Broker, orders: str) -> Flow:
+def there(folder: Path, primary: Broker, backup: Broker, orders: str, unique: Unique) -> Flow:
     return make_flow(
         folder,
         primary,
         backup,
         [orders],
+        into=unique("backup"),
         replication_policy_class=IDENTITY,
         on_foreign_records="adopt",
         on_returned_records="leave-out",
@@ -187,7 +188,13 @@ def test_what_a_killed_run_has_written_with_its_offsets_came_from_there_too(
     topic = unique("preserved")
     create_topic(primary.bootstrap, topic)
     there = make_flow(
-        folder, primary, backup, [topic], offsets="preserved", replication_policy_class=IDENTITY
+        folder,
+        primary,
+        backup,
+        [topic],
+        into=unique("backup"),
+        offsets="preserved",
+        replication_policy_class=IDENTITY,
     )
     write(primary, topic, "a0", "a1")
     copy(there, "there")

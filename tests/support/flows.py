@@ -19,15 +19,23 @@ from tests.support.builders import ConsumedRecord, read_all
 
 
 def write_flow(
-    folder: Path, source: Broker, target: Broker, topics: Iterable[str], **options: object
+    folder: Path,
+    source: Broker,
+    target: Broker,
+    topics: Iterable[str],
+    *,
+    into: str = "backup",
+    **options: object,
 ) -> Path:
     """Write a flow's file; the dots of an option's name are underscores here.
 
-    The source's alias is the folder's name, so that no two tests share a group or a ledger.
+    The source's alias is the folder's name, so that no two tests share a group or a ledger. Where a
+    flow goes back from the target, or writes topics on the source that are named after the target,
+    its alias ``into`` must be no other test's either.
     """
     content = {
         "source": {"alias": folder.name, "bootstrap.servers": source.bootstrap},
-        "target": {"alias": "backup", "bootstrap.servers": target.bootstrap},
+        "target": {"alias": into, "bootstrap.servers": target.bootstrap},
         "topics": list(topics),
         "replication.factor": 1,
         "writers": 4,
@@ -43,10 +51,16 @@ def write_flow(
 
 
 def make_flow(
-    folder: Path, source: Broker, target: Broker, topics: Iterable[str], **options: object
+    folder: Path,
+    source: Broker,
+    target: Broker,
+    topics: Iterable[str],
+    *,
+    into: str = "backup",
+    **options: object,
 ) -> Flow:
     """A flow read from a file that ``write_flow`` wrote."""
-    return load_flow(write_flow(folder, source, target, topics, **options))
+    return load_flow(write_flow(folder, source, target, topics, into=into, **options))
 
 
 def remote(flow: Flow, topic: str) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ConfluentPartition
 
 from kafka_ferry.clock import now_ms
-from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.config import Flow
 from kafka_ferry.groups.formats import Checkpoint, Heartbeat, OffsetSync
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.ledger import VerificationEntry, append_entry
@@ -20,7 +18,7 @@ from kafka_ferry.runs.emitting import emit
 from kafka_ferry.runs.grouping import translate_groups
 from kafka_sandbox.broker import Broker
 from tests.support.builders import read_all
-from tests.support.flows import ledger_of, write_flow
+from tests.support.flows import ledger_of
 
 Commits = Mapping[TopicPartition, int]
 
@@ -34,17 +32,6 @@ def commit(broker: Broker, group: str, offsets: Commits, metadata: str = "") -> 
     ]
     consumer.commit(offsets=partitions, asynchronous=False)
     consumer.close()
-
-
-def flow_into(
-    alias: str, folder: Path, source: Broker, target: Broker, topic: str, **options: object
-) -> Flow:
-    """A flow whose target has an alias of its own, as its topic of offset syncs on the source needs one."""
-    file = write_flow(folder, source, target, [topic], **options)
-    content = json.loads(file.read_text())
-    content["target"]["alias"] = alias
-    file.write_text(json.dumps(content))
-    return load_flow(file)
 
 
 def trust(flow: Flow) -> None:

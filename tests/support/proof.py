@@ -10,7 +10,7 @@ import pytest
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.plan import TopicPartition
 from kafka_ferry.report import RunReport
-from kafka_ferry.runs import Run, verification
+from kafka_ferry.runs import Run, recounting
 from kafka_ferry.runs.publication import publish_run
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import Claim
@@ -30,7 +30,7 @@ def recount_here(monkeypatch: pytest.MonkeyPatch) -> None:
         with WireCluster(flow.target.alias, settings) as cluster:
             return {tp: recount(cluster, tp, claims) for tp, claims in partitions.items()}
 
-    monkeypatch.setattr(verification, "recount_all", recount_all)
+    monkeypatch.setattr(recounting, "recount_all", recount_all)
 
 
 def report_of(flow: Flow, run: str) -> RunReport:

@@ -242,7 +242,6 @@ class Run:
                 self._folder,
                 self._ledger,
                 self._state,
-                self.run_id,
                 everything=whole,
             )
 

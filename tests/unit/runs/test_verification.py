@@ -24,7 +24,7 @@ from kafka_ferry.plan import (
     TopicPartition,
 )
 from kafka_ferry.plan.changes import Applied
-from kafka_ferry.runs import verification
+from kafka_ferry.runs import recounting, verification
 from kafka_ferry.runs.folder import RunFolder
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRecount, PartitionRow, RangeRow, Recount, Verdict
@@ -137,7 +137,7 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Target:
             return {tp: log for tp, log in (ends | made.logs).items() if tp.topic in asked}
 
     monkeypatch.setattr(verification, "ClusterControl", Control)
-    monkeypatch.setattr(verification, "recount_all", made.recount)
+    monkeypatch.setattr(recounting, "recount_all", made.recount)
     monkeypatch.setattr(verification, "read_positions", lambda *_: made.positions)
     monkeypatch.setattr(verification, "append_entry", lambda _, entry: made.appended.append(entry))
     return made
@@ -168,7 +168,7 @@ def verify(flow: Flow, target: Target) -> Callable[..., Verified]:
         folder.save_plan(Plan(flow.name, "run-2", 1, "A", "B", ranges=ranges))
         ledger: Any = target.ledger
         try:
-            verification.verify_run(NO_SPARK, flow, folder, ledger, state, "run-2")
+            verification.verify_run(NO_SPARK, flow, folder, ledger, state)
         except VerificationFailed:
             assert not target.appended
         found = folder.reconciliation()

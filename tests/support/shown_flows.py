@@ -17,7 +17,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.ledger import CopiedRange, TransactionEntry, VerificationEntry
-from kafka_ferry.ledger.table import SCHEMA, _rows
+from kafka_ferry.ledger.rows import SCHEMA, rows_of
 from kafka_ferry.plan import OffsetsChoice, Plan, RunOptions, TopicPartition
 from kafka_ferry.plan.groups import Committed, Group
 from kafka_ferry.report import RunReport, render
@@ -220,10 +220,10 @@ def _write_ledger(flow: Flow, past: Past, run: str, at: int) -> None:
             entry = TransactionEntry(
                 flow=flow.name, run=run, at=at, writer=partition % 32, ranges=(copied,)
             )
-            rows.extend(_rows(offset, entry))
+            rows.extend(rows_of(offset, entry))
             offset += 1
     rows.extend(
-        _rows(
+        rows_of(
             offset,
             VerificationEntry(
                 flow=flow.name, run=run, at=at, through=offset, ranges=offset, records=1

@@ -21,7 +21,8 @@ from kafka_ferry.ledger.record import (
     is_ledger_topic,
     ledger_topic,
 )
-from kafka_ferry.ledger.table import LedgerRange, LedgerTable, copied_rows
+from kafka_ferry.ledger.rows import LedgerRange, copied_rows
+from kafka_ferry.ledger.table import LedgerTable
 from kafka_ferry.ledger.topic import ledger_creation, read_ledger
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 from kafka_ferry.batches import for_producer, single_record
 from kafka_ferry.config import Flow, kafka_python_config
@@ -36,15 +36,12 @@ class _Overtaken(FerryError):
     transient = True
 
 
-def append_entry(
-    flow: Flow,
-    entry: AppliedEntry
-    | GroupsEntry
-    | OwnershipEntry
-    | ReleaseEntry
-    | RunEntry
-    | VerificationEntry,
-) -> None:
+_OfRun: TypeAlias = (
+    AppliedEntry | GroupsEntry | OwnershipEntry | ReleaseEntry | RunEntry | VerificationEntry
+)
+
+
+def append_entry(flow: Flow, entry: _OfRun) -> None:
     """Append ``entry`` to the ledger, in a transaction of the flow's own.
 
     Two runs of a flow may do so at the same time, a backfill beside one of the timetable: whoever
@@ -54,40 +51,10 @@ def append_entry(
     Raises:
         FerryError: if the target does not take it within a minute.
     """
-    alias = flow.target.alias
-    settings = kafka_python_config(flow.target.client_properties("producer"))
-    ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
-    batch = single_record(*encode(entry), entry.at)
 
     def append() -> None:
-        with WireCluster(alias, settings) as cluster:
-            producer = TransactionalProducer(
-                cluster, f"ferry.{flow.name}.run", timeout_ms=_TIMEOUT_MS
-            )
-            ending = last_ending(cluster, producer.transactional_id)
-            producer.start()
-            settlement = Settlement(cluster, cluster, producer)
-            settlement.settle(ending, [ledger], [])
-            leader = cluster.leaders([ledger])[ledger]
-            if leader.node < 0:
-                raise fault(leader.error, f"Looking for the ledger {ledger.topic} on {alias}")
-            for code in producer.add_partitions([ledger]).values():
-                raise fault(code, f"Writing to the ledger {ledger.topic} on {alias}")
-            encoded = for_producer(
-                batch, producer_id=producer.producer_id, epoch=producer.epoch, sequence=0
-            )
-            answer = cluster.connection(leader.node).call(
-                produce_request({ledger: encoded}, producer.transactional_id)
-            )
-            code = answer.responses[0].partition_responses[0].error_code
-            if code:
-                raise fault(code, f"Writing to the ledger {ledger.topic} on {alias}")
-            producer.end(commit=True)
-            settlement.settle(Ending(Outcome.COMMITTED), [ledger], [])
-
-    def append_in_turn() -> None:
         try:
-            append()
+            _append(flow, entry)
         except Fenced as error:
             raise _Overtaken(error.message) from error
         except BrokerError as error:
@@ -95,4 +62,35 @@ def append_entry(
                 raise
             raise _Overtaken(error.message) from error
 
-    patiently(append_in_turn)
+    patiently(append)
+
+
+def _append(flow: Flow, entry: _OfRun) -> None:
+    alias = flow.target.alias
+    settings = kafka_python_config(flow.target.client_properties("producer"))
+    ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
+    with WireCluster(alias, settings) as cluster:
+        producer = TransactionalProducer(cluster, f"ferry.{flow.name}.run", timeout_ms=_TIMEOUT_MS)
+        ending = last_ending(cluster, producer.transactional_id)
+        producer.start()
+        settlement = Settlement(cluster, cluster, producer)
+        settlement.settle(ending, [ledger], [])
+        leader = cluster.leaders([ledger])[ledger]
+        if leader.node < 0:
+            raise fault(leader.error, f"Looking for the ledger {ledger.topic} on {alias}")
+        for code in producer.add_partitions([ledger]).values():
+            raise fault(code, f"Writing to the ledger {ledger.topic} on {alias}")
+        batch = for_producer(
+            single_record(*encode(entry), entry.at),
+            producer_id=producer.producer_id,
+            epoch=producer.epoch,
+            sequence=0,
+        )
+        answer = cluster.connection(leader.node).call(
+            produce_request({ledger: batch}, producer.transactional_id)
+        )
+        code = answer.responses[0].partition_responses[0].error_code
+        if code:
+            raise fault(code, f"Writing to the ledger {ledger.topic} on {alias}")
+        producer.end(commit=True)
+        settlement.settle(Ending(Outcome.COMMITTED), [ledger], [])

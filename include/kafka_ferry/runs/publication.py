@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.clock import now_ms
@@ -44,6 +43,20 @@ _COLUMNS: Final = [
 _GROUPS_STEP: Final = "sync_groups"
 
 
+@dataclass
+class _Copied:
+    """What a run has copied, and what it has not, as the ledger has it."""
+
+    records: int = 0
+    bytes: int = 0
+    batches: int = 0
+    adopted: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    rebuilt: Counter[str] = field(default_factory=Counter)
+    losses: list[str] = field(default_factory=list)
+    adoptions: list[str] = field(default_factory=list)
+
+
 def publish_run(
     flow: Flow, folder: RunFolder, ledger: LedgerTable, run: str, steps: Sequence[str]
 ) -> RunReport:
@@ -53,21 +66,7 @@ def publish_run(
     refused = tuple(map(str, plan.refused))
     ended = {step: record for step in steps if (record := folder.step_record(step))}
     groups = folder.groups()
-    copied = ledger.read(
-        copied_rows() & (pc.field("run") == run),
-        _COLUMNS,
-    )
-    reasons: Counter[str] = Counter()
-    rebuilt: Counter[str] = Counter()
-    losses: list[str] = []
-    adoptions: list[str] = []
-    for row in copied.to_pylist():
-        reasons.update(dict(row["reasons"]))
-        rebuilt.update(dict(row["rebuilt"]))
-        partition = TopicPartition(row["topic"], row["partition"])
-        losses.extend(_loss(partition, **interval) for interval in row["lost"])
-        if row["adopted"]:
-            adoptions.append(f"{partition} [{row['start']}, {row['end']}): {row['adopted']:,}.")
+    copied = _copied(ledger, run)
     report = RunReport(
         flow=flow.name,
         run=run,
@@ -76,11 +75,11 @@ def publish_run(
         planned_at=plan.at,
         finished_at=now_ms(),
         seconds={step: record.seconds for step, record in ended.items()},
-        records=_sum(copied["records"]),
-        bytes=_sum(copied["bytes"]),
-        batches=_sum(copied["batches"]),
-        reasons=dict(reasons),
-        rebuilt=dict(rebuilt),
+        records=copied.records,
+        bytes=copied.bytes,
+        batches=copied.batches,
+        reasons=dict(copied.reasons),
+        rebuilt=dict(copied.rebuilt),
         failures=tuple(
             failure
             for step, record in ended.items()
@@ -89,7 +88,7 @@ def publish_run(
         ),
         refused=refused,
         skipped=tuple((skipped.topic, skipped.reason) for skipped in plan.skipped),
-        losses=tuple(losses),
+        losses=tuple(copied.losses),
         dead_letter_topic=flow.dead_letter_name,
         notes=tuple(map(str, plan.notes)),
         changes=_changes(plan),
@@ -97,8 +96,8 @@ def publish_run(
         drifts=tuple(map(str, plan.drifts)),
         retirements=tuple(map(str, plan.retirements)),
         choices=plan.choices,
-        adopted=_sum(copied["adopted"]),
-        adoptions=tuple(adoptions),
+        adopted=copied.adopted,
+        adoptions=tuple(copied.adoptions),
         ranges=found.ranges,
         partitions=found.partitions,
         verdict=found.verdict
@@ -130,8 +129,21 @@ def _changes(plan: Plan) -> tuple[str, ...]:
     return tuple(map(str, changes))
 
 
-def _sum(column: pa.ChunkedArray) -> int:
-    return pc.sum(column).as_py() or 0
+def _copied(ledger: LedgerTable, run: str) -> _Copied:
+    found = _Copied()
+    for row in ledger.read(copied_rows() & (pc.field("run") == run), _COLUMNS).to_pylist():
+        partition = TopicPartition(row["topic"], row["partition"])
+        found.records += row["records"]
+        found.bytes += row["bytes"]
+        found.batches += row["batches"]
+        found.reasons.update(dict(row["reasons"]))
+        found.rebuilt.update(dict(row["rebuilt"]))
+        found.losses.extend(_loss(partition, **interval) for interval in row["lost"])
+        if row["adopted"]:
+            found.adopted += row["adopted"]
+            span = f"{partition} [{row['start']}, {row['end']})"
+            found.adoptions.append(f"{span}: {row['adopted']:,}.")
+    return found
 
 
 def _loss(partition: TopicPartition, start: int, end: int) -> str:

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from kafka_ferry.config import Flow
 from kafka_ferry.groups.moves import GroupMoves
-from kafka_ferry.ledger.table import LedgerTable, copied_rows
+from kafka_ferry.ledger.rows import copied_rows
+from kafka_ferry.ledger.table import LedgerTable
 from kafka_ferry.plan import Plan, RunOptions
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.summary import RunSummary, summarise

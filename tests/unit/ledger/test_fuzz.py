@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafka_ferry.batches import Segment
 from kafka_ferry.ledger import decode, encode
 from kafka_ferry.ledger.record import Entry, LedgerError
-from kafka_ferry.ledger.table import SCHEMA, _rows
+from kafka_ferry.ledger.rows import SCHEMA, rows_of
 from kafka_ferry.plan.positions import PositionMetadata, position_of
 
 from .entries import (
@@ -57,7 +57,7 @@ def decode_quickly(value: bytes) -> Entry | None:
 
 def assert_fits_the_table(entry: Entry) -> None:
     """An entry that was read can be stored: no number is larger than its column."""
-    pa.Table.from_pylist(list(_rows(12, entry)), SCHEMA)
+    pa.Table.from_pylist(list(rows_of(12, entry)), SCHEMA)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ import pytest
 from kafka_ferry.config import Cluster
 from kafka_ferry.ledger import LedgerError, LedgerTable
 from kafka_ferry.ledger.record import Entry
-from kafka_ferry.ledger.table import SCHEMA
+from kafka_ferry.ledger.rows import SCHEMA
 from kafka_ferry.plan import Position, TopicPartition, Window
 from kafka_ferry.state import StateFolder
 

@@ -6,29 +6,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from kafka_ferry.config import Flow
 from kafka_ferry.runs import Run
 from kafka_sandbox.broker import Broker
-from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import assert_same, ledger_rows, make_flow, plan_now, remote
+from tests.support.long_topic import RECORDS, a_long_topic, length
 from tests.support.slow_copy import SlowCopy, slow_copy
 from tests.support.waiting import wait_until
 
 Unique = Callable[[str], str]
-PARTITIONS = 4
-RECORDS = 400
 
 
 @pytest.fixture
 def topic(primary: Broker, unique: Unique) -> str:
-    name = unique("orders")
-    create_topic(primary.bootstrap, name, partitions=PARTITIONS)
-    for partition in range(PARTITIONS):
-        records = [Record(value=b"%d" % number * 250, partition=partition) for number in range(100)]
-        produce(primary.bootstrap, name, records)
-    return name
+    return a_long_topic(primary, unique("orders"))
 
 
 @pytest.fixture
@@ -36,19 +28,6 @@ def flow(folder: Path, primary: Broker, backup: Broker, topic: str) -> Flow:
     flow = make_flow(folder, primary, backup, [topic])
     plan_now(flow)
     return flow
-
-
-def length(broker: Broker, topic: str) -> int:
-    """How many offsets the topic has, also those of transactions that have not ended."""
-    settings = {"isolation.level": "read_uncommitted", "group.id": "length"}
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, **settings})
-    try:
-        return sum(
-            consumer.get_watermark_offsets(TopicPartition(topic, partition))[1]
-            for partition in range(PARTITIONS)
-        )
-    finally:
-        consumer.close()
 
 
 def wait_until_more_is_there(target: Broker, topic: str, before: int) -> None:

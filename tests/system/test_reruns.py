@@ -9,21 +9,18 @@ from pathlib import Path
 
 import psutil
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from kafka_ferry.config import Flow
 from kafka_ferry.runs import Run
 from kafka_sandbox.broker import Broker
-from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import assert_same, ledger_rows, make_flow, plan_now, remote
+from tests.support.long_topic import RECORDS, a_long_topic, length
 from tests.support.task_process import JVM, TaskProcess, mirror_task
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(2400)]
 
 Unique = Callable[[str], str]
-PARTITIONS = 4
-RECORDS = 400
 # What Spark gives up with where its Python takes more than ten seconds to start, on a busy machine.
 BUSY = "Python worker failed to connect back"
 TRIES = 5
@@ -33,36 +30,12 @@ BYTES_PER_S = 32 * 1024
 
 @pytest.fixture
 def topic(primary: Broker, unique: Unique) -> str:
-    """A topic that takes some ten seconds to copy."""
-    name = unique("orders")
-    create_topic(primary.bootstrap, name, partitions=PARTITIONS)
-    for partition in range(PARTITIONS):
-        records = [Record(value=b"%d" % number * 250, partition=partition) for number in range(100)]
-        produce(primary.bootstrap, name, records)
-    return name
+    return a_long_topic(primary, unique("orders"))
 
 
 @pytest.fixture
 def flow(folder: Path, primary: Broker, backup: Broker, topic: str) -> Flow:
     return make_flow(folder, primary, backup, [topic], rate_limit_bytes=BYTES_PER_S)
-
-
-def length(broker: Broker, topic: str) -> int:
-    """How many offsets the topic has, also those of transactions that have not ended."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap,
-            "group.id": "length",
-            "isolation.level": "read_uncommitted",
-        }
-    )
-    try:
-        return sum(
-            consumer.get_watermark_offsets(TopicPartition(topic, partition))[1]
-            for partition in range(PARTITIONS)
-        )
-    finally:
-        consumer.close()
 
 
 def sends(running: TaskProcess, target: Broker, topic: str, before: int) -> bool:

@@ -15,6 +15,7 @@ from kafka_ferry.cli.options import (
     FlowOption,
     JsonOption,
     RateLimitOption,
+    TopicsOption,
     run_options,
 )
 from kafka_ferry.cli.run import RunIdOption, run_flows
@@ -28,10 +29,6 @@ _FORMS = (
 
 SinceOption = Annotated[str, typer.Option("--since", help=f"The first moment: {_FORMS}.")]
 UntilOption = Annotated[str, typer.Option("--until", help="The first moment behind the span.")]
-TopicOption = Annotated[
-    list[str] | None,
-    typer.Option("--topic", help="Only these topics: a name or a Java regular expression."),
-]
 
 
 def backfill(
@@ -40,7 +37,7 @@ def backfill(
     until: UntilOption,
     flow: FlowOption = None,
     clusters: ClustersOption = None,
-    topic: TopicOption = None,
+    topics: TopicsOption = None,
     run_id: RunIdOption = None,
     *,
     dry_run: DryRunOption = False,
@@ -48,7 +45,7 @@ def backfill(
     as_json: JsonOption = False,
 ) -> None:
     """Copy the records of a span of time, by their timestamps, that the target does not have; moves no position."""
-    asked = run_options(topic, dry_run=dry_run, rate_limit=rate_limit)
+    asked = run_options(topics, dry_run=dry_run, rate_limit=rate_limit)
     asked = replace(asked, window=window_of(since, until))
     run_flows(flows_of(config, flow, clusters), run_id, asked, as_json=as_json)
 

@@ -12,6 +12,8 @@ from airflow.models.dagrun import DagRun
 from airflow.models.taskinstance import TaskInstance
 from sqlalchemy import func, select
 
+from kafka_ferry.clock import ms_of
+
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
@@ -148,4 +150,4 @@ def _run(row: Any) -> DagRunState:
 
 
 def _ms(at: datetime | None) -> int | None:
-    return None if at is None else int(at.timestamp() * 1000)
+    return None if at is None else ms_of(at)

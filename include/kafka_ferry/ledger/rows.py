@@ -1,0 +1,151 @@
+"""How an entry of the ledger looks as rows of its table, one for each copied range, and back."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_ferry.batches import Segment
+from kafka_ferry.ledger.record import (
+    AppliedEntry,
+    BackfillEntry,
+    CopiedRange,
+    CopyingEntry,
+    Entry,
+    GroupsEntry,
+    OwnershipEntry,
+    ReleaseEntry,
+    VerificationEntry,
+)
+from kafka_ferry.plan.options import Window
+from kafka_ferry.plan.positions import ProducerState
+from kafka_ferry.plan.ranges import TopicPartition
+
+_COUNTS: Final = pa.map_(pa.string(), pa.int64())
+_SEGMENT: Final = pa.struct(
+    [("source", pa.int64()), ("target", pa.int64()), ("records", pa.int64())]
+)
+_INTERVAL: Final = pa.struct([("start", pa.int64()), ("end", pa.int64())])
+_PRODUCER: Final = pa.struct(
+    [
+        ("producer_id", pa.int64()),
+        ("epoch", pa.int32()),
+        ("sequence", pa.int32()),
+        ("unfilled_to", pa.int64()),
+    ]
+)
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("ledger_offset", pa.int64(), nullable=False),
+        pa.field("type", pa.string(), nullable=False),
+        pa.field("flow", pa.string(), nullable=False),
+        pa.field("run", pa.string(), nullable=False),
+        pa.field("at", pa.int64(), nullable=False),
+        ("writers", pa.int32()),
+        ("assignment", pa.string()),
+        ("through", pa.int64()),
+        ("writer", pa.int32()),
+        ("topic", pa.string()),
+        ("topic_id", pa.string()),
+        ("partition", pa.int32()),
+        ("remote_topic", pa.string()),
+        ("remote_topic_id", pa.string()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("records", pa.int64()),
+        ("bytes", pa.int64()),
+        ("batches", pa.int64()),
+        ("reasons", _COUNTS),
+        ("rebuilt", _COUNTS),
+        ("segments", pa.list_(_SEGMENT)),
+        ("digest", pa.string()),
+        ("lost", pa.list_(_INTERVAL)),
+        ("leader_epoch", pa.int32()),
+        ("rewound_from", pa.int64()),
+        ("preserved", pa.bool_()),
+        ("producer", _PRODUCER),
+        ("adopted", pa.int64()),
+        ("created", pa.bool_()),
+        ("given_back", pa.bool_()),
+        ("applied", pa.string()),
+        ("groups", pa.string()),
+        ("since", pa.int64()),
+        ("until", pa.int64()),
+    ]
+)
+
+
+def copied_rows() -> pc.Expression:
+    """The rows of copied ranges, those of backfills too; ``positions`` and their like leave these out."""
+    # As a constant it would have pandas imported with this module: Arrow looks at each value with it.
+    return (pc.field("type") == "transaction") | (pc.field("type") == "backfill")
+
+
+class LedgerRange(NamedTuple):
+    """A range in the ledger, with the run that copied it and the offset and time of its ledger record.
+
+    Attributes:
+        window: of a backfill's range, the timestamps that it accounts for.
+    """
+
+    ledger_offset: int
+    run: str
+    copied: CopiedRange
+    at: int = 0
+    window: Window | None = None
+
+    @property
+    def target(self) -> TopicPartition:
+        """The partition that it was copied to."""
+        return TopicPartition(self.copied.remote_topic, self.copied.partition)
+
+
+def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
+    """The rows of an entry that the ledger has at an offset."""
+    common = {
+        "ledger_offset": offset,
+        "type": entry.type,
+        "flow": entry.flow,
+        "run": entry.run,
+        "at": entry.at,
+    }
+    if isinstance(entry, CopyingEntry):
+        if isinstance(entry, BackfillEntry):
+            common |= {"since": entry.since, "until": entry.until}
+        for copied in entry.ranges:
+            row = copied.model_dump()
+            row["reasons"] = list(copied.reasons.items())
+            row["rebuilt"] = list(copied.rebuilt.items())
+            row["segments"] = [segment._asdict() for segment in copied.segments]
+            row["lost"] = [{"start": start, "end": end} for start, end in copied.lost]
+            yield common | row | {"writer": entry.writer}
+    elif isinstance(entry, OwnershipEntry):
+        for mark in entry.marks:
+            yield common | dataclasses.asdict(mark)
+    elif isinstance(entry, ReleaseEntry):
+        for released in entry.remote_topics:
+            yield common | released.model_dump()
+    elif isinstance(entry, AppliedEntry):
+        yield common | {"applied": entry.model_dump_json()}
+    elif isinstance(entry, GroupsEntry):
+        yield common | {"groups": entry.model_dump_json()}
+    elif isinstance(entry, VerificationEntry):
+        yield common | {"through": entry.through, "records": entry.records}
+    else:
+        yield common | {"writers": entry.writers, "assignment": entry.assignment}
+
+
+def copied_range(row: Mapping[str, Any]) -> CopiedRange:
+    """The range that ``rows_of`` made the row of; what an older release did not store has its default."""
+    fields = {name: row[name] for name in CopiedRange.model_fields if row[name] is not None}
+    fields["reasons"] = dict(row["reasons"])
+    fields["rebuilt"] = dict(row["rebuilt"])
+    fields["segments"] = tuple(Segment(**segment) for segment in row["segments"])
+    fields["lost"] = tuple((lost["start"], lost["end"]) for lost in row["lost"] or ())
+    if row["producer"]:
+        fields["producer"] = ProducerState(**row["producer"])
+    return CopiedRange.model_construct(**fields)

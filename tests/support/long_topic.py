@@ -1,0 +1,34 @@
+"""A topic that takes so long to copy, under a rate limit, that a task can be ended in the middle of it."""
+
+from __future__ import annotations
+
+from confluent_kafka import Consumer, TopicPartition
+
+from kafka_sandbox.broker import Broker
+from tests.support.builders import Record, create_topic, produce
+
+PARTITIONS = 4
+EACH = 100
+RECORDS = PARTITIONS * EACH
+
+
+def a_long_topic(broker: Broker, name: str) -> str:
+    """Creates and fills it: some 260 KB; its name."""
+    create_topic(broker.bootstrap, name, partitions=PARTITIONS)
+    for partition in range(PARTITIONS):
+        records = [Record(value=b"%d" % n * 250, partition=partition) for n in range(EACH)]
+        produce(broker.bootstrap, name, records)
+    return name
+
+
+def length(broker: Broker, topic: str) -> int:
+    """How many offsets the topic or its copy has, also those of transactions that have not ended."""
+    settings = {"isolation.level": "read_uncommitted", "group.id": "length"}
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, **settings})
+    try:
+        return sum(
+            consumer.get_watermark_offsets(TopicPartition(topic, partition))[1]
+            for partition in range(PARTITIONS)
+        )
+    finally:
+        consumer.close()

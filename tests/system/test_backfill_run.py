@@ -65,6 +65,8 @@ def test_a_backfill_copies_its_intervals_once_beside_the_scheduled_runs_and_tell
         backup,
         topic,
         schedule_assets=[f"backup/{remote}"],
+        # It is about who begins it: what it copies would only take time.
+        approval="always",
     )
     for name in (dag_id, waiting):
         api.wait_for_dag(name)

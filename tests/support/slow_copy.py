@@ -21,6 +21,7 @@ from pathlib import Path
 import psutil
 
 from kafka_sandbox.processes import Leash as SandboxLeash
+from tests.support.task_process import is_running
 from tests.support.waiting import wait_until
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -61,7 +62,7 @@ class SlowCopy:
     @property
     def is_gone(self) -> bool:
         """Whether neither the task nor what it has started runs."""
-        return not any(map(_runs, (self.task, self.copier)))
+        return not any(map(is_running, (self.task, self.copier)))
 
     def clean_up(self) -> None:
         """Ends all of it."""
@@ -86,13 +87,6 @@ def slow_copy(folder: Path, file: str, run: str) -> Iterator[SlowCopy]:
         yield copy
     finally:
         copy.clean_up()
-
-
-def _runs(process: psutil.Process) -> bool:
-    try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 def _copy(file: str, name: str) -> None:

@@ -68,7 +68,7 @@ class TaskProcess:
         with contextlib.suppress(psutil.NoSuchProcess):
             for process in psutil.Process(self.supervisor.pid).children(recursive=True):
                 self._see(process)
-        return [process for process in self._seen if _runs(process)]
+        return [process for process in self._seen if is_running(process)]
 
     def said(self) -> str:
         """All that was written so far."""
@@ -108,7 +108,8 @@ def mirror_task(folder: Path, file: str, run: str, timeout: float = 0) -> Iterat
         process.clean_up()
 
 
-def _runs(process: psutil.Process) -> bool:
+def is_running(process: psutil.Process) -> bool:
+    """Whether it runs; one that only waits for its parent to ask how it ended does not."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:

@@ -8,8 +8,10 @@ SETUP := $(VENV)/.setup-done
 WHEEL := dist/kafka_ferry.zip
 LIBRARY := $(shell find include/kafka_ferry include/kafka_ferry_airflow -type f -not -name '*.pyc')
 
-# Each of the two has brokers and a Spark of its own, which the tests of a file share.
-PYTEST_TWO := pytest -n 2 --dist loadfile
+# Each of those side by side has brokers and a Spark of its own, which the tests of a file share.
+PYTEST_THREE := pytest -n 3 --dist loadfile
+# One of these has all tests of the one Airflow.
+PYTEST_TWO := pytest -n 2 --dist loadgroup
 SITE := NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
 
 export PATH := $(BIN):$(PATH)
@@ -33,12 +35,12 @@ demo-down: $(SETUP) ## Stop the demo's Airflow and clusters; their data stays
 	@python -m kafka_sandbox.clusters down
 
 test: setup ## Run all tests, on real clusters and a real Airflow
-	@echo "All but the storms and Airflow, two tests at a time:"
-	@$(PYTEST_TWO) -m "not alone"; two=$$?; \
-	echo "Storms and Airflow, one after the other:"; pytest -m alone && exit $$two
+	@echo "All but the storms and Airflow, three tests at a time:"
+	@$(PYTEST_THREE) -m "not heavy"; three=$$?; \
+	echo "Airflow, and the storms beside it:"; $(PYTEST_TWO) -m heavy && exit $$three
 
 test-quick: setup ## Run the tests without the slow ones
-	@$(PYTEST_TWO) -m "not slow"
+	@$(PYTEST_THREE) -m "not slow"
 
 storm: setup ## Kill, cut and delete while flows run: make storm FAULTS=500 SEED=7
 	@pytest -s tests/faults/test_storm.py $(if $(FAULTS),--storm-faults $(FAULTS)) $(if $(SEED),--storm-seed $(SEED))

@@ -280,6 +280,11 @@ class AirflowApi:
         found: Mapping[str, Any] = self._call("GET", _task(dag_id, run_id, task_id))
         return found
 
+    def states(self, dag_id: str, run_id: str, task_id: str) -> Sequence[str | None]:
+        """The states of a mapped task's instances."""
+        path = f"/dags/{quote(dag_id)}/dagRuns/{quote(run_id)}"
+        return [task["state"] for task in self._tasks(path) if task["task_id"] == task_id]
+
     def links(self, dag_id: str, run_id: str, task_id: str) -> Mapping[str, str | None]:
         """The buttons of a task, by name; None where there is nothing to see."""
         path = f"{_task(dag_id, run_id, task_id)}/links"

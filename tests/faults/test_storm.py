@@ -88,7 +88,7 @@ def new_flow(
 
 
 @pytest.mark.slow
-@pytest.mark.alone
+@pytest.mark.heavy
 @pytest.mark.timeout(1800)
 def test_copier_storm(
     folder: Path,
@@ -102,14 +102,14 @@ def test_copier_storm(
     storm = make_storm(folder, flow, topics, brokers, seed, "threads")
     with told(storm, f"copier-{seed}", folder):
         with Generator(brokers["source"].bootstrap, topics, seed, most=300_000, pause=0.4):
-            storm.rage(COPIER, request.config.getoption("--storm-faults") or 60, 0.6)
+            storm.rage(COPIER, request.config.getoption("--storm-faults") or 40, 0.6)
             storm.calm_brokers()
         storm.calm()
         assert_exact(storm)
 
 
 @pytest.mark.slow
-@pytest.mark.alone
+@pytest.mark.heavy
 @pytest.mark.timeout(1800)
 def test_spark_storm(
     folder: Path,
@@ -124,7 +124,7 @@ def test_spark_storm(
         storm = make_storm(folder, flow, topics, brokers, seed, "spark", spark)
         with told(storm, f"spark-{seed}", folder):
             with Generator(brokers["source"].bootstrap, topics, seed, most=300_000, pause=0.8):
-                storm.rage(SPARK, request.config.getoption("--storm-faults") or 20, 4.0)
+                storm.rage(SPARK, request.config.getoption("--storm-faults") or 12, 4.0)
                 storm.calm_brokers()
             storm.calm()
             assert_exact(storm)

@@ -21,7 +21,7 @@ from tests.support.groups import commit_alone, first_read
 from tests.support.receivers import UdpReceiver
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.heavy, pytest.mark.timeout(600)]
 
 STEPS = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "update_assets", "publish")
 Unique = Callable[[str], str]

@@ -14,7 +14,7 @@ from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.dags import add_flow
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.heavy, pytest.mark.timeout(900)]
 
 Unique = Callable[[str], str]
 STEPS = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publish", "update_assets")
@@ -55,7 +55,6 @@ def test_a_backfill_copies_its_intervals_once_beside_the_scheduled_runs_and_tell
         backup,
         topic,
         auto_offset_reset="latest",
-        shards=2,
         pool=pool,
     )
     waiting = add_flow(

@@ -18,7 +18,7 @@ from tests.support.long_topic import RECORDS, a_long_topic, length
 from tests.support.task_process import JVM, TaskProcess, mirror_task
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.slow, pytest.mark.heavy, pytest.mark.timeout(2400)]
 
 Unique = Callable[[str], str]
 # What Spark gives up with where its Python takes more than ten seconds to start, on a busy machine.
@@ -75,10 +75,6 @@ def assert_exact(flow: Flow, source: Broker, topic: str, target: Broker) -> None
     assert sum(int(str(row["records"])) for row in ledger_rows(flow)) == RECORDS
 
 
-def kill_the_task(running: TaskProcess) -> None:
-    running.task.kill()
-
-
 def kill_the_supervisor(running: TaskProcess) -> None:
     running.supervisor.kill()
 
@@ -96,7 +92,7 @@ def test_however_a_mirror_task_ends_spark_ends_with_it_and_a_rerun_completes_the
 ) -> None:
     plan_now(flow)
     last_words = []
-    for end in (kill_the_task, kill_the_supervisor, kill_spark, ask_it_to_end):
+    for end in (kill_the_supervisor, kill_spark, ask_it_to_end):
         with copying_task(folder, flow, backup, remote(flow, topic)) as running:
             assert len(running.processes()) > 3  # the task, its watcher, Spark's JVM and Python
 

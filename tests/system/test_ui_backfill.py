@@ -18,16 +18,21 @@ from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.flows import write_flow
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.heavy, pytest.mark.timeout(900)]
 
 # Of hours, one would often end while the test runs.
 DAY = timedelta(days=1)
+PARTITIONS = 2
 
 
 def records_of(day: datetime) -> list[Record]:
     first = int(day.timestamp() * 1000)
     return [
-        Record(key=b"%d" % number, value=str(day).encode(), timestamp=first + number * 60_000)
+        Record(
+            value=str(day).encode(),
+            timestamp=first + number * 60_000,
+            partition=number % PARTITIONS,
+        )
         for number in range(20)
     ]
 
@@ -37,7 +42,7 @@ def add_flow_by_connection(
 ) -> str:
     """Gives Airflow a flow whose source is a connection; the id of its DAG."""
     folder.mkdir()
-    written = write_flow(folder, source, target, [topic], auto_offset_reset="latest")
+    written = write_flow(folder, source, target, [topic], auto_offset_reset="latest", shards=2)
     flow = json.loads(written.read_text())
     flow["source"] = {"alias": folder.name, "airflow.connection": site}
     (configs / f"{folder.name}.yaml").write_text(json.dumps(flow))
@@ -96,7 +101,7 @@ def test_a_backfill_is_run_and_a_task_that_failed_is_cleared_without_a_shell(
 ) -> None:
     source, topic, site = unique("src"), unique("orders"), unique("site")
     wanted = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - 3 * DAY
-    create_topic(primary.bootstrap, topic)
+    create_topic(primary.bootstrap, topic, PARTITIONS)
     for day in (wanted - DAY, wanted, wanted + DAY):
         produce(primary.bootstrap, topic, records_of(day))
     dag_id = add_flow_by_connection(tmp_path / source, configs, site, primary, backup, topic)
@@ -114,6 +119,7 @@ def test_a_backfill_is_run_and_a_task_that_failed_is_cleared_without_a_shell(
     run = api.wait(dag_id, run_id)
 
     assert run.state == "success", run.log
+    assert api.states(dag_id, run_id, "mirror") == ["success"] * PARTITIONS, "a task of each shard"
     parts = read_all(backup.bootstrap, f"{source}.{topic}")
     copied = [record.value for part in parts.values() for record in part]
     assert copied == [str(wanted).encode()] * 20

@@ -30,6 +30,7 @@ from tests.support.groups import (
     read_shared,
 )
 from tests.support.java import run_java
+from tests.support.waiting import wait_until
 
 Unique = Callable[[str], str]
 
@@ -139,8 +140,9 @@ def test_what_a_transaction_has_pending_is_not_committed(
         producer.commit_transaction()
 
     assert pending == {group: {place: Committed(3)}}
+    # Its marker reaches the group's partition after the producer is told that it has committed.
+    wait_until(lambda: control.committed([Group(group)])[group][place].offset == 9)
     assert control.committed([Group(group)])[group] == seen(primary, group)
-    assert seen(primary, group)[place].offset == 9
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -26,14 +26,6 @@ OUTSIDER = "outsider"
 FAILED = pytest.StashKey[bool]()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Has one process run all tests of the one Airflow, whichever runs the others."""
-    for item in items:
-        if "airflow" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("airflow"))
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]

@@ -10,7 +10,6 @@ LIBRARY := $(shell find include/kafka_ferry include/kafka_ferry_airflow -type f 
 
 # Each of those side by side has brokers and a Spark of its own, which the tests of a file share.
 PYTEST_THREE := pytest -n 3 --dist loadfile
-STORMS_LOG := $(VENV)/storms.log
 SITE := NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
 
 export PATH := $(BIN):$(PATH)
@@ -18,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory --no-builtin-rules
-.PHONY: help setup demo demo-down test test-airflow test-storms test-quick storm screenshots lint format docs clusters clusters-down bench clean
+.PHONY: help setup demo demo-down test test-quick storm screenshots lint format docs clusters clusters-down bench clean
 
 help: ## List the commands
 	@awk -F ' *:.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,16 +34,8 @@ demo-down: $(SETUP) ## Stop the demo's Airflow and clusters; their data stays
 
 test: setup ## Run all tests, on real clusters and a real Airflow
 	@echo "All but the storms and Airflow, three tests at a time:"
-	@$(PYTEST_THREE) -m "not airflow and not storm"; three=$$?; \
-	$(MAKE) --keep-going -j2 test-airflow test-storms && exit $$three
-
-test-airflow: setup ## Run the tests in a real Airflow
-	@echo "Airflow, and a browser that looks at it:"
-	@pytest -m airflow
-
-test-storms: setup ## Run the storms of faults
-	@echo "Storms of faults, which show what they did at their end:"
-	@pytest -m storm > $(STORMS_LOG) 2>&1; storms=$$?; cat $(STORMS_LOG); exit $$storms
+	@$(PYTEST_THREE) -m "not alone"; three=$$?; \
+	echo "Storms and Airflow, one after the other:"; pytest -m alone && exit $$three
 
 test-quick: setup ## Run the tests without the slow ones
 	@$(PYTEST_THREE) -m "not slow"

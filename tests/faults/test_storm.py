@@ -88,7 +88,7 @@ def new_flow(
 
 
 @pytest.mark.slow
-@pytest.mark.storm
+@pytest.mark.alone
 @pytest.mark.timeout(1800)
 def test_copier_storm(
     folder: Path,
@@ -109,7 +109,7 @@ def test_copier_storm(
 
 
 @pytest.mark.slow
-@pytest.mark.storm
+@pytest.mark.alone
 @pytest.mark.timeout(1800)
 def test_spark_storm(
     folder: Path,

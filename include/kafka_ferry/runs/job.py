@@ -57,7 +57,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _main(options: argparse.Namespace, name: str, step: _Step) -> int:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    # Great Expectations would tell of each function that its documentation leaves out.
+    logging.getLogger("kafka_ferry").setLevel(logging.INFO)
     try:
         flow = load_flow(options.config, options.flow)
         if options.way_back:

@@ -116,6 +116,8 @@ def test_a_backfill_is_run_and_a_task_that_failed_is_cleared_without_a_shell(
 
     api.add_connection(site, "kafka", {"bootstrap.servers": primary.bootstrap})
     clear(page, dag_id, run_id, "plan")
+    # The dialog is gone before the tasks are cleared.
+    wait_until(lambda: api.runs(dag_id, "backfill")[run_id] != "failed", 30)
     run = api.wait(dag_id, run_id)
 
     assert run.state == "success", run.log

@@ -78,8 +78,6 @@ def airflow(
         "FERRY_HOME": str(home),
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "8",
-        # After so many seconds a scheduler that was killed is dead for the next one, at its start.
-        "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "10",
         "AIRFLOW__METRICS__STATSD_ON": "True",
         "AIRFLOW__METRICS__STATSD_HOST": "127.0.0.1",
         "AIRFLOW__METRICS__STATSD_PORT": str(statsd.port),

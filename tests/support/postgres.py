@@ -91,19 +91,19 @@ class Postgres:
         deadline = time.monotonic() + _START_S
         assert self._process
         while time.monotonic() < deadline and self._process.poll() is None:
-            if self._run_client("select 1", check=False).returncode == 0:
+            if self._answers():
                 return
             time.sleep(0.1)
         raise RuntimeError(f"PostgreSQL does not start.\n{last_lines(self._log)}")
 
-    def _run_client(self, query: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    def _answers(self) -> bool:
         where = ["-h", HOST, "-p", str(self._port), "-U", _USER, "-d", "postgres"]
-        return subprocess.run(
-            [str(self._programs / "psql"), *where, "--tuples-only", "--no-align", "-c", query],
-            check=check,
+        asked = subprocess.run(
+            [str(self._programs / "psql"), *where, "-c", "select 1"],
+            check=False,
             capture_output=True,
-            text=True,
         )
+        return asked.returncode == 0
 
     def _run(self, program: str, *arguments: str) -> None:
         with self._log.open("ab") as log:

@@ -6,8 +6,8 @@ Files are parsed once for each of their versions (``runs.parsed``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import pyarrow.compute as pc
 
@@ -195,11 +195,6 @@ class Showing:
         found = [SMALL.parsed(self._runs.folder(name), REPORT_DATA, _summary) for name in newest]
         known = [summary for summary in found if summary]
         return tuple(sorted(known, key=lambda summary: summary.finished_at))
-
-
-def as_row(view: PartitionView | TopicView | GroupView | RangeView) -> dict[str, Any]:
-    """A view as a dictionary of plain values."""
-    return asdict(view)
 
 
 def _history(content: bytes) -> tuple[RunSummary, ...]:

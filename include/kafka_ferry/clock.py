@@ -17,6 +17,25 @@ def ms_of(moment: datetime) -> int:
     return round(aware.timestamp() * 1000)
 
 
+def moment_text(at_ms: int, *, seconds: bool = True) -> str:
+    """A moment for people, ``2026-08-01 10:00:00 UTC``.
+
+    Args:
+        at_ms: milliseconds since 1970.
+        seconds: whether to tell them, too.
+
+    Raises:
+        OverflowError, OSError, ValueError: the moment is in no year that a calendar has.
+    """
+    moment = datetime.fromtimestamp(at_ms / 1000, UTC)
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC" if seconds else "%Y-%m-%d %H:%M UTC")
+
+
+def run_id_now(command: str) -> str:
+    """The id of a run that a command starts now, ``failover__2026-08-01T10:00:00+00:00``."""
+    return f"{command}__{datetime.now(UTC).isoformat(timespec='seconds')}"
+
+
 def read_moment(text: str) -> int:
     """A day or a moment in ISO 8601, in milliseconds since 1970; without a time zone it is in UTC.
 

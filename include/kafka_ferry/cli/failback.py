@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext, redirect_stdout
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -14,6 +13,7 @@ from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
 from kafka_ferry.cli.run import run_flows
 from kafka_ferry.cli.terminal import messages
+from kafka_ferry.clock import run_id_now
 from kafka_ferry.config.back import load_way_back
 from kafka_ferry.errors import FerryError
 from kafka_ferry.plan.text import summary
@@ -39,7 +39,7 @@ def failback(
 
     this = one_flow(config, flow)
     back = load_way_back(config.absolute(), this)
-    run = f"failback__{datetime.now(UTC).isoformat(timespec='seconds')}"
+    run = run_id_now("failback")
     if dry_run:
         plan = Run(back, run).plan(save=False)
         messages.print(f"{back.name}, dry run: {summary(plan)}", markup=False)

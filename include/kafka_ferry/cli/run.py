@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -26,6 +25,7 @@ from kafka_ferry.cli.plan import plan_json
 from kafka_ferry.cli.plan_view import show_plan
 from kafka_ferry.cli.report_view import show_report
 from kafka_ferry.cli.terminal import messages, show_json
+from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.plan import ORDINARY, RunOptions
@@ -75,7 +75,7 @@ def run_flows(
         FlowsFailed: some of several flows failed; the others were run.
     """
     told: list[dict[str, Any]] = []
-    this_run = run_id or f"cli__{datetime.now(UTC).isoformat(timespec='seconds')}"
+    this_run = run_id or run_id_now("cli")
 
     def ran(flow: Flow) -> None:
         if asked.dry_run:

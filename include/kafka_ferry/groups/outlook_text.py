@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
+from kafka_ferry.clock import moment_text
 from kafka_ferry.groups.outlook import UNKNOWN, GroupOutlook, Outlook, PartitionOutlook
 
 
@@ -55,10 +55,9 @@ def _first(one: PartitionOutlook) -> str:
 
 def _when(timestamp: int) -> str:
     try:
-        at = datetime.fromtimestamp(timestamp / 1000, UTC)
+        return moment_text(timestamp) if timestamp >= 0 else "without a time"
     except (ValueError, OverflowError, OSError):
         return f"timestamp {timestamp}"
-    return at.strftime("%Y-%m-%d %H:%M:%S UTC") if timestamp >= 0 else "without a time"
 
 
 def _number(value: int) -> str:

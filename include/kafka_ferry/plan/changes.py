@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Literal
+
+from kafka_ferry.clock import moment_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +107,11 @@ class Retirement:
         return self.due <= at
 
     def __str__(self) -> str:
+        since = moment_text(self.since, seconds=False)
+        due = moment_text(self.due, seconds=False)
         return (
-            f"{self.remote_topic}: {self.topic} is gone from the source since {_day(self.since)}; "
-            f"deleted by the first run from {_day(self.due)} on."
+            f"{self.remote_topic}: {self.topic} is gone from the source since {since}; "
+            f"deleted by the first run from {due} on."
         )
 
 
@@ -247,7 +250,3 @@ class Applied:
     quotas: Mapping[tuple[Entity, str], frozenset[float | None]] = field(default_factory=dict)
     users: frozenset[tuple[str, str]] = frozenset()
     missed: Mapping[str, int] = field(default_factory=dict)
-
-
-def _day(milliseconds: int) -> str:
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M} UTC"

@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from croniter import croniter
 
+from kafka_ferry.clock import moment_text
 from kafka_ferry.config import Flow
 from kafka_ferry.plan.facts import Found, Topic
 from kafka_ferry.plan.plan import OffsetsChoice, Risk
@@ -186,7 +187,7 @@ def _expiring(found: Found, topic: Topic, ranges: Sequence[Range], pace: Pace) -
         len(lost),
         sum(lost.values()),
         f"offsets [{worst.start}, {end}) may be deleted before the next run "
-        f"({_time(pace.next_run)}) if this one does not copy them: "
+        f"({moment_text(pace.next_run, seconds=False)}) if this one does not copy them: "
         f"retention.ms={topic.configs['retention.ms']}.",
         _LONGER,
     )
@@ -211,7 +212,3 @@ def _too_short(found: Found, topic: Topic, ranges: Sequence[Range], pace: Pace) 
         worst = max(short, key=len)
         said = f"its log holds less than {between}: {consequence}"
         yield Risk(topic.name, worst.partition, len(short), 0, said, _LONGER)
-
-
-def _time(ms: int) -> str:
-    return datetime.fromtimestamp(ms / _SECOND_MS, UTC).strftime("%Y-%m-%d %H:%M UTC")

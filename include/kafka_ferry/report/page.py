@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
+from kafka_ferry.clock import moment_text
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.report.group_rows import group_counts, group_rows, left_alone
 from kafka_ferry.report.measures import Measures
@@ -111,7 +111,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters.update(number=_number, count_of=_count)
-    environment.filters.update(when=_when, duration=_duration, size=_size)
+    environment.filters.update(when=moment_text, duration=_duration, size=_size)
     return environment.get_template("page.html.j2")
 
 
@@ -121,10 +121,6 @@ def _count(number: int, one: str, many: str = "") -> str:
 
 def _number(value: int) -> str:
     return f"{value:,}"
-
-
-def _when(milliseconds: int) -> str:
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _duration(seconds: float) -> str:

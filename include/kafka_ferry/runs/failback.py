@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from kafka_ferry.clock import now_ms
+from kafka_ferry.clock import now_ms, run_id_now
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
@@ -50,7 +49,7 @@ def failback(
     Raises:
         FerryError: if one of the clusters cannot be read, or ``back`` was never run.
     """
-    run = f"failback__{datetime.now(UTC).isoformat(timespec='seconds')}"
+    run = run_id_now("failback")
     at = now_ms()
     with patience_of(flow.admin_timeout_ms / 1000):
         there, here = projected_ledger(flow), projected_ledger(back)

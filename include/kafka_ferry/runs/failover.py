@@ -9,10 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.clock import now_ms
+from kafka_ferry.clock import moment_text, now_ms, run_id_now
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.control.groups import GroupControl
@@ -62,7 +61,7 @@ def failover(
     Raises:
         FerryError: if the target or the flow's ledger cannot be read.
     """
-    run = f"failover__{datetime.now(UTC).isoformat(timespec='seconds')}"
+    run = run_id_now("failover")
     at = now_ms()
     with patience_of(flow.admin_timeout_ms / 1000):
         ledger = projected_ledger(flow)
@@ -177,10 +176,9 @@ def _why_silent(source: Cluster) -> str:
 def _told(flow: Flow, silence: str, known: GroupMoves, at: int) -> str:
     """What is less certain, since the source could not be asked."""
     if known.at:
-        when = datetime.fromtimestamp(known.at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         since = (
             f"The groups' offsets are those of the last run that saw them, {_duration(at - known.at)} "
-            f"ago ({when}): what they have read since, they read again."
+            f"ago ({moment_text(known.at)}): what they have read since, they read again."
         )
     else:
         since = "No run has stored the groups' offsets: what the ledger has of them was used."

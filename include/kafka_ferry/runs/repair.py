@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
+from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import CorruptBatch, FerryError
@@ -242,5 +242,5 @@ class Repair:
             ledger = ledger_creation(self._ledger_topic, flow.replication_factor)
             for error in self._target.create_topics([ledger]).values():
                 raise error
-        run = f"repair__{datetime.now(UTC).isoformat(timespec='seconds')}"
+        run = run_id_now("repair")
         release(flow, self._ledger, run, released)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Final
 
+from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.connect_offsets import read_newest
@@ -129,7 +129,7 @@ class Takeover:
         if dry_run or not any(topic.found or _is_given_back(topic) for topic in aligned):
             return [topic.handover for topic in aligned]
         prepare(self._flow, self._ledger)
-        run = f"takeover__{datetime.now(UTC).isoformat(timespec='seconds')}"
+        run = run_id_now("takeover")
         return [self._adopted(topic, found, run) for topic in aligned]
 
     def _adopted(self, aligned: Aligned, found: Found, run: str) -> TopicHandover:

@@ -198,6 +198,17 @@ class Airflow:
             for process in left:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
+        self._forget()
+
+    def kill(self) -> None:
+        """Ends all of its processes at once, as a machine does that goes out; ``start`` goes on from there."""
+        if pid := self.pid:
+            for process in self._session(pid):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+        self._forget()
+
+    def _forget(self) -> None:
         if self._leash:
             self._leash.let_go()
         if self._child:

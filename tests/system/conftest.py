@@ -78,6 +78,9 @@ def airflow(
         "FERRY_HOME": str(home),
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "8",
+        # A scheduler that was killed is dead for the next one once it has been silent for 30 s. The
+        # next one may begin sooner, and would look again after five minutes only.
+        "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",
         "AIRFLOW__METRICS__STATSD_ON": "True",
         "AIRFLOW__METRICS__STATSD_HOST": "127.0.0.1",
         "AIRFLOW__METRICS__STATSD_PORT": str(statsd.port),

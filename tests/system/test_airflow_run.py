@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from kafka_ferry.plan import TopicPartition
-from kafka_sandbox.airflow import SETTINGS
+from kafka_sandbox.airflow import SETTINGS, Airflow
 from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.broker import Broker
 from tests.support.builders import Record, create_topic, produce, read_all
@@ -20,6 +20,7 @@ from tests.support.flows import assert_same
 from tests.support.groups import commit_alone, first_read
 from tests.support.receivers import UdpReceiver
 from tests.support.waiting import wait_until
+from tests.system.conftest import PATIENCE_S
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(600)]
 
@@ -125,6 +126,43 @@ def test_a_cleared_mirror_copies_nothing_twice_and_its_groups_fail_over(
     assert f"READY {group}" in api.log(failover, over.run_id, "failover")
     _, offset = first_read(backup, group, f"{source}.{topic}")
     assert offset == 7
+
+
+def test_what_airflow_was_killed_in_is_done_after_its_start_and_nobody_can_call_it_done_before(
+    tmp_path: Path,
+    configs: Path,
+    airflow: Airflow,
+    api: AirflowApi,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+) -> None:
+    source, topic = unique("src"), unique("orders")
+    create_topic(primary.bootstrap, topic, partitions=2)
+    produce(primary.bootstrap, topic, some_records(2000))
+    options = {"schedule": "", "retries": 0}
+    dag_id = add_flow(tmp_path / source, configs, primary, backup, topic, **options)
+    api.wait_for_dag(dag_id)
+    api.unpause_and_find_run(dag_id)
+    run_id = api.trigger(dag_id)
+
+    # Scheduler, supervisor and task are gone in one moment, and only the task's watcher is left.
+    kill_spark_with(api, dag_id, run_id, lambda _: airflow.kill())
+    airflow.start().wait_healthy(PATIENCE_S)
+    # Its scheduler takes the task for lost and begins it anew, and somebody calls it done.
+    kill_spark_with(api, dag_id, run_id, lambda _: api.mark(dag_id, run_id, "mirror", "success"))
+    said = api.wait(dag_id, run_id)
+
+    assert said.state == "failed"
+    assert (said.tasks["mirror"], said.tasks["publish"]) == ("success", "failed")
+    unended = f"The step mirror of the run {run_id} has not ended."
+    assert unended in api.log(dag_id, run_id, "publish")
+
+    api.clear(dag_id, run_id, "mirror")
+    done = api.wait(dag_id, run_id)
+
+    assert done.state == "success", done.log
+    assert_same(primary, topic, backup, f"{source}.{topic}")
 
 
 @pytest.mark.usefixtures("no_spark_connection")

@@ -30,6 +30,7 @@ COPY --chown=50000:0 . .
 # Spark sends a .whl to its executors, but only a .zip gets on their import path.
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir dist . \
     && pip install --no-cache-dir --no-deps dist/kafka_ferry-*.whl \
+    && python -m kafka_ferry.spark.bytecode \
     && cp dist/kafka_ferry-*.whl dist/kafka_ferry.zip \
     && rm -rf build/* include/kafka_ferry.egg-info
 

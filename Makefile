@@ -93,6 +93,7 @@ $(SETUP): requirements.lock pyproject.toml
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	@python -m pip install --quiet --no-deps --requirement requirements.lock
 	@python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@python -m kafka_ferry.spark.bytecode
 	@touch $@
 
 # Spark sends a .whl to its executors, but only a .zip gets on their import path.

@@ -1,0 +1,71 @@
+"""Spark's own Python library, compiled once: ``python -m kafka_ferry.spark.bytecode``.
+
+Spark puts its library on the path of its Python processes as a zip file of sources (see
+``PythonUtils.sparkPythonPath``), and starts about ten such processes, most of them one after the
+other, to plan and run one query. Python keeps no bytecode of what it imports from a zip file, so
+each of them would compile the library anew.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from compileall import compile_dir
+from importlib.util import find_spec
+from pathlib import Path
+from py_compile import PycInvalidationMode
+from tempfile import TemporaryDirectory
+from zipfile import ZipFile
+
+# The times in a zip file are local ones without a zone, so they cannot be compared with anything.
+_NEVER_STALE = PycInvalidationMode.UNCHECKED_HASH
+
+
+def add_bytecode(archive: Path) -> bool:
+    """Put this Python's bytecode into a zip file of modules, beside their sources.
+
+    Another Python than this one goes on compiling the sources. The file is replaced as a whole, so
+    whoever reads it meanwhile reads the old one.
+
+    Args:
+        archive: the zip file.
+
+    Returns:
+        Whether there was none in it before.
+
+    Raises:
+        OSError: it cannot be read or replaced.
+    """
+    with ZipFile(archive) as modules, TemporaryDirectory(dir=archive.parent) as folder:
+        if any(name.endswith(".pyc") for name in modules.namelist()):
+            return False
+        sources = Path(folder, "modules")
+        modules.extractall(sources)
+        compile_dir(
+            sources,
+            stripdir=str(sources),
+            prependdir=str(archive),
+            quiet=2,
+            legacy=True,
+            invalidation_mode=_NEVER_STALE,
+        )
+        Path(shutil.make_archive(f"{folder}/compiled", "zip", sources)).replace(archive)
+    return True
+
+
+def main() -> None:
+    """Do so with the library of the Spark that is installed as the package ``pyspark``."""
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        sys.exit("There is no package pyspark here: install it first.")
+    for archive in sorted(Path(spec.origin).parent.glob("python/lib/*.zip")):
+        try:
+            add_bytecode(archive)
+        except OSError as error:
+            sys.exit(
+                f"Bytecode cannot be added to {archive}: {error}. Run this as who installed it."
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -124,6 +124,12 @@ class SparkFailed(FerryError):
     transient = True
 
 
+class SparkNeeded(FerryError):
+    """Something was tried without Spark, and there is something for it to do after all."""
+
+    transient = True
+
+
 class VerificationFailed(FerryError):
     """The copy is not proved complete; the message names topic, partition and range."""
 

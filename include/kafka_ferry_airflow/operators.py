@@ -12,9 +12,11 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
-from kafka_ferry.spark.properties import LIGHT_JVM
+from kafka_ferry.errors import SparkNeeded
+from kafka_ferry.spark.properties import QUICK_START, driver_options
+from kafka_ferry.spark.session import no_spark
 from kafka_ferry_airflow.connections import provide_connections
-from kafka_ferry_airflow.errors import as_airflow
+from kafka_ferry_airflow.errors import airflow_errors, as_airflow
 from kafka_ferry_airflow.leash import Leash
 from kafka_ferry_airflow.links import history_conf
 from kafka_ferry_airflow.project import Project
@@ -28,12 +30,9 @@ if TYPE_CHECKING:
     from kafka_ferry.runs import Run
 
 LOCAL = "local[*]"
-# What a task's log needs, and what makes the driver start sooner.
-CONF = {
-    "spark.log.level": "WARN",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.extraJavaOptions": LIGHT_JVM,
-}
+# What a task's log needs.
+CONF = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
+_DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 _ENDED = (
     "The task {} was told to end, and its Spark application has ended with it. What was sealed "
     "stays; the next try does the rest."
@@ -43,8 +42,10 @@ _ENDED = (
 class FerrySparkSubmitOperator(SparkSubmitOperator):
     """Submits ``spark_jobs/{step}.py`` for this run of a flow and tells its failure by name.
 
-    Differs from its parent in four ways. It fails with what the library said in the job (topic,
-    partition, offset and reason) instead of an exit code, and for good where no retry can help.
+    Differs from its parent in five ways. Where there is nothing for Spark to do, it does the step
+    itself and submits nothing: nothing to copy, or all of it read back by the application that has
+    copied it. It fails with what the library said in the job (topic, partition, offset and reason)
+    instead of an exit code, and for good where no retry can help.
     Without its connection, Spark runs in this machine's own processes (``local[*]``) and the log
     says so; its parent would look for YARN. The job runs on the interpreter that runs Airflow. And
     whatever ends the task, its processes of Spark on this machine end with it: see ``Leash``.
@@ -109,6 +110,8 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         if self.shard is not None:
             await_turn(context)
         provide_connections(self.flow)
+        if self._done_without_spark(context):
+            return
         self._prepare(self._connection())
         self._hook = self._get_hook()
         if not _resumes(self._hook):
@@ -138,6 +141,27 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
             self._leash.pull()
         if self._hook:
             super().on_kill()
+
+    def _done_without_spark(self, context: Context) -> bool:
+        """Does the step in this process, unless there is something for Spark to do.
+
+        Raises:
+            AirflowFailException: the step failed and no retry can help.
+            AirflowException: the step failed; a retry may help.
+        """
+        run = self._run(context)
+        with airflow_errors():
+            try:
+                if run.needs_spark(self.step, self.shard):
+                    return False
+                self.log.info("There is nothing for Spark to do")
+                if self.step == "mirror":
+                    run.mirror(no_spark, self.shard)
+                else:
+                    run.verify(no_spark)
+            except SparkNeeded:
+                return False
+        return True
 
     def _run(self, context: Context) -> Run:
         from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
@@ -170,7 +194,13 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         # spark.pyspark.python, where it is set, wins over these.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-        self.conf = {**(self.conf or {}), **_properties(connection), **history_conf(connection)}
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK_START)
+        self.conf = {
+            _DRIVER_OPTIONS: driver_options(),
+            **(self.conf or {}),
+            **_properties(connection),
+            **history_conf(connection),
+        }
         library = self.project.library
         if (connection.host or "").startswith("local"):
             # Nobody else need reach it.

@@ -21,7 +21,7 @@ from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.errors import FerryError, RangesFailed
 from kafka_ferry.runs import Run
-from kafka_ferry.spark.session import terminal_session
+from kafka_ferry.spark.session import terminal_spark
 
 
 def main(file: str, run: str, engine: str) -> None:
@@ -53,12 +53,9 @@ def with_threads(flow: Flow, run: Run) -> list[str]:
 
 def with_spark(flow: Flow, run: Run) -> list[str]:
     """Copy with Spark, as ``ferry run`` does."""
-    session = terminal_session(f"storm {run.run_id}")
-    print("copying", flush=True)
-    try:
-        run.mirror(session)
-    finally:
-        session.stop()
+    with terminal_spark(f"storm {run.run_id}") as spark:
+        print("copying", flush=True)
+        run.mirror(spark)
     return []
 
 

@@ -20,7 +20,7 @@ from kafka_ferry.plan import Plan, RunOptions, TopicPartition, Window
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.backfilling import pin_positions
-from kafka_ferry.spark.session import terminal_session
+from kafka_ferry.spark.session import terminal_spark
 from kafka_sandbox.broker import Broker
 from tests.support.builders import (
     Record,
@@ -554,19 +554,16 @@ def test_a_whole_backfill_through_spark_and_again_with_nothing_to_do(
     for number in range(3):
         write(primary, topic, *((f"d{d}", at(d)) for d in range(3)), partition=number)
     flow = make_flow(folder, primary, backup, [topic], auto_offset_reset="latest", shards=2)
-    session = terminal_session("backfills")
-    try:
+    with terminal_spark("backfills") as spark:
         for run, records in (("backfill", 3), ("again", 0)):
             this = Run(flow, run)
             this.plan(RunOptions(window=day(1)))
             this.sync_topics()
-            this.mirror(session)
-            this.verify(session)
+            this.mirror(spark)
+            this.verify(spark)
             assert this.sync_groups().groups == ()
             report = this.publish()
             assert (report.state, report.records, report.window) == ("verified", records, day(1))
-    finally:
-        session.stop()
     for number in range(3):
         assert texts(backup, remote(flow, topic), number) == ["d1"]
     assert not Path(flow.state_path, flow.slug, "checkpoint").exists()

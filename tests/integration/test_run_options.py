@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
@@ -18,7 +17,7 @@ from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry.plan import Plan, RunOptions
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.progress import logged
-from kafka_ferry.spark.session import terminal_session
+from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_sandbox.broker import Broker
 from tests.support.builders import Record, create_topic, delete_topic, produce
 from tests.support.flows import (
@@ -38,10 +37,9 @@ DAY = 24 * HOUR
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = terminal_session("tests of options", tasks=2)
-    yield session
-    session.stop()
+def spark() -> Iterator[SparkSource]:
+    with terminal_spark("tests of options", tasks=2) as spark:
+        yield spark
 
 
 def a_topic(
@@ -76,7 +74,7 @@ def test_a_run_may_be_about_some_topics_and_the_next_one_is_about_all_again(
     primary: Broker,
     backup: Broker,
     unique: Unique,
-    spark: SparkSession,
+    spark: SparkSource,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -165,7 +163,7 @@ def test_a_dry_run_changes_nothing_whatever_is_done_with_it(
 
 
 def test_all_that_was_ever_copied_can_be_proved_again(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSession
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSource
 ) -> None:
     orders, payments = (a_topic(primary, unique(name)) for name in ("again", "not-again"))
     flow = make_flow(folder, primary, backup, [orders, payments])

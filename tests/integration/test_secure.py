@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from pyspark.sql import SparkSession
 
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.errors import AccessDenied, ConfigError, FerryError
 from kafka_ferry.runs import Run
 from kafka_ferry.spark import session as spark_session
 from kafka_ferry.spark.properties import EVERY_JOB
+from kafka_ferry.spark.session import SparkSource
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.secure import Authority, Identity, SecureBroker
 from tests.support.access import deny
@@ -337,7 +337,7 @@ def spark_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def spark(spark_files: Path) -> Iterator[SparkSession]:
+def spark(spark_files: Path) -> Iterator[SparkSource]:
     places = {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.compress": "false",
@@ -346,17 +346,17 @@ def spark(spark_files: Path) -> Iterator[SparkSession]:
     }
     with pytest.MonkeyPatch.context() as patch:
         # Another module's JVM may be running, which takes no arguments any more.
-        patch.setattr(spark_session, "EVERY_JOB", EVERY_JOB | places)
-        session = spark_session.terminal_session("secure")
-    yield session
-    session.stop()
+        patch.setattr(spark_session, "EVERY_JOB", {**EVERY_JOB, **places})
+        with spark_session.terminal_spark("secure") as spark:
+            spark()
+            yield spark
 
 
 def test_a_whole_run_leaves_no_secret_behind_and_its_tasks_need_no_files(
     folder: Path,
     site: Site,
     unique: Unique,
-    spark: SparkSession,
+    spark: SparkSource,
     spark_files: Path,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,

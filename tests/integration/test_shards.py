@@ -19,7 +19,7 @@ from kafka_ferry.ledger import RunEntry, append_entry
 from kafka_ferry.plan import Plan, Range, TopicPartition
 from kafka_ferry.plan.sharding import Writers
 from kafka_ferry.runs import Run
-from kafka_ferry.spark.session import terminal_session
+from kafka_ferry.spark.session import terminal_spark
 from kafka_sandbox.broker import Broker
 from tests.support.builders import Record, create_topic, produce, set_config
 from tests.support.flows import assert_same, failures, ledger_of, ledger_rows, make_flow, remote
@@ -100,8 +100,7 @@ def test_a_shard_is_repeated_alone_and_all_of_them_make_the_run(
     parts = [{range_.topic for range_ in plan.of_shard(k)} for k in range(2)]
     failing = 0 if bad in parts[0] else 1
     assert sum(map(len, parts)) == 5, "a topic is in one shard"
-    spark = terminal_session("tests of shards", tasks=2)
-    try:
+    with terminal_spark("tests of shards", tasks=2) as spark:
         with pytest.raises(RangesFailed, match=rf"Shard {failing}: {bad}-\d+ .*TOO_LARGE"):
             this.mirror(spark, failing)
         assert this.failure("mirror", failing)
@@ -117,8 +116,6 @@ def test_a_shard_is_repeated_alone_and_all_of_them_make_the_run(
         this.mirror(spark)
         this.verify(spark)
         assert publish(this) == "verified"
-    finally:
-        spark.stop()
     assert copied(flow) == 500
     assert runs_begun(flow) == [("run-1", "topic/2")]
     with pytest.raises(FerryError, match=r"no shard 9: it was planned with 2"):

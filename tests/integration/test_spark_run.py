@@ -14,14 +14,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.control import read_positions
 from kafka_ferry.errors import RangesFailed, SparkFailed, VerificationFailed
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.runs import Run
-from kafka_ferry.spark.session import terminal_session
+from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_sandbox.broker import Broker
 from tests.support.builders import (
     Record,
@@ -38,13 +37,12 @@ SECRET = b"not-for-anybodys-eyes"
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = terminal_session("tests")
-    yield session
-    session.stop()
+def spark() -> Iterator[SparkSource]:
+    with terminal_spark("tests") as spark:
+        yield spark
 
 
-def run_all(flow: Flow, run: str, spark: SparkSession) -> Run:
+def run_all(flow: Flow, run: str, spark: SparkSource) -> Run:
     this = Run(flow, run)
     this.plan()
     this.sync_topics()
@@ -67,7 +65,7 @@ def fill(broker: Broker, topic: str, mark: bytes) -> None:
 
 
 def test_runs_copy_what_is_new_and_prove_it_even_when_the_checkpoint_is_gone(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSession
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSource
 ) -> None:
     topic = unique("orders")
     create_topic(primary.bootstrap, topic, partitions=3)
@@ -94,7 +92,7 @@ def test_runs_copy_what_is_new_and_prove_it_even_when_the_checkpoint_is_gone(
 
 
 def test_a_checkpoint_that_cannot_be_written_fails_the_run_in_a_sentence(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSession
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSource
 ) -> None:
     topic = unique("unwritable")
     create_topic(primary.bootstrap, topic, partitions=1)
@@ -113,7 +111,7 @@ def test_a_checkpoint_that_cannot_be_written_fails_the_run_in_a_sentence(
 
 
 def test_a_finished_run_may_be_repeated_step_by_step(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSession
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSource
 ) -> None:
     topic = unique("repeated")
     create_topic(primary.bootstrap, topic, partitions=2)
@@ -131,7 +129,7 @@ def test_a_finished_run_may_be_repeated_step_by_step(
 
 
 def test_a_retry_finishes_what_the_first_attempt_left(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSession
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSource
 ) -> None:
     topic = unique("retried")
     create_topic(primary.bootstrap, topic, partitions=2)
@@ -165,7 +163,7 @@ def test_a_retry_finishes_what_the_first_attempt_left(
 
 @pytest.fixture
 def mirrored(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSession
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSource
 ) -> Run:
     """A run that has copied one partition of 200 records and has not verified them."""
     topic = unique("harmed")
@@ -185,7 +183,7 @@ def failed_expectations(run: Run) -> list[str]:
 
 
 def test_a_record_that_the_ledger_does_not_know_fails_the_verification(
-    mirrored: Run, backup: Broker, spark: SparkSession
+    mirrored: Run, backup: Broker, spark: SparkSource
 ) -> None:
     (topic,) = mirrored.flow.topics
     produce(backup.bootstrap, remote(mirrored.flow, topic), [Record(value=b"somebody else's")])
@@ -199,7 +197,7 @@ def test_a_record_that_the_ledger_does_not_know_fails_the_verification(
 def test_a_ledger_of_somebody_else_that_cannot_be_read_changes_nothing(
     mirrored: Run,
     backup: Broker,
-    spark: SparkSession,
+    spark: SparkSource,
     unique: Unique,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -217,7 +215,7 @@ def test_a_ledger_of_somebody_else_that_cannot_be_read_changes_nothing(
 
 
 def test_other_bytes_than_those_that_were_sent_fail_the_verification(
-    mirrored: Run, spark: SparkSession
+    mirrored: Run, spark: SparkSource
 ) -> None:
     (topic,) = mirrored.flow.topics
     for file in (Path(mirrored.flow.state_path) / mirrored.flow.slug / "ledger").iterdir():
@@ -234,7 +232,7 @@ def test_other_bytes_than_those_that_were_sent_fail_the_verification(
 
 
 def test_records_that_expired_on_the_target_are_a_warning(
-    mirrored: Run, backup: Broker, spark: SparkSession
+    mirrored: Run, backup: Broker, spark: SparkSource
 ) -> None:
     (topic,) = mirrored.flow.topics
     delete_before(backup, remote(mirrored.flow, topic), 30)

@@ -109,21 +109,21 @@ def _run_flow(
 ) -> None:
     from kafka_ferry.runs import Run
     from kafka_ferry.runs.progress import copying
-    from kafka_ferry.spark.session import terminal_session
+    from kafka_ferry.spark.session import terminal_spark
+    from kafka_ferry.verify.gx import import_in_background
 
     this = Run(flow, run_id)
-    this.plan(asked)
-    planned = this.sync_topics()
-    messages.print(f"{flow.name}, run {run_id}: {summary(planned)}", markup=False)
-    session = terminal_session(f"ferry {flow.name}", tasks)
-    try:
+    with terminal_spark(f"ferry {flow.name}", tasks) as spark:
+        if this.plan(asked).ranges:
+            spark.begin()
+        planned = this.sync_topics()
+        messages.print(f"{flow.name}, run {run_id}: {summary(planned)}", markup=False)
+        import_in_background()
         # What a step raises is in its record: the others do what they still can, publish tells.
         with suppress(FerryError), copying(flow, planned, messages, hidden=as_json):
-            this.mirror(session)
+            this.mirror(spark)
         with suppress(FerryError):
-            this.verify(session)
-    finally:
-        session.stop()
+            this.verify(spark)
     with suppress(FerryError):
         this.sync_groups()
     try:

@@ -34,17 +34,14 @@ def verify(
 ) -> None:
     """Read the target back and judge a run, and whatever nobody has verified before."""
     from kafka_ferry.runs import Run
-    from kafka_ferry.spark.session import terminal_session
+    from kafka_ferry.spark.session import terminal_spark
 
     flows = flows_of(config, flow, clusters)
 
     def verified(flow: Flow) -> dict[str, Any]:
         this = Run(flow, run_id) if run_id else Run.latest(flow)
-        session = terminal_session(f"ferry verify {flow.name}")
-        try:
-            verdict = this.verify(session, everything=everything)
-        finally:
-            session.stop()
+        with terminal_spark(f"ferry verify {flow.name}") as spark:
+            verdict = this.verify(spark, everything=everything, afresh=True)
         if not as_json:
             _show(flow, this.run_id, verdict, named=len(flows) > 1)
         told: dict[str, Any] = json.loads(verdict.to_json())

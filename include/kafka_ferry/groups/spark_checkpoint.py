@@ -154,6 +154,7 @@ class Checkpoint:
         initial: where each source began, by the file's name below the checkpoint.
         metadata: the file with the query's id.
         stateful: whether the query keeps state between batches.
+        of_a_flow: whether it is that of a flow of Kafka Ferry.
     """
 
     numbers: Numbers
@@ -162,6 +163,7 @@ class Checkpoint:
     initial: Mapping[str, Mapping[TopicPartition, int] | None]
     metadata: bytes | None = None
     stateful: bool = False
+    of_a_flow: bool = False
 
     @property
     def commit(self) -> bytes:
@@ -202,15 +204,6 @@ def initial_offsets(content: bytes) -> dict[TopicPartition, int] | None:
 def initial_content(offsets: Mapping[TopicPartition, int]) -> bytes:
     """The file in ``sources`` of a Kafka source that began at ``offsets``."""
     return _INITIAL + kafka_text(offsets).encode()
-
-
-def is_ferry_ranges(text: str) -> bool:
-    """Whether a line is of Kafka Ferry's own copying query, which keeps what a run had planned."""
-    try:
-        offset = json.loads(text)
-    except ValueError:
-        return False
-    return isinstance(offset, dict) and {"run", "attempt", "topics"} <= offset.keys()
 
 
 def _is_partitions(partitions: object) -> bool:

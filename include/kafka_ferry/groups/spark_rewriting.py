@@ -23,7 +23,6 @@ from kafka_ferry.groups.spark_checkpoint import (
     Batch,
     Checkpoint,
     initial_content,
-    is_ferry_ranges,
     kafka_offsets,
     kafka_text,
 )
@@ -102,8 +101,7 @@ def rewritten(checkpoint: Checkpoint, place: Place, *, clamp: bool = False) -> R
 def _refuse_others(checkpoint: Checkpoint) -> None:
     """Only Kafka's sources are translated."""
     newest = checkpoint.batches[checkpoint.numbers.newest]
-    written = [end.text for end in newest.ends if not end.is_empty]
-    if any(map(is_ferry_ranges, written)):
+    if checkpoint.of_a_flow:
         raise CheckpointRefused(
             [
                 "it is that of a flow of Kafka Ferry: it holds what a run had planned, and no position."

@@ -5,7 +5,6 @@ An offset is always the next one to read: a range holds ``start`` and does not h
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Final
 
@@ -59,17 +58,6 @@ class Backfill:
     until: int
     ledger_since: int
     settled: tuple[Settled, ...] = ()
-
-    def encode(self) -> str:
-        """All of it as one short text."""
-        settled = [(it.start, it.end, it.since, it.until) for it in self.settled]
-        return json.dumps([self.since, self.until, self.ledger_since, settled])
-
-    @classmethod
-    def decode(cls, text: str) -> Backfill:
-        """What ``encode`` wrote."""
-        since, until, ledger_since, settled = json.loads(text)
-        return cls(since, until, ledger_since, tuple(Settled(*it) for it in settled))
 
 
 @dataclass(frozen=True, order=True, slots=True)

@@ -20,12 +20,11 @@ from kafka_ferry.runs.flow_state import flow_state
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import SparkSession
-
     from kafka_ferry.config import Flow
     from kafka_ferry.copy import Outcome
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.runs.folder import RunFolder
+    from kafka_ferry.spark.session import SparkSource
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +45,7 @@ class Copying:
         self._folder = folder
         self._ledger = ledger
 
-    def copy(self, spark: SparkSession, plan: Plan, shard: int | None) -> Sequence[Outcome]:
+    def copy(self, spark: SparkSource, plan: Plan, shard: int | None) -> Sequence[Outcome]:
         """Copy ``plan``, or a shard of it; the outcome of each range that was tried."""
         from kafka_ferry.spark.query import copy_with_spark  # noqa: PLC0415  (PySpark)
 
@@ -58,10 +57,10 @@ class Copying:
         # A query of its own: nobody else's run is to go on with what this one planned.
         state = self._folder.files if plan.options.window else flow_state(self._flow)
         outcomes = copy_with_spark(
-            spark,
+            spark(),
             self._flow,
-            run=self._run,
-            run_folder=self._folder.files,
+            plan,
+            outcomes=self._folder.files,
             checkpoint=state.folder("checkpoint" + ("" if shard is None else f"-{shard}")),
             shard=shard,
             bytes_per_s=most_bytes_per_s(self._flow, plan.options),

@@ -21,6 +21,7 @@ from kafka_ferry.report.measures import VerifiedUntil
 from kafka_ferry.report.run_report import RunReport
 from kafka_ferry.report.summary import RunSummary
 from kafka_ferry.runs.history import remember
+from kafka_ferry.runs.verify.stored_recounts import StoredRecounts
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRow, RangeRow, TopicRow, Verdict
 
@@ -72,11 +73,16 @@ class RunFolder:
     Args:
         runs: the flow's folder of runs.
         run: the run's id; characters that some file system forbids are replaced in the folder's name.
+
+    Attributes:
+        files: the folder itself.
+        recounts: what was read back for the step ``verify`` before it.
     """
 
     def __init__(self, runs: StateFolder, run: str) -> None:
         self._runs = runs
         self.files = runs.folder(regex.sub(r"[^A-Za-z0-9._-]", "-", run))
+        self.recounts = StoredRecounts(self.files)
 
     @property
     def report_path(self) -> Path | None:
@@ -110,6 +116,7 @@ class RunFolder:
         steps += tuple(part for step in steps for part in self._parts(step))
         self.files.delete(f"step-{step}.json" for step in steps)
         self.files.delete(map(_attempt, steps))
+        self.recounts.forget(steps)
         if "verify" in steps:
             # An older verdict would stand in the report of a verification that never got to one.
             self.files.delete([_RECONCILIATION])

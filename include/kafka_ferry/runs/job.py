@@ -7,8 +7,6 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 
-from pyspark.sql import SparkSession
-
 from kafka_ferry.config import load_flow
 from kafka_ferry.config.back import load_way_back
 from kafka_ferry.errors import FerryError
@@ -16,9 +14,11 @@ from kafka_ferry.runs.folder import part_of
 from kafka_ferry.runs.progress import logged
 from kafka_ferry.runs.run import Run
 from kafka_ferry.runs.spark_application import note_application
-from kafka_ferry.spark.session import spark_session
+from kafka_ferry.spark.session import SparkSource, job_session
 
-_Step = Callable[[Run, SparkSession], object]
+log = logging.getLogger(__name__)
+
+_Step = Callable[[Run, SparkSource], object]
 
 
 def mirror(arguments: Sequence[str] | None = None) -> int:
@@ -31,9 +31,13 @@ def mirror(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--shard", type=int, help="the shard to copy; without it, all of them")
     options = parser.parse_args(arguments)
 
-    def step(run: Run, session: SparkSession) -> None:
+    def step(run: Run, spark: SparkSource) -> None:
         with logged(run, options.shard):
-            run.mirror(session, options.shard)
+            run.mirror(spark, options.shard)
+        try:
+            log.info("Read back %d partitions", run.read_back(spark, options.shard))
+        except FerryError as error:
+            log.warning("What was copied could not be read back; verify will try again: %s", error)
 
     return _main(options, part_of("mirror", options.shard), step)
 
@@ -65,10 +69,10 @@ def _main(options: argparse.Namespace, name: str, step: _Step) -> int:
         if options.way_back:
             flow = load_way_back(options.config, flow)
         run = Run(flow, options.run_id)
-        session = spark_session(f"ferry {run.flow.name}")
+        session = job_session(f"ferry {run.flow.name}")
         try:
             note_application(flow, run.run_id, name, session)
-            step(run, session)
+            step(run, lambda: session)
         finally:
             session.stop()
     except FerryError as error:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
 from kafka_ferry.plan import TopicPartition
-from kafka_ferry.runs.others import with_others
+from kafka_ferry.runs.others import Recounting, with_others
 from kafka_ferry.runs.returning import leaves_out
-from kafka_ferry.spark.recount import recount_all
 from kafka_ferry.verify import RangeRow, Recount, range_row
 from kafka_ferry.verify.claim import Claim
 from kafka_ferry.verify.sharing import without_locals
@@ -20,11 +18,10 @@ from kafka_ferry.verify.sharing import without_locals
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
 
-    from pyspark.sql import SparkSession
-
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerRange, LedgerTable
     from kafka_ferry.plan import Topic
+    from kafka_ferry.runs.verify.stored_recounts import Claims
     from kafka_ferry.verify import PartitionRecount
 
 
@@ -44,7 +41,7 @@ class Recounted:
 
 
 def recount_ranges(
-    spark: SparkSession,
+    recount: Recounting,
     flow: Flow,
     ledger: LedgerTable,
     ranges: Sequence[LedgerRange],
@@ -55,7 +52,7 @@ def recount_ranges(
     """Count the ranges' records on the target.
 
     Args:
-        spark: the session; its executors must reach the target.
+        recount: reads back what the ledger claims.
         flow: the flow.
         ledger: its ledger, projected.
         ranges: what is counted.
@@ -63,7 +60,6 @@ def recount_ranges(
         is_backfill: whether the ranges are a backfill's, which ends in the middle of what the flow copies.
     """
     by_target, gone = _by_target(ranges, topics, ledger.released())
-    recount = partial(recount_all, spark, flow)
     claims = _claims(by_target, ledger)
     recounts = recount(claims)
     if is_backfill:
@@ -79,6 +75,13 @@ def recount_ranges(
         [_range_row(entry, None) for entry in gone],
         recounts,
     )
+
+
+def claims_of(
+    ledger: LedgerTable, ranges: Iterable[LedgerRange], topics: Mapping[str, Topic]
+) -> Claims:
+    """What the ledger claims with ranges, of the remote topics that are there, by *target* partition."""
+    return _claims(_by_target(ranges, topics, ledger.released())[0], ledger)
 
 
 def _by_target(

@@ -26,13 +26,12 @@ from kafka_ferry.runs.folder import Reconciliation, RunFolder, part_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import SparkSession
-
     from kafka_ferry.copy import Outcome
     from kafka_ferry.groups.moves import GroupMoves
     from kafka_ferry.report import RunReport
     from kafka_ferry.runs.copying import Copying
     from kafka_ferry.runs.proving import TopicProof
+    from kafka_ferry.spark.session import SparkSource
     from kafka_ferry.verify import Verdict
 
 log = logging.getLogger(__name__)
@@ -161,11 +160,11 @@ class Run:
                 self._copying().begin(plan)
         return plan
 
-    def mirror(self, spark: SparkSession, shard: int | None = None) -> Sequence[Outcome]:
+    def mirror(self, spark: SparkSource, shard: int | None = None) -> Sequence[Outcome]:
         """Copy what the plan says, from wherever the positions on the target are by now.
 
         Args:
-            spark: the session.
+            spark: gives the session; called only if there is something to copy.
             shard: the shard to copy, of a plan that has some; None for all of them, one after the other.
 
         Raises:
@@ -187,7 +186,7 @@ class Run:
 
         return Copying(self.flow, self.run_id, self._folder, self._ledger)
 
-    def _mirror_all(self, spark: SparkSession, shards: int) -> Sequence[Outcome]:
+    def _mirror_all(self, spark: SparkSource, shards: int) -> Sequence[Outcome]:
         outcomes: list[Outcome] = []
         failed: list[RangesFailed] = []
         for shard in range(shards):
@@ -221,13 +220,47 @@ class Run:
             )
         return plan
 
-    def verify(self, spark: SparkSession, *, everything: bool = False) -> Verdict:
+    def read_back(self, spark: SparkSource, shard: int | None = None) -> int:
+        """Read back what ``mirror`` has copied, so that ``verify`` need not: it takes what was found, once.
+
+        Args:
+            spark: gives the session, which is still there.
+            shard: the shard that was copied; None for all of them.
+
+        Returns:
+            How many target partitions were read.
+        """
+        from kafka_ferry.runs.verification import read_back
+
+        return read_back(spark, self.flow, self._folder, self._ledger, shard)
+
+    def needs_spark(self, step: str, shard: int | None = None) -> bool:
+        """Whether the step ``mirror`` or ``verify`` has something for Spark to do.
+
+        Args:
+            step: the step.
+            shard: of ``mirror`` the shard; None for all of them.
+
+        Raises:
+            FerryError: the run was not planned, or a cluster does not answer.
+        """
+        from kafka_ferry.runs.verification import is_read_back
+
+        plan = self._planned()
+        if step == "mirror":
+            return bool(plan.of_shard(shard))
+        return plan.options.verify_all or not is_read_back(self.flow, self._folder, self._ledger)
+
+    def verify(
+        self, spark: SparkSource, *, everything: bool = False, afresh: bool = False
+    ) -> Verdict:
         """Read the target back and judge everything that was copied since the last verification.
 
         Args:
-            spark: the session.
+            spark: gives the session; called only if there is something to read.
             everything: whether to judge all that the flow ever copied, as the run's option
                 ``verify_all`` does.
+            afresh: whether to read again what ``read_back`` has read.
 
         Raises:
             VerificationFailed: naming topic, partition and range of what is not proved.
@@ -243,6 +276,7 @@ class Run:
                 self._ledger,
                 self._state,
                 everything=whole,
+                afresh=afresh,
             )
 
     def sync_groups(self) -> GroupMoves:

@@ -30,6 +30,7 @@ from kafka_ferry.patience import patience_of
 from kafka_ferry.plan.selection import select_topics
 from kafka_ferry.runs.flow_state import flow_ledger
 from kafka_ferry.runs.returning import opposite_for
+from kafka_ferry.spark.checkpoint import QueryCheckpoint
 from kafka_ferry.state import StateFolder
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def read_checkpoint(folder: StateFolder) -> Checkpoint:
         {name: initial_offsets(content) for name, content in files.items() if content is not None},
         folder.read(METADATA),
         stateful=not folder.folder(STATE).is_empty(),
+        of_a_flow=QueryCheckpoint(folder).has_ranges,
     )
 
 

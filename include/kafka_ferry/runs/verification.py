@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kafka_ferry.clock import now_ms
@@ -9,62 +11,67 @@ from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.ledger import VerificationEntry, append_entry, copied_rows, ledger_topic
 from kafka_ferry.plan.configs import config_key
 from kafka_ferry.runs.copied_twice import copied_twice
-from kafka_ferry.runs.folder import Reconciliation
+from kafka_ferry.runs.folder import Reconciliation, part_of
 from kafka_ferry.runs.judging import raise_unproved, terms_of
-from kafka_ferry.runs.recounting import recount_ranges
+from kafka_ferry.runs.recounting import claims_of, recount_ranges
 from kafka_ferry.verify import judge, partition_rows, topic_rows
 from kafka_ferry.verify.backfills import backfill_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pyspark.sql import SparkSession
-
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerRange, LedgerTable
-    from kafka_ferry.plan import Plan, Topic
+    from kafka_ferry.plan import Plan, Topic, TopicPartition
     from kafka_ferry.runs.folder import RunFolder
     from kafka_ferry.runs.recounting import Recounted
+    from kafka_ferry.runs.verify.stored_recounts import Claims, StoredRecounts
+    from kafka_ferry.spark.session import SparkSource
     from kafka_ferry.state import StateFolder
-    from kafka_ferry.verify import PartitionRow, Verdict
+    from kafka_ferry.verify import PartitionRecount, PartitionRow, Verdict
     from kafka_ferry.verify.tables import Rows
 
 
 def verify_run(
-    spark: SparkSession,
+    spark: SparkSource,
     flow: Flow,
     folder: RunFolder,
     ledger: LedgerTable,
     state: StateFolder,
     *,
     everything: bool = False,
+    afresh: bool = False,
 ) -> Verdict:
     """Verify every range of the folder's run, and whatever earlier runs copied and nobody verified.
 
     Args:
-        spark: the session; its executors must reach the target.
+        spark: gives the session, whose executors must reach the target.
         flow: the flow.
         folder: the run's folder, with its plan.
         ledger: the flow's ledger.
         state: the flow's state folder, for Data Docs.
         everything: whether to verify again what was verified before: of the topics that the run is
             about, all that the ledger has.
+        afresh: whether to read again what the step ``mirror`` has read back.
 
     Raises:
         VerificationFailed: naming topic, partition and range of what is not proved.
     """
     plan = folder.plan()
-    # A backfill that has nothing to do leaves no trace, not even a ledger where there was none.
-    has_ledger = plan.ledger_end > 0 or not plan.is_idle_backfill
-    through = ledger.project(flow.target, ledger_topic(flow.source.alias)) if has_ledger else 0
-    ranges = _due(ledger, plan, everything=everything)
     target = ClusterControl(flow.target)
-    planned = {range_.remote_topic for range_ in plan.ranges}
-    planned |= {choice.remote_topic for choice in plan.choices}
-    topics = target.topics({entry.target.topic for entry in ranges} | planned)
+    due = _due(flow, ledger, plan, target, everything=everything)
+    ranges, topics = due.ranges, due.topics
+    stored = None if afresh or everything else folder.recounts
     recounted = recount_ranges(
-        spark, flow, ledger, ranges, topics, is_backfill=plan.options.window is not None
+        partial(_recount, spark, flow, stored),
+        flow,
+        ledger,
+        ranges,
+        topics,
+        is_backfill=plan.options.window is not None,
     )
+    # A step that is repeated reads all of it again.
+    folder.recounts.forget()
     if plan.options.window:
         partitions = _backfilled_rows(target, ledger, plan, ranges, recounted)
     else:
@@ -83,7 +90,7 @@ def verify_run(
             flow=flow.name,
             run=plan.run,
             at=now_ms(),
-            through=through,
+            through=due.through,
             ranges=len(rows),
             records=sum(row.target_records for row in rows),
         )
@@ -91,7 +98,78 @@ def verify_run(
     return verdict
 
 
-def _due(ledger: LedgerTable, plan: Plan, *, everything: bool) -> list[LedgerRange]:
+def read_back(
+    spark: SparkSource, flow: Flow, folder: RunFolder, ledger: LedgerTable, shard: int | None
+) -> int:
+    """Read back what is due of the partitions that a run, or a shard of it, was to copy, and store it.
+
+    Args:
+        spark: gives the session, whose executors must reach the target.
+        flow: the flow.
+        folder: the run's folder, with its plan.
+        ledger: the flow's ledger.
+        shard: the shard; None for the whole run.
+
+    Returns:
+        How many target partitions were read.
+    """
+    plan = folder.plan()
+    copied = {range_.target for range_ in plan.of_shard(shard)}
+    due = _due(flow, ledger, plan, ClusterControl(flow.target))
+    ranges = [entry for entry in due.ranges if entry.target in copied]
+    claims = claims_of(ledger, ranges, due.topics)
+    folder.recounts.save(part_of("mirror", shard), claims, _recount(spark, flow, None, claims))
+    return len(claims)
+
+
+def is_read_back(flow: Flow, folder: RunFolder, ledger: LedgerTable) -> bool:
+    """Whether nothing that is due is still to be read."""
+    due = _due(flow, ledger, folder.plan(), ClusterControl(flow.target))
+    claims = claims_of(ledger, due.ranges, due.topics)
+    return folder.recounts.of(claims).keys() == claims.keys()
+
+
+def _recount(
+    spark: SparkSource, flow: Flow, stored: StoredRecounts | None, claims: Claims
+) -> dict[TopicPartition, PartitionRecount]:
+    """The recount of each target partition, from the run's folder where it has just these claims."""
+    found = stored.of(claims) if stored else {}
+    if missing := {tp: asked for tp, asked in claims.items() if tp not in found}:
+        from kafka_ferry.spark.recount import recount_all  # noqa: PLC0415  (PySpark)
+
+        found |= recount_all(spark(), flow, missing)
+    return found
+
+
+@dataclass(frozen=True)
+class _Due:
+    """What is to be verified.
+
+    Attributes:
+        through: the ledger offset after the last entry that was looked at.
+        ranges: the ranges, in the ledger's order.
+        topics: the remote topics that are there, by name: theirs, and the plan's.
+    """
+
+    through: int
+    ranges: list[LedgerRange]
+    topics: Mapping[str, Topic]
+
+
+def _due(
+    flow: Flow, ledger: LedgerTable, plan: Plan, target: ClusterControl, *, everything: bool = False
+) -> _Due:
+    # A backfill that has nothing to do leaves no trace, not even a ledger where there was none.
+    has_ledger = plan.ledger_end > 0 or not plan.is_idle_backfill
+    through = ledger.project(flow.target, ledger_topic(flow.source.alias)) if has_ledger else 0
+    ranges = _due_ranges(ledger, plan, everything=everything)
+    planned = {range_.remote_topic for range_ in plan.ranges}
+    planned |= {choice.remote_topic for choice in plan.choices}
+    topics = target.topics({entry.target.topic for entry in ranges} | planned)
+    return _Due(through, ranges, topics)
+
+
+def _due_ranges(ledger: LedgerTable, plan: Plan, *, everything: bool) -> list[LedgerRange]:
     """The run's ranges, those of others since it was planned, and those that nobody verified."""
     since = min(ledger.verified_through(), plan.ledger_end)
     ranges = list(ledger.ranges(since=since, of_run=plan.run))

@@ -1,36 +1,50 @@
-"""Running the Structured Streaming query of one run to its end."""
+"""Running the Structured Streaming query of one run to its end.
+
+The stream's rows are files of ranges (``spark.checkpoint``): a micro-batch that is retried gets
+exactly the files that were planned. A task never raises for a range that fails, or Spark would
+replay the micro-batch before it planned anything new, and one poisoned partition would stop the
+flow. What became of each range comes back to the driver, which stores it in the run's folder before
+the micro-batch counts as done.
+"""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from kafka_ferry.copy import OutcomeFiles
+from kafka_ferry.clock import now_ms
+from kafka_ferry.copy import Outcome, OutcomeFiles, RateLimit, copy_for_flow
 from kafka_ferry.plan.sharding import writers_of
+from kafka_ferry.plan.tasks import TaskRanges, planned_again, task_ranges
 from kafka_ferry.spark.breaking import spark_failures
-from kafka_ferry.spark.carrying import packed
-from kafka_ferry.spark.ranges import SOURCE, RangeSource
-from kafka_ferry.spark.sink import SINK, sink_of
-from kafka_ferry.state import StateFolder
+from kafka_ferry.spark.carrying import packed, unpacked
+from kafka_ferry.spark.checkpoint import FILE_SUFFIX, QueryCheckpoint, StartRanges
+from kafka_ferry.spark.jobs import done_in_tasks
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from kafka_ferry.config import Flow
-    from kafka_ferry.copy import Outcome
+    from kafka_ferry.plan import Plan, Range, TopicPartition
+    from kafka_ferry.state import StateFolder
 
 
 def copy_with_spark(
     spark: SparkSession,
     flow: Flow,
+    plan: Plan,
     *,
-    run: str,
-    run_folder: StateFolder,
+    outcomes: StateFolder,
     checkpoint: StateFolder,
     shard: int | None = None,
     bytes_per_s: int = 0,
 ) -> list[Outcome]:
-    """Copy the ranges of the plan in ``run_folder``, or those of one of its shards.
+    """Copy the ranges of a plan, or those of one of its shards.
 
     What an earlier query with that checkpoint was stopped in comes first, as Spark planned it then, as
     far as it is of the same partitions.
@@ -38,52 +52,132 @@ def copy_with_spark(
     Args:
         spark: the session; its executors must reach both clusters.
         flow: the flow.
-        run: the run's id, for positions and ledger.
-        run_folder: holds the plan; outcomes are stored beside it.
+        plan: the run's plan.
+        outcomes: the folder to store the outcomes in.
         checkpoint: Spark's checkpoint of the flow, or of its shard; may be deleted between runs.
         shard: the shard; None for all that is planned.
         bytes_per_s: the most bytes that all of the run's shards together may send in a second; 0 for
             no limit.
 
     Returns:
-        The outcome of each range that was tried.
+        The outcome of each range that was tried; of one that two micro-batches held, the last one's.
 
     Raises:
         ConfigError: if a store or connection of a cluster cannot be read.
         SparkFailed: if the query breaks off, because files of the run or of the checkpoint are
             gone, another query uses the same checkpoint, or a task fails too often.
     """
-    spark.dataSource.register(RangeSource)
-    spark.dataSource.register(sink_of(packed(flow)))
-    attempt, writers = uuid.uuid4().hex, writers_of(flow)
-    ranges = (
-        spark.readStream.format(SOURCE)
-        .options(
-            run_folder=run_folder.location,
-            writers=str(writers.count),
-            groups=str(writers.groups),
-            shard="" if shard is None else str(shard),
-            bytes_per_s=str(bytes_per_s),
-            tasks=str(spark.sparkContext.defaultParallelism),
-            attempt=attempt,
-        )
-        .load()
-    )
-    stream = (
-        ranges.writeStream.format(SINK)
-        .options(
-            run=run,
-            run_folder=run_folder.location,
-            attempt=attempt,
-        )
-        .option("checkpointLocation", checkpoint.uri)
-        .trigger(availableNow=True)
-        .queryName(f"{flow.name} {run}{'' if shard is None else f' shard {shard}'}")
-    )
+    name = f"{flow.name} {plan.run}{'' if shard is None else f' shard {shard}'}"
+    start = StartRanges(plan.run, uuid.uuid4().hex, now_ms(), plan.of_shard(shard))
+    batches = _Batches(spark, flow, plan, start, outcomes, shard, bytes_per_s)
     with spark_failures(
-        f"the query of {flow.name}, run {run} (checkpoint {checkpoint.location})",
+        f"the query of {flow.name}, run {plan.run} (checkpoint {checkpoint.location})",
         advice="What was sealed stays. Is another run of this flow active, or were files of the "
         "state folder deleted? Then run it again.",
     ):
-        stream.start().awaitTermination()
-    return OutcomeFiles(run_folder, attempt).read()
+        try:
+            run_query(spark, name, QueryCheckpoint(checkpoint), start, batches)
+        except Exception:
+            if batches.error:
+                raise batches.error from None
+            raise
+    return list(batches.outcomes.values())
+
+
+@dataclass
+class _Batches:
+    """Copies one micro-batch after the other.
+
+    Attributes:
+        outcomes: by *source* partition, what became of its range in the last micro-batch with it.
+        error: what the last micro-batch raised; the JVM passes on its text only.
+    """
+
+    spark: SparkSession
+    flow: Flow
+    plan: Plan
+    start: StartRanges
+    folder: StateFolder
+    shard: int | None
+    bytes_per_s: int
+    outcomes: dict[TopicPartition, Outcome] = field(default_factory=dict)
+    error: Exception | None = None
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        """Copy what the files of a micro-batch say; called by Spark."""
+        try:
+            self._copy([StartRanges.from_json(row.value) for row in batch.collect()], number)
+        except Exception as error:
+            self.error = error
+            raise
+
+    def _copy(self, starts: Sequence[StartRanges], number: int) -> None:
+        tasks = task_ranges(
+            self._ranges(starts),
+            writers_of(self.flow),
+            self.plan,
+            self.shard,
+            bytes_per_s=self.bytes_per_s,
+            at_a_time=self.spark.sparkContext.defaultParallelism,
+        )
+        copied = done_in_tasks(
+            self.spark, partial(_copy_task, packed(self.flow), self.plan.run), tasks
+        )
+        found = [outcome for outcomes in copied for outcome in outcomes]
+        OutcomeFiles(self.folder, self.start.attempt).write(number, found)
+        self.outcomes |= {outcome.range.source: outcome for outcome in found}
+
+    def _ranges(self, starts: Sequence[StartRanges]) -> Sequence[Range]:
+        """This start's ranges, in the micro-batch that has them; else an earlier one's, the newest of each."""
+        if any(start.attempt == self.start.attempt for start in starts):
+            return self.start.ranges
+        newest = {
+            range_.source: range_
+            for start in sorted(starts, key=attrgetter("at"))
+            for range_ in start.ranges
+        }
+        return planned_again(newest.values(), self.plan, self.shard)
+
+
+def run_query(
+    spark: SparkSession,
+    name: str,
+    checkpoint: QueryCheckpoint,
+    start: StartRanges,
+    do: Callable[[DataFrame, int], None],
+) -> None:
+    """Run a query to its end over what a checkpoint has left unfinished, and ``start``.
+
+    Args:
+        spark: the session.
+        name: the query's name.
+        checkpoint: its checkpoint.
+        start: what it is to do.
+        do: called with each micro-batch, whose rows are the files of starts, and its number.
+    """
+    checkpoint.add(start)
+    files = (
+        spark.readStream.format("text")
+        .schema("value string")
+        .option("wholetext", True)
+        .option("pathGlobFilter", f"*{FILE_SUFFIX}")
+        # Of an earlier start's file that was deleted, this one's has all that matters.
+        .option("ignoreMissingFiles", True)
+        .load(checkpoint.source_pattern)
+    )
+    query = (
+        files.writeStream.foreachBatch(do)
+        .option("checkpointLocation", checkpoint.uri)
+        .trigger(availableNow=True)
+        .queryName(name)
+    )
+    query.start().awaitTermination()
+
+
+def _copy_task(flow: bytes, run: str, task: TaskRanges) -> list[Outcome]:
+    """Copy the ranges of a task; called in a worker."""
+    rate, unpacked_flow = RateLimit(task.bytes_per_s), unpacked(flow)
+    outcomes: list[Outcome] = []
+    for _, group in groupby(task.ranges, key=attrgetter("owner")):
+        outcomes += copy_for_flow(unpacked_flow, run, list(group), rate)
+    return outcomes

@@ -1,18 +1,17 @@
-"""The recount as a Spark job: one row a target partition, read by whichever executor is free."""
+"""The recount as a Spark job: a target partition is read by whichever executor is free."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Final, TypeVar
 
-import pyarrow as pa
-from pydantic import TypeAdapter
-
-from kafka_ferry.batches import Segment
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.spark.breaking import spark_failures
 from kafka_ferry.spark.carrying import packed, unpacked
+from kafka_ferry.spark.jobs import done_in_tasks
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import Claim
 from kafka_ferry.verify.recount import recount
@@ -21,26 +20,11 @@ from kafka_ferry.wire import WireCluster
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafka_ferry.config import Cluster, Flow
+    from kafka_ferry.config import Flow
 
-_CLAIM: Final = pa.struct(
-    [
-        ("segments", pa.list_(pa.list_(pa.int64()))),
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-        ("preserved", pa.bool_()),
-        ("producer_id", pa.int64()),
-        ("is_first", pa.bool_()),
-    ]
-)
-_ASKED: Final = pa.schema(
-    [("topic", pa.string()), ("partition", pa.int32()), ("claims", pa.list_(_CLAIM))]
-)
-_ANSWER: Final = "topic string, partition int, found string"
-_ANSWER_ARROW: Final = pa.schema(
-    [("topic", pa.string()), ("partition", pa.int32()), ("found", pa.string())]
-)
-_FOUND: Final = TypeAdapter(PartitionRecount)
+_T = TypeVar("_T")
+_Asked = Sequence[tuple[TopicPartition, Sequence[Claim]]]
+_Found = list[tuple[TopicPartition, PartitionRecount]]
 # So that a large partition does not hold up the small ones that follow it in its task.
 _TASKS_PER_CORE: Final = 4
 
@@ -61,57 +45,23 @@ def recount_all(
         ConfigError: if a store or connection of a cluster cannot be read.
         SparkFailed: if a partition cannot be read; the task's error is in its text.
     """
-    if not partitions:
-        return {}
-    carried = packed(flow)
-
-    def recount_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _recount_rows(batches, unpacked(carried).target)
-
-    tasks = min(len(partitions), spark.sparkContext.defaultParallelism * _TASKS_PER_CORE)
-    counted = (
-        spark.createDataFrame(_asked(partitions))
-        .repartition(tasks)
-        .mapInArrow(recount_rows, _ANSWER)
-    )
+    tasks = spark.sparkContext.defaultParallelism * _TASKS_PER_CORE
+    asked = _dealt(list(partitions.items()), tasks)
     with spark_failures(
         f"the recount of {flow.name}",
         advice="What was copied stays. Verify again once the target answers.",
     ):
-        found = counted.collect()
-    return {
-        TopicPartition(row.topic, row.partition): _FOUND.validate_json(row.found) for row in found
-    }
+        found = done_in_tasks(spark, partial(_recount_task, packed(flow)), asked)
+    return dict(recounted for of_task in found for recounted in of_task)
 
 
-def _recount_rows(batches: Iterator[pa.RecordBatch], target: Cluster) -> Iterator[pa.RecordBatch]:
+def _recount_task(flow: bytes, asked: _Asked) -> _Found:
+    target = unpacked(flow).target
     settings = kafka_python_config(target.client_properties("consumer"))
     with WireCluster(target.alias, settings) as cluster:
-        for batch in batches:
-            for row in batch.to_pylist():
-                tp = TopicPartition(row["topic"], row["partition"])
-                found = _FOUND.dump_json(recount(cluster, tp, _claims(row))).decode()
-                answer = {"topic": tp.topic, "partition": tp.partition, "found": found}
-                yield pa.RecordBatch.from_pylist([answer], schema=_ANSWER_ARROW)
+        return [(tp, recount(cluster, tp, claims)) for tp, claims in asked]
 
 
-def _asked(partitions: Mapping[TopicPartition, Sequence[Claim]]) -> pa.Table:
-    rows = [
-        {
-            "topic": tp.topic,
-            "partition": tp.partition,
-            "claims": [
-                claim._asdict() | {"segments": list(map(list, claim.segments))} for claim in claims
-            ],
-        }
-        for tp, claims in partitions.items()
-    ]
-    return pa.Table.from_pylist(rows, _ASKED)
-
-
-def _claims(row: Mapping[str, Any]) -> list[Claim]:
-    """The claims in a row of what ``_asked`` made."""
-    return [
-        Claim(**claim | {"segments": tuple(Segment(*segment) for segment in claim["segments"])})
-        for claim in row["claims"]
-    ]
+def _dealt(items: Sequence[_T], hands: int) -> list[list[_T]]:
+    """The items in at most so many lists, one after the other to the next list."""
+    return [list(islice(items, hand, None, hands)) for hand in range(min(hands, len(items)))]

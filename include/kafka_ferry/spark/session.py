@@ -5,20 +5,72 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from importlib.resources import as_file, files
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
+from kafka_ferry.errors import SparkNeeded
+from kafka_ferry.spark.properties import EVERY_JOB, driver_options
 
-from kafka_ferry.spark.properties import EVERY_JOB, LIGHT_JVM
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+SparkSource = Callable[[], "SparkSession"]
+"""Gives the session; called only by what has work for Spark, since the first call may start it."""
 
 
-def spark_session(name: str) -> SparkSession:
-    """The running session, or a new one with what every job of ours needs."""
-    return _session(name, EVERY_JOB)
+def no_spark() -> SparkSession:
+    """Stands for a session where there should be nothing to do.
+
+    Raises:
+        SparkNeeded: always.
+    """
+    raise SparkNeeded("There is work for Spark, and no Spark here.", advice="Try it with Spark.")
 
 
-def terminal_session(name: str, tasks: int | None = None) -> SparkSession:
+class SparkOnDemand:
+    """A session that is started when something needs it.
+
+    Args:
+        start: starts it.
+    """
+
+    def __init__(self, start: SparkSource) -> None:
+        self._start = start
+        self._starting: Future[SparkSession] | None = None
+
+    def begin(self) -> None:
+        """Start it in the background, since something will need it."""
+        if self._starting is None:
+            starter = ThreadPoolExecutor(1, thread_name_prefix="spark")
+            self._starting = starter.submit(self._start)
+            starter.shutdown(wait=False)
+
+    def __call__(self) -> SparkSession:
+        """The session, as soon as it is there."""
+        self.begin()
+        assert self._starting is not None
+        return self._starting.result()
+
+    def __enter__(self) -> SparkOnDemand:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop it, if it was started."""
+        if self._starting and not self._starting.exception():
+            self._starting.result().stop()
+
+
+def job_session(name: str) -> SparkSession:
+    """The session of an application that was submitted."""
+    return _session(name, {})
+
+
+def terminal_spark(name: str, tasks: int | None = None) -> SparkOnDemand:
     """A session for the command line: quiet, without the JVM's log lines, bars and web page.
 
     Args:
@@ -26,24 +78,43 @@ def terminal_session(name: str, tasks: int | None = None) -> SparkSession:
         tasks: how many tasks run at a time, on this machine; None leaves where and how many to Spark's
             own settings.
     """
+    return SparkOnDemand(partial(_terminal_session, name, tasks))
+
+
+def _terminal_session(name: str, tasks: int | None) -> SparkSession:
     where = {} if tasks is None else {"spark.master": f"local[{tasks}]"}
     with as_file(files("kafka_ferry.spark") / "log4j2.properties") as log_config:
         quiet = {
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
-            "spark.driver.extraJavaOptions": f"{LIGHT_JVM} -Dlog4j2.configurationFile={log_config}",
+            "spark.driver.extraJavaOptions": f"{driver_options()} -Dlog4j2.configurationFile={log_config}",
         }
-        return _session(name, EVERY_JOB | quiet | where)
+        return _session(name, quiet | where)
 
 
 def _session(name: str, config: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
     # Spark starts `python3` for its workers, whichever that is, unless told otherwise.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    for key, value in config.items():
+    for key, value in {**EVERY_JOB, **config}.items():
         builder = builder.config(key, value)
     # It tells of each connection between Python and the JVM, even when everything is closed.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    _show_library(session.sparkContext)
     return session
+
+
+def _show_library(context: SparkContext) -> None:
+    """Let the daemon that workers are forked from find what ``--py-files`` has brought to an executor.
+
+    It lies in the executor's working directory. PySpark tells only the workers: too late for the daemon.
+    """
+    files = context.getConf().get("spark.submit.pyFiles", "") or ""
+    names = [PurePosixPath(file).name for file in files.split(",") if file]
+    known = context.environment.get("PYTHONPATH")
+    if names:
+        context.environment["PYTHONPATH"] = ":".join([*names, *filter(None, [known])])

@@ -1,7 +1,6 @@
 """Great Expectations at work: expectations on a small frame, what each found, and its own pages of that.
 
-The context lives in memory only and nothing is fetched or reported anywhere. Great Expectations is
-imported inside the functions: it takes three seconds.
+The context lives in memory only and nothing is fetched or reported anywhere.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kafka_ferry.verify.data_docs import folder_name
+from kafka_ferry.verify.gx import great_expectations
 from kafka_ferry.verify.tables import ROW, WHERE
 
 MAX_LISTED: Final = 20
@@ -46,7 +46,7 @@ class Evaluation:
             frame: the frame of pandas.
             expectations: Great Expectations' own objects.
         """
-        import great_expectations as gx  # noqa: PLC0415
+        gx = great_expectations()
         from great_expectations.core.run_identifier import RunIdentifier  # noqa: PLC0415
 
         context = self._context
@@ -105,7 +105,7 @@ def listed(answer: Any, say: Callable[[dict[str, Any]], str]) -> tuple[str, ...]
 def _context(pages: Path) -> Any:
     """A Great Expectations context that lives in memory; its pages go to ``pages``."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
-    import great_expectations as gx  # noqa: PLC0415
+    gx = great_expectations()
     from great_expectations.data_context.types.base import ProgressBarsConfig  # noqa: PLC0415
 
     # It would tell of each temporary folder.

@@ -19,6 +19,7 @@ from kafka_ferry.verify.checks import PARTITIONS, RANGES, WARNINGS, Check, Row, 
 from kafka_ferry.verify.data_docs import Publication, add_pages, publish
 from kafka_ferry.verify.evaluation import Evaluation, listed, raised_by
 from kafka_ferry.verify.groups import GROUPS, GroupRow
+from kafka_ferry.verify.gx import great_expectations
 from kafka_ferry.verify.own import NOTHING, OwnExpectations, own_results
 from kafka_ferry.verify.rows import RangeRow
 from kafka_ferry.verify.tables import ROW, Rows, frame
@@ -132,7 +133,7 @@ def _results(
 
 
 def _expectation(check: Check[Row], severity: Severity) -> Any:
-    import great_expectations.expectations as gxe  # noqa: PLC0415
+    gxe = great_expectations().expectations
     from great_expectations.expectations.row_conditions import Column  # noqa: PLC0415
 
     only_where = Column(check.only_where) == True if check.only_where else None  # noqa: E712

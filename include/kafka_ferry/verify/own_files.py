@@ -15,6 +15,7 @@ import yaml
 
 from kafka_ferry.config.problems import did_you_mean
 from kafka_ferry.config.verifying import Severity
+from kafka_ferry.verify.gx import great_expectations
 from kafka_ferry.verify.verdict import Table
 
 TABLES: Final[tuple[Table, ...]] = ("ranges", "partitions", "topics", "groups")
@@ -72,6 +73,8 @@ def read_file(file: Path) -> Tables:
     Raises:
         FileProblem: if nothing of it can be read.
     """
+    # In its own way, before a file imports it in the ordinary one.
+    great_expectations()
     items = _of_python(file) if file.suffix == ".py" else _of_yaml(file)
     tables = Tables()
     for table, where, item in items:
@@ -85,11 +88,9 @@ def read_file(file: Path) -> Tables:
 
 
 def _expectation(item: object, where: str) -> Any:
-    import great_expectations.expectations as gxe  # noqa: PLC0415
-
     if isinstance(item, Mapping):
         return _configured(item, where)
-    if isinstance(item, gxe.Expectation):
+    if isinstance(item, great_expectations().expectations.Expectation):
         return item
     raise FileProblem(where, f"{item!r} is no expectation of Great Expectations.")
 

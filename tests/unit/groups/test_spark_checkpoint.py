@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -26,7 +25,6 @@ from kafka_ferry.groups.spark_rewriting import Rewritten, rewritten
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.plan import LogBounds, TopicPartition
-from kafka_ferry.spark.ranges import offset_of
 from tests.unit.ledger.entries import a_copied_range
 
 HEAD = '{"batchWatermarkMs":7,"batchTimestampMs":1795287003365,"conf":{"a.b":"c"}}'
@@ -248,8 +246,8 @@ def test_each_source_of_a_query_is_translated_and_one_without_offsets_stays_so()
 
 
 def test_the_checkpoint_of_a_flow_says_that_it_holds_no_positions() -> None:
-    ours = json.dumps(offset_of("run-1", [], "attempt"))
-    refused = refusal(a_checkpoint(ours), a_place())
+    ours = replace(a_checkpoint('{"logOffset":3}'), of_a_flow=True)
+    refused = refusal(ours, a_place())
     assert "it is that of a flow of Kafka Ferry" in str(refused)
     assert "ferry failback" in refused.advice
 

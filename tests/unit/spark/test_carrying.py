@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
-
-from pyspark import cloudpickle
 
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.spark.carrying import packed, unpacked
-from kafka_ferry.spark.sink import SINK, RangeCopyWriter, sink_of
 from kafka_sandbox.secure import Authority
 from tests.support.secure import PASSWORD, key_store
 
@@ -36,14 +32,3 @@ def test_what_is_carried_needs_no_files_any_more(tmp_path: Path) -> None:
     properties = there.source.client_properties("consumer")
     assert properties["ssl.keystore.key"] == identity.key_pem
     assert PASSWORD not in str(dict(properties))
-
-
-def test_the_sink_takes_its_flow_to_another_process() -> None:
-    kind = pickle.loads(cloudpickle.dumps(sink_of(b"the flow")))
-
-    writer = kind({"run": "run-1"}).streamWriter(None, False)
-
-    assert kind.name() == SINK
-    assert isinstance(writer, RangeCopyWriter)
-    assert writer._flow == b"the flow"
-    assert "the flow" not in repr(writer)

@@ -1,13 +1,60 @@
-"""Where the command line's Spark runs."""
+"""Where the command line's Spark runs, and when it starts."""
+
+from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from kafka_ferry.spark import session
+from kafka_ferry.spark.session import SparkOnDemand, terminal_spark
+
+
+class Session:
+    """Counts how often it was started and stopped."""
+
+    def __init__(self) -> None:
+        self.started = self.stopped = 0
+
+    def start(self) -> Any:
+        self.started += 1
+        return self
+
+    def stop(self) -> None:
+        self.stopped += 1
 
 
 def test_tasks_at_a_time_are_spark_s_local_threads_and_without_a_word_its_own_settings_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(session, "_session", lambda _, config: config)
-    assert session.terminal_session("tests", 3)["spark.master"] == "local[3]"
-    assert "spark.master" not in session.terminal_session("tests")
+    with_three: Any = terminal_spark("tests", 3)()
+    without: Any = terminal_spark("tests")()
+    assert with_three["spark.master"] == "local[3]"
+    assert "spark.master" not in without
+
+
+def test_what_nothing_asks_for_is_never_started() -> None:
+    session = Session()
+    with SparkOnDemand(session.start):
+        pass
+    assert (session.started, session.stopped) == (0, 0)
+
+
+def test_it_is_started_once_and_stopped() -> None:
+    session = Session()
+    with SparkOnDemand(session.start) as spark:
+        spark.begin()
+        spark.begin()
+        assert spark() is spark() is session  # type: ignore[comparison-overlap]
+    assert (session.started, session.stopped) == (1, 1)
+
+
+def test_a_start_that_fails_says_so_where_the_session_is_asked_for() -> None:
+    def fail() -> Any:
+        raise RuntimeError("no Java")
+
+    with SparkOnDemand(fail) as spark:
+        spark.begin()
+        with pytest.raises(RuntimeError, match="no Java"):
+            spark()

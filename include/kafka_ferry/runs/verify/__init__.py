@@ -1,0 +1,1 @@
+"""Verifying a run: what was read back of it already."""

@@ -1,0 +1,92 @@
+"""The checkpoint of a flow's copying query, and the ranges that it gives out.
+
+Each start of the query writes what it is to copy into a file of its own, in the folder ``ranges``
+beside what Spark keeps there. Spark's file source reads that folder, so Spark's own log says which
+file was in which micro-batch, and the file says from which to which offset. Where each range really
+starts a task reads from the target, so that an old checkpoint, or none, does no harm.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from kafka_ferry.as_json import AsJson
+from kafka_ferry.plan import Range
+from kafka_ferry.state import StateFolder
+
+_RANGES: Final = "ranges"
+FILE_SUFFIX: Final = ".json"
+# Spark's log of the file source names every file for ever, and each start reads it.
+_MAX_FILES: Final = 500
+
+
+@dataclass(frozen=True)
+class StartRanges(AsJson):
+    """What one start of the query is to copy.
+
+    Attributes:
+        run: the run's id.
+        attempt: a text that no other start of the query has.
+        at: when, in milliseconds since 1970.
+        ranges: the ranges.
+    """
+
+    WHAT: ClassVar = "the ranges of a copying query"
+
+    run: str
+    attempt: str
+    at: int
+    ranges: tuple[Range, ...]
+
+
+class QueryCheckpoint:
+    """A folder for Spark's checkpoint of a copying query.
+
+    Args:
+        folder: the folder; it may be missing, or deleted whenever no query uses it.
+    """
+
+    def __init__(self, folder: StateFolder) -> None:
+        self._folder = folder
+        self._ranges = folder.folder(_RANGES)
+        self.location = folder.location
+
+    @property
+    def has_ranges(self) -> bool:
+        """Whether it is the checkpoint of a flow that has been run."""
+        return bool(self._files())
+
+    @property
+    def uri(self) -> str:
+        """The checkpoint's location, for Spark."""
+        return self._folder.uri
+
+    @property
+    def source_pattern(self) -> str:
+        """The location of the files of ranges, for Spark's file source, which takes it for a glob pattern."""
+        return re.sub(r"([\\*?\[\]{}])", r"\\\1", self._ranges.uri)
+
+    def add(self, start: StartRanges) -> None:
+        """Add what this start of the query is to copy.
+
+        Raises:
+            OSError: if it cannot be written.
+        """
+        self._renew()
+        self._ranges.write(f"{start.at}-{start.attempt}{FILE_SUFFIX}", start.to_json())
+
+    def _renew(self) -> None:
+        """Begin a new checkpoint instead of one that is too long, or that has lost its files.
+
+        What an unfinished micro-batch of it was copying, the run's own plan has too.
+        """
+        files = len(self._files())
+        if files >= _MAX_FILES or (not files and self._folder.folder("offsets").names()):
+            for name in self._folder.folders():
+                self._folder.delete_folder(name)
+            self._folder.delete(self._folder.names())
+
+    def _files(self) -> list[str]:
+        return self._ranges.names(FILE_SUFFIX)

@@ -1,0 +1,104 @@
+"""An archive of the classes of Spark's driver: ``python -m kafka_ferry.spark.class_archive``.
+
+A JVM maps it into its memory instead of loading and checking some ten thousand classes, which takes
+most of the time of a small run (JEP 350, dynamic archives). It fits one Java and one Spark, by which
+it is found; a JVM that finds it does not fit starts as it would without.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+_NAME: Final = "kafka-ferry-java-{}.jsa"
+_VERSION: Final = "JAVA_VERSION="
+
+
+def found_archive() -> Path | None:
+    """The archive for the Java that Spark would start; None where there is none."""
+    archive = _archive()
+    return archive if archive and archive.exists() else None
+
+
+def _archive() -> Path | None:
+    """Where the archive for this Java and this Spark is to be; None without one of them."""
+    home, version = _spark_home(), _java_version()
+    return home / _NAME.format(version) if home and version else None
+
+
+def _spark_home() -> Path | None:
+    """The folder of the Spark that PySpark starts."""
+    if home := os.environ.get("SPARK_HOME"):
+        return Path(home)
+    spec = find_spec("pyspark")
+    return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def _java_version() -> str | None:
+    """The version of the Java that Spark's scripts start, by the file that says it beside each Java."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin" if home else None)
+    release = Path(java).resolve().parents[1] / "release" if java else None
+    try:
+        lines = release.read_text().splitlines() if release else []
+    except OSError:
+        return None
+    versions = (
+        line.removeprefix(_VERSION).strip('"') for line in lines if line.startswith(_VERSION)
+    )
+    return next(versions, None)
+
+
+def make_archive(archive: Path) -> None:
+    """Make the archive from what a small query loads.
+
+    Args:
+        archive: the file; replaced as a whole.
+
+    Raises:
+        OSError: it cannot be written.
+        RuntimeError: Spark has left none, with what it said.
+    """
+    home = archive.parent
+    with TemporaryDirectory(dir=home, prefix=".archive-") as folder:
+        made = Path(folder, archive.name)
+        # Of each class that it leaves out, it would tell.
+        options = f"-XX:ArchiveClassesAtExit={made} -Xlog:cds=off -Xlog:cds+dynamic=off"
+        rehearsal = Path(__file__).with_name("rehearsal.py")
+        submit = [str(home / "bin/spark-submit"), "--master", "local[2]"]
+        done = subprocess.run(
+            [*submit, "--driver-java-options", options, str(rehearsal), f"{folder}/checkpoint"],
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        if done.returncode or not made.exists():
+            raise RuntimeError(f"Spark did not leave its classes; it said:\n{done.stdout[-2000:]}")
+        made.replace(archive)
+
+
+def main() -> None:
+    """Make the archive of this machine's Java and Spark, unless there is one that is younger than both."""
+    archive = _archive()
+    if archive is None:
+        sys.exit("There is no PySpark here, or no Java that says its version.")
+    if archive.exists() and archive.stat().st_mtime > (archive.parent / "jars").stat().st_mtime:
+        return
+    try:
+        make_archive(archive)
+    except RuntimeError as error:
+        sys.exit(str(error))
+    except OSError as error:
+        sys.exit(f"{archive} cannot be written: {error}. Run this as the user who installed Spark.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""Work that is done in Spark's tasks: one item, one task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def done_in_tasks(
+    spark: SparkSession, work: Callable[[_Item], _Result], items: Sequence[_Item]
+) -> list[_Result]:
+    """What ``work`` makes of each item, each in a task of its own, those in front first.
+
+    It is an RDD's job and no query: there is nothing to optimize, and the JVM, which would load and
+    compile a thousand classes for it, only passes bytes on.
+
+    Args:
+        spark: the session.
+        work: called in a worker. What it closes over travels in the task's code, in memory; the
+            items may lie in a temporary file on the way, so they must hold no secret.
+        items: the items, each of which pickles.
+
+    Raises:
+        Py4JJavaError: if a task fails too often.
+    """
+    if not items:
+        return []
+    context = spark.sparkContext
+    return context.parallelize(items, len(items)).map(work).collect()

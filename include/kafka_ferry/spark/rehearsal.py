@@ -1,0 +1,34 @@
+"""A query such as copies, without a cluster: ``spark-submit rehearsal.py FOLDER``.
+
+What it loads is what a run loads (``spark.class_archive``).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from kafka_ferry.spark.checkpoint import QueryCheckpoint, StartRanges
+from kafka_ferry.spark.jobs import done_in_tasks
+from kafka_ferry.spark.query import run_query
+from kafka_ferry.spark.session import job_session
+from kafka_ferry.state import StateFolder
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def main() -> None:
+    """Run the query with a folder of its own, which is empty before."""
+    checkpoint = QueryCheckpoint(StateFolder(sys.argv[1]))
+    session = job_session("rehearsal")
+
+    def count(batch: DataFrame, _: int) -> None:
+        done_in_tasks(session, len, [row.value for row in batch.collect()])
+
+    run_query(session, "rehearsal", checkpoint, StartRanges("run", "attempt", 0, ()), count)
+    session.stop()
+
+
+if __name__ == "__main__":
+    main()

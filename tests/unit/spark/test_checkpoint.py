@@ -1,0 +1,86 @@
+"""The ranges beside a query's checkpoint: what each start was given, for as long as Spark's log names it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.plan import Range
+from kafka_ferry.plan.ranges import Backfill, Settled
+from kafka_ferry.spark.checkpoint import QueryCheckpoint, StartRanges
+from kafka_ferry.state import StateFolder
+
+ORDERS = Range("orders", 11, 2**60, 2**60 + 5, "id", "primary.orders", 3)
+RANGES = (
+    ORDERS,
+    replace(ORDERS, topic="täglich", start=7, end=7, log_start=3, preserved=True),
+    replace(ORDERS, origins=("S", "T"), returned_since=17, expires_at=2**40),
+    replace(ORDERS, backfill=Backfill(5, 2**62, 7, (Settled(1, 2, -(2**63), 2**62),))),
+)
+
+
+def a_start(number: int, *ranges: Range) -> StartRanges:
+    return StartRanges(f"run-{number}", f"attempt-{number}", number, ranges)
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> QueryCheckpoint:
+    return QueryCheckpoint(StateFolder(str(tmp_path / "checkpoint")))
+
+
+def test_a_start_s_file_says_from_which_to_which_offset(
+    checkpoint: QueryCheckpoint, tmp_path: Path
+) -> None:
+    checkpoint.add(a_start(1, *RANGES))
+
+    (file,) = (tmp_path / "checkpoint" / "ranges").iterdir()
+    assert file.name == "1-attempt-1.json"
+    assert StartRanges.from_json(file.read_bytes()) == a_start(1, *RANGES)
+
+
+def test_files_stay_while_spark_may_ask_for_them(
+    checkpoint: QueryCheckpoint, tmp_path: Path
+) -> None:
+    for number in range(12):
+        checkpoint.add(a_start(number, ORDERS))
+
+    assert len(list((tmp_path / "checkpoint" / "ranges").iterdir())) == 12
+
+
+def test_a_long_checkpoint_is_begun_again(
+    checkpoint: QueryCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_ferry.spark.checkpoint._MAX_FILES", 3)
+    for number in range(3):
+        checkpoint.add(a_start(number, ORDERS))
+    spark_s = tmp_path / "checkpoint" / "offsets" / "2"
+    spark_s.parent.mkdir()
+    spark_s.touch()
+    (tmp_path / "checkpoint" / "metadata").touch()
+
+    checkpoint.add(a_start(3, ORDERS))
+
+    left = [path for path in (tmp_path / "checkpoint").rglob("*") if path.is_file()]
+    assert [path.name for path in left] == ["3-attempt-3.json"]
+
+
+def test_a_checkpoint_without_its_files_is_begun_again(
+    checkpoint: QueryCheckpoint, tmp_path: Path
+) -> None:
+    """As it is of a release that kept ranges elsewhere."""
+    offsets = tmp_path / "checkpoint" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / "0").touch()
+    assert not checkpoint.has_ranges
+
+    checkpoint.add(a_start(1, ORDERS))
+
+    assert not offsets.exists()
+    assert checkpoint.has_ranges
+
+
+def test_a_location_is_no_pattern(tmp_path: Path) -> None:
+    folder = StateFolder(str(tmp_path / "a[1]{b}*?"))
+    assert QueryCheckpoint(folder).source_pattern.endswith(r"/a\[1\]\{b\}\*\?/ranges")

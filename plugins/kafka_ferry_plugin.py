@@ -4,7 +4,7 @@ from pathlib import Path
 
 from airflow.plugins_manager import AirflowPlugin
 
-from kafka_ferry_airflow import pools
+from kafka_ferry_airflow import pools, preload
 from kafka_ferry_airflow.links import operator_links
 from kafka_ferry_airflow.page.plugin import fastapi_app, react_app
 
@@ -18,4 +18,4 @@ class KafkaFerryPlugin(AirflowPlugin):
     fastapi_apps = (fastapi_app(ROOT),)
     react_apps = (react_app(),)
     global_operator_extra_links = operator_links(ROOT)
-    listeners = (pools,)
+    listeners = (pools, preload)

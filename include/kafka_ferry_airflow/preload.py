@@ -1,0 +1,44 @@
+"""What a task imports, imported once in the scheduler, whose LocalExecutor forks its tasks' processes.
+
+Otherwise each task imports it anew, which takes longer than most of them do. Where tasks run elsewhere
+(Celery, Kubernetes) nothing is imported here. Whoever changes the library restarts the scheduler.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from importlib import import_module
+from typing import Any, Final
+
+from airflow.listeners import hookimpl
+from airflow.sdk.configuration import conf
+
+log = logging.getLogger(__name__)
+
+_MODULES: Final = (
+    "kafka_ferry_airflow.factory",
+    "kafka_ferry_airflow.metrics",
+    "kafka_ferry.report",
+    "kafka_ferry.runs.publication",
+    "kafka_ferry.runs.verification",
+    "kafka_ferry.runs.grouping",
+    "pandas",
+)
+
+
+@hookimpl
+def on_starting(component: Any) -> None:  # noqa: ARG001
+    """Import it, where this process is a scheduler that is about to start its LocalExecutor."""
+    # The component is a job that does not know its kind yet.
+    if "scheduler" not in sys.argv or "LocalExecutor" not in conf.get("core", "executor"):
+        return
+    try:
+        for module in _MODULES:
+            import_module(module)
+        from kafka_ferry.verify.gx import great_expectations  # noqa: PLC0415
+
+        great_expectations()
+    except Exception:
+        # A task that needs it says so.
+        log.exception("Kafka Ferry's library cannot be imported in the scheduler")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,14 +12,15 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.copiers import Ferry
+from benchmarks.copiers import TUNED_CONNECTOR, TUNED_PRODUCER, Ferry
 from benchmarks.loads import Load
 from benchmarks.machine import installation, machine, servers
 from benchmarks.runs import COMPARED, LABELS, Copied, Figures, medians, ratios
 
 RESULTS = Path(__file__).parent / "results"
 SECONDS = {"wall_s", "cpu_s", "copying_s", "mirror_s", "verify_s"}
-console = Console()
+# In a file or a pipe, tables shall be as wide as they need.
+console = Console(width=None if sys.stdout.isatty() else 200)
 
 
 def context(ferries: Iterable[Ferry], **settings: object) -> dict[str, Any]:
@@ -29,6 +31,7 @@ def context(ferries: Iterable[Ferry], **settings: object) -> dict[str, Any]:
         "machine": machine(),
         "versions": servers() | {"installations": installed},
         "settings": settings,
+        "mirrormaker2": TUNED_CONNECTOR | TUNED_PRODUCER,
     }
 
 
@@ -79,7 +82,8 @@ def as_json(runs: Sequence[Copied]) -> dict[str, Any]:
 
 
 def _table(title: str, columns: Mapping[str, Figures], compared: Mapping[str, Figures]) -> Table:
-    table = Table("", title=title, title_justify="left")
+    table = Table(title=title, title_justify="left")
+    table.add_column(no_wrap=True)
     for name in (*columns, *compared):
         table.add_column(name, justify="right")
     for name, label in LABELS.items():

@@ -14,9 +14,9 @@ Figures = dict[str, float]
 
 LABELS = {
     "wall_s": "wall, s",
-    "cpu_s": "CPU of all processes, s",
-    "sum_of_peak_rss_mib": "peak RSS of each process, summed, MiB",
-    "peak_pss_mib": "peak of the summed PSS, MiB",
+    "cpu_s": "CPU, s",
+    "sum_of_peak_rss_mib": "peaks of RSS, summed, MiB",
+    "peak_pss_mib": "peak of summed PSS, MiB",
     "processes": "processes seen",
     "driver_peak_rss_mib": "largest driver, MiB",
     "jvm_peak_rss_mib": "largest JVM, MiB",

@@ -60,7 +60,7 @@ def produce(
     config: dict[str, str | int], topic: str, records: Iterable[Record], *, transaction: int = 0
 ) -> None:
     """Write records as fast as the broker takes them, in transactions of so many if not of 0."""
-    producer = Producer(config | {"queue.buffering.max.messages": 200_000})
+    producer = Producer(config | {"queue.buffering.max.messages": 200_000, "log_level": 3})
     if transaction:
         producer.init_transactions()
         producer.begin_transaction()

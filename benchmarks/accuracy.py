@@ -9,14 +9,10 @@ record that comes first says how many records are read again, or skipped.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,14 +20,16 @@ from confluent_kafka import (
     Consumer,
     ConsumerGroupTopicPartitions,
     KafkaException,
-    Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 from rich.console import Console
 from rich.table import Table
 
-from kafka_sandbox.broker import Broker, start_all
+from benchmarks.clusters import Clusters, two_clusters
+from benchmarks.copiers import Ferry, Job
+from benchmarks.topics import Topic, produce
+from kafka_sandbox.broker import Broker
 from kafka_sandbox.mirrormaker2 import MirrorMaker2, one_way
 
 TOPIC = "orders"
@@ -67,27 +65,15 @@ def group_of(share: float) -> str:
 
 def fill(bootstrap: str, records: int, partitions: int) -> None:
     """Write records whose value is their own offset."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
-    admin.create_topics([NewTopic(TOPIC, partitions, 1)])[TOPIC].result()
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "enable.idempotence": True,
-            "linger.ms": 20,
-            "queue.buffering.max.messages": 200_000,
-        }
+    Topic(TOPIC, partitions).create(bootstrap)
+    config: dict[str, str | int] = {
+        "bootstrap.servers": bootstrap,
+        "enable.idempotence": True,
+        "linger.ms": 20,
+    }
+    produce(
+        config, TOPIC, ((n % partitions, None, b"%d" % (n // partitions)) for n in range(records))
     )
-    for number in range(records):
-        while True:
-            try:
-                producer.produce(
-                    TOPIC, b"%d" % (number // partitions), partition=number % partitions
-                )
-                break
-            except BufferError:
-                producer.poll(0.05)
-        producer.poll(0)
-    producer.flush()
 
 
 def commit(bootstrap: str, ends: Offsets) -> None:
@@ -99,31 +85,22 @@ def commit(bootstrap: str, ends: Offsets) -> None:
         consumer.close()
 
 
-def copy_with_ferry(folder: Path, source: Broker, target: Broker) -> float:
+def copy_with_ferry(clusters: Clusters, records: int) -> float:
     """One ``ferry run``, which commits the groups' offsets too; seconds."""
-    content: dict[str, Any] = {
-        "source": {"alias": OURS.alias, "bootstrap.servers": source.bootstrap},
-        "target": {"alias": "target", "bootstrap.servers": target.bootstrap},
-        "topics": [TOPIC],
-        "replication.factor": 1,
-        "sync.group.offsets.enabled": True,
-        "state.dir": str(folder / "state"),
-    }
-    flow = folder / "flow.yaml"
-    flow.write_text(json.dumps(content))
-    began = time.monotonic()
-    command = [sys.executable, "-m", "kafka_ferry", "run", "--config", str(flow)]
-    subprocess.run(command, check=True)
-    return time.monotonic() - began
+    options = {"sync.group.offsets.enabled": True}
+    job = Job(TOPIC, OURS.alias, records, records, options)
+    figures, _ = Ferry("this", sys.executable, clusters).copy(job)
+    return figures["wall_s"]
 
 
-def copy_with_mirror_maker(folder: Path, source: Broker, target: Broker, records: int) -> float:
+def copy_with_mirror_maker(clusters: Clusters, records: int) -> float:
     """MirrorMaker 2, until the groups' offsets on the target stay as they are; seconds."""
+    source, target = clusters.source, clusters.target
     properties = one_way(MM2.alias, source.bootstrap, "target", target.bootstrap, [TOPIC])
     properties |= {f"{MM2.alias}->target.sync.group.offsets.enabled": "true"}
     began = time.monotonic()
     admin = admin_of(target)
-    with MirrorMaker2(folder / "mirrormaker2", properties) as mirror:
+    with MirrorMaker2(clusters.folder / "mirrormaker2", properties) as mirror:
         mirror.wait_until_copied(target.bootstrap, {MM2.topic: records}, timeout=600)
         last: Mapping[str, Offsets] = {}
         since = time.monotonic()
@@ -199,44 +176,57 @@ def read_again(target: Broker, mirror: Mirror, share: float, ends: Offsets) -> t
     return f"{offsets[0]:,}", f"{again:,}" if again >= 0 else f"skipped {-again:,}"
 
 
+def rows_of(target: Broker, ends: Offsets) -> list[dict[str, Any]]:
+    """What each group's offset is at each of the two, and what it reads again."""
+    rows = []
+    for share in SHARES:
+        row: dict[str, Any] = {"group at": f"{share:.1%}"}
+        for mirror in (OURS, MM2):
+            offset, again = read_again(target, mirror, share, ends)
+            row[mirror.name] = {"offset": offset, "read again": again}
+        rows.append(row)
+    return rows
+
+
+def show(rows: list[dict[str, Any]], title: str) -> None:
+    """Print them."""
+    table = Table("group at", title=title)
+    for mirror in (OURS, MM2):
+        table.add_column(f"{mirror.name}: offset", justify="right")
+        table.add_column("read again", justify="right")
+    for row in rows:
+        cells = [cell for mirror in (OURS, MM2) for cell in row[mirror.name].values()]
+        table.add_row(row["group at"], *cells)
+    console.print(table)
+
+
+def measure(records: int, partitions: int) -> list[dict[str, Any]]:
+    """Let both copy, on clusters of their own; the table's rows."""
+    with two_clusters() as clusters:
+        console.print(f"Writing {records:,} records ...")
+        source = clusters.source
+        fill(source.bootstrap, records, partitions)
+        ends = ends_of(source, TOPIC, partitions)
+        commit(source.bootstrap, ends)
+        console.print("ferry run ...")
+        ours = copy_with_ferry(clusters, records)
+        console.print("MirrorMaker 2 ...")
+        theirs = copy_with_mirror_maker(clusters, records)
+        rows = rows_of(clusters.target, ends)
+    show(rows, f"{records:,} records, {partitions} partition(s)")
+    console.print(
+        f"From the start until groups had their offsets: {OURS.name} {ours:.0f} s, "
+        f"{MM2.name} {theirs:.0f} s."
+    )
+    return rows
+
+
 def main(
     records: Annotated[int, typer.Option(help="Records in the topic.")] = 1_000_000,
     partitions: Annotated[int, typer.Option(help="Its partitions.")] = 1,
 ) -> None:
     """Measure what groups read again after a failover."""
-    with tempfile.TemporaryDirectory(prefix="ferry-bench-") as temporary:
-        folder = Path(temporary)
-        source, target = (Broker(folder / alias) for alias in ("source", "target"))
-        start_all([source, target])
-        try:
-            console.print(f"Writing {records:,} records ...")
-            fill(source.bootstrap, records, partitions)
-            ends = ends_of(source, TOPIC, partitions)
-            commit(source.bootstrap, ends)
-            console.print("ferry run ...")
-            ours = copy_with_ferry(folder, source, target)
-            console.print("MirrorMaker 2 ...")
-            theirs = copy_with_mirror_maker(folder, source, target, records)
-            table = Table(title=f"{records:,} records, {partitions} partition(s)")
-            table.add_column("group at")
-            for mirror in (OURS, MM2):
-                table.add_column(f"{mirror.name}: offset", justify="right")
-                table.add_column("read again", justify="right")
-            for share in SHARES:
-                cells = [
-                    cell
-                    for mirror in (OURS, MM2)
-                    for cell in read_again(target, mirror, share, ends)
-                ]
-                table.add_row(f"{share:.1%}", *cells)
-        finally:
-            source.stop()
-            target.stop()
-    console.print(table)
-    console.print(
-        f"From the start until groups had their offsets: {OURS.name} {ours:.0f} s, "
-        f"{MM2.name} {theirs:.0f} s."
-    )
+    measure(records, partitions)
 
 
 if __name__ == "__main__":

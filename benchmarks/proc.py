@@ -1,0 +1,56 @@
+"""What the kernel tells of each process in ``/proc``. Of one that has ended it tells nothing, or half."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+def parents() -> dict[int, int]:
+    """Each process's parent."""
+    found = {}
+    for folder in _PROC.iterdir():
+        if folder.name.isdigit():
+            try:
+                found[int(folder.name)] = int(_stat(int(folder.name))[1])
+            except OSError:
+                continue
+    return found
+
+
+def children(pid: int) -> set[int]:
+    """A process's children."""
+    return {child for child, parent in parents().items() if parent == pid}
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of ``/proc/PID/stat`` after the name: state, parent, ..."""
+    return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+
+
+def began(pid: int) -> int:
+    """When a process began, so that one that gets its id later is another one."""
+    return int(_stat(pid)[19])
+
+
+def name(pid: int) -> str:
+    """Of the program, cut to 15 characters."""
+    return (_PROC / str(pid) / "comm").read_text().strip()
+
+
+def peak_rss(pid: int) -> tuple[int, str]:
+    """Bytes, and the program's name."""
+    lines = (_PROC / str(pid) / "status").read_text().splitlines()
+    fields = dict(line.partition(":")[::2] for line in lines)
+    return _bytes(fields["VmHWM"]), fields["Name"].strip()
+
+
+def pss(pid: int) -> int:
+    """The proportional set size in bytes: a page that three share counts a third in each."""
+    lines = (_PROC / str(pid) / "smaps_rollup").read_text().splitlines()[1:]
+    return _bytes(dict(line.partition(":")[::2] for line in lines)["Pss"])
+
+
+def _bytes(kilobytes: str) -> int:
+    return int(kilobytes.split(maxsplit=1)[0]) * 1024

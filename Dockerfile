@@ -19,10 +19,12 @@ RUN install --directory --owner=50000 --group=0 --mode=0775 build dist .ferry
 # The user of both images: airflow, or astro.
 USER 50000
 COPY --chown=50000:0 requirements.txt requirements.lock ./
-# The Airflow of the image stays as it is. What it has not, comes as it was tested.
+# The Airflow of the image stays as it is. What it has not, comes as it was tested. Versions alone
+# bind it: with hashes among them, pip would want a hash of what the image already has too.
 SHELL ["/bin/bash", "-o", "pipefail", "-c"]
 RUN grep -v '^apache-airflow==' requirements.txt > /tmp/requirements.txt \
-    && grep -vE '^apache-airflow(-core|-task-sdk)?==' requirements.lock > /tmp/constraints.txt \
+    && sed -nE '/^apache-airflow(-core|-task-sdk)?==/d; s/^([^ ]+==[^\\]*[^\\ ]).*/\1/p' requirements.lock \
+        > /tmp/constraints.txt \
     && pip install --no-cache-dir --requirement /tmp/requirements.txt --constraint /tmp/constraints.txt \
     && rm /tmp/requirements.txt /tmp/constraints.txt
 
@@ -31,6 +33,7 @@ COPY --chown=50000:0 . .
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir dist . \
     && pip install --no-cache-dir --no-deps dist/kafka_ferry-*.whl \
     && python -m kafka_ferry.spark.bytecode \
+    && python -m kafka_ferry.spark.class_archive \
     && cp dist/kafka_ferry-*.whl dist/kafka_ferry.zip \
     && rm -rf build/* include/kafka_ferry.egg-info
 

@@ -8,12 +8,19 @@ SETUP := $(VENV)/.setup-done
 WHEEL := dist/kafka_ferry.zip
 LIBRARY := $(shell find include/kafka_ferry include/kafka_ferry_airflow -type f -not -name '*.pyc')
 
+# Python compiles a module when it is first imported: all of them at once would take a minute more.
+# Spark comes as sources, and to squeeze its jars into a wheel that is kept for a moment takes as long.
+INSTALL := uv pip install --quiet --no-deps --python $(BIN)/python \
+  --config-settings-package pyspark:--build-option=--compression=stored
+
 # Each of those side by side has brokers and a Spark of its own, which the tests of a file share.
 PYTEST_THREE := pytest -n 3 --dist loadfile
 SITE := NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
 
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# As pip does: trust the certificates that the system trusts.
+export UV_SYSTEM_CERTS ?= true
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory --no-builtin-rules
@@ -94,14 +101,18 @@ $(SETUP): requirements.lock pyproject.toml
 	  echo "Java 17 or newer is needed, and $$java is not. Install one (packages.txt) or set JAVA_HOME."; exit 1; }
 	@echo "Making $(VENV) from requirements.lock ..."
 	@[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
-	@python -m pip install --quiet --no-deps --requirement requirements.lock
-	@python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock | \
+	  python -m pip install --quiet --no-deps --require-hashes --requirement /dev/stdin
+	@eval "$$(python -m pip config list | python .ci/uv_settings.py)"; \
+	$(INSTALL) --require-hashes --requirement requirements.lock
+	@$(INSTALL) --no-build-isolation --editable .
 	@python -m kafka_ferry.spark.bytecode
+	@echo "Preparing Spark's start ..."; python -m kafka_ferry.spark.class_archive
 	@touch $@
 
 # Spark sends a .whl to its executors, but only a .zip gets on their import path.
 $(WHEEL): $(SETUP) $(LIBRARY)
 	@echo "Building the wheel ..."
 	@rm -rf build dist
-	@python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@uv build --quiet --wheel --no-build-isolation --no-create-gitignore --python $(BIN)/python --out-dir dist
 	@cp dist/kafka_ferry-*.whl $@; rm -rf build

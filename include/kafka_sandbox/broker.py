@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import random
 import shutil
 import signal
 import socket
 import subprocess
 import time
-import uuid
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,6 +21,7 @@ from kafka_sandbox import jvm
 from kafka_sandbox.errors import SandboxError
 from kafka_sandbox.jars import KAFKA_VERSION, Jars, kafka
 from kafka_sandbox.processes import Leash, last_lines
+from kafka_sandbox.storage import format_storage
 
 HOST = "127.0.0.1"
 
@@ -191,8 +190,15 @@ class Broker:
         self.start().wait_ready(timeout)
 
     def wipe(self) -> None:
-        """Stops the broker and deletes its directory."""
-        self.stop()
+        """Ends the broker and deletes its directory.
+
+        It is killed: nothing is left of what an orderly stop would write. Only as long as there is no
+        class archive for later brokers, it is stopped in order, and leaves one.
+        """
+        if jvm.archive_fits(self._jars):
+            self.kill()
+        else:
+            self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
 
     @property
@@ -249,21 +255,7 @@ class Broker:
     def _prepare(self) -> None:
         """What the broker's own process needs to start, beside its properties."""
         if not (self._data / "meta.properties").exists():
-            self._format()
-
-    def _format(self) -> None:
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        # With "=", or an id that begins with a hyphen would be read as an option.
-        arguments = ["format", f"--cluster-id={cluster}", f"--config={self._properties_file}"]
-        done = subprocess.run(
-            jvm.command("kafka.tools.StorageTool", *arguments, jars=self._jars),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise SandboxError(f"The broker's storage cannot be formatted.\n{done.stdout.strip()}")
+            format_storage(self._data, self._jars, self._properties()["node.id"])
 
     def _launch(self) -> None:
         # One that a killed broker left may be half written.

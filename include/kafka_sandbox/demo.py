@@ -100,7 +100,7 @@ def _play(records: int, port: int) -> tuple[Airflow, list[Round]]:
     number = int(time.time())
     written = [_write(source, records, number)]
     airflow = Airflow(sandbox.HOME, port=port, daemon=True)
-    with _stage("Starting Airflow"):
+    with _stage(f"Starting Airflow, which writes to {airflow.log_file}"):
         airflow.start().wait_healthy()
     api = airflow.api
     with _stage(f"Waiting for the DAG {DAG_ID}"):
@@ -129,10 +129,11 @@ def _mirror(api: AirflowApi, written: int, what: str) -> Round:
     if run.state != "success":
         states = ", ".join(f"{task} {state}" for task, state in run.tasks.items())
         raise SandboxError(f"The run {run_id} failed: {states}.\n{run.log}")
-    from kafka_ferry.config import load_flow  # noqa: PLC0415
-    from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
+    with _stage("Reading the run's report"):
+        from kafka_ferry.config import load_flow  # noqa: PLC0415
+        from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
 
-    ferry_run = Run(load_flow(FLOW_FILE), run_id)
+        ferry_run = Run(load_flow(FLOW_FILE), run_id)
     page = ferry_run.report_path
     if page is None:
         raise SandboxError(f"The run {run_id} left no report.")
@@ -190,7 +191,11 @@ def _log_handler() -> logging.Handler:
 
 @contextmanager
 def _stage(what: str) -> Iterator[None]:
+    """Says what is waited for, while it lasts and with its time when it is over."""
     began = time.monotonic()
+    if not console.is_terminal:
+        # A log shows no line that is overwritten later.
+        console.print(f"{what} ...")
     with console.status(f"{what} ..."):
         yield
     console.print(f"{time.monotonic() - began:6.1f} s  {what}")

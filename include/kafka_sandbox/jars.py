@@ -1,18 +1,17 @@
-"""Kafka's own jars, fetched once with the Ivy that PySpark carries: Python and Java are enough."""
+"""Kafka's own jars, fetched once: Python with PySpark and Java are enough."""
 
 from __future__ import annotations
 
 import fcntl
-import importlib.util
 import logging
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from kafka_sandbox import checksums, ivy
 from kafka_sandbox.errors import SandboxError
 
 KAFKA_VERSION = "4.3.1"
@@ -48,8 +47,8 @@ class Jars:
 
     @property
     def resolved(self) -> Path:
-        """The Ivy file that the jars were retrieved for, written last: it is there or they are not."""
-        return self.home / "ivy.xml"
+        """What the jars were fetched for, written last: it is there or they are not."""
+        return self.home / "fetched"
 
 
 KAFKA = Jars(
@@ -123,15 +122,59 @@ def class_path(jars: Jars = KAFKA) -> str:
     """A Java class path with all of the jars, fetched the first time (Kafka's broker: 55 MB).
 
     Raises:
-        SandboxError: the jars cannot be fetched, or there is no Java or no PySpark.
+        SandboxError: the jars cannot be fetched, one is not the right one, or there is no Java or no
+            PySpark.
     """
-    ivy_file = _ivy_file(jars)
-    with _lock(jars.home / "lock"):
-        if not jars.resolved.exists() or jars.resolved.read_text() != ivy_file:
-            # Ivy's cache is everybody's.
-            with _lock(SANDBOX / "ivy-cache.lock"):
-                _retrieve(jars, ivy_file)
+    pinned = checksums.pinned(jars.name, jars.modules)
+    wanted = checksums.as_text(pinned) if pinned else _ivy_file(jars)
+    with lock(jars.home / "lock"):
+        if not jars.resolved.exists() or jars.resolved.read_text() != wanted:
+            # What is fetched for one is there for all.
+            with lock(SANDBOX / "fetching.lock"):
+                _fetch(jars, pinned)
+            jars.resolved.write_text(wanted)
     return f"{jars.lib}/*"
+
+
+def _fetch(jars: Jars, pinned: dict[str, str]) -> None:
+    """Fetches the jars that are pinned, or lets Ivy find out which they are."""
+    if not pinned:
+        _log.info("Ivy finds out what %s needs; this can take two minutes, once.", jars.name)
+        _resolve(jars)
+        return
+    store = SANDBOX / "jars"
+    store.mkdir(parents=True, exist_ok=True)
+    missing = {
+        path: store / sha256 for path, sha256 in pinned.items() if not (store / sha256).exists()
+    }
+    _log.info("Fetching %d jars into %s, once.", len(missing), jars.lib)
+    parts = {path: file.with_suffix(".part") for path, file in missing.items()}
+    try:
+        ivy.fetch(java(), parts)
+    except SandboxError as error:
+        _log.info("%s Ivy itself tries now; this can take two minutes.", error)
+        _resolve(jars)
+        parts = {path: jars.lib / Path(path).name for path in missing}
+    for path, file in parts.items():
+        checksums.check(path, file, pinned[path])
+        file.replace(missing[path])
+    shutil.rmtree(jars.lib, ignore_errors=True)
+    jars.lib.mkdir(parents=True)
+    for path, sha256 in pinned.items():
+        (jars.lib / Path(path).name).hardlink_to(store / sha256)
+
+
+def _resolve(jars: Jars) -> None:
+    """Lets Ivy find out which jars the modules need, and writes down which these are."""
+    ivy_file, cache = jars.home / "wanted.xml", SANDBOX / "ivy-cache"
+    jars.home.mkdir(parents=True, exist_ok=True)
+    ivy_file.write_text(_ivy_file(jars))
+    ivy.retrieve(java(), ivy_file, cache, jars.lib)
+    paths = ivy.repository_paths(cache / f"kafka_sandbox-{jars.name}-run.xml")
+    found = {path: checksums.sha256(jars.lib / Path(path).name) for path in paths}
+    file = jars.home / checksums.file_name(jars.name)
+    file.write_text(checksums.as_text(found))
+    _log.info("A copy of %s in %s makes that quick and checked.", file, checksums.FOLDER)
 
 
 def _ivy_file(jars: Jars) -> str:
@@ -152,47 +195,9 @@ def _ivy_file(jars: Jars) -> str:
 
 
 @contextmanager
-def _lock(file: Path) -> Iterator[None]:
+def lock(file: Path) -> Iterator[None]:
+    """Holds a lock on the file, against all other processes."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with file.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
         yield
-
-
-def _retrieve(jars: Jars, ivy_file: str) -> None:
-    _log.info("Fetching %s into %s; this can take two minutes, once.", jars.name, jars.lib)
-    wanted = jars.home / "wanted.xml"
-    wanted.write_text(ivy_file)
-    done = subprocess.run(
-        [
-            *(java(), "-cp", _ivy_jar(), "org.apache.ivy.Main"),
-            *("-ivy", wanted, "-cache", SANDBOX / "ivy-cache", "-sync"),
-            *("-retrieve", f"{jars.lib}/[artifact]-[revision](-[classifier]).[ext]"),
-            # Maven's OSGi bundles (snappy-java among them) are jars of another artifact type.
-            *("-types", "jar", "bundle"),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    output = jars.home / "ivy.log"
-    output.write_text(done.stdout)
-    if done.returncode != 0:
-        raise SandboxError(
-            f"Kafka's jars cannot be fetched; is the network, or a proxy in JAVA_TOOL_OPTIONS, all "
-            f"right? All of Ivy's output is in {output}. It ends:\n{done.stdout[-1500:].strip()}"
-        )
-    wanted.replace(jars.resolved)
-
-
-def _ivy_jar() -> Path:
-    pyspark = importlib.util.find_spec("pyspark")
-    if pyspark is None or pyspark.origin is None:
-        raise SandboxError("Kafka's jars are fetched with PySpark's Ivy, and there is no PySpark.")
-    jars = sorted((Path(pyspark.origin).parent / "jars").glob("ivy-*.jar"))
-    if not jars:
-        raise SandboxError(
-            f"PySpark in {pyspark.origin} carries no Ivy: is it pyspark-client only?"
-        )
-    return jars[-1]

@@ -38,7 +38,7 @@ def command(
     """
     classes = class_path(jars)
     archive: list[str] = []
-    if _archive_fits(jars):
+    if archive_fits(jars):
         archive = [f"-XX:SharedArchiveFile={_archive(jars)}"]
     elif archive_to:
         # Of each class that it leaves out, it would speak at the end of the broker's log.
@@ -53,15 +53,15 @@ def adopt_archive(archive: Path, jars: Jars = KAFKA) -> None:
         archive.replace(_archive(jars))
 
 
-def _archive(jars: Jars) -> Path:
-    """The classes of an earlier broker, mapped instead of loaded: a start takes about half the time."""
-    return jars.home / "broker.jsa"
-
-
-def _archive_fits(jars: Jars) -> bool:
+def archive_fits(jars: Jars) -> bool:
     """Whether the archive is there and younger than the Java and the jars that it was made with."""
     archive = _archive(jars)
-    if not archive.exists():
+    if not archive.exists() or not jars.resolved.exists():
         return False
     made_with = max(java().resolve().stat().st_ctime, jars.resolved.stat().st_mtime)
     return archive.stat().st_mtime > made_with
+
+
+def _archive(jars: Jars) -> Path:
+    """The classes of an earlier broker, mapped instead of loaded: a start takes about half the time."""
+    return jars.home / "broker.jsa"

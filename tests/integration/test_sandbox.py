@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from confluent_kafka.admin import (
     AclBinding,
@@ -20,9 +21,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from kafka_sandbox import jvm
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.demo_data import COMPRESSIONS, fill
 from kafka_sandbox.errors import SandboxError
+from kafka_sandbox.jars import KAFKA
 from tests.support.builders import ConsumedRecord, Record, create_topic, produce, read_all
 from tests.support.waiting import wait_until
 
@@ -83,12 +86,36 @@ def test_a_killed_broker_comes_back_with_its_data(own: Broker) -> None:
     assert [record.value for record in read_all(own.bootstrap, "kept")[0]] == [b"v"]
 
 
+def test_a_wiped_broker_is_gone_with_all_of_its_files(tmp_path: Path) -> None:
+    broker = Broker(tmp_path / "wiped").start().wait_ready()
+    process = psutil.Process(broker.pid)
+
+    broker.wipe()
+
+    assert not process.is_running()
+    assert not broker.directory.exists()
+
+
+def test_an_orderly_stop_leaves_a_class_archive_where_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / "broker.jsa"
+    monkeypatch.setattr(jvm, "_archive", lambda jars: archive)
+    broker = Broker(tmp_path / "first").start().wait_ready()
+
+    broker.wipe()
+
+    assert jvm.archive_fits(KAFKA)
+    with Broker(tmp_path / "second") as second:
+        assert f"-XX:SharedArchiveFile={archive}" in psutil.Process(second.pid).cmdline()
+
+
 def test_a_broker_that_cannot_start_says_why(primary: Broker, tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match=f"Port {primary.port} .* in use"):
         Broker(tmp_path, port=primary.port).start()
 
     with pytest.raises(SandboxError, match=r"log\.cleaner\.threads"):
-        Broker(tmp_path, config={"log.cleaner.threads": "many"}).start()
+        Broker(tmp_path, config={"log.cleaner.threads": "many"}).start().wait_ready()
 
 
 def test_what_was_written_is_read_back(primary: Broker, unique: Unique) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 _PROC = Path("/proc")
@@ -41,9 +43,23 @@ def name(pid: int) -> str:
 
 def peak_rss(pid: int) -> tuple[int, str]:
     """Bytes, and the program's name."""
-    lines = (_PROC / str(pid) / "status").read_text().splitlines()
-    fields = dict(line.partition(":")[::2] for line in lines)
+    fields = _status(pid)
     return _bytes(fields["VmHWM"]), fields["Name"].strip()
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of user and system time, of its threads and of the children that it waited for."""
+    return sum(map(int, _stat(pid)[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def ignores_its_children(pid: int) -> bool:
+    """Whether it ignores SIGCHLD: what its children used is then in no account when they end."""
+    return bool(int(_status(pid)["SigIgn"], 16) >> (signal.SIGCHLD - 1) & 1)
+
+
+def _status(pid: int) -> dict[str, str]:
+    lines = (_PROC / str(pid) / "status").read_text().splitlines()
+    return dict(line.partition(":")[::2] for line in lines)
 
 
 def pss(pid: int) -> int:

@@ -2,7 +2,8 @@
 
 The processor time is the kernel's own count of every process that ended, however short it lived,
 and not a sum of samples. A descendant whose parent has gone comes to this process, which waits for
-it too. Linux only.
+it too. Where a parent ignores that its children end, as the daemon does that Spark forks its Python
+workers from, the kernel forgets what they used: of these the last sample counts. Linux only.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ class ProcessTree:
         self._grace = grace
         self._seen: dict[tuple[int, int], Process] = {}
         self._peak_pss = 0
+        self._never_waited_for: dict[tuple[int, int], float] = {}
         self._sampling_s = 0.0
         self._over = threading.Event()
         self._sampler = threading.Thread(target=self._sample_on, daemon=True)
@@ -109,7 +111,7 @@ class ProcessTree:
         self._sampler.join()
         outlived = self._wait_for_the_rest()
         _be_subreaper(self._was_subreaper)
-        cpu = _cpu_of_ended() - self._cpu_before
+        cpu = _cpu_of_ended() - self._cpu_before + sum(self._never_waited_for.values())
         processes = tuple(self._seen.values())
         self.usage = Usage(cpu, self._peak_pss, processes, tuple(outlived), self._sampling_s)
 
@@ -131,6 +133,8 @@ class ProcessTree:
                 began = proc.began(pid)
                 peak, name = proc.peak_rss(pid)
                 pss += proc.pss(pid)
+                if proc.ignores_its_children(parents[pid]):
+                    self._never_waited_for[pid, began] = proc.cpu_s(pid)
             except (OSError, LookupError):
                 # It has ended: a zombie has no memory.
                 continue

@@ -22,6 +22,17 @@ def test_the_time_of_a_grandchild_counts_whose_parent_has_gone() -> None:
     assert tree.usage.outlived == ()
 
 
+def test_the_time_of_a_process_counts_that_nobody_waits_for() -> None:
+    """As of Spark's Python workers."""
+    ignoring = "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+    # A parent that ignores its children waits until there are none.
+    waiting = "try: os.wait()\n    except ChildProcessError: os._exit(0)\n"
+    forking = f"if os.fork():\n    {waiting}"
+    with ProcessTree(interval=0.02) as tree:
+        python(ignoring + forking + BURN)
+    assert 0.25 <= tree.usage.cpu_s < 3
+
+
 def test_a_process_counts_that_no_sample_saw() -> None:
     with ProcessTree(interval=60) as tree:
         # The first sample is taken at the start.

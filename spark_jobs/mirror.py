@@ -5,7 +5,11 @@
 
 import sys
 
-from kafka_ferry.runs.job import mirror
+from kafka_ferry.garbage import search_seldom
+
+search_seldom()
+
+from kafka_ferry.runs.job import mirror  # noqa: E402
 
 if __name__ == "__main__":
     sys.exit(mirror())

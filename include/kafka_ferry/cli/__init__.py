@@ -1,5 +1,10 @@
 """The command line: what the DAG's tasks do, without Airflow. A module for each command."""
 
-from kafka_ferry.cli.entry import app, main
+from kafka_ferry.garbage import search_seldom
+
+# Before the commands are imported, and what they need.
+search_seldom()
+
+from kafka_ferry.cli.entry import app, main  # noqa: E402
 
 __all__ = ["app", "main"]

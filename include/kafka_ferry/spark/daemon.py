@@ -11,14 +11,18 @@ from __future__ import annotations
 import gc
 import os
 
+from kafka_ferry.garbage import search_seldom
+
+search_seldom()
+
 # NumPy's linear algebra starts a thread for each processor when it is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import pyspark.worker  # noqa: F401
-from pyspark.daemon import manager
+import pyspark.worker  # noqa: E402, F401
+from pyspark.daemon import manager  # noqa: E402
 
-import kafka_ferry.spark.query
-import kafka_ferry.spark.recount  # noqa: F401
+import kafka_ferry.spark.query  # noqa: E402
+import kafka_ferry.spark.recount  # noqa: E402, F401
 
 
 def main() -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from importlib.resources import as_file, files
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from kafka_ferry.errors import SparkNeeded
-from kafka_ferry.spark.properties import EVERY_JOB, driver_options
+from kafka_ferry.spark.jobs import done_in_tasks
+from kafka_ferry.spark.properties import EVERY_JOB, QUICK_START, driver_options
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -60,9 +63,9 @@ class SparkOnDemand:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop it, if it was started."""
+        """Stop it, if it was started; in the background, and before this process ends."""
         if self._starting and not self._starting.exception():
-            self._starting.result().stop()
+            threading.Thread(target=self._starting.result().stop, name="stop-spark").start()
 
 
 def job_session(name: str) -> SparkSession:
@@ -97,6 +100,7 @@ def _session(name: str, config: Mapping[str, str]) -> SparkSession:
 
     # Spark starts `python3` for its workers, whichever that is, unless told otherwise.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK_START)
     builder = SparkSession.builder.appName(name)
     for key, value in {**EVERY_JOB, **config}.items():
         builder = builder.config(key, value)
@@ -105,7 +109,16 @@ def _session(name: str, config: Mapping[str, str]) -> SparkSession:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     _show_library(session.sparkContext)
+    threading.Thread(target=_start_daemons, args=[session], name="daemons", daemon=True).start()
     return session
+
+
+def _start_daemons(session: SparkSession) -> None:
+    """Start the daemons that workers are forked from, while the driver does something else."""
+    context = session.sparkContext
+    with suppress(Exception):
+        # Whatever is wrong, the first task of a job that matters says it.
+        done_in_tasks(session, bool, range(context.defaultParallelism))
 
 
 def _show_library(context: SparkContext) -> None:

@@ -1,7 +1,7 @@
 """What a task imports, imported once in the scheduler, whose LocalExecutor forks its tasks' processes.
 
 Otherwise each task imports it anew, which takes longer than most of them do. Where tasks run elsewhere
-(Celery, Kubernetes) nothing is imported here. Whoever changes the library restarts the scheduler.
+(Celery, Kubernetes) nothing is imported here. Restart the scheduler after a change of the library.
 """
 
 from __future__ import annotations

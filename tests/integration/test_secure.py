@@ -394,7 +394,7 @@ def test_a_whole_run_leaves_no_secret_behind_and_its_tasks_need_no_files(
         plan.to_json(),
         caplog.text,
     ]
-    shown += [report.to_json(), *map(str, spark.sparkContext.getConf().getAll())]
+    shown += [report.to_json(), *map(str, spark().sparkContext.getConf().getAll())]
     left = contents(folder / "state") + contents(spark_files)
     spark.stop()
     # Only now its event log is whole, and its temporary files are gone.

@@ -17,10 +17,10 @@ import pytest
 
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.control import read_positions
-from kafka_ferry.errors import RangesFailed, SparkFailed, VerificationFailed
+from kafka_ferry.errors import RangesFailed, SparkFailed, SparkNeeded, VerificationFailed
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.runs import Run
-from kafka_ferry.spark.session import SparkSource, terminal_spark
+from kafka_ferry.spark.session import SparkSource, no_spark, terminal_spark
 from kafka_sandbox.broker import Broker
 from tests.support.builders import (
     Record,
@@ -102,7 +102,7 @@ def test_a_checkpoint_that_cannot_be_written_fails_the_run_in_a_sentence(
     checkpoint.parent.mkdir(parents=True)
     checkpoint.write_text("a file where Spark wants a folder")
 
-    with pytest.raises(SparkFailed, match=r"Spark broke off the query of .*Exception: "):
+    with pytest.raises(SparkFailed, match=r"The checkpoint .* cannot be written: "):
         run_all(flow, "run-1", spark)
 
     checkpoint.unlink()
@@ -174,6 +174,39 @@ def mirrored(
     run.sync_topics()
     run.mirror(spark)
     return run
+
+
+def test_what_was_read_back_while_spark_was_there_is_verified_without_it_once(
+    mirrored: Run, spark: SparkSource
+) -> None:
+    assert mirrored.needs_spark("verify")
+    assert mirrored.read_back(spark) == 1
+    assert not mirrored.needs_spark("verify")
+
+    assert mirrored.verify(no_spark).records == 200
+
+    # A step that is repeated reads it again.
+    with pytest.raises(SparkNeeded):
+        mirrored.verify(no_spark, everything=True)
+    found = mirrored.verify(spark, everything=True)
+    assert (found.success, found.records) == (True, 200)
+
+
+def test_records_that_came_after_the_reading_are_read_before_they_are_judged(
+    mirrored: Run, primary: Broker, spark: SparkSource
+) -> None:
+    (topic,) = mirrored.flow.topics
+    mirrored.read_back(spark)
+    fill(primary, topic, b"b")
+    other = Run(mirrored.flow, "run-2")
+    other.plan()
+    other.sync_topics()
+    other.mirror(spark)
+
+    assert mirrored.needs_spark("verify")
+    with pytest.raises(SparkNeeded):
+        mirrored.verify(no_spark)
+    assert mirrored.verify(spark).records == 400
 
 
 def failed_expectations(run: Run) -> list[str]:

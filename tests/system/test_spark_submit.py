@@ -41,6 +41,7 @@ def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Submissions:
         # Put back after the test, whatever the operator makes of it.
         monkeypatch.setenv(name, "/usr/bin")
     connect(monkeypatch, "local[*]")
+    monkeypatch.setattr(Run, "needs_spark", lambda *_: True)
     return Submissions(monkeypatch)
 
 
@@ -49,8 +50,8 @@ def connect(monkeypatch: pytest.MonkeyPatch, master: str) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", connection)
 
 
-def run_mirror(root: Path) -> None:
-    """Executes a mirror task whose project has a built wheel."""
+def run_step(root: Path, step: str = "mirror") -> None:
+    """Executes a task of a step in Spark whose project has a built wheel."""
     from kafka_ferry_airflow import FerrySparkSubmitOperator, Project
 
     (root / "dist").mkdir()
@@ -61,7 +62,7 @@ def run_mirror(root: Path) -> None:
         target: {alias: right, bootstrap.servers: "right:9092"}
     """)
     task = FerrySparkSubmitOperator(
-        task_id="mirror", step="mirror", project=Project(root), flow=load_flow(file)
+        task_id=step, step=step, project=Project(root), flow=load_flow(file)
     )
     task.execute({"run_id": "run-1"})
 
@@ -79,7 +80,7 @@ def test_a_failed_step_tells_its_reason_and_whether_to_try_again(
     monkeypatch.setattr(Run, "failure", lambda *_: failure)
 
     with pytest.raises(Exception, match="orders-3 at offset 7: too large") as caught:
-        run_mirror(tmp_path)
+        run_step(tmp_path)
 
     assert type(caught.value).__name__ == f"{kind}Exception"
 
@@ -90,11 +91,11 @@ def test_where_the_step_said_nothing_sparks_own_failure_is_told(
     spark.error = RuntimeError("Error code is: 1. There is no Java.")
 
     with pytest.raises(RuntimeError, match="There is no Java"):
-        run_mirror(tmp_path)
+        run_step(tmp_path)
 
 
 def test_local_workers_use_the_installed_library(tmp_path: Path, spark: Submissions) -> None:
-    run_mirror(tmp_path)
+    run_step(tmp_path)
 
     (command,) = spark.commands
     assert "--master local[*]" in command
@@ -107,7 +108,45 @@ def test_workers_elsewhere_are_sent_the_wheel(
 ) -> None:
     connect(monkeypatch, master)
 
-    run_mirror(tmp_path)
+    run_step(tmp_path)
 
     (command,) = spark.commands
     assert f"--py-files {tmp_path}/dist/kafka_ferry.zip" in command
+
+
+@pytest.mark.parametrize("step", ["mirror", "verify"])
+def test_a_step_without_work_for_spark_submits_nothing(
+    step: str, tmp_path: Path, spark: Submissions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(Run, "needs_spark", lambda *_: False)
+    monkeypatch.setattr(Run, step, lambda *_: done.append(step))
+
+    run_step(tmp_path, step)
+
+    assert done == [step]
+    assert spark.commands == []
+
+
+def test_work_for_spark_that_turns_up_while_the_step_is_done_is_submitted(
+    tmp_path: Path, spark: Submissions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Run, "needs_spark", lambda *_: False)
+    monkeypatch.setattr(Run, "verify", lambda _, spark: spark())
+
+    run_step(tmp_path, "verify")
+
+    assert len(spark.commands) == 1
+
+
+def test_a_step_that_fails_without_spark_says_why(
+    tmp_path: Path, spark: Submissions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("FERRY_HOME", str(tmp_path))
+
+    with pytest.raises(Exception, match=r"plan\.json.* Plan the run first") as caught:
+        run_step(tmp_path)
+
+    assert type(caught.value).__name__ == "AirflowFailException"
+    assert spark.commands == []

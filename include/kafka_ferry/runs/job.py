@@ -14,7 +14,7 @@ from kafka_ferry.runs.folder import part_of
 from kafka_ferry.runs.progress import logged
 from kafka_ferry.runs.run import Run
 from kafka_ferry.runs.spark_application import note_application
-from kafka_ferry.spark.session import SparkSource, job_session
+from kafka_ferry.spark.session import SparkSource, submitted_spark
 
 log = logging.getLogger(__name__)
 
@@ -69,12 +69,9 @@ def _main(options: argparse.Namespace, name: str, step: _Step) -> int:
         if options.way_back:
             flow = load_way_back(options.config, flow)
         run = Run(flow, options.run_id)
-        session = job_session(f"ferry {run.flow.name}")
-        try:
-            note_application(flow, run.run_id, name, session)
-            step(run, lambda: session)
-        finally:
-            session.stop()
+        with submitted_spark(f"ferry {run.flow.name}") as spark:
+            note_application(flow, run.run_id, name, spark())
+            step(run, spark)
     except FerryError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return error.exit_code

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
+from kafka_ferry.errors import SparkFailed
 from kafka_ferry.plan import Range
 from kafka_ferry.state import StateFolder
 
@@ -72,10 +73,16 @@ class QueryCheckpoint:
         """Add what this start of the query is to copy.
 
         Raises:
-            OSError: if it cannot be written.
+            SparkFailed: if it cannot be written.
         """
-        self._renew()
-        self._ranges.write(f"{start.at}-{start.attempt}{FILE_SUFFIX}", start.to_json())
+        try:
+            self._renew()
+            self._ranges.write(f"{start.at}-{start.attempt}{FILE_SUFFIX}", start.to_json())
+        except OSError as error:
+            raise SparkFailed(
+                f"The checkpoint {self.location} cannot be written: {error}",
+                advice="Is its file system full or read-only? It may be deleted at any time.",
+            ) from error
 
     def _renew(self) -> None:
         """Begin a new checkpoint instead of one that is too long, or that has lost its files.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kafka_ferry.spark.checkpoint import QueryCheckpoint, StartRanges
 from kafka_ferry.spark.jobs import done_in_tasks
 from kafka_ferry.spark.query import run_query
-from kafka_ferry.spark.session import job_session
+from kafka_ferry.spark.session import submitted_spark
 from kafka_ferry.state import StateFolder
 
 if TYPE_CHECKING:
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 def main() -> None:
     """Run the query with a folder of its own, which is empty before."""
     checkpoint = QueryCheckpoint(StateFolder(sys.argv[1]))
-    session = job_session("rehearsal")
+    with submitted_spark("rehearsal") as spark:
 
-    def count(batch: DataFrame, _: int) -> None:
-        done_in_tasks(session, len, [row.value for row in batch.collect()])
+        def count(batch: DataFrame, _: int) -> None:
+            done_in_tasks(spark(), len, [row.value for row in batch.collect()])
 
-    run_query(session, "rehearsal", checkpoint, StartRanges("run", "attempt", 0, ()), count)
-    session.stop()
+        run_query(spark(), "rehearsal", checkpoint, StartRanges("run", "attempt", 0, ()), count)
 
 
 if __name__ == "__main__":

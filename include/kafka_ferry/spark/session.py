@@ -45,12 +45,14 @@ class SparkOnDemand:
     def __init__(self, start: SparkSource) -> None:
         self._start = start
         self._starting: Future[SparkSession] | None = None
+        self._daemons: Future[None] | None = None
 
     def begin(self) -> None:
-        """Start it in the background, since something will need it."""
+        """Start it in the background, since something will need it; and after it what workers are forked from."""
         if self._starting is None:
             starter = ThreadPoolExecutor(1, thread_name_prefix="spark")
             self._starting = starter.submit(self._start)
+            self._daemons = starter.submit(_start_daemons, self._starting)
             starter.shutdown(wait=False)
 
     def __call__(self) -> SparkSession:
@@ -63,14 +65,22 @@ class SparkOnDemand:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop it, if it was started; in the background, and before this process ends."""
-        if self._starting and not self._starting.exception():
-            threading.Thread(target=self._starting.result().stop, name="stop-spark").start()
+        """Stop it in the background; this process does not end before."""
+        threading.Thread(target=self.stop, name="stop-spark").start()
+
+    def stop(self) -> None:
+        """Stop it, if it was started."""
+        if self._starting is None or self._starting.exception():
+            return
+        if self._daemons:
+            # Spark would complain of a job that it is stopped in.
+            self._daemons.result()
+        self._starting.result().stop()
 
 
-def job_session(name: str) -> SparkSession:
+def submitted_spark(name: str) -> SparkOnDemand:
     """The session of an application that was submitted."""
-    return _session(name, {})
+    return SparkOnDemand(partial(_session, name, {}))
 
 
 def terminal_spark(name: str, tasks: int | None = None) -> SparkOnDemand:
@@ -109,16 +119,15 @@ def _session(name: str, config: Mapping[str, str]) -> SparkSession:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     _show_library(session.sparkContext)
-    threading.Thread(target=_start_daemons, args=[session], name="daemons", daemon=True).start()
     return session
 
 
-def _start_daemons(session: SparkSession) -> None:
+def _start_daemons(starting: Future[SparkSession]) -> None:
     """Start the daemons that workers are forked from, while the driver does something else."""
-    context = session.sparkContext
+    # Whatever is wrong, the session or the first task of a job that matters says it.
     with suppress(Exception):
-        # Whatever is wrong, the first task of a job that matters says it.
-        done_in_tasks(session, bool, range(context.defaultParallelism))
+        session = starting.result()
+        done_in_tasks(session, bool, range(session.sparkContext.defaultParallelism))
 
 
 def _show_library(context: SparkContext) -> None:

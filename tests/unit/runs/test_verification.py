@@ -24,14 +24,15 @@ from kafka_ferry.plan import (
     TopicPartition,
 )
 from kafka_ferry.plan.changes import Applied
-from kafka_ferry.runs import recounting, verification
+from kafka_ferry.runs import verification
 from kafka_ferry.runs.folder import RunFolder
+from kafka_ferry.spark import recount
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRecount, PartitionRow, RangeRow, Recount, Verdict
 from kafka_ferry.verify.claim import Claim
 from tests.unit.ledger.entries import a_copied_range
 
-NO_SPARK: Any = None
+NO_SPARK: Any = lambda: None  # noqa: E731
 ORDERS, CUSTOMERS = TopicPartition("primary.orders", 0), TopicPartition("primary.customers", 0)
 THERE = {tp.topic: Topic(tp.topic, f"id of {tp.topic}", partitions=1) for tp in (ORDERS, CUSTOMERS)}
 Verified = tuple[Verdict, tuple[RangeRow, ...], tuple[PartitionRow, ...]]
@@ -137,7 +138,7 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Target:
             return {tp: log for tp, log in (ends | made.logs).items() if tp.topic in asked}
 
     monkeypatch.setattr(verification, "ClusterControl", Control)
-    monkeypatch.setattr(recounting, "recount_all", made.recount)
+    monkeypatch.setattr(recount, "recount_all", made.recount)
     monkeypatch.setattr(verification, "read_positions", lambda *_: made.positions)
     monkeypatch.setattr(verification, "append_entry", lambda _, entry: made.appended.append(entry))
     return made

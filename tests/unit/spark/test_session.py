@@ -8,6 +8,7 @@ import pytest
 
 from kafka_ferry.spark import session
 from kafka_ferry.spark.session import SparkOnDemand, terminal_spark
+from tests.support.waiting import wait_until
 
 
 class Session:
@@ -47,7 +48,8 @@ def test_it_is_started_once_and_stopped() -> None:
         spark.begin()
         spark.begin()
         assert spark() is spark() is session  # type: ignore[comparison-overlap]
-    assert (session.started, session.stopped) == (1, 1)
+    wait_until(lambda: session.stopped == 1)
+    assert session.started == 1
 
 
 def test_a_start_that_fails_says_so_where_the_session_is_asked_for() -> None:

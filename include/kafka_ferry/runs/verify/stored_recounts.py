@@ -1,7 +1,7 @@
 """What the step ``mirror`` has read back of its own copies, while its Spark was there, for the step ``verify``.
 
 ``verify`` takes a partition's recount only if the ledger claims of that partition exactly what was
-claimed when it was read, and takes it once: whoever repeats the step has all of it read again.
+claimed when it was read, and takes it once: a step that is repeated reads all of it again.
 """
 
 from __future__ import annotations

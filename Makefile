@@ -13,8 +13,13 @@ LIBRARY := $(shell find include/kafka_ferry include/kafka_ferry_airflow -type f 
 INSTALL := uv pip install --quiet --no-deps --python $(BIN)/python \
   --config-settings-package pyspark:--build-option=--compression=stored
 
-# Each of those side by side has brokers and a Spark of its own, which the tests of a file share.
-PYTEST_THREE := pytest -n 3 --dist loadfile
+# Each of those side by side has brokers and a Spark of its own, which the tests of a file share. In
+# their order the short files are the last ones, so that none of the three waits for another.
+PYTEST_THREE := pytest -n 3 --dist loadfile --no-loadscope-reorder
+# All that a marker selects: three at a time, then what must be alone.
+define run_tests
+$(PYTEST_THREE) -m "$(1) and not alone"; three=$$?; pytest -m "$(1) and alone" && exit $$three
+endef
 SITE := NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
 
 export PATH := $(BIN):$(PATH)
@@ -24,7 +29,7 @@ export UV_SYSTEM_CERTS ?= true
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory --no-builtin-rules
-.PHONY: help setup demo demo-down test test-quick storm screenshots lint format docs clusters clusters-down bench bench-quick clean
+.PHONY: help setup demo demo-down test test-long storm screenshots lint format docs clusters clusters-down bench bench-quick clean
 
 help: ## List the commands
 	@awk -F ' *:.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,13 +44,11 @@ demo-down: $(SETUP) ## Stop the demo's Airflow and clusters; their data stays
 	@python -m kafka_sandbox.airflow down
 	@python -m kafka_sandbox.clusters down
 
-test: setup ## Run all tests, on real clusters and a real Airflow
-	@echo "All but the storms and Airflow, three tests at a time:"
-	@$(PYTEST_THREE) -m "not alone"; three=$$?; \
-	echo "Storms and Airflow, one after the other:"; pytest -m alone && exit $$three
+test: setup ## Run each promise's test once, on real clusters, a real Spark and a real Airflow
+	@$(call run_tests,not long)
 
-test-quick: setup ## Run the tests without the slow ones
-	@$(PYTEST_THREE) -m "not slow"
+test-long: setup ## Run what needs minutes: storms, memory, old brokers, MirrorMaker's takeover
+	@$(call run_tests,long)
 
 storm: setup ## Kill, cut and delete while flows run: make storm FAULTS=500 SEED=7
 	@pytest -s tests/faults/test_storm.py $(if $(FAULTS),--storm-faults $(FAULTS)) $(if $(SEED),--storm-seed $(SEED))

@@ -27,7 +27,7 @@ from kafka_sandbox.broker import Broker, start_all
 from tests.support.builders import create_topic
 from tests.support.flows import copy_planned, failures, plan_now, write_flow
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -87,7 +87,7 @@ def new_flow(
     return new
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.alone
 @pytest.mark.timeout(1800)
 def test_copier_storm(
@@ -108,7 +108,7 @@ def test_copier_storm(
         assert_exact(storm)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.alone
 @pytest.mark.timeout(1800)
 def test_spark_storm(

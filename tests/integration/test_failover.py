@@ -118,7 +118,13 @@ def the_group(found: Outlook) -> GroupOutlook:
     return group
 
 
-@pytest.mark.parametrize("policy", ["IdentityReplicationPolicy", "DefaultReplicationPolicy"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "IdentityReplicationPolicy",
+        pytest.param("DefaultReplicationPolicy", marks=pytest.mark.long),
+    ],
+)
 def test_an_application_goes_on_when_its_cluster_is_killed_and_comes_back(
     folder: Path,
     old: Broker,

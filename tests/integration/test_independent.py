@@ -84,8 +84,8 @@ SOURCES = [
     (truncated, "markers"),
     (with_the_brokers_time, "markers"),
     (compacted, "markers"),
-    pytest.param(of_kafka_streams, "transactions", marks=pytest.mark.slow),
-    pytest.param(of_interleaved_transactions, "markers", marks=pytest.mark.slow),
+    pytest.param(of_kafka_streams, "transactions", marks=pytest.mark.long),
+    pytest.param(of_interleaved_transactions, "markers", marks=pytest.mark.long),
 ]
 
 

@@ -24,7 +24,7 @@ from tests.support.old_brokers import VERSIONS, broker_of
 
 Unique = Callable[[str], str]
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module", params=VERSIONS)

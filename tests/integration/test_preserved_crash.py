@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from tests.support.killing import Fate, Killed, fated
 from tests.support.offsets import assert_same_offsets
 
 Unique = Callable[[str], str]
+ANYWHERE, AT_EACH_KIND = "anywhere", "at each kind of request"
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,13 @@ def plan(
     return new
 
 
+def crashes(sent: list[str], where: str) -> Iterator[tuple[int, str]]:
+    """The requests to die at, by number: any of them, or the first of each kind."""
+    for at, request in enumerate(sent):
+        if where == ANYWHERE or request not in sent[:at]:
+            yield at, request
+
+
 def requests_of_a_copy(flow: Flow, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     fate = Fate()
     with fated(monkeypatch, fate):
@@ -67,11 +75,21 @@ def requests_of_a_copy(flow: Flow, plan: Plan, monkeypatch: pytest.MonkeyPatch) 
     return fate.sent
 
 
-@pytest.mark.parametrize("fill", ["transactions", "markers"])
-@pytest.mark.parametrize("answered", [False, True], ids=["unsent", "unanswered"])
+@pytest.mark.parametrize(
+    ("fill", "answered", "where"),
+    [
+        ("transactions", False, AT_EACH_KIND),
+        ("markers", True, AT_EACH_KIND),
+        *(
+            pytest.param(*case, ANYWHERE, marks=pytest.mark.long)
+            for case in product(("transactions", "markers"), (False, True))
+        ),
+    ],
+)
 def test_a_crash_at_any_request_leaves_a_copy_that_goes_on(
     fill: str,
     answered: bool,
+    where: str,
     plan: Callable[[str], tuple[Flow, Plan]],
     primary: Broker,
     backup: Broker,
@@ -82,27 +100,29 @@ def test_a_crash_at_any_request_leaves_a_copy_that_goes_on(
     kinds = {"InitProducerIdRequest", "ProduceRequest", "DeleteRecordsRequest", "EndTxnRequest"}
     assert kinds < set(sent)
     assert ("WriteTxnMarkersRequest" in sent) == (fill == "markers")
-    for at, request in enumerate(sent):
+    for at, request in crashes(sent, where):
         flow, planned = plan(fill)
         # A coordinator that is not ready is asked twice, so that not every copy has as many requests.
         with fated(monkeypatch, Fate(at, answered)), suppress(Killed):
             copy_planned(flow, planned)
-        where = f"killed at request {at}, {request}"
-        assert_nothing_else(primary, topic, backup, remote(flow, topic), where)
+        killed = f"killed at request {at}, {request}"
+        assert_nothing_else(primary, topic, backup, remote(flow, topic), killed)
 
         again = planned if at % 2 else plan_now(flow, "run-2")
-        assert not failures(copy_planned(flow, again)), where
+        assert not failures(copy_planned(flow, again)), killed
 
         assert_same_offsets(primary, topic, backup, remote(flow, topic))
-        assert_ledger_joins(flow, where)
+        assert_ledger_joins(flow, killed)
         ends = {
             tp.partition: position.offset
             for tp, position in read_positions(flow.target, flow.name).items()
         }
-        assert ends == {range_.partition: range_.end for range_ in planned.ranges}, where
+        assert ends == {range_.partition: range_.end for range_ in planned.ranges}, killed
 
 
+@pytest.mark.parametrize("where", [AT_EACH_KIND, pytest.param(ANYWHERE, marks=pytest.mark.long)])
 def test_a_crash_while_the_sources_start_is_followed_leaves_it_to_the_next_run(
+    where: str,
     folder: Path,
     primary: Broker,
     backup: Broker,
@@ -122,7 +142,7 @@ def test_a_crash_while_the_sources_start_is_followed_leaves_it_to_the_next_run(
 
     sent = requests_of_a_copy(flow, move(0), monkeypatch)
     assert sent[-1] == "DeleteRecordsRequest"
-    for at in range(len(sent)):
+    for at, _ in crashes(sent, where):
         for answered in (False, True):
             planned = move(2 * at + answered + 1)
             with fated(monkeypatch, Fate(at, answered)), suppress(Killed):

@@ -11,6 +11,8 @@ from kafka_sandbox.broker import Broker, start_all
 from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import assert_same, copy_now, failures, ledger_rows, make_flow, remote
 
+pytestmark = pytest.mark.long
+
 PARTITIONS = 1_000
 
 

@@ -101,7 +101,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
 
 
-@pytest.mark.parametrize("version", ["1", "2"])
+@pytest.mark.parametrize("version", [pytest.param("1", marks=pytest.mark.long), "2"])
 def test_a_query_goes_on_at_the_target_without_a_gap_or_a_double(
     folder: Path,
     primary: Broker,
@@ -224,7 +224,13 @@ def test_a_query_that_is_ahead_of_the_copy_is_refused_or_clamped(
     assert sorted(written(query.output)) == sorted(copied + lost + late)
 
 
-@pytest.mark.parametrize("conf", [{}, ROCKSDB], ids=["files", "RocksDB"])
+@pytest.mark.parametrize(
+    "conf",
+    [
+        pytest.param({}, id="files"),
+        pytest.param(ROCKSDB, id="RocksDB", marks=pytest.mark.long),
+    ],
+)
 def test_a_query_with_state_goes_on_counting(
     folder: Path,
     primary: Broker,

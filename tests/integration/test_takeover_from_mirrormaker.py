@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -26,7 +27,7 @@ from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.plan import TopicPartition
 from kafka_ferry.plan.handover import TopicHandover
-from kafka_ferry.runs import Run
+from kafka_ferry.runs import Run, takeover
 from kafka_ferry.runs.giving_back import give_back
 from kafka_ferry.runs.takeover import Takeover, read_offsets
 from kafka_sandbox import jvm
@@ -99,6 +100,7 @@ def seen(target: Broker, topic: str) -> dict[int, list[ConsumedRecord]]:
     return read_all(target.bootstrap, topic, isolation="read_uncommitted")
 
 
+@pytest.mark.long
 def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
     folder: Path,
     primary: Broker,
@@ -262,6 +264,7 @@ def assert_translated(flow: Flow, source: Broker, target: Broker, topic: str) ->
             )
 
 
+@pytest.mark.long
 def test_what_it_wrote_twice_after_a_crash_of_its_own_counts_once(
     folder: Path, primary: Broker, backup: Broker, unique: Unique
 ) -> None:
@@ -309,18 +312,25 @@ def left_by_mirrormaker_2(
 
 
 def test_a_topic_that_still_grows_is_not_taken_over(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     topic = unique("grows")
     flow = left_by_mirrormaker_2(folder, primary, backup, topic, 5, 3)
-    more = [Record(value=b"more")]
-    late = threading.Timer(3, produce, (backup.bootstrap, remote(flow, topic), more))
-    late.start()
+    look_again = takeover.raise_if_moved
+
+    def grows_meanwhile(*args: Any) -> None:
+        produce(backup.bootstrap, remote(flow, topic), [Record(value=b"more")])
+        look_again(*args)
+
+    monkeypatch.setattr(takeover, "raise_if_moved", grows_meanwhile)
 
     with pytest.raises(FerryError, match=f"{remote(flow, topic)}-0 on backup grew"):
-        Takeover(flow, settle_s=8).from_mirrormaker2()
+        Takeover(flow, settle_s=0).from_mirrormaker2()
 
-    late.join()
     assert ledger_topic(flow.source.alias) not in read_topics(backup)
 
 
@@ -386,6 +396,7 @@ def mirror_maker_1(
             process.kill()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "spread"])
 def test_a_mirrormaker_1_is_gone_on_with_from_its_groups_offsets(
     keyed: bool, folder: Path, primary: Broker, backup: Broker, unique: Unique

@@ -580,7 +580,7 @@ def test_a_topic_with_preserved_offsets_follows_its_sources_configs_too(
     assert overrides(backup, remote(flow, topic)) == want
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_broker_that_changes_no_single_config_is_told_of_once(
     folder: Path,
     tmp_path_factory: pytest.TempPathFactory,

@@ -422,7 +422,7 @@ def test_latest_with_preserved_offsets(
 # Six clusters
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_three_data_centres_with_two_clusters_each(
     folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -22,7 +22,7 @@ from tests.support.receivers import UdpReceiver
 from tests.support.waiting import wait_until
 from tests.system.conftest import PATIENCE_S
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
 STEPS = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "update_assets", "publish")
 # Airflow and Spark write half of these.

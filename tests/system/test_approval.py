@@ -15,7 +15,7 @@ from tests.support.dags import add_flow
 from tests.support.flows import assert_same
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
 
 Unique = Callable[[str], str]
 

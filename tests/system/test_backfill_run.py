@@ -14,7 +14,7 @@ from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.dags import add_flow
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
 
 Unique = Callable[[str], str]
 STEPS = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publish", "update_assets")

@@ -21,7 +21,7 @@ from tests.support.dags import add_flow
 from tests.support.receivers import HttpReceiver, MailReceiver, http_receiver, mail_receiver
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
 Unique = Callable[[str], str]
 ANYBODY = "T000/B000/correct-horse"

@@ -15,7 +15,7 @@ from kafka_sandbox.airflow_api import AirflowApi
 from tests.support.shown_flows import Past, add_shown_flow, big_topics
 from tests.system.conftest import OUTSIDER, VIEWER
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
 SLUG = "shown_to_backup"
 DAG = f"mirror_{SLUG}"

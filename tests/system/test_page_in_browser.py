@@ -13,7 +13,7 @@ from tests.support.browser import PHONE, People, screenshot
 from tests.support.shown_flows import NAMES, Past, add_shown_flow
 from tests.system.conftest import VIEWER
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
 FLOW = "primary_to_backup"
 PAGE = f"/plugin/mirrors?flow={FLOW}"

@@ -18,7 +18,7 @@ from tests.support.long_topic import RECORDS, a_long_topic, length
 from tests.support.task_process import JVM, TaskProcess, mirror_task
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(2400)]
+pytestmark = pytest.mark.timeout(600)
 
 Unique = Callable[[str], str]
 # What Spark gives up with where its Python takes more than ten seconds to start, on a busy machine.

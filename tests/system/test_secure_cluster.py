@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.secure import Authority, SecureBroker
 from tests.support.builders import Record, create_topic, produce
@@ -19,7 +17,6 @@ from tests.support.spark_cluster import SparkCluster
 WORD = "l0gin-pa5sword"
 
 
-@pytest.mark.slow
 def test_executors_need_neither_the_flows_file_nor_its_connection(
     folder: Path, backup: Broker
 ) -> None:

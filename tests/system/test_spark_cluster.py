@@ -20,7 +20,7 @@ from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import assert_same, make_flow, remote
 from tests.support.spark_cluster import SparkCluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 def packed_environment(folder: Path) -> Path:

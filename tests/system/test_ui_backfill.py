@@ -18,7 +18,7 @@ from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.flows import write_flow
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
 
 # Of hours, one would often end while the test runs.
 DAY = timedelta(days=1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from collections.abc import Callable
+from functools import cache
+from typing import Any, ClassVar, Self
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -21,7 +23,7 @@ class AsJson:
 
     def to_json(self) -> str:
         """The object as JSON text."""
-        return TypeAdapter(type(self)).dump_json(self, indent=1).decode()
+        return _adapter(type(self)).dump_json(self, indent=1).decode()
 
     @classmethod
     def from_json(cls, text: bytes | str) -> Self:
@@ -31,7 +33,12 @@ class AsJson:
             FerryError: if it is something else.
         """
         try:
-            return TypeAdapter(cls).validate_json(text)
+            read: Self = _adapter(cls).validate_json(text)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise FerryError(f"Not {cls.WHAT}: {first['msg']}.") from error
+        return read
+
+
+# To make one takes longer than to use it.
+_adapter: Callable[[type], TypeAdapter[Any]] = cache(TypeAdapter)

@@ -193,6 +193,7 @@ def read_all(
             "check.crcs": True,
             # The end of a partition is only known from a fetch that waited in vain.
             "fetch.wait.max.ms": 10,
+            "fetch.error.backoff.ms": 20,
             "log_level": 3,
         }
     )
@@ -243,7 +244,9 @@ def _consume(
     while unread:
         if time.monotonic() > deadline:
             raise TimeoutError(f"No end in sight in partitions {sorted(unread)}.")
-        for message in consumer.consume(10_000, timeout=0.05):
+        # With a time to wait, it waits for all of so many.
+        first = consumer.poll(0.05)
+        for message in [first, *consumer.consume(10_000, timeout=0)] if first else ():
             error = message.error()
             if error is None:
                 read[message.partition()].append(_consumed(message))

@@ -110,6 +110,8 @@ class TopicRecords:
             "auto.offset.reset": "earliest",
             # The end is only known from a fetch that waited in vain.
             "fetch.wait.max.ms": 10,
+            # A topic that was just created has no leader yet; half a second later it has had one for long.
+            "fetch.error.backoff.ms": 20,
             "log_level": 0,
         }
 

@@ -20,7 +20,7 @@ _COMPONENTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 _DONE = ("success", "failed")
 _LOG_LINES = 25
 # The process of a task that asks ends five seconds after it has paused.
-_SEEN_S = 10.0
+_SEEN_S = 3.0
 
 
 @dataclass(frozen=True)

@@ -105,11 +105,12 @@ class Copied:
         assert verified(self.flow, run).state == "verified"
         assert not self.look().damaged
         assert self.id_of(self.whole) == whole
-        # And the one after that goes on.
+
+    def assert_later_runs_go_on(self) -> None:
         self.more()
-        assert not failures(copy_now(self.flow, f"{run}-2"))
+        assert not failures(copy_now(self.flow, "run-later"))
         assert_same_offsets(self.source, self.topic, self.target, self.remote)
-        assert verified(self.flow, f"{run}-2").state == "verified"
+        assert verified(self.flow, "run-later").state == "verified"
 
 
 @pytest.fixture
@@ -156,6 +157,7 @@ def test_the_command_line_names_what_is_damaged_and_with_yes_gives_it_up(copy: C
     assert f"{copy.remote} is given up and deleted" in done.stdout
     assert copy.remote not in ClusterControl(copy.flow.target).topic_names()
     copy.assert_the_next_run_copies_all()
+    copy.assert_later_runs_go_on()
 
 
 def test_a_topic_of_somebody_else_is_not_given_up(copy: Copied, unique: Unique) -> None:
@@ -216,6 +218,7 @@ def test_a_sequence_number_that_does_not_belong_is_found(copy: Copied) -> None:
     assert "sequence number 20 of the flow's own producer stands where 7 belongs" in problem
     repaired(copy)
     copy.assert_the_next_run_copies_all()
+    copy.assert_later_runs_go_on()
 
 
 def test_a_position_that_somebody_has_set_is_found_and_does_not_outlive_the_topic(
@@ -227,6 +230,7 @@ def test_a_position_that_somebody_has_set_is_found_and_does_not_outlive_the_topi
     assert (offset, problem) == (12, "its position is not one of preserved offsets.")
     repaired(copy)
     copy.assert_the_next_run_copies_all()
+    copy.assert_later_runs_go_on()
 
 
 @pytest.mark.parametrize("anew", [False, True], ids=["deleted", "made anew"])
@@ -243,6 +247,7 @@ def test_a_remote_topic_that_is_gone_is_copied_again_without_a_policy(
     assert plan_now(copy.flow, "run-2").refused
     repaired(copy)
     copy.assert_the_next_run_copies_all()
+    copy.assert_later_runs_go_on()
 
 
 def test_what_the_source_has_no_more_is_told_before_it_is_lost(copy: Copied) -> None:
@@ -335,6 +340,7 @@ def test_killed_between_release_and_deletion_it_is_finished(
 
     repaired(copy)
     copy.assert_the_next_run_copies_all()
+    copy.assert_later_runs_go_on()
 
 
 def test_killed_before_the_positions_were_seen_gone_nothing_is_left_to_do(
@@ -391,6 +397,7 @@ def test_a_log_that_was_cut_is_found_and_copied_again(
     assert "its log ends before the position 30" in problem
     repaired(copy)
     copy.assert_the_next_run_copies_all()
+    copy.assert_later_runs_go_on()
 
 
 def test_rights_that_are_missing_are_told(copy: Copied, monkeypatch: pytest.MonkeyPatch) -> None:

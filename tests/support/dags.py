@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kafka_sandbox.airflow import PROJECT
 from kafka_sandbox.broker import Broker
 from tests.support.flows import write_flow
 
@@ -23,4 +24,11 @@ def add_flow(
     folder.mkdir()
     written = write_flow(folder, source, target, topics, **options)
     written.rename(configs / f"{folder.name}.yaml")
+    have_read()
     return f"mirror_{folder.name}_to_backup"
+
+
+def have_read() -> None:
+    """Has Airflow read its DAG files now: else it does so when as much time has gone by as it is told to wait."""
+    for file in (PROJECT / "dags").glob("*.py"):
+        file.touch()

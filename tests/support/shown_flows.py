@@ -28,6 +28,7 @@ from kafka_ferry.runs.folder import RunFolder, StepRecord
 from kafka_ferry.runs.history import HISTORY, parse_history
 from kafka_ferry.runs.run import STEPS
 from kafka_ferry.verify import PartitionRow, Verdict
+from tests.support.dags import have_read
 
 HOUR_MS = 3_600_000
 NAMES = (
@@ -277,4 +278,5 @@ def add_shown_flow(
     flow_state(flow).folder("data_docs").write("index.html", "<h1>Data Docs</h1>")
     # Airflow must not see half a file.
     file.rename(configs / file.name)
+    have_read()
     return flow.slug, runs

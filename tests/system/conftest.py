@@ -77,7 +77,10 @@ def airflow(
         "FERRY_CONFIGS": str(configs),
         "FERRY_HOME": str(home),
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "8",
+        # Tests have them read when there is a new flow (``tests.support.dags.have_read``).
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "20",
+        # Seconds until the next task of a run is looked for.
+        "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.25",
         # A scheduler that was killed is dead for the next one once it has been silent for 30 s. The
         # next one may begin sooner, and would look again after five minutes only.
         "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",

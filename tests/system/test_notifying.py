@@ -100,7 +100,7 @@ def test_a_killed_task_is_told_once_to_each_channel_and_then_that_all_is_well(
         topic,
         schedule="",
         retries=0,
-        deadline="PT20S",
+        deadline="PT5S",
         notify=[
             {"slack": "ops", "events": ["failure", "recovered"]},
             {"email": "mail", "to": ["oncall@example.org"], "events": ["failure"]},

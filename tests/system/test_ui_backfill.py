@@ -15,6 +15,7 @@ from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.broker import Broker
 from tests.support.browser import People, screenshot
 from tests.support.builders import Record, create_topic, produce, read_all
+from tests.support.dags import have_read
 from tests.support.flows import write_flow
 from tests.support.waiting import wait_until
 
@@ -50,6 +51,7 @@ def add_flow_by_connection(
     flow = json.loads(written.read_text())
     flow["source"] = {"alias": folder.name, "airflow.connection": site}
     (configs / f"{folder.name}.yaml").write_text(json.dumps(flow))
+    have_read()
     return f"mirror_{folder.name}_to_backup"
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,14 +11,10 @@ import pytest
 
 from kafka_sandbox.broker import Broker, free_port
 from tests.support.builders import Record, create_topic, produce
+from tests.support.command_line import ferry, ferry_process
 from tests.support.flows import copy_now, make_flow, write_flow
 
 Unique = Callable[[str], str]
-
-
-def ferry(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kafka_ferry", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_a_plan_lists_what_would_be_done_and_changes_nothing(
@@ -56,7 +50,7 @@ def test_the_lag_is_what_the_positions_have_not_reached(
     copy_now(flow)
     produce(primary.bootstrap, topic, [Record(value=b"x", partition=p) for p in (0, 0, 1)])
 
-    rows = json.loads(ferry("lag", "--config", flow.file, "--json").stdout)
+    rows = json.loads(ferry_process("lag", "--config", flow.file, "--json").stdout)
 
     shown = [(r["partition"], r["position"], r["log_end"], r["lag"]) for r in rows]
     assert shown == [(0, 5, 7, 2), (1, None, 1, 1)]
@@ -103,7 +97,7 @@ def test_a_cluster_that_is_down_is_named_after_as_long_as_the_flow_says(
     file = write_flow(folder, *clusters, ["orders"], admin_timeout_ms=1_000)
     began = time.monotonic()
 
-    done = ferry(step, "--config", file)
+    done = ferry_process(step, "--config", file)
 
     assert done.returncode == 3
     alias = folder.name if down == "source" else "backup"

@@ -23,9 +23,9 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.failback import failback
 from kafka_ferry.runs.failover import failover
 from kafka_sandbox.broker import Broker
-from tests.integration.test_cli import ferry
 from tests.support.application import COMMITS_EVERY, lines, process_until, running_application
 from tests.support.builders import Record, create_topic, produce
+from tests.support.command_line import ferry, ferry_process
 from tests.support.flows import copy_now, failures, make_flow
 from tests.support.groups import commit_alone, first_read
 from tests.support.proof import recount_here, verified
@@ -264,7 +264,7 @@ def test_the_command_line_fails_over_and_back(
     assert tried.returncode == 0, tried.stderr
     assert "dry run: about" in tried.stderr
     assert "The groups can only be translated once records were copied" in tried.stderr
-    back = ferry("failback", "--config", this.there.file, "--json")
+    back = ferry_process("failback", "--config", this.there.file, "--json")
     assert back.returncode == 0, back.stderr
     (group,) = json.loads(back.stdout)["groups"]
     assert [one["offset"] for one in group["partitions"]] == [2, 3]

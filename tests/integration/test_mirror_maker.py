@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -15,6 +12,7 @@ from kafka_ferry.config import Flow, load_flows
 from kafka_ferry.runs import Run
 from kafka_sandbox.broker import Broker
 from tests.support.builders import ConsumedRecord, Record, create_topic, produce, read_all
+from tests.support.command_line import Called, ferry, ferry_process
 from tests.support.flows import copy_now
 
 Unique = Callable[[str], str]
@@ -52,20 +50,15 @@ class MirrorMaker:
         file.write_text(f"bootstrap.servers={cluster.bootstrap}\n{more}")
         return file
 
-    def __call__(
-        self, *arguments: object, sources: list[Path], target: Path
-    ) -> subprocess.CompletedProcess[str]:
-        files = [f"--consumer.config={file}" for file in sources]
-        files.append(f"--producer.config={target}")
-        command = [sys.executable, "-m", "kafka_ferry", "mirror-maker", *files]
+    def __call__(self, *arguments: object, sources: list[Path], target: Path) -> Called:
+        """A call that runs no flow."""
+        return ferry("mirror-maker", *_named(sources, target), *arguments)
+
+    def run(self, *arguments: object, sources: list[Path], target: Path) -> Called:
+        """A call that runs the flows, in a process of its own."""
         home = {"FERRY_HOME": str(self.folder), "TMPDIR": str(self._temporary)}
-        return subprocess.run(
-            [*command, *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=os.environ | home,
-        )
+        files = _named(sources, target)
+        return ferry_process("mirror-maker", *files, *arguments, environment=home)
 
     def flows(self, *arguments: object, sources: list[Path], target: Path) -> tuple[Flow, ...]:
         """The flows that a call writes instead of running them."""
@@ -81,6 +74,10 @@ class MirrorMaker:
         """The content of all files that calls have made beside those that they were asked to write."""
         files = (path for path in self.folder.rglob("*") if path.is_file())
         return b"".join(path.read_bytes() for path in files if path.suffix != ".properties")
+
+
+def _named(sources: list[Path], target: Path) -> list[str]:
+    return [*(f"--consumer.config={file}" for file in sources), f"--producer.config={target}"]
 
 
 @pytest.fixture
@@ -121,7 +118,7 @@ def test_two_sources_share_a_topic_of_the_target_and_the_next_call_copies_what_i
     target = mirror_maker.file("target.properties", backup)
     topics = f"--whitelist='{shared}, {alone}'"
 
-    done = mirror_maker(
+    done = mirror_maker.run(
         topics, "--num.streams=2", "--queue.size=9", "--json", sources=sources, target=target
     )
 

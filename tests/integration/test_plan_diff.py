@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -31,16 +29,12 @@ from tests.support.builders import (
     produce,
     set_config,
 )
+from tests.support.command_line import ferry
 from tests.support.flows import copy_now, make_flow, remote
 
 Unique = Callable[[str], str]
 HOUR_MS = 3600 * 1000
 VALUE = bytes(range(256)) * 4
-
-
-def ferry(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kafka_ferry", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def look(flow: Flow) -> Plan:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +27,7 @@ from tests.support.builders import (
     read_all,
     recreate_topic,
 )
+from tests.support.command_line import Called, ferry
 from tests.support.flows import (
     assert_same,
     copy_now,
@@ -127,9 +126,8 @@ def repaired(copy: Copied) -> None:
     assert state.given_up
 
 
-def ferry(copy: Copied, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kafka_ferry", "repair", "--config", str(copy.flow.file)]
-    return subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+def ferry_repair(copy: Copied, *arguments: str) -> Called:
+    return ferry("repair", "--config", copy.flow.file, *arguments)
 
 
 def foreign(copy: Copied, **more: Any) -> None:
@@ -137,22 +135,22 @@ def foreign(copy: Copied, **more: Any) -> None:
 
 
 def test_the_command_line_names_what_is_damaged_and_with_yes_gives_it_up(copy: Copied) -> None:
-    assert ferry(copy).returncode == 0
+    assert ferry_repair(copy).returncode == 0
     foreign(copy)
     copy.more()
     before = read_all(copy.target.bootstrap, copy.remote)
 
-    shown = ferry(copy)
+    shown = ferry_repair(copy)
     assert shown.returncode == 2, shown.stderr
     assert f"DAMAGED {copy.remote}-0 at offset 20: another producer" in shown.stdout
     assert f"--topic {copy.remote} --yes gives it up and deletes it" in shown.stdout
-    states = json.loads(ferry(copy, "--json").stdout)
+    states = json.loads(ferry_repair(copy, "--json").stdout)
     (damaged,) = [state for state in states if state["damaged"]]
     assert damaged["remote_topic"] == copy.remote
     assert damaged["partitions"][0]["offset"] == 20
     assert read_all(copy.target.bootstrap, copy.remote) == before
 
-    done = ferry(copy, "--yes")
+    done = ferry_repair(copy, "--yes")
     assert done.returncode == 0, done.stderr
     assert f"{copy.remote} is given up and deleted" in done.stdout
     assert copy.remote not in ClusterControl(copy.flow.target).topic_names()
@@ -163,7 +161,7 @@ def test_the_command_line_names_what_is_damaged_and_with_yes_gives_it_up(copy: C
 def test_a_topic_of_somebody_else_is_not_given_up(copy: Copied, unique: Unique) -> None:
     stranger = unique("stranger")
     create_topic(copy.target.bootstrap, stranger)
-    done = ferry(copy, "--topic", stranger, "--yes")
+    done = ferry_repair(copy, "--topic", stranger, "--yes")
     assert done.returncode == 1
     assert f"has never copied to {stranger}" in done.stderr
     assert stranger in ClusterControl(copy.flow.target).topic_names()
@@ -255,7 +253,7 @@ def test_what_the_source_has_no_more_is_told_before_it_is_lost(copy: Copied) -> 
     delete_before(copy.source, copy.topic, 15)
     (part,) = copy.look().partitions
     assert part.only_copy == (0, 15)
-    said = ferry(copy).stdout
+    said = ferry_repair(copy).stdout
     assert "up to 15 offsets that were copied to it, and that the source has no more" in said
     assert "in partition 0 [0, 15)." in said
     repaired(copy)
@@ -265,11 +263,11 @@ def test_what_the_source_has_no_more_is_told_before_it_is_lost(copy: Copied) -> 
 def test_a_copy_that_nobody_could_make_again_is_only_given_up_by_its_name(copy: Copied) -> None:
     foreign(copy)
     delete_topic(copy.source, copy.topic)
-    done = ferry(copy, "--yes")
+    done = ferry_repair(copy, "--yes")
     assert done.returncode == 2
     assert "Nothing copies it again" in done.stdout
     assert copy.remote in ClusterControl(copy.flow.target).topic_names()
-    assert ferry(copy, "--yes", "--topic", copy.remote).returncode == 0
+    assert ferry_repair(copy, "--yes", "--topic", copy.remote).returncode == 0
     assert copy.remote not in ClusterControl(copy.flow.target).topic_names()
 
 

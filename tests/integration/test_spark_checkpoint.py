@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,6 +14,7 @@ from kafka_ferry.errors import CheckpointRefused, FerryError
 from kafka_ferry.runs.spark_checkpoint import translate_checkpoint
 from kafka_sandbox.broker import Broker
 from tests.support.builders import Record, create_topic, produce
+from tests.support.command_line import ferry
 from tests.support.flows import copy_now, failures, make_flow, remote
 from tests.support.proof import recount_here, verified
 from tests.support.spark_kafka import Kind, Query, SparkApplication, counted, written
@@ -39,11 +38,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkApplication
 @pytest.fixture(autouse=True)
 def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     recount_here(monkeypatch)
-
-
-def ferry(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kafka_ferry", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def fill(broker: Broker, topic: str, mark: str, count: int = 90) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -35,6 +34,7 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.jars import kafka
 from kafka_sandbox.mirrormaker2 import MirrorMaker2, one_way
 from tests.support.builders import ConsumedRecord, Record, create_topic, produce, read_all
+from tests.support.command_line import Called, ferry
 from tests.support.flows import (
     assert_same,
     copy_now,
@@ -359,7 +359,7 @@ def test_what_was_not_verified_is_not_built_upon(
     produce(backup.bootstrap, remote(flow, topic), [later] * 2)
     assert take_over(flow)[topic].partitions[0].doubled == 1
     Run(flow, "run-1").verify(NO_SPARK)
-    given = ferry(flow, "--to", "mm2", "--json")
+    given = ferry_takeover(flow, "--to", "mm2", "--json")
     assert given.returncode == 0, given.stderr
     (told,) = json.loads(given.stdout)
     assert (told["state"], told["partitions"][0]["end"]) == ("given back", 6)
@@ -432,16 +432,22 @@ def test_a_mirrormaker_1_is_gone_on_with_from_its_groups_offsets(
 
 
 def test_the_command_shows_what_it_would_take_over_and_refuses_to_guess(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path,
+    primary: Broker,
+    backup: Broker,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Nothing runs that would have to come to rest.
+    monkeypatch.setattr(Takeover.__init__, "__kwdefaults__", {"settle_s": 0.1})
     topic = unique("orders")
     elsewhere = make_flow(folder, primary, backup, [topic])
-    nothing = ferry(elsewhere, "--from", "mm2", "--dry-run")
+    nothing = ferry_takeover(elsewhere, "--from", "mm2", "--dry-run")
     flow = left_by_mirrormaker_2(folder, primary, backup, topic, 2, 1)
     positions = offsets_topic(flow.source.alias)
-    shown = ferry(flow, "--from", "mm2", "--dry-run", "--json")
+    shown = ferry_takeover(flow, "--from", "mm2", "--dry-run", "--json")
     produce(backup.bootstrap, remote(flow, topic), [Record(value=b"b")])
-    refused = ferry(flow, "--from", "mm2")
+    refused = ferry_takeover(flow, "--from", "mm2")
 
     assert nothing.returncode == 1
     assert f"backup has no topic {positions}" in nothing.stderr
@@ -450,9 +456,8 @@ def test_the_command_shows_what_it_would_take_over_and_refuses_to_guess(
     assert (found["state"], found["partitions"][0]["end"]) == ("ready", 1)
     assert refused.returncode == 2
     assert f"REFUSED {remote(flow, topic)}: partition 0: its record 1 is none" in refused.stdout
-    assert ferry(flow).returncode == 9
+    assert ferry_takeover(flow).returncode == 9
 
 
-def ferry(flow: Flow, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kafka_ferry", "takeover", "--config", flow.file, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+def ferry_takeover(flow: Flow, *arguments: str) -> Called:
+    return ferry("takeover", "--config", flow.file, *arguments)

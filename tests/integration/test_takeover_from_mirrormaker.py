@@ -51,8 +51,8 @@ Unique = Callable[[str], str]
 pytestmark = pytest.mark.timeout(400)
 
 
-def take_over(flow: Flow) -> dict[str, TopicHandover]:
-    return {topic.topic: topic for topic in Takeover(flow, settle_s=1.5).from_mirrormaker2()}
+def take_over(flow: Flow, settle_s: float = 1.5) -> dict[str, TopicHandover]:
+    return {topic.topic: topic for topic in Takeover(flow, settle_s=settle_s).from_mirrormaker2()}
 
 
 def mirror(flow: Flow, source: Broker, target: Broker, folder: Path, *topics: str) -> MirrorMaker2:
@@ -344,20 +344,20 @@ def test_what_was_not_verified_is_not_built_upon(
     recount_here(monkeypatch)
     topic = unique("unverified")
     flow = left_by_mirrormaker_2(folder, primary, backup, topic, 5, 3)
-    assert take_over(flow)[topic].state == "taken over"
+    assert take_over(flow, settle_s=0)[topic].state == "taken over"
     assert failures(copy_now(flow)) == []
 
     with pytest.raises(FerryError, match="were not verified yet"):
-        take_over(flow)
+        take_over(flow, settle_s=0)
     Run(flow, "run-1").verify(NO_SPARK)
 
-    assert take_over(flow)[topic].state == "up to date"
+    assert take_over(flow, settle_s=0)[topic].state == "up to date"
     assert_same(primary, topic, backup, remote(flow, topic))
     later = Record(value=b"later", timestamp=int(time.time() * 1000))
     produce(primary.bootstrap, topic, [later])
     # As MirrorMaker 2 would, once it was given back to.
     produce(backup.bootstrap, remote(flow, topic), [later] * 2)
-    assert take_over(flow)[topic].partitions[0].doubled == 1
+    assert take_over(flow, settle_s=0)[topic].partitions[0].doubled == 1
     Run(flow, "run-1").verify(NO_SPARK)
     given = ferry_takeover(flow, "--to", "mm2", "--json")
     assert given.returncode == 0, given.stderr

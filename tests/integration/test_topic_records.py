@@ -7,8 +7,9 @@ import pytest
 from kafka_ferry.config import Cluster
 from kafka_ferry.control.topic_records import NewRecord, TopicRecords, append_records
 from kafka_ferry.errors import BrokerError, FerryError
+from kafka_ferry.patience import patience_of
 from kafka_sandbox.broker import Broker
-from tests.support.builders import Record, create_topic, produce, read_all
+from tests.support.builders import Record, create_topic, delete_before, produce, read_all
 
 
 def _cluster(broker: Broker) -> Cluster:
@@ -53,9 +54,18 @@ def test_reading_begins_where_it_is_told_to(backup: Broker, unique: Callable[[st
     assert [message.value() for message in found] == [b"3", b"4"]
 
 
+def test_what_was_deleted_is_left_out(backup: Broker, unique: Callable[[str], str]) -> None:
+    topic = unique("deleted")
+    create_topic(backup.bootstrap, topic)
+    produce(backup.bootstrap, topic, [Record(b"k", b"%d" % n) for n in range(5)])
+    delete_before(backup, topic, 3)
+    found = TopicRecords.whole(_cluster(backup), topic, 1)
+    assert [message.value() for message in found] == [b"3", b"4"]
+
+
 def test_a_topic_that_cannot_be_read_is_named(backup: Broker, unique: Callable[[str], str]) -> None:
     topic = unique("nowhere")
-    with pytest.raises(FerryError, match=f"backup, while reading {topic}"):
+    with patience_of(1), pytest.raises(FerryError, match=f"backup, while reading {topic}"):
         list(TopicRecords(_cluster(backup), topic, {0: 0}))
 
 

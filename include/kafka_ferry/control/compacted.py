@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from confluent_kafka import OFFSET_BEGINNING
-
 from kafka_ferry.config import Cluster
 from kafka_ferry.control.cluster import ClusterControl
 from kafka_ferry.control.topic_records import TopicRecords
@@ -44,7 +42,7 @@ def newest_values(cluster: Cluster, topic: str) -> dict[bytes, bytes]:
         FerryError: if it cannot be read, ``AccessDenied`` without READ on it.
     """
     newest: dict[bytes, bytes] = {}
-    records = TopicRecords(cluster, topic, {0: OFFSET_BEGINNING}, isolation="read_uncommitted")
+    records = TopicRecords(cluster, topic, {0: 0}, isolation="read_uncommitted")
     for message in records:
         key, value = message.key(), message.value()
         if key is not None and value is not None:

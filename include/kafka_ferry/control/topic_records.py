@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from confluent_kafka import (
-    OFFSET_BEGINNING,
     Consumer,
     KafkaError,
     KafkaException,
@@ -33,7 +32,8 @@ class TopicRecords:
     Args:
         cluster: the cluster.
         topic: the topic, which exists.
-        starts: by partition, the first offset to read.
+        starts: by partition, the first offset to read; where the log begins after it, its start. (A
+            reader that asks for the log's start, before it knows a leader, asks again half a second later.)
         isolation: whether records of transactions that are open or aborted are left out.
         doing: what an error says was being done.
 
@@ -57,7 +57,7 @@ class TopicRecords:
     @classmethod
     def whole(cls, cluster: Cluster, topic: str, partitions: int) -> TopicRecords:
         """All that was committed to a topic of so many partitions."""
-        return cls(cluster, topic, dict.fromkeys(range(partitions), OFFSET_BEGINNING))
+        return cls(cluster, topic, dict.fromkeys(range(partitions), 0))
 
     def __iter__(self) -> Iterator[Message]:
         """The records, those of a partition in their order.

@@ -342,8 +342,7 @@ def test_an_empty_topic_is_created_and_stays_empty(
     assert read_all(backup.bootstrap, remote(flow, topic)) == {0: [], 1: [], 2: []}
 
 
-@pytest.mark.parametrize("offsets", ["translated", "preserved"])
-@pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.parametrize(("offsets", "side"), [("translated", "target"), ("preserved", "source")])
 def test_an_empty_topic_that_is_made_anew_is_copied_on(
     folder: Path, primary: Broker, backup: Broker, unique: Unique, offsets: str, side: str
 ) -> None:

@@ -85,8 +85,6 @@ def test_a_remote_topic_that_was_lost_is_named_or_filled_again(
         (False, "fail", "deleted"),
         (False, "fail", "made anew"),
         (True, "fail", "deleted"),
-        (True, "fail", "made anew"),
-        (True, "recopy", "deleted"),
         (True, "recopy", "made anew"),
     ],
 )

@@ -246,7 +246,7 @@ def _consume(
             raise TimeoutError(f"No end in sight in partitions {sorted(unread)}.")
         # With a time to wait, it waits for all of so many.
         first = consumer.poll(0.05)
-        for message in [first, *consumer.consume(10_000, timeout=0)] if first else ():
+        for message in [first, *consumer.consume(10_000, timeout=0)] if first is not None else ():
             error = message.error()
             if error is None:
                 read[message.partition()].append(_consumed(message))

@@ -6,7 +6,7 @@ The sources are written by Kafka Streams and by Java's and librdkafka's producer
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from kafka_sandbox.broker import Broker
 from tests.support.builders import Record, create_topic, delete_before, produce, read_all
 from tests.support.flows import copy_now, failures, make_flow, remote
 from tests.support.java import run_java
-from tests.support.kafka_tools import EARLIEST, LATEST, DumpedBatch, dump_log, get_offsets
+from tests.support.kafka_tools import EARLIEST, LATEST, DumpedBatch, dump_logs, get_offsets
 from tests.support.offsets import assert_same_offsets, assert_same_records, read_offsets
 from tests.support.waiting import wait_until
 
@@ -109,10 +109,13 @@ def test_a_consumer_and_kafkas_tools_see_the_sources_offsets(
     copied = remote(flow, topic)
     cleaned = write is compacted
     assert_same_offsets(primary, topic, backup, copied, compacted=cleaned)
-    for bound in (EARLIEST, LATEST):
-        assert get_offsets(primary, topic, bound) == get_offsets(backup, copied, bound)
+    starts, ends = (get_offsets(backup, copied, bound) for bound in (EARLIEST, LATEST))
+    assert [get_offsets(primary, topic, bound) for bound in (EARLIEST, LATEST)] == [starts, ends]
+    shown = read_offsets(primary, topic)
+    sent, written = dump_logs(primary, topic, PARTITIONS), dump_logs(backup, copied, PARTITIONS)
     for number in range(PARTITIONS):
-        log = Logs(primary, topic, backup, copied, number)
+        offsets = range(starts[number], ends[number])
+        log = Logs(offsets, shown[number].keys(), sent[number], written[number])
         log.assert_one_producers_plain_batches()
         log.assert_markers_only_in_gaps()
         if not cleaned:
@@ -126,22 +129,18 @@ class Logs:
     """A partition's batches on both sides, as kafka-dump-log shows them, from the log's start on."""
 
     def __init__(
-        self, source: Broker, topic: str, target: Broker, remote_topic: str, number: int
+        self,
+        offsets: range,
+        shown: Set[int],
+        sent: Sequence[DumpedBatch],
+        written: Sequence[DumpedBatch],
     ) -> None:
-        self.start = get_offsets(target, remote_topic, EARLIEST)[number]
-        end = get_offsets(target, remote_topic, LATEST)[number]
-        shown = read_offsets(source, topic)[number].keys()
-        self.gaps = set(range(self.start, end)) - shown
+        self.start = offsets.start
+        self.gaps = set(offsets) - shown
         self.committed = [
-            batch
-            for batch in dump_log(source, topic, number)
-            if not batch.control and not shown.isdisjoint(span(batch))
+            batch for batch in sent if not batch.control and not shown.isdisjoint(span(batch))
         ]
-        have = [
-            batch
-            for batch in dump_log(target, remote_topic, number)
-            if batch.last_offset >= self.start
-        ]
+        have = [batch for batch in written if batch.last_offset >= self.start]
         self.data = [batch for batch in have if not batch.control]
         self.markers = [batch.base_offset for batch in have if batch.control]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from kafka_sandbox import jvm
@@ -13,6 +14,7 @@ from kafka_sandbox.broker import Broker
 EARLIEST, LATEST = -2, -1
 
 _BATCH = re.compile(r"^(?:\|\s*)?baseOffset: ")
+_DUMPING = "Dumping "
 _FIELD = re.compile(r"(\w+): (\S+)")
 
 
@@ -57,15 +59,22 @@ def get_offsets(broker: Broker, topic: str, time: Literal[-1, -2]) -> dict[int, 
     return {int(partition): int(offset) for _, partition, offset in fields}
 
 
-def dump_log(broker: Broker, topic: str, partition: int = 0) -> list[DumpedBatch]:
-    """kafka-dump-log: the batches of all of a partition's segments, in the order of their offsets.
+def dump_logs(broker: Broker, topic: str, partitions: int) -> list[list[DumpedBatch]]:
+    """kafka-dump-log: the batches of all of each partition's segments, in the order of their offsets.
 
     Segments hold what was before the log's start too, until they are deleted.
     """
-    segments = sorted(broker.log_folder(topic, partition).glob("*.log"))
+    folders = [broker.log_folder(topic, number) for number in range(partitions)]
+    segments = [segment for folder in folders for segment in sorted(folder.glob("*.log"))]
     files = ",".join(str(segment) for segment in segments)
     printed = _run("org.apache.kafka.tools.DumpLogSegments", "--files", files)
-    return [_batch(line) for line in printed.splitlines() if _BATCH.match(line)]
+    dumped: dict[Path, list[DumpedBatch]] = {folder: [] for folder in folders}
+    for line in printed.splitlines():
+        if line.startswith(_DUMPING):
+            batches = dumped[Path(line.removeprefix(_DUMPING)).parent]
+        elif _BATCH.match(line):
+            batches.append(_batch(line))
+    return list(dumped.values())
 
 
 def _batch(line: str) -> DumpedBatch:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.batches import AbortFilter, passages
-from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.config import Flow, kafka_python_config, load_flow
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import fence_writers, restore_positions
 from kafka_ferry.copy.translated import TranslatedWriter
@@ -37,6 +37,9 @@ from tests.support.flows import (
 )
 
 Unique = Callable[[str], str]
+# Each is forked from one that has imported what it needs.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload([__name__])
 
 
 @pytest.fixture
@@ -168,7 +171,7 @@ def test_killed_again_and_again_while_the_source_grows_the_copy_is_exact(
             produce(
                 primary.bootstrap, topic, records, transactional_id=transactional_id, abort=abort
             )
-        killed += run_and_kill(flow, f"run-{number}", chance.uniform(0.0, 0.6))
+        killed += run_and_kill(flow, f"run-{number}", chance.uniform(0.0, 0.9))
 
     assert failures(copy_now(flow, "last")) == []
 
@@ -181,20 +184,21 @@ def test_killed_again_and_again_while_the_source_grows_the_copy_is_exact(
 
 def run_and_kill(flow: Flow, run: str, seconds: float) -> bool:
     """Copy in another process and kill it so long after it began to copy; whether it was killed."""
-    program = (
-        "import sys; from kafka_ferry.config import load_flow; "
-        "from tests.support.flows import copy_now; flow = load_flow(sys.argv[1]); "
-        "print('begins', flush=True); copy_now(flow, sys.argv[2])"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, flow.file, run], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "begins\n"
+    begins, begun = PROCESSES.Pipe(duplex=False)
+    process = PROCESSES.Process(target=copy_and_tell, args=(flow.file, run, begun))
+    process.start()
+    begun.close()
+    assert begins.recv() == "begins"
     time.sleep(seconds)
-    process.send_signal(signal.SIGKILL)
-    process.stdout.close()
-    return process.wait() == -signal.SIGKILL
+    process.kill()
+    process.join()
+    return process.exitcode == -signal.SIGKILL
+
+
+def copy_and_tell(file: str, run: str, begun: Connection) -> None:
+    flow = load_flow(file)
+    begun.send("begins")
+    copy_now(flow, run)
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

@@ -110,7 +110,8 @@ $(SETUP): requirements.lock pyproject.toml
 	$(INSTALL) --require-hashes --requirement requirements.lock
 	@$(INSTALL) --no-build-isolation --editable .
 	@python -m kafka_ferry.spark.bytecode
-	@echo "Preparing Spark's start ..."; python -m kafka_ferry.spark.class_archive
+	@echo "Making an archive of the classes that Spark loads ..."; python -m kafka_ferry.spark.class_archive || \
+	  echo "Spark goes without it: each run starts some seconds later."
 	@touch $@
 
 # Spark sends a .whl to its executors, but only a .zip gets on their import path.

@@ -91,6 +91,35 @@ def test_runs_copy_what_is_new_and_prove_it_even_when_the_checkpoint_is_gone(
     assert {row.run for row in third.ranges} == {"run-3"}
 
 
+def test_a_micro_batch_that_spark_replays_copies_nothing_twice_and_nothing_that_is_not_planned(
+    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSource
+) -> None:
+    topic, elsewhere = unique("replayed"), unique("elsewhere")
+    create_topic(primary.bootstrap, topic, partitions=2)
+    create_topic(backup.bootstrap, elsewhere, partitions=2)
+    fill(primary, topic, b"a")
+    flow = make_flow(folder, primary, backup, [topic])
+    run_all(flow, "run-1", spark)
+    checkpoint = Path(flow.state_path) / flow.slug / "checkpoint"
+    for name in ("0", ".0.crc"):
+        (checkpoint / "commits" / name).unlink()
+    (file,) = (checkpoint / "ranges").iterdir()
+    given = json.loads(file.read_text())
+    # The first micro-batch has what was planned, and the next one what somebody has put there.
+    forged = [it | {"remote_topic": elsewhere, "start": 0} for it in given["ranges"]]
+    later = given | {"attempt": "forged", "at": given["at"] + 1, "ranges": forged}
+    (checkpoint / "ranges" / "forged.json").write_text(json.dumps(later))
+    (checkpoint / "ranges" / "torn.json").write_text(file.read_text()[:100])
+    fill(primary, topic, b"b")
+
+    report = run_all(flow, "run-2", spark).report()
+
+    assert report
+    assert (report.state, report.records) == ("verified", 200)
+    assert_same(primary, topic, backup, remote(flow, topic))
+    assert read_all(backup.bootstrap, elsewhere) == {0: [], 1: []}
+
+
 def test_a_checkpoint_that_cannot_be_written_fails_the_run_in_a_sentence(
     folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSource
 ) -> None:

@@ -2,7 +2,7 @@
 
 from kafka_ferry.copy.copier import Limits, Outcome, copy_ranges
 from kafka_ferry.copy.for_flow import copy_for_flow
-from kafka_ferry.copy.outcomes import OutcomeFiles, outcomes_from_json, outcomes_to_json
+from kafka_ferry.copy.outcomes import OutcomeFiles
 from kafka_ferry.copy.rate import RateLimit
 from kafka_ferry.copy.rejections import dead_letter_creation
 from kafka_ferry.copy.takeover import fence_writers, restore_positions
@@ -18,7 +18,5 @@ __all__ = [
     "copy_ranges",
     "dead_letter_creation",
     "fence_writers",
-    "outcomes_from_json",
-    "outcomes_to_json",
     "restore_positions",
 ]

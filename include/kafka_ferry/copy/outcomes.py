@@ -9,21 +9,10 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from kafka_ferry.copy.copier import Outcome
-from kafka_ferry.plan import TopicPartition
 from kafka_ferry.state import StateFolder
 
 _OUTCOMES: Final = TypeAdapter(list[Outcome])
 _FILES: Final = "outcomes-"
-
-
-def outcomes_to_json(outcomes: Iterable[Outcome]) -> bytes:
-    """The outcomes as JSON."""
-    return _OUTCOMES.dump_json(list(outcomes))
-
-
-def outcomes_from_json(stored: bytes) -> list[Outcome]:
-    """What ``outcomes_to_json`` wrote."""
-    return _OUTCOMES.validate_json(stored)
 
 
 @dataclass(frozen=True)
@@ -40,25 +29,16 @@ class OutcomeFiles:
 
     def write(self, batch: int, outcomes: Iterable[Outcome]) -> None:
         """Store the outcomes of a micro-batch; a repeated one replaces them."""
-        self.folder.write(f"{self._prefix}{batch:06d}.json", outcomes_to_json(outcomes))
-
-    def read(self) -> list[Outcome]:
-        """The outcome of each range; of one that two micro-batches held, the last one's."""
-        latest: dict[TopicPartition, Outcome] = {}
-        for name in self.folder.names(".json"):
-            if name.startswith(self._prefix):
-                for outcome in outcomes_from_json(self.folder.read(name) or b"[]"):
-                    latest[outcome.range.source] = outcome
-        return list(latest.values())
+        self.folder.write(
+            f"{_FILES}{self.attempt}-{batch:06d}.json", _OUTCOMES.dump_json(list(outcomes))
+        )
 
     @classmethod
     def read_all(cls, folder: StateFolder) -> list[Outcome]:
         """The outcomes of every attempt at the run, a range's as often as it was tried."""
         names = [name for name in folder.names(".json") if name.startswith(_FILES)]
         return [
-            outcome for name in names for outcome in outcomes_from_json(folder.read(name) or b"[]")
+            outcome
+            for name in names
+            for outcome in _OUTCOMES.validate_json(folder.read(name) or b"[]")
         ]
-
-    @property
-    def _prefix(self) -> str:
-        return f"{_FILES}{self.attempt}-"

@@ -27,17 +27,25 @@ class TaskRanges:
 
 
 def planned_again(ranges: Iterable[Range], plan: Plan, shard: int | None) -> list[Range]:
-    """Those of an earlier start's ranges that are of partitions which this one is to copy.
+    """Those of an earlier start's ranges that this one is to copy too.
 
+    They are of the same partitions of the same topics, which go to the same place, and they end no later.
     Another shard's are that one's by now: two that shared a writer would fence each other.
 
     Args:
-        ranges: what Spark planned when the query was started before.
+        ranges: what Spark planned when the query was started before, by a file that may be wrong.
         plan: what this start is to copy.
         shard: which shard of it; None for all of it.
     """
-    planned = {range_.source for range_ in plan.of_shard(shard)}
-    return [range_ for range_ in ranges if range_.source in planned]
+    planned = {range_.source: range_ for range_ in plan.of_shard(shard)}
+    return [
+        range_
+        for range_ in ranges
+        if (now := planned.get(range_.source))
+        and (range_.topic_id, range_.target) == (now.topic_id, now.target)
+        and (range_.preserved, range_.backfill) == (now.preserved, now.backfill)
+        and range_.end <= now.end
+    ]
 
 
 def task_ranges(

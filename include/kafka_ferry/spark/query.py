@@ -9,8 +9,9 @@ the micro-batch counts as done.
 
 from __future__ import annotations
 
+import logging
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy import Outcome, OutcomeFiles, RateLimit, copy_for_flow
+from kafka_ferry.errors import FerryError
 from kafka_ferry.plan.sharding import writers_of
 from kafka_ferry.plan.tasks import TaskRanges, planned_again, task_ranges
 from kafka_ferry.spark.breaking import spark_failures
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.plan import Plan, Range, TopicPartition
     from kafka_ferry.state import StateFolder
+
+log = logging.getLogger(__name__)
 
 
 def copy_with_spark(
@@ -106,7 +110,7 @@ class _Batches:
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Copy what the files of a micro-batch say; called by Spark."""
         try:
-            self._copy([StartRanges.from_json(row.value) for row in batch.collect()], number)
+            self._copy(list(_readable(row.value for row in batch.collect())), number)
         except Exception as error:
             self.error = error
             raise
@@ -137,6 +141,15 @@ class _Batches:
             for range_ in start.ranges
         }
         return planned_again(newest.values(), self.plan, self.shard)
+
+
+def _readable(files: Iterable[str]) -> Iterator[StartRanges]:
+    """What the files hold, without those that no release has written: this start has all that is planned."""
+    for file in files:
+        try:
+            yield StartRanges.from_json(file)
+        except FerryError as error:
+            log.warning("A file beside the checkpoint is left out: %s", error)
 
 
 def run_query(

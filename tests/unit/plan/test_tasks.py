@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.plan import Estimate, Plan, Range, TopicPartition, writer_of
+from kafka_ferry.plan.ranges import Backfill
 from kafka_ferry.plan.sharding import Writers
 from kafka_ferry.plan.tasks import TaskRanges, planned_again, task_ranges
 
@@ -65,6 +66,22 @@ def test_a_shard_leaves_alone_what_an_earlier_start_had_of_other_shards() -> Non
 
 def test_a_repeated_micro_batch_has_nothing_that_the_run_is_not_about() -> None:
     assert planned_again(RANGES, a_plan(RANGES[0]), None) == RANGES[:1]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"topic_id": "of a topic that was recreated"},
+        {"remote_topic": "elsewhere"},
+        {"preserved": True},
+        {"end": RANGES[0].end + 1},
+        {"backfill": Backfill(0, 5, 0)},
+    ],
+)
+def test_a_range_that_the_plan_does_not_have_is_not_repeated(wrong: dict[str, Any]) -> None:
+    earlier = replace(RANGES[0], start=RANGES[0].start + 1)
+    assert planned_again([earlier], a_plan(RANGES[0]), None) == [earlier]
+    assert planned_again([replace(earlier, **wrong)], a_plan(RANGES[0]), None) == []
 
 
 # A limit

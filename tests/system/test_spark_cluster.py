@@ -73,7 +73,8 @@ def test_two_workers_are_sent_the_library_and_its_packages(
         connect(monkeypatch, cluster, packed_environment(folder))
         run.plan()
         run.sync_topics()
-        for step in ("mirror", "verify"):
+        # Only what is verified again is read by an application of its own.
+        for step in ("mirror", "verify", "verify"):
             task = FerrySparkSubmitOperator(
                 task_id=step, step=step, project=Project(PROJECT), flow=flow
             )
@@ -85,7 +86,7 @@ def test_two_workers_are_sent_the_library_and_its_packages(
         worked = [list((folder / "spark" / f"work-{n}").glob("app-*/*/stderr")) for n in (0, 1)]
     assert report.records == 400
     assert_same(primary, topic, backup, remote(flow, topic))
-    # An executor of each step on each worker.
+    # An executor of each application on each worker.
     assert [len(executors) for executors in worked] == [2, 2]
     sent = list((folder / "spark").rglob("environment/bin/python3"))
     assert len(sent) == 4, "not every executor was sent the packages"

@@ -43,10 +43,19 @@ def start_all(brokers: Iterable[Broker]) -> None:
     """Starts brokers side by side and returns when all of them answer.
 
     Raises:
-        SandboxError: one of them does not start; the others are left running.
+        SandboxError: one of them does not start, tried twice; the others are left running.
     """
     with ThreadPoolExecutor() as pool:
-        list(pool.map(lambda broker: broker.start().wait_ready(), brokers))
+        list(pool.map(_start, brokers))
+
+
+def _start(broker: Broker) -> None:
+    try:
+        broker.start().wait_ready()
+    except SandboxError:
+        # Where the machine stands still for a moment, a broker's parts give each other up.
+        broker.kill()
+        broker.start().wait_ready()
 
 
 class Broker:

@@ -259,6 +259,7 @@ def test_offsets_that_fit_into_no_record_batch_are_committed_in_parts(
     assert control.committed([Group(group)]) == {group: offsets}
 
 
+@pytest.mark.long
 def test_a_streams_application_begins_where_was_committed_for_it(
     primary: Broker, topic: str, control: GroupControl, unique: Unique
 ) -> None:

@@ -304,7 +304,8 @@ def start_connector(
         )
 
 
-@pytest.mark.parametrize("location", ["target", pytest.param("source", marks=pytest.mark.long)])
+@pytest.mark.parametrize("location", ["target", "source"])
+@pytest.mark.long
 def test_a_real_checkpoint_connector_never_passes_over_what_a_group_has_not_read(
     location: str, tmp_path: Path, worker: Path, primary: Broker, backup: Broker
 ) -> None:

@@ -120,6 +120,7 @@ def test_a_foreign_record_between_runs_is_found_at_its_offset(copy: Copied) -> N
     copy.assert_named("offset 20", "another producer", "ferry repair")
 
 
+@pytest.mark.long
 def test_a_foreign_transaction_between_runs_is_found_too(copy: Copied) -> None:
     produce(
         copy.target.bootstrap,
@@ -176,6 +177,7 @@ def test_a_foreign_record_while_a_run_writes_stops_that_partition_alone(
     copy.assert_named("offset")
 
 
+@pytest.mark.long
 def test_a_remote_topic_that_was_made_anew_is_named_and_by_policy_filled_again(
     copy: Copied,
 ) -> None:
@@ -190,6 +192,7 @@ def test_a_remote_topic_that_was_made_anew_is_named_and_by_policy_filled_again(
     assert_same_offsets(copy.source, copy.topic, copy.target, copy.remote.topic)
 
 
+@pytest.mark.long
 def test_a_position_beyond_a_topic_made_anew_after_the_plan_is_named(copy: Copied) -> None:
     copy.more()
     plan = plan_now(copy.flow, "run-2")
@@ -225,6 +228,7 @@ def a_writer(flow: Flow, fill: str = "transactions") -> PreservedWriter:
     )
 
 
+@pytest.mark.long
 def test_a_writer_that_was_asleep_asks_who_writes_before_it_writes(
     copy: Copied, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,6 +276,7 @@ def rivals(folder: Path, primary: Broker, backup: Broker, unique: Unique) -> Ite
     new.close()
 
 
+@pytest.mark.long
 def test_control_records_of_a_writer_that_was_taken_over_are_refused(
     rivals: Rivals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,6 +293,7 @@ def test_control_records_of_a_writer_that_was_taken_over_are_refused(
     assert end_of(rivals.copy) == 22
 
 
+@pytest.mark.long
 def test_control_records_between_a_take_over_and_the_first_ones_after_it_are_seen(
     rivals: Rivals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,6 +332,7 @@ def end_of(copy: Copied) -> int:
         return high_watermarks(cluster, {copy.remote: node})[copy.remote]
 
 
+@pytest.mark.long
 def test_sequences_go_on_behind_two_to_the_31(
     folder: Path, primary: Broker, backup: Broker, unique: Unique
 ) -> None:
@@ -387,6 +394,7 @@ def active_producers(copy: Copied) -> set[int]:
     return {state.producer_id for state in answer.topics[0].partitions[0].active_producers}
 
 
+@pytest.mark.long
 def test_a_producer_that_the_broker_has_forgotten_goes_on_where_it_was(forgotten: Copied) -> None:
     forgotten.more()
     assert not failures(copy_now(forgotten.flow, "run-2"))
@@ -395,6 +403,7 @@ def test_a_producer_that_the_broker_has_forgotten_goes_on_where_it_was(forgotten
     assert producer is not None and producer.sequence == 30
 
 
+@pytest.mark.long
 def test_a_writer_that_wakes_after_its_producer_was_forgotten_is_named(forgotten: Copied) -> None:
     producer = forgotten.position().producer
     assert producer is not None
@@ -404,6 +413,7 @@ def test_a_writer_that_wakes_after_its_producer_was_forgotten_is_named(forgotten
 
 
 @pytest.mark.parametrize("policy", ["follow", "keep"])
+@pytest.mark.long
 def test_a_log_start_that_the_targets_broker_forgot_is_moved_again(
     folder: Path, forgetful: tuple[Broker, Broker], unique: Unique, policy: str
 ) -> None:
@@ -426,6 +436,7 @@ def test_a_log_start_that_the_targets_broker_forgot_is_moved_again(
     assert_same_offsets(source, topic, target, remote(flow, topic))
 
 
+@pytest.mark.long
 def test_a_target_that_lost_the_end_of_its_log_is_named(
     folder: Path, forgetful: tuple[Broker, Broker], unique: Unique
 ) -> None:
@@ -440,6 +451,7 @@ def test_a_target_that_lost_the_end_of_its_log_is_named(
     copy.assert_named("ends at 20", "position 30", "unclean")
 
 
+@pytest.mark.long
 def test_a_log_that_loses_its_end_after_the_plan_is_named(
     folder: Path, forgetful: tuple[Broker, Broker], unique: Unique
 ) -> None:

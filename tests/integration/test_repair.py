@@ -176,6 +176,7 @@ def test_a_flow_that_was_never_run_has_nothing_to_repair(
         Repair(flow).look(["nothing"])
 
 
+@pytest.mark.long
 def test_foreign_transactions_are_found_too(copy: Copied) -> None:
     foreign(copy, transactional_id="f", abort=True)
     offset, problem = copy.problem()
@@ -203,6 +204,7 @@ def test_records_that_a_killed_run_has_left_are_nothing_wrong(
     assert sum(unsealed) in (10, 20)
 
 
+@pytest.mark.long
 def test_a_sequence_number_that_does_not_belong_is_found(copy: Copied) -> None:
     """As if 13 records that the position counts had never been written."""
     copy.more()
@@ -219,6 +221,7 @@ def test_a_sequence_number_that_does_not_belong_is_found(copy: Copied) -> None:
     copy.assert_later_runs_go_on()
 
 
+@pytest.mark.long
 def test_a_position_that_somebody_has_set_is_found_and_does_not_outlive_the_topic(
     copy: Copied,
 ) -> None:
@@ -300,6 +303,7 @@ def test_a_topic_that_was_given_up_may_be_begun_with_other_offsets(
 
 
 @pytest.mark.parametrize("answered", [False, True], ids=["unsent", "unanswered"])
+@pytest.mark.long
 def test_killed_while_the_release_is_written_it_is_begun_again(
     copy: Copied, monkeypatch: pytest.MonkeyPatch, answered: bool
 ) -> None:
@@ -312,6 +316,7 @@ def test_killed_while_the_release_is_written_it_is_begun_again(
     copy.assert_the_next_run_copies_all()
 
 
+@pytest.mark.long
 def test_killed_between_release_and_deletion_it_is_finished(
     copy: Copied, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -341,6 +346,7 @@ def test_killed_between_release_and_deletion_it_is_finished(
     copy.assert_later_runs_go_on()
 
 
+@pytest.mark.long
 def test_killed_before_the_positions_were_seen_gone_nothing_is_left_to_do(
     copy: Copied, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,6 +364,7 @@ def test_killed_before_the_positions_were_seen_gone_nothing_is_left_to_do(
     copy.assert_the_next_run_copies_all()
 
 
+@pytest.mark.long
 def test_a_run_that_was_planned_before_the_repair_does_no_harm(copy: Copied) -> None:
     foreign(copy)
     copy.more()

@@ -125,6 +125,7 @@ def test_a_copy_goes_when_its_topic_was_gone_for_long_enough_and_comes_back_with
     assert copy_now(flow, "run-7") == []
 
 
+@pytest.mark.long
 def test_a_topic_that_is_back_in_time_is_copied_on_and_missed_anew_the_next_time(
     folder: Path,
     primary: Broker,
@@ -152,6 +153,7 @@ def test_a_topic_that_is_back_in_time_is_copied_on_and_missed_anew_the_next_time
     assert retired(plan_now(flow, "run-4")) == [(topic, False)]
 
 
+@pytest.mark.long
 def test_turning_it_off_begins_the_time_anew(
     folder: Path,
     primary: Broker,
@@ -226,6 +228,7 @@ def test_a_topic_that_another_flow_copies_to_stays(
     assert exists(backup, topic)
 
 
+@pytest.mark.long
 def test_a_copy_of_another_cluster_stays(
     folder: Path, primary: Broker, strict: Broker, backup: Broker, unique: Unique
 ) -> None:
@@ -263,6 +266,7 @@ def test_a_topic_that_is_only_hidden_is_no_topic_that_is_gone(
     assert exists(backup, remote(flow, topic))
 
 
+@pytest.mark.long
 def test_where_groups_may_be_hidden_nobody_knows_who_else_copies_to_a_topic(
     folder: Path, primary: Broker, strict: Broker, unique: Unique
 ) -> None:

@@ -461,6 +461,7 @@ def test_a_log_that_was_cut_back_is_noticed_and_by_policy_followed(
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.long
 def test_a_quota_slows_a_copy_down_and_fails_nothing(
     side: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
 ) -> None:

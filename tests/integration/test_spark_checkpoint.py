@@ -157,6 +157,7 @@ def test_a_batch_that_was_not_finished_is_read_again_once_and_whole(
     assert sorted(written(query.output)) == sorted(before + after)
 
 
+@pytest.mark.long
 def test_a_batch_that_was_not_finished_and_is_not_copied_yet_gives_its_number_up(
     folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkApplication
 ) -> None:
@@ -182,6 +183,7 @@ def test_a_batch_that_was_not_finished_and_is_not_copied_yet_gives_its_number_up
     assert sorted(written(query.output)) == sorted(values)
 
 
+@pytest.mark.long
 def test_a_query_that_is_ahead_of_the_copy_is_refused_or_clamped(
     folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkApplication
 ) -> None:
@@ -225,6 +227,7 @@ def test_a_query_that_is_ahead_of_the_copy_is_refused_or_clamped(
         pytest.param(ROCKSDB, id="RocksDB", marks=pytest.mark.long),
     ],
 )
+@pytest.mark.long
 def test_a_query_with_state_goes_on_counting(
     folder: Path,
     primary: Broker,

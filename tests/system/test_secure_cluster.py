@@ -17,6 +17,7 @@ from tests.support.spark_cluster import SparkCluster
 WORD = "l0gin-pa5sword"
 
 
+@pytest.mark.long
 def test_executors_need_neither_the_flows_file_nor_its_connection(
     folder: Path, backup: Broker
 ) -> None:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.secure import Authority, SecureBroker
 from tests.support.builders import Record, create_topic, produce

@@ -83,7 +83,9 @@ class TaskProcess:
 
     def _see(self, process: psutil.Process) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
-            self._seen[process] = " ".join(process.cmdline())
+            # One that was killed and not yet waited for has none.
+            if command := process.cmdline():
+                self._seen[process] = " ".join(command)
 
     def _is_over(self) -> bool:
         self.processes()

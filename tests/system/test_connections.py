@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.runs import Run
 from tests.system.test_spark_submit import Submissions, connect
 
 SECRET = "c0nnection-5ecret"
@@ -83,6 +84,7 @@ def test_spark_inherits_the_connection_and_its_command_shows_nothing_of_it(
     for name in ("PATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"):
         monkeypatch.setenv(name, "/usr/bin")
     connect(monkeypatch, "local[*]")
+    monkeypatch.setattr(Run, "needs_spark", lambda *_: True)
     spark = Submissions(monkeypatch)
     task = FerrySparkSubmitOperator(
         task_id="mirror", step="mirror", project=Project(tmp_path), flow=flow_from(tmp_path, "left")

@@ -21,6 +21,7 @@ from kafka_ferry.errors import (
     RangesFailed,
     SameCluster,
     SparkFailed,
+    SparkNeeded,
     StepFailed,
     VerificationFailed,
 )
@@ -46,6 +47,7 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
     (Fenced(WHAT, advice=ADVICE), False, 5, "It went wrong. Look there."),
     (CorruptBatch(WHAT, advice=ADVICE), False, 1, "It went wrong. Look there."),
     (SparkFailed(WHAT, advice=ADVICE), True, 1, "It went wrong. Look there."),
+    (SparkNeeded(WHAT, advice=ADVICE), True, 1, "It went wrong. Look there."),
     (Unsettled(WHAT, advice=ADVICE), False, 1, "It went wrong. Look there."),
     (
         BrokerError(WHAT, code=3, name="UNKNOWN_TOPIC", transient=True, advice=ADVICE),

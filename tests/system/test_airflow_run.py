@@ -128,6 +128,7 @@ def test_a_cleared_mirror_copies_nothing_twice_and_its_groups_fail_over(
     assert offset == 7
 
 
+@pytest.mark.long
 def test_what_airflow_was_killed_in_is_done_after_its_start_and_nobody_can_call_it_done_before(
     tmp_path: Path,
     configs: Path,

@@ -37,6 +37,7 @@ def values(broker: Broker, topic: str) -> list[bytes | None]:
     return [record.value for part in read_all(broker.bootstrap, topic).values() for record in part]
 
 
+@pytest.mark.long
 def test_a_backfill_copies_its_intervals_once_beside_the_scheduled_runs_and_tells_whom_it_concerns(
     tmp_path: Path, configs: Path, api: AirflowApi, primary: Broker, backup: Broker, unique: Unique
 ) -> None:

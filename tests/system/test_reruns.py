@@ -119,6 +119,7 @@ def test_a_mirror_task_that_is_timed_out_ends_with_its_spark_application(
     assert Run(flow, "run-1").failure("mirror") is None
 
 
+@pytest.mark.long
 def test_an_orphan_that_survives_its_task_is_fenced_by_the_next_one(
     folder: Path, flow: Flow, primary: Broker, topic: str, backup: Broker
 ) -> None:

@@ -96,7 +96,6 @@ def clear(page: Page, dag_id: str, run_id: str, task_id: str) -> None:
     expect(dialog).to_be_hidden()
 
 
-@pytest.mark.long
 def test_a_backfill_is_run_and_a_task_that_failed_is_cleared_without_a_shell(
     tmp_path: Path,
     configs: Path,

@@ -13,7 +13,6 @@ EVERY_JOB: Final[Mapping[str, str]] = {
     "spark.python.daemon.module": "kafka_ferry.spark.daemon",
     # Our queries have a handful of rows: to compile classes for them takes longer than they do.
     "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
 

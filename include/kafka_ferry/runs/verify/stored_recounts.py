@@ -6,16 +6,20 @@ claimed when it was read, and takes it once: a step that is repeated reads all o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.clock import now_ms
+from kafka_ferry.errors import FerryError
 from kafka_ferry.plan import TopicPartition
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import Claim
+
+log = logging.getLogger(__name__)
 
 Claims = Mapping[TopicPartition, Sequence[Claim]]
 """By *target* partition, what the ledger claims of each of its ranges, in the ledger's order."""
@@ -68,14 +72,9 @@ class StoredRecounts:
     def of(self, claims: Claims) -> dict[TopicPartition, PartitionRecount]:
         """What was found of these claims, as far as just these were read back a short time ago."""
         fresh = now_ms() - _MAX_AGE_MS
-        stored = (
-            _Recounts.from_json(content)
-            for name in self._names()
-            if (content := self._folder.read(name)) is not None
-        )
         return {
             it.partition: it.found
-            for recounts in stored
+            for recounts in self._readable()
             if recounts.at >= fresh
             for it in recounts.partitions
             if it.claims == tuple(claims.get(it.partition, ()))
@@ -84,6 +83,14 @@ class StoredRecounts:
     def forget(self, parts: Iterable[str] | None = None) -> None:
         """Delete what some steps or shards have stored; None for all."""
         self._folder.delete(self._names() if parts is None else map(_file, parts))
+
+    def _readable(self) -> Iterator[_Recounts]:
+        """What the files hold; of one that no release has written, all is to be read from the target."""
+        for name in self._names():
+            try:
+                yield _Recounts.from_json(self._folder.read(name) or b"")
+            except FerryError as error:
+                log.warning("%s is left out: %s", name, error)
 
     def _names(self) -> list[str]:
         return [name for name in self._folder.names(".json") if name.startswith(_PREFIX)]

@@ -60,6 +60,16 @@ def test_what_was_read_long_ago_is_not_taken(
     assert stored.of(CLAIMS) == {}
 
 
+def test_a_file_that_is_torn_is_not_taken_and_fails_nothing(
+    stored: StoredRecounts, tmp_path: Path
+) -> None:
+    stored.save("mirror-0", CLAIMS, {ORDERS: FOUND[ORDERS]})
+    stored.save("mirror-1", CLAIMS, {CUSTOMERS: FOUND[CUSTOMERS]})
+    file = tmp_path / "recounts-mirror-1.json"
+    file.write_text(file.read_text()[:40])
+    assert stored.of(CLAIMS) == {ORDERS: FOUND[ORDERS]}
+
+
 def test_what_is_forgotten_is_not_taken(stored: StoredRecounts) -> None:
     stored.save("mirror-0", CLAIMS, {ORDERS: FOUND[ORDERS]})
     stored.save("mirror-1", CLAIMS, {CUSTOMERS: FOUND[CUSTOMERS]})

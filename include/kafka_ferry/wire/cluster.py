@@ -20,6 +20,8 @@ GROUP: Final = 0
 TRANSACTION: Final = 1
 # One that has moved says so, and is asked for again; nobody waits longer for that than for a broker.
 _COORDINATOR_KNOWN_S: Final = 1.0
+# The connection for a question that comes up while the broker's first one owes answers.
+_ASIDE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class WireCluster:
         self._brokers: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[int, int], Connection] = {}
         self._coordinators: dict[tuple[str, int], tuple[int, float]] = {}
+        self._silent_at: dict[int, float] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -78,7 +81,7 @@ class WireCluster:
                 allow_auto_topic_creation=False,
             )
         )
-        self._brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        self._learn({broker.node_id: (broker.host, broker.port) for broker in answer.brokers})
         leaders = {}
         for topic in answer.topics:
             topic_id = printed(topic.topic_id)
@@ -137,46 +140,53 @@ class WireCluster:
 
     def add_broker(self, node: int, host: str, port: int) -> None:
         """Learn where a broker is, from an answer that named it."""
-        self._brokers[node] = (host, port)
+        self._learn({**self._brokers, node: (host, port)})
 
     def connection(self, node: int, lane: int = 0) -> Connection:
         """The connection to the broker ``node``, made when it is first asked for.
 
+        Where a broker is, another one tells: asked for a broker that is not known, or that no longer
+        answers where it was, the cluster's metadata are read anew.
+
         Args:
             node: the broker's node id.
             lane: which one of several: a broker works on one request of a connection at a time.
+
+        Raises:
+            ClusterUnreachable: if the broker is not up, or does not answer.
+            AccessDenied: if it refuses the login.
         """
-        existing = self._connections.get((node, lane))
-        if existing is None or existing.closed:
-            if existing:
-                existing.close()
-            if node not in self._brokers:
-                raise ClusterUnreachable(f"{self.alias} has no broker {node}.")
-            made = Connection(*self._brokers[node], self._settings, self.alias)
-            self._connections[node, lane] = made
-        return self._connections[node, lane]
+        known = self._brokers.get(node)
+        if known:
+            try:
+                return self._connected(node, lane)
+            except ClusterUnreachable:
+                self.leaders(())
+                if self._brokers.get(node, known) == known:
+                    raise
+        else:
+            self.leaders(())
+        if node not in self._brokers:
+            raise ClusterUnreachable(f"{self.alias} has no broker {node}.")
+        return self._connected(node, lane)
 
     def any_connection(self) -> Connection:
-        """A connection to whichever broker answers: one that is open, one that is known, or a bootstrap server."""
-        if not self._brokers:
-            # Brokers' own node ids are never negative.
-            self._brokers = {
-                -number: (host, int(port))
-                for number, (host, _, port) in enumerate(
-                    (server.rpartition(":") for server in self._settings["bootstrap_servers"]),
-                    start=1,
-                )
-            }
+        """A connection to whichever broker answers: one that is open, one that is known, or a bootstrap server.
+
+        Raises:
+            ClusterUnreachable: if none does.
+            AccessDenied: if the login is refused.
+        """
+        for existing in self._connections.values():
+            if existing.is_idle:
+                return existing
         failures = []
-        connected = [
-            node for (node, lane), it in self._connections.items() if not (lane or it.closed)
-        ]
-        for node in connected + list(self._brokers):
+        for node in self._candidates():
+            lane_0 = self._connections.get((node, 0))
             try:
-                return self.connection(node)
+                return self._connected(node, _ASIDE if lane_0 and not lane_0.closed else 0)
             except ClusterUnreachable as error:
                 failures.append(error)
-        self._brokers.clear()
         raise ClusterUnreachable(
             f"No broker of {self.alias} answers: {failures[-1].message}", advice=failures[-1].advice
         ) from failures[-1]
@@ -187,6 +197,46 @@ class WireCluster:
             connection.close()
         self._connections.clear()
         self._coordinators.clear()
+
+    def _candidates(self) -> list[int]:
+        """Brokers to try: the one that has been silent most recently is the last."""
+        addresses = {*self._brokers.values()}
+        # Brokers' own node ids are never negative.
+        bootstrap = {
+            -number: address
+            for number, address in enumerate(map(_address, self._settings["bootstrap_servers"]), 1)
+            if address not in addresses
+        }
+        self._brokers |= bootstrap
+        hung_up = {node for (node, _), it in self._connections.items() if it.closed}
+        return sorted(self._brokers, key=lambda n: (n in hung_up, self._silent_at.get(n, 0.0)))
+
+    def _learn(self, brokers: Mapping[int, tuple[str, int]]) -> None:
+        """Take over where the brokers are now; one that has moved is connected to there from now on."""
+        for (node, _), connection in self._connections.items():
+            if brokers.get(node, connection.peer) != connection.peer:
+                connection.close()
+        self._brokers = dict(brokers)
+
+    def _connected(self, node: int, lane: int = 0) -> Connection:
+        existing = self._connections.get((node, lane))
+        if existing and not existing.closed:
+            return existing
+        if existing:
+            existing.close()
+        try:
+            made = Connection(*self._brokers[node], self._settings, self.alias)
+        except ClusterUnreachable:
+            self._silent_at[node] = time.monotonic()
+            raise
+        self._connections[node, lane] = made
+        self._silent_at.pop(node, None)
+        return made
+
+
+def _address(server: str) -> tuple[str, int]:
+    host, _, port = server.rpartition(":")
+    return host, int(port)
 
 
 def printed(topic_id: Any) -> str:

@@ -80,6 +80,7 @@ class Connection:
 
     Attributes:
         closed: whether it can no longer be used.
+        peer: the broker's host and port.
         is_before_2_4: whether the broker is of a Kafka release before 2.4.
 
     Args:
@@ -99,7 +100,7 @@ class Connection:
     ) -> None:
         address = f"{host}:{port}"
         self.address = f"{cluster} ({address})" if cluster else address
-        self._host = host
+        self.peer = host, port
         self._settings = dict(settings)
         self._timeout = float(settings.get("request_timeout_ms", 30_000)) / 1000
         self._client_id = str(settings.get("client_id", "kafka-ferry"))
@@ -117,6 +118,11 @@ class Connection:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is open and owes no answer."""
+        return not (self.closed or self._in_flight)
 
     def call(self, request: Any, *, newest: int | None = None) -> Any:
         """Send ``request`` and wait for its response; nothing else may be in flight."""
@@ -231,7 +237,7 @@ class Connection:
                 f"{self.address} does not offer the SASL mechanism {mechanism_name}.",
                 advice=f"It offers: {', '.join(handshake.mechanisms)}. Check sasl.mechanism.",
             )
-        mechanism = get_sasl_mechanism(mechanism_name)(host=self._host, **self._settings)
+        mechanism = get_sasl_mechanism(mechanism_name)(host=self.peer[0], **self._settings)
         while not mechanism.is_done():
             answer = self.call(SaslAuthenticateRequest(auth_bytes=mechanism.auth_bytes()))
             if answer.error_code:

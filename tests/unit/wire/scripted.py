@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import threading
@@ -168,6 +169,13 @@ class ScriptedBroker:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Listen no more, and close every connection."""
+        with contextlib.suppress(OSError):
+            # A thread that waits for a connection would still be given the next one.
+            self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
         self.drop()
 

@@ -1,0 +1,154 @@
+"""Where a cluster's brokers are: learned when it is missing, and again when a broker has moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+
+from kafka_ferry.errors import ClusterUnreachable
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.cluster import GROUP
+
+from .scripted import HOST, KINDS, ScriptedBroker, sample
+
+METADATA = next(kind for kind in KINDS if kind.request is MetadataRequest)
+COORDINATOR = next(kind for kind in KINDS if kind.request is FindCoordinatorRequest)
+Places = dict[int, ScriptedBroker]
+Starting = Callable[[], ScriptedBroker]
+
+
+@pytest.fixture
+def start() -> Iterator[Starting]:
+    started: list[ScriptedBroker] = []
+
+    def start() -> ScriptedBroker:
+        started.append(ScriptedBroker())
+        return started[-1]
+
+    yield start
+    for broker in started:
+        broker.stop()
+
+
+def metadata(brokers: Places) -> bytes:
+    """An answer that says where the brokers are."""
+    response, version = METADATA.response[None], METADATA.version
+    entries = [
+        sample(response.MetadataResponseBroker, version, node_id=node, host=HOST, port=broker.port)
+        for node, broker in brokers.items()
+    ]
+    encoded: bytes = sample(response, version, brokers=entries, topics=[]).encode()
+    return encoded
+
+
+def say_where(brokers: Places, *, coordinator: int = 1) -> None:
+    """Let each broker tell where all of them are, and who coordinates."""
+    found = sample(
+        COORDINATOR.response[None],
+        COORDINATOR.version,
+        node_id=coordinator,
+        host=HOST,
+        port=brokers[coordinator].port,
+    )
+    for broker in brokers.values():
+        broker.speak({METADATA: metadata(brokers), COORDINATOR: found.encode()})
+
+
+def cluster_of(*brokers: ScriptedBroker, **settings: object) -> WireCluster:
+    servers = [f"{HOST}:{broker.port}" for broker in brokers]
+    defaults: Mapping[str, object] = {"bootstrap_servers": servers, "request_timeout_ms": 1000}
+    return WireCluster("backup", {**defaults, **settings})
+
+
+def test_a_broker_that_nobody_has_asked_for_yet_is_learned(start: Starting) -> None:
+    brokers = {1: start(), 2: start(), 3: start()}
+    say_where(brokers)
+    with cluster_of(brokers[1]) as cluster:
+        assert cluster.connection(3).peer == (HOST, brokers[3].port)
+
+
+def test_a_broker_is_learned_where_only_a_coordinator_is_known(start: Starting) -> None:
+    brokers = {1: start(), 2: start(), 3: start()}
+    say_where(brokers, coordinator=2)
+    with cluster_of(brokers[1]) as cluster:
+        assert cluster.coordinator("readers", GROUP).peer == (HOST, brokers[2].port)
+        assert cluster.connection(3).peer == (HOST, brokers[3].port)
+
+
+def test_a_broker_that_does_not_answer_any_more_is_looked_for(start: Starting) -> None:
+    brokers = {1: start(), 2: start()}
+    say_where(brokers)
+    with cluster_of(brokers[1]) as cluster:
+        cluster.connection(2)
+        brokers[2].stop()
+        cluster.connection(2).close()
+        moved = brokers | {2: start()}
+        say_where(moved)
+        assert cluster.connection(2).peer == (HOST, moved[2].port)
+
+
+def test_a_broker_whose_place_another_one_has_taken_is_followed(start: Starting) -> None:
+    brokers = {1: start(), 2: start(), 3: start()}
+    say_where(brokers)
+    with cluster_of(brokers[1]) as cluster:
+        before = cluster.connection(2)
+        say_where({1: brokers[1], 2: brokers[3], 3: brokers[2]})
+        cluster.leaders(())
+        assert before.closed
+        assert cluster.connection(2).peer == (HOST, brokers[3].port)
+
+
+def test_a_broker_that_is_not_up_is_named(start: Starting) -> None:
+    brokers = {1: start(), 2: start()}
+    say_where(brokers)
+    with (
+        cluster_of(brokers[1]) as cluster,
+        pytest.raises(ClusterUnreachable, match="backup has no broker 3"),
+    ):
+        cluster.connection(3)
+
+
+def test_a_broker_comes_back(start: Starting) -> None:
+    brokers = {1: start(), 2: start()}
+    say_where({1: brokers[1]})
+    with cluster_of(brokers[1]) as cluster:
+        with pytest.raises(ClusterUnreachable, match="no broker 2"):
+            cluster.connection(2)
+        say_where(brokers)
+        assert cluster.connection(2).peer == (HOST, brokers[2].port)
+
+
+def test_a_question_waits_for_no_answer_to_another(start: Starting) -> None:
+    broker = start()
+    say_where({1: broker})
+    with cluster_of(broker) as cluster:
+        busy = cluster.connection(1)
+        for connection in [busy, cluster.any_connection()]:
+            connection.send(MetadataRequest(topics=[]))
+        assert cluster.nodes() == [1]
+        assert busy.receive().brokers[0].node_id == 1
+
+
+def test_where_no_known_broker_answers_the_bootstrap_servers_are_asked(start: Starting) -> None:
+    door, old, new = start(), start(), start()
+    say_where({1: old})
+    door.speak({METADATA: metadata({1: old})})
+    with cluster_of(door) as cluster:
+        old_connections = cluster.connection(1), cluster.any_connection()
+        old.stop()
+        for connection in old_connections:
+            connection.close()
+        say_where({1: new})
+        door.speak({METADATA: metadata({1: new})})
+        assert cluster.connection(1).peer == (HOST, new.port)
+
+
+def test_a_broker_that_has_hung_up_is_asked_last(start: Starting) -> None:
+    brokers = {1: start(), 2: start()}
+    say_where(brokers)
+    with cluster_of(brokers[1], brokers[2]) as cluster:
+        first = cluster.any_connection()
+        first.close()
+        assert cluster.any_connection().peer != first.peer

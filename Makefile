@@ -76,8 +76,8 @@ docs: $(SETUP) ## Write the generated pages and build the docs into site/
 	@python -m kafka_ferry.config.schema > include/configs/flow.schema.json
 	@$(SITE) --site-dir site
 
-clusters: $(SETUP) ## Start the clusters primary (port 19092) and backup (29092)
-	@python -m kafka_sandbox.clusters up
+clusters: $(SETUP) ## Start the clusters primary (port 19092) and backup (29092): make clusters BROKERS=3
+	@python -m kafka_sandbox.clusters up $(if $(BROKERS),--brokers $(BROKERS))
 
 clusters-down: $(SETUP) ## Stop the clusters; their data stays
 	@python -m kafka_sandbox.clusters down

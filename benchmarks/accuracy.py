@@ -29,7 +29,7 @@ from rich.table import Table
 from benchmarks.clusters import Clusters, two_clusters
 from benchmarks.copiers import Ferry, Job
 from benchmarks.topics import Topic, produce
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.mirrormaker2 import MirrorMaker2, one_way
 
 TOPIC = "orders"
@@ -112,7 +112,7 @@ def copy_with_mirror_maker(clusters: Clusters, records: int) -> float:
     return since - began
 
 
-def admin_of(broker: Broker) -> AdminClient:
+def admin_of(broker: KafkaCluster) -> AdminClient:
     """A client for the groups of a broker."""
     return AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 3})
 
@@ -127,7 +127,7 @@ def committed(admin: AdminClient, group: str, topic: str) -> Offsets:
     return {tp.partition: tp.offset for tp in found if tp.topic == topic and tp.offset >= 0}
 
 
-def ends_of(broker: Broker, topic: str, partitions: int) -> Offsets:
+def ends_of(broker: KafkaCluster, topic: str, partitions: int) -> Offsets:
     """Where the partitions' logs end."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "ends"})
     try:
@@ -139,7 +139,7 @@ def ends_of(broker: Broker, topic: str, partitions: int) -> Offsets:
         consumer.close()
 
 
-def first_unread(broker: Broker, topic: str, partition: int, offset: int, end: int) -> int:
+def first_unread(broker: KafkaCluster, topic: str, partition: int, offset: int, end: int) -> int:
     """The source offset of the record that a consumer sees first which begins at ``offset``."""
     consumer = Consumer(
         {
@@ -164,7 +164,9 @@ def first_unread(broker: Broker, topic: str, partition: int, offset: int, end: i
         consumer.close()
 
 
-def read_again(target: Broker, mirror: Mirror, share: float, ends: Offsets) -> tuple[str, str]:
+def read_again(
+    target: KafkaCluster, mirror: Mirror, share: float, ends: Offsets
+) -> tuple[str, str]:
     """What a group's offset is on the target (of partition 0), and what is read again or skipped."""
     offsets = committed(admin_of(target), group_of(share), mirror.topic)
     if offsets.keys() != ends.keys():
@@ -176,7 +178,7 @@ def read_again(target: Broker, mirror: Mirror, share: float, ends: Offsets) -> t
     return f"{offsets[0]:,}", f"{again:,}" if again >= 0 else f"skipped {-again:,}"
 
 
-def rows_of(target: Broker, ends: Offsets) -> list[dict[str, Any]]:
+def rows_of(target: KafkaCluster, ends: Offsets) -> list[dict[str, Any]]:
     """What each group's offset is at each of the two, and what it reads again."""
     rows = []
     for share in SHARES:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafka_sandbox.broker import Broker, start_all
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster, start_all
 
 _TIDY = {"log.segment.delete.delay.ms": "1000"}
 """A deleted topic's files go at once, and not in the middle of a later copy."""
@@ -19,8 +20,8 @@ class Clusters:
     """Where to copy from and to, and a folder for all other files."""
 
     folder: Path
-    source: Broker
-    target: Broker
+    source: KafkaCluster
+    target: KafkaCluster
 
 
 @contextmanager

@@ -23,7 +23,8 @@ from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.plan.groups import Committed, Group
 from kafka_ferry.plan.ranges import TopicPartition
-from kafka_sandbox.broker import Broker, start_all
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster, start_all
 
 TOPIC = "orders"
 console = Console()
@@ -43,7 +44,7 @@ class Stopwatch:
         return result
 
 
-def control(broker: Broker, alias: str) -> GroupControl:
+def control(broker: KafkaCluster, alias: str) -> GroupControl:
     properties = ClientProperties({"bootstrap.servers": broker.bootstrap})
     return GroupControl(Cluster(alias=alias, properties=properties))
 

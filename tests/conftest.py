@@ -1,7 +1,8 @@
-"""Two real brokers for the whole session, started when the first test asks for one."""
+"""Two real clusters for the whole session, started when the first test asks for one."""
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from kafka_sandbox.broker import QUICK_CLEANER, Broker, start_all
+from kafka_sandbox.broker import QUICK_CLEANER
+from kafka_sandbox.brokers import Brokers
+from kafka_sandbox.cluster import KafkaCluster, start_all
 
 # Brokers and Spark run beside the properties: how long an example takes says nothing.
 settings.register_profile(
@@ -25,26 +28,45 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     storms.addoption("--storm-faults", type=int, help="how many faults a storm has")
 
 
+def _source_brokers() -> int:
+    """One by turns, so that both are seen: of the processes side by side, every second has three."""
+    given = os.environ.get("FERRY_SOURCE_BROKERS")
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    return int(given) if given else (3, 1)[int(worker) % 2]
+
+
+def pytest_report_header() -> str:
+    """How many brokers the tests' clusters have."""
+    return f"clusters: primary of {_source_brokers()} (FERRY_SOURCE_BROKERS), backup of 3 brokers"
+
+
 @pytest.fixture(scope="session")
-def _clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Broker]]:
+def _clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Brokers]]:
     home = tmp_path_factory.mktemp("clusters")
-    brokers = {name: Broker(home / name, config=QUICK_CLEANER) for name in ("primary", "backup")}
+    counts = {"primary": _source_brokers(), "backup": 3}
+    clusters = {
+        name: Brokers(home / name, count=count, config=QUICK_CLEANER)
+        for name, count in counts.items()
+    }
     try:
-        start_all(brokers.values())
-        yield brokers
+        start_all(clusters.values())
+        for cluster in clusters.values():
+            # Otherwise nothing would tell that tests have come to ask one broker for everything.
+            cluster.assert_spread()
+        yield clusters
     finally:
-        for broker in brokers.values():
-            broker.wipe()
+        for cluster in clusters.values():
+            cluster.wipe()
 
 
 @pytest.fixture(scope="session")
-def primary(_clusters: dict[str, Broker]) -> Broker:
+def primary(_clusters: dict[str, Brokers]) -> KafkaCluster:
     """The cluster that is copied."""
     return _clusters["primary"]
 
 
 @pytest.fixture(scope="session")
-def backup(_clusters: dict[str, Broker]) -> Broker:
+def backup(_clusters: dict[str, Brokers]) -> KafkaCluster:
     """The cluster that is copied to."""
     return _clusters["backup"]
 

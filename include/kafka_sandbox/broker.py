@@ -8,20 +8,20 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
+from typing import Self
 
 import psutil
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from kafka_sandbox import jvm
+from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.errors import SandboxError
 from kafka_sandbox.jars import KAFKA_VERSION, Jars, kafka
 from kafka_sandbox.processes import Leash, last_lines
-from kafka_sandbox.storage import format_storage
+from kafka_sandbox.storage import format_storage, new_id
 
 HOST = "127.0.0.1"
 
@@ -39,26 +39,13 @@ def free_port() -> int:
     return next(port for port in _candidates if _is_free(port))
 
 
-def start_all(brokers: Iterable[Broker]) -> None:
-    """Starts brokers side by side and returns when all of them answer.
-
-    Raises:
-        SandboxError: one of them does not start, tried twice; the others are left running.
-    """
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(_start, brokers))
+def quiet_client(bootstrap: str) -> AdminClient:
+    """A client that says nothing of brokers that do not answer yet, and soon asks them again."""
+    quiet = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 50}
+    return AdminClient({"bootstrap.servers": bootstrap, **quiet})
 
 
-def _start(broker: Broker) -> None:
-    try:
-        broker.start().wait_ready()
-    except SandboxError:
-        # Where the machine stands still for a moment, a broker's parts give each other up.
-        broker.kill()
-        broker.start().wait_ready()
-
-
-class Broker:
+class Broker(KafkaCluster):
     """A KRaft broker and controller in one process, with everything it owns in one directory.
 
     The directory holds ``server.properties`` (written anew at each start), ``data/``,
@@ -74,6 +61,7 @@ class Broker:
             with ``listeners``, which must then name ``PLAINTEXT`` and ``CONTROLLER`` too.
         daemon: whether the broker outlives this process; otherwise it is killed with it, however
             this process ends.
+        cluster_id: of the cluster that its storage is made for, a new one unless given.
         version: of Kafka, 3.3 or newer; older ones need ZooKeeper (``zookeeper.ZooKeeperBroker``).
     """
 
@@ -85,6 +73,7 @@ class Broker:
         controller_port: int | None = None,
         config: Mapping[str, str] | None = None,
         daemon: bool = False,
+        cluster_id: str | None = None,
         version: str = KAFKA_VERSION,
     ) -> None:
         self.directory = directory.resolve()
@@ -92,24 +81,14 @@ class Broker:
         self.controller_port = controller_port or free_port()
         self.config = dict(config or {})
         self.daemon = daemon
+        self.cluster_id = cluster_id or new_id()
         self.version = version
         self._child: subprocess.Popen[bytes] | None = None
         self._leash: Leash | None = None
 
-    def __enter__(self) -> Broker:
-        return self.start().wait_ready()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
-
     @property
     def bootstrap(self) -> str:
-        """Host and port of the plaintext listener, as clients want them."""
+        """See ``KafkaCluster.bootstrap``."""
         return f"{HOST}:{self.port}"
 
     @property
@@ -127,14 +106,8 @@ class Broker:
         """Where the segments of a partition's log are."""
         return self._data / f"{topic}-{partition}"
 
-    def start(self) -> Broker:
-        """Starts the process, with its storage formatted the first time, and does not wait.
-
-        Does nothing if the broker already runs.
-
-        Raises:
-            SandboxError: a port is taken, or the storage cannot be formatted.
-        """
+    def start(self) -> Self:
+        """See ``KafkaCluster.start``."""
         if self._process():
             return self
         for port in (self.port, self.controller_port):
@@ -146,17 +119,9 @@ class Broker:
         self._launch()
         return self
 
-    def wait_ready(self, timeout: float = 60) -> Broker:
-        """Waits until the plaintext listener answers.
-
-        Args:
-            timeout: seconds.
-
-        Raises:
-            SandboxError: the process ended, or time ran out; with the end of the log.
-        """
-        quiet = {"log_level": 0, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 50}
-        client = AdminClient({"bootstrap.servers": self.bootstrap, **quiet})
+    def wait_ready(self, timeout: float = 60) -> Self:
+        """See ``KafkaCluster.wait_ready``."""
+        client = quiet_client(self.bootstrap)
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             if not self._process():
@@ -171,14 +136,14 @@ class Broker:
         )
 
     def stop(self, timeout: float = 30) -> None:
-        """Shuts the broker down in order; kills it after ``timeout`` seconds."""
+        """See ``KafkaCluster.stop``."""
         process = self._process()
         if process and _end(process, signal.SIGTERM, timeout):
             jvm.adopt_archive(self._class_archive, self._jars)
         self.kill()
 
     def kill(self) -> None:
-        """Ends the process at once, as a power cut would, and returns when it is gone."""
+        """See ``KafkaCluster.kill``."""
         if process := self._process():
             _end(process, signal.SIGKILL, timeout=30)
         if self._leash:
@@ -189,19 +154,10 @@ class Broker:
         self._leash = self._child = None
         self._pid_file.unlink(missing_ok=True)
 
-    def restart(self, timeout: float = 60) -> None:
-        """Stops the broker if it runs, starts it on the same ports and data, waits until ready.
-
-        Raises:
-            SandboxError: as ``start`` and ``wait_ready`` do.
-        """
-        self.stop()
-        self.start().wait_ready(timeout)
-
     def wipe(self) -> None:
-        """Ends the broker and deletes its directory.
+        """See ``KafkaCluster.wipe``.
 
-        It is killed: nothing is left of what an orderly stop would write. Only as long as there is no
+        The broker is killed: nothing is left of what an orderly stop would write. Only as long as there is no
         class archive for later brokers, it is stopped in order, and leaves one.
         """
         if jvm.archive_fits(self._jars):
@@ -264,7 +220,8 @@ class Broker:
     def _prepare(self) -> None:
         """What the broker's own process needs to start, beside its properties."""
         if not (self._data / "meta.properties").exists():
-            format_storage(self._data, self._jars, self._properties()["node.id"])
+            node = self._properties()["node.id"]
+            format_storage(self._data, self._jars, node, self.cluster_id)
 
     def _launch(self) -> None:
         # One that a killed broker left may be half written.

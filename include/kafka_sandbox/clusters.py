@@ -7,33 +7,41 @@ from typing import Annotated
 
 import typer
 
-from kafka_sandbox.broker import Broker, start_all
+from kafka_sandbox.brokers import Brokers
+from kafka_sandbox.cluster import start_all
 from kafka_sandbox.errors import SandboxError
 from kafka_sandbox.jars import SANDBOX
 
 PORTS = {"primary": 19092, "backup": 29092}
-"""By cluster: the broker's port; its controller listens on the next one."""
+"""By cluster: the first broker's port; the others follow, each with its controller on the port after it."""
 
 app = typer.Typer(help="The demo's two Kafka clusters.", no_args_is_help=True)
 
 
-def brokers() -> dict[str, Broker]:
-    """The clusters by name, running or not."""
-    home = SANDBOX / "clusters"
-    return {
-        name: Broker(home / name, port=port, controller_port=port + 1, daemon=True)
-        for name, port in PORTS.items()
-    }
+def clusters(brokers: int | None = None) -> dict[str, Brokers]:
+    """The clusters by name, running or not.
+
+    Args:
+        brokers: how many each has; None for as many as it has had so far, or one.
+
+    Raises:
+        SandboxError: a cluster has data of another number of brokers.
+    """
+    return {name: _cluster(name, port, brokers) for name, port in PORTS.items()}
 
 
 @app.command()
-def up() -> None:
+def up(
+    brokers: Annotated[
+        int | None, typer.Option(min=1, help="How many each cluster has; 1 if it is new.")
+    ] = None,
+) -> None:
     """Starts what does not run yet; the data of earlier runs is still there."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    stopped = {name: broker for name, broker in brokers().items() if broker.pid is None}
-    if stopped:
-        typer.echo(f"Starting {' and '.join(stopped)} ...")
     try:
+        stopped = {name: it for name, it in clusters(brokers).items() if not it.is_up}
+        if stopped:
+            typer.echo(f"Starting {' and '.join(stopped)} ...")
         start_all(stopped.values())
     except SandboxError as error:
         typer.echo(error, err=True)
@@ -47,11 +55,11 @@ def down(
     wipe: Annotated[bool, typer.Option("--wipe", help="Delete the data too.")] = False,
 ) -> None:
     """Stops both clusters and keeps their data."""
-    for broker in brokers().values():
+    for cluster in clusters().values():
         if wipe:
-            broker.wipe()
+            cluster.wipe()
         else:
-            broker.stop()
+            cluster.stop()
     _print_state()
 
 
@@ -61,11 +69,25 @@ def status() -> None:
     _print_state()
 
 
+def _cluster(name: str, port: int, count: int | None) -> Brokers:
+    folder = SANDBOX / "clusters" / name
+    so_far = len([*folder.glob("broker-*")])
+    if count and so_far not in (0, count):
+        raise SandboxError(
+            f"{name} has data of {so_far} broker(s), and cannot go on with {count}: delete it with "
+            "`make clean`, or leave BROKERS out."
+        )
+    count = count or so_far or 1
+    ports = range(port, port + 2 * count, 2)
+    return Brokers(folder, count=count, ports=ports, daemon=True)
+
+
 def _print_state() -> None:
-    for name, broker in brokers().items():
-        state = f"runs, process {broker.pid}" if broker.pid else "does not run"
-        kept = f"files in {broker.directory}" if broker.directory.exists() else "no data"
-        typer.echo(f"{name:8} {broker.bootstrap:16} {state}; {kept}")
+    for name, cluster in clusters().items():
+        for broker in cluster.brokers.values():
+            state = f"runs, process {broker.pid}" if broker.pid else "does not run"
+            kept = f"files in {broker.directory}" if broker.directory.exists() else "no data"
+            typer.echo(f"{name:8} {broker.bootstrap:16} {state}; {kept}")
 
 
 if __name__ == "__main__":

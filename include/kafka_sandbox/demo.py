@@ -25,7 +25,7 @@ from kafka_sandbox import airflow as sandbox
 from kafka_sandbox import clusters, demo_data, demo_group
 from kafka_sandbox.airflow import Airflow
 from kafka_sandbox.airflow_api import AirflowApi, DagRunResult
-from kafka_sandbox.broker import start_all
+from kafka_sandbox.cluster import start_all
 from kafka_sandbox.demo_group import Unread
 from kafka_sandbox.demo_offsets import Shown, shown
 from kafka_sandbox.errors import SandboxError
@@ -92,11 +92,11 @@ def main(
 
 def _play(records: int, port: int) -> tuple[Airflow, list[Round]]:
     os.environ["FERRY_HOME"] = str(sandbox.PROJECT)
-    brokers = clusters.brokers()
+    both = clusters.clusters()
     with _stage("Starting the clusters primary and backup"):
-        start_all(broker for broker in brokers.values() if broker.pid is None)
+        start_all(cluster for cluster in both.values() if not cluster.is_up)
     # Before Airflow, whose scheduler may have a run that is due.
-    source = brokers["primary"].bootstrap
+    source = both["primary"].bootstrap
     number = int(time.time())
     written = [_write(source, records, number)]
     airflow = Airflow(sandbox.HOME, port=port, daemon=True)
@@ -143,7 +143,7 @@ def _mirror(api: AirflowApi, written: int, what: str) -> Round:
 
 def _compare_offsets() -> str:
     """Whether the target shows every consumer what the source shows of the topic, offset by offset."""
-    source, target = (clusters.brokers()[name].bootstrap for name in ("primary", "backup"))
+    source, target = (clusters.clusters()[name].bootstrap for name in ("primary", "backup"))
     copy = f"primary.{PRESERVED}"
     with _stage(f"Comparing {PRESERVED} with {copy}, offset by offset"):
         committed = shown(source, PRESERVED, "read_committed")
@@ -155,7 +155,7 @@ def _compare_offsets() -> str:
 
 def _compare_group() -> str:
     """Whether a group would read on the target what it has not read on the source, and nothing else."""
-    source, target = (clusters.brokers()[name].bootstrap for name in ("primary", "backup"))
+    source, target = (clusters.clusters()[name].bootstrap for name in ("primary", "backup"))
     group, topic = demo_group.GROUP, demo_group.TOPIC
     copy = f"primary.{topic}"
     with _stage(f"Reading on as the group {group}, on both clusters"):

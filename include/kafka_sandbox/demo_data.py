@@ -119,9 +119,9 @@ def fill(bootstrap: str, *, records: int = 200_000, round_: int = 0, seed: int =
 
 def _create_topics(bootstrap: str) -> None:
     topics = [
-        NewTopic("orders", 6, 1),
-        NewTopic("customers", 3, 1, config={"cleanup.policy": "compact"}),
-        NewTopic("payments", 4, 1),
+        NewTopic("orders", 6),
+        NewTopic("customers", 3, config={"cleanup.policy": "compact"}),
+        NewTopic("payments", 4),
     ]
     client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     there = client.list_topics(timeout=10).topics

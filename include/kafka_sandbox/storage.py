@@ -25,8 +25,8 @@ _PROPERTIES = {
 }
 
 
-def format_storage(data: Path, jars: Jars, node: str) -> None:
-    """Makes ``data`` the storage of a new broker, in a cluster with an id of its own.
+def format_storage(data: Path, jars: Jars, node: str, cluster_id: str) -> None:
+    """Makes ``data`` the storage of a new broker.
 
     It is a copy of what Kafka's tool made of an empty folder, once for each version of Kafka: but for
     the ids in ``meta.properties``, that is the same for all brokers.
@@ -35,12 +35,13 @@ def format_storage(data: Path, jars: Jars, node: str) -> None:
         data: the broker's only log directory; files that are there stay.
         jars: of the broker's version.
         node: the broker's number.
+        cluster_id: the id of its cluster.
 
     Raises:
         SandboxError: Kafka's tool cannot format a folder.
     """
     # A KRaft controller's answer to "who are you" is its directory's id: no two may share one.
-    ids = {"cluster.id": _new_id(), "directory.id": _new_id(), "node.id": node}
+    ids = {"cluster.id": cluster_id, "directory.id": new_id(), "node.id": node}
     shutil.copytree(_formatted(jars), data, dirs_exist_ok=True)
     properties = data / "meta.properties"
     lines = properties.read_text().splitlines()
@@ -52,7 +53,8 @@ def _with_id(found: re.Match[str], ids: dict[str, str]) -> str:
     return f"{found[1]}={ids[found[1]]}" if found[1] in ids else found[0]
 
 
-def _new_id() -> str:
+def new_id() -> str:
+    """An id of a cluster or a directory, as Kafka makes them."""
     # Kafka's own ids begin with no hyphen: its tools would take that for an option.
     while (id_ := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith(
         "-"
@@ -79,7 +81,7 @@ def _run_tool(home: Path, jars: Jars) -> None:
     file = home / "server.properties"
     properties = _PROPERTIES | {"log.dirs": str(home / "data")}
     file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
-    arguments = ["format", f"--cluster-id={_new_id()}", f"--config={file}"]
+    arguments = ["format", f"--cluster-id={new_id()}", f"--config={file}"]
     done = subprocess.run(
         jvm.command("kafka.tools.StorageTool", *arguments, jars=jars),
         stdout=subprocess.PIPE,

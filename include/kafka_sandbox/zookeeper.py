@@ -26,7 +26,7 @@ class ZooKeeperBroker(Broker):
     _zookeeper_leash: Leash | None = None
 
     def kill(self) -> None:
-        """See ``Broker.kill``; then ends ZooKeeper."""
+        """See ``KafkaCluster.kill``; then ends ZooKeeper."""
         super().kill()
         if self._zookeeper_leash:
             self._zookeeper_leash.let_go()

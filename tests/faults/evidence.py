@@ -11,7 +11,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from kafka_ferry.config import Flow
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.faults.topics import StormTopic
 from tests.support.builders import ConsumedRecord, read_all
 from tests.support.flows import assert_same, content, ledger_rows, remote
@@ -22,7 +22,11 @@ Row = Mapping[str, Any]
 
 
 def assert_copied(
-    source: Broker, topic: StormTopic, target: Broker, remote_topic: str, ledger: Sequence[Row]
+    source: KafkaCluster,
+    topic: StormTopic,
+    target: KafkaCluster,
+    remote_topic: str,
+    ledger: Sequence[Row],
 ) -> None:
     """The target has the source's records, at the same offsets where these are preserved.
 
@@ -40,7 +44,7 @@ def assert_copied(
         raise
 
 
-def assert_ledger_tells(source: Broker, topic: StormTopic, ledger: Sequence[Row]) -> None:
+def assert_ledger_tells(source: KafkaCluster, topic: StormTopic, ledger: Sequence[Row]) -> None:
     """The ranges of each partition join, from the mirror's start on, without gap or overlap.
 
     And where offsets are preserved, every segment says so.
@@ -63,7 +67,7 @@ def assert_ledger_tells(source: Broker, topic: StormTopic, ledger: Sequence[Row]
 
 
 def assert_nothing_else(
-    source: Broker, topic: StormTopic, target: Broker, remote_topic: str
+    source: KafkaCluster, topic: StormTopic, target: KafkaCluster, remote_topic: str
 ) -> int:
     """No consumer of the target sees a record that the source does not have at that offset.
 
@@ -98,7 +102,7 @@ def _said(record: ConsumedRecord | None) -> object:
     return record and (record.key, record.value, record.headers, record.timestamp)
 
 
-def unsealed(flow: Flow, target: Broker, topics: Sequence[StormTopic]) -> list[str]:
+def unsealed(flow: Flow, target: KafkaCluster, topics: Sequence[StormTopic]) -> list[str]:
     """The partitions with preserved offsets that were written to and are not in the ledger."""
     sealed = {(row["topic"], row["partition"]) for row in ledger_rows(flow)}
     return [
@@ -113,7 +117,7 @@ def unsealed(flow: Flow, target: Broker, topics: Sequence[StormTopic]) -> list[s
 
 
 def differences(
-    source: Broker, topic: str, target: Broker, remote_topic: str, ledger: Sequence[Row]
+    source: KafkaCluster, topic: str, target: KafkaCluster, remote_topic: str, ledger: Sequence[Row]
 ) -> Iterator[str]:
     """Lines about each partition of ``topic`` whose records differ; none where all is well."""
     here, there = read_all(source.bootstrap, topic), read_all(target.bootstrap, remote_topic)

@@ -23,7 +23,8 @@ import pytest
 from confluent_kafka import Producer
 
 from kafka_ferry.config import load_flow
-from kafka_sandbox.broker import Broker, start_all
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.support.builders import create_topic
 from tests.support.flows import copy_planned, failures, plan_now, write_flow
 
@@ -41,7 +42,7 @@ def bound(fetch_max_bytes: int, largest_batch: int) -> int:
 
 
 def fill(
-    broker: Broker,
+    broker: KafkaCluster,
     topic: str,
     *,
     records: int,
@@ -74,7 +75,7 @@ def fill(
 
 
 def peak_of_copying(
-    folder: Path, source: Broker, target: Broker, topic: str, **options: object
+    folder: Path, source: KafkaCluster, target: KafkaCluster, topic: str, **options: object
 ) -> int:
     """Copy a topic in a process of its own; how far its memory grows while it does, in bytes."""
     folder.mkdir(exist_ok=True)
@@ -98,7 +99,7 @@ def show(what: str, peak: int, limit: int) -> None:
 
 
 def test_the_peak_follows_the_size_of_a_fetch(
-    primary: Broker, backup: Broker, folder: Path, unique: Unique
+    primary: KafkaCluster, backup: KafkaCluster, folder: Path, unique: Unique
 ) -> None:
     topic = unique("orders")
     create_topic(primary.bootstrap, topic, 4)
@@ -116,7 +117,7 @@ def test_the_peak_follows_the_size_of_a_fetch(
 
 
 def test_records_of_ten_mebibytes_set_the_bound_where_a_fetch_is_smaller(
-    primary: Broker, backup: Broker, folder: Path, unique: Unique
+    primary: KafkaCluster, backup: KafkaCluster, folder: Path, unique: Unique
 ) -> None:
     topic = unique("films")
     largest = 12 * MIB
@@ -131,7 +132,7 @@ def test_records_of_ten_mebibytes_set_the_bound_where_a_fetch_is_smaller(
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[tuple[Broker, Broker]]:
+def pair(tmp_path: Path) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     """Two brokers of their own, since thousands of partitions keep a broker busy to the end."""
     brokers = Broker(tmp_path / "from"), Broker(tmp_path / "to")
     try:
@@ -144,7 +145,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Broker, Broker]]:
 
 @pytest.mark.parametrize("writers", [32, 1])
 def test_a_thousand_partitions_take_no_more(
-    pair: tuple[Broker, Broker], folder: Path, writers: int
+    pair: tuple[KafkaCluster, KafkaCluster], folder: Path, writers: int
 ) -> None:
     source, target = pair
     create_topic(source.bootstrap, "many", 1000)
@@ -157,8 +158,8 @@ def test_a_thousand_partitions_take_no_more(
 
 @pytest.mark.parametrize(("record_bytes", "records"), [(KIB, 100_000), (20, 600_000)])
 def test_joining_small_batches_takes_no_more(
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     folder: Path,
     unique: Unique,
     record_bytes: int,

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import Flow
-from kafka_sandbox.broker import QUICK_CLEANER, Broker, start_all
+from kafka_sandbox.broker import QUICK_CLEANER
+from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.faults.evidence import assert_copied, assert_ledger_tells
 from tests.faults.faults import CHECKPOINTS, COPIER, SPARK
 from tests.faults.generator import Generator
@@ -178,7 +179,7 @@ def assert_exact(storm: Storm) -> None:
     storm.compared = count_records(target, storm.flow, storm.topics)
 
 
-def count_records(target: Broker, flow: Flow, topics: Sequence[StormTopic]) -> int:
+def count_records(target: KafkaCluster, flow: Flow, topics: Sequence[StormTopic]) -> int:
     return sum(
         len(records)
         for topic in topics

@@ -18,7 +18,8 @@ from kafka_ferry.plan import Plan
 from kafka_ferry.plan.changes import Acl, AclChange, Entity, QuotaChange
 from kafka_ferry.runs import Run, granting
 from kafka_sandbox import jvm
-from kafka_sandbox.broker import Broker, start_all
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster, start_all
 from kafka_sandbox.secure import Authority, SecureBroker
 from tests.support.access import (
     add_user,
@@ -44,7 +45,7 @@ RATE = "consumer_byte_rate"
 
 
 @pytest.fixture(scope="module")
-def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SecureBroker, Broker]]:
+def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SecureBroker, KafkaCluster]]:
     """A broker that lets nobody do what no rule allows, and one without an authorizer."""
     home = tmp_path_factory.mktemp("access")
     strict = {"allow.everyone.if.no.acl.found": "false"}
@@ -59,19 +60,19 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SecureBro
 
 
 @pytest.fixture
-def guarded(others: tuple[SecureBroker, Broker]) -> SecureBroker:
+def guarded(others: tuple[SecureBroker, KafkaCluster]) -> SecureBroker:
     """Lets nobody do what no rule allows, but who does not log in."""
     return others[0]
 
 
 @pytest.fixture
-def open_(others: tuple[SecureBroker, Broker]) -> Broker:
+def open_(others: tuple[SecureBroker, KafkaCluster]) -> KafkaCluster:
     """Has no authorizer."""
     return others[1]
 
 
 @pytest.fixture
-def topic(primary: Broker, unique: Unique) -> str:
+def topic(primary: KafkaCluster, unique: Unique) -> str:
     name = unique("orders")
     create_topic(primary.bootstrap, name)
     return name
@@ -85,7 +86,7 @@ def revoked(plan: Plan) -> frozenset[Acl]:
     return frozenset(it.acl for it in plan.acl_changes if it.change == "revoke")
 
 
-def rules_on(broker: Broker, name: str) -> frozenset[Acl]:
+def rules_on(broker: KafkaCluster, name: str) -> frozenset[Acl]:
     return frozenset(it for it in rules_of(broker) if name in (it.name, it.principal))
 
 
@@ -109,7 +110,7 @@ def logged_in(flow: Flow, side: str, broker: SecureBroker, user: str, password: 
 
 
 def test_rules_follow_the_source_and_nobody_elses_are_touched(
-    folder: Path, primary: Broker, backup: Broker, topic: str, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str, unique: Unique
 ) -> None:
     flow = make_flow(folder, primary, backup, [topic])
     copy = remote(flow, topic)
@@ -139,7 +140,7 @@ def test_rules_follow_the_source_and_nobody_elses_are_touched(
 
 
 def test_exact_copies_groups_prefixes_transactional_ids_and_the_cluster(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     prefix, anna = unique("app-"), unique("anna")
     create_topic(primary.bootstrap, f"{prefix}-1")
@@ -181,7 +182,7 @@ def test_exact_copies_groups_prefixes_transactional_ids_and_the_cluster(
 
 
 def test_a_rule_that_is_refused_stops_none_but_those_that_it_was_to_narrow(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     narrowed, other = unique("narrowed"), unique("other")
     for name in (narrowed, other):
@@ -233,8 +234,8 @@ def killed_at(
 
 def test_a_run_killed_before_it_creates_a_rule_leaves_nothing_that_it_claims(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     topic: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -254,8 +255,8 @@ def test_a_run_killed_before_it_creates_a_rule_leaves_nothing_that_it_claims(
 
 def test_a_run_killed_after_it_created_a_rule_has_claimed_it(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     topic: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -273,7 +274,7 @@ def test_a_run_killed_after_it_created_a_rule_has_claimed_it(
 
 
 def test_what_somebody_does_between_plan_and_change_is_left_alone(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     flow = make_flow(folder, primary, backup, [topic])
     copy = remote(flow, topic)
@@ -290,7 +291,12 @@ def test_what_somebody_does_between_plan_and_change_is_left_alone(
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_cluster_without_an_authorizer_is_said_once(
-    side: str, folder: Path, primary: Broker, backup: Broker, open_: Broker, topic: str
+    side: str,
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    open_: KafkaCluster,
+    topic: str,
 ) -> None:
     source, target = (open_, backup) if side == "source" else (primary, open_)
     if source is open_:
@@ -317,7 +323,7 @@ def test_a_cluster_without_an_authorizer_is_said_once(
 
 
 def test_without_the_right_to_look_a_note_says_so(
-    folder: Path, guarded: SecureBroker, backup: Broker, topic: str
+    folder: Path, guarded: SecureBroker, backup: KafkaCluster, topic: str
 ) -> None:
     create_topic(guarded.bootstrap, topic)
     allow(guarded, f"topic {topic}: {WEAK[0]} ALLOW ALL")
@@ -344,7 +350,7 @@ def test_without_the_right_to_look_a_note_says_so(
 
 
 def test_without_the_right_to_change_topics_are_copied_and_the_run_says_what_is_missing(
-    folder: Path, primary: Broker, guarded: SecureBroker, topic: str
+    folder: Path, primary: KafkaCluster, guarded: SecureBroker, topic: str
 ) -> None:
     produce(primary.bootstrap, topic, [Record(value=b"x")] * 3)
     flow = make_flow(folder, primary, guarded, [topic], sync_client_quotas_enabled=True)
@@ -390,7 +396,7 @@ def as_user(broker: SecureBroker, user: str, password: str, **more: Any) -> dict
 
 
 def test_a_reader_of_the_source_logs_in_at_the_target_reads_and_may_not_write(
-    folder: Path, primary: Broker, guarded: SecureBroker, topic: str, unique: Unique
+    folder: Path, primary: KafkaCluster, guarded: SecureBroker, topic: str, unique: Unique
 ) -> None:
     anna, bob, password = unique("anna"), unique("bob"), "a päss:word = \\ "
     for user in (anna, bob):
@@ -451,7 +457,7 @@ def _take(consumer: Consumer, into: list[bytes | None]) -> bool:
 
 def test_no_password_is_in_what_a_run_writes_or_says(
     folder: Path,
-    primary: Broker,
+    primary: KafkaCluster,
     guarded: SecureBroker,
     topic: str,
     unique: Unique,
@@ -484,7 +490,7 @@ def test_no_password_is_in_what_a_run_writes_or_says(
 
 
 @pytest.fixture
-def client(primary: Broker, backup: Broker, unique: Unique) -> Iterator[Entity]:
+def client(primary: KafkaCluster, backup: KafkaCluster, unique: Unique) -> Iterator[Entity]:
     """A client that nobody else is, whose quotas are deleted in the end."""
     entity = (("client-id", unique("client")),)
     yield entity
@@ -492,12 +498,19 @@ def client(primary: Broker, backup: Broker, unique: Unique) -> Iterator[Entity]:
         set_quota(broker, entity, RATE, None)
 
 
-def quota_flow(folder: Path, source: Broker, target: Broker, topic: str, **options: Any) -> Flow:
+def quota_flow(
+    folder: Path, source: KafkaCluster, target: KafkaCluster, topic: str, **options: Any
+) -> Flow:
     return make_flow(folder, source, target, [topic], sync_client_quotas_enabled=True, **options)
 
 
 def test_quotas_follow_the_source_as_kafkas_own_tool_sees_them(
-    folder: Path, primary: Broker, backup: Broker, topic: str, client: Entity, unique: Unique
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    client: Entity,
+    unique: Unique,
 ) -> None:
     name, user = client[0][1], unique("anna")
     flow = quota_flow(folder, primary, backup, topic)
@@ -538,8 +551,8 @@ def test_quotas_follow_the_source_as_kafkas_own_tool_sees_them(
 @pytest.mark.parametrize(("policy", "value"), [("keep", 5.0), ("overwrite", 2048.0)])
 def test_somebody_elses_quota_is_named_and_kept_unless_the_flow_says_otherwise(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     topic: str,
     client: Entity,
     policy: str,
@@ -562,8 +575,8 @@ def test_somebody_elses_quota_is_named_and_kept_unless_the_flow_says_otherwise(
 def test_a_quota_is_the_flows_own_wherever_a_run_was_killed(
     when: str,
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     topic: str,
     client: Entity,
     monkeypatch: pytest.MonkeyPatch,
@@ -583,7 +596,7 @@ def test_a_quota_is_the_flows_own_wherever_a_run_was_killed(
 
 
 def test_a_quota_that_somebody_changes_after_the_plan_waits_for_the_next(
-    folder: Path, primary: Broker, backup: Broker, topic: str, client: Entity
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str, client: Entity
 ) -> None:
     flow = quota_flow(folder, primary, backup, topic)
     set_quota(primary, client, RATE, 1024)

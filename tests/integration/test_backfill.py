@@ -21,7 +21,7 @@ from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.backfilling import pin_positions
 from kafka_ferry.spark.session import terminal_spark
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (
     Record,
     create_topic,
@@ -50,7 +50,7 @@ NEW_YEAR = 1_767_225_600_000
 EVER = Window(0, 2**62)
 
 
-def a_topic(broker: Broker, name: str, partitions: int = 1, **configs: str) -> str:
+def a_topic(broker: KafkaCluster, name: str, partitions: int = 1, **configs: str) -> str:
     """A topic that keeps records of any age, as its remote topic does then."""
     create_topic(broker.bootstrap, name, partitions, retention_ms="-1", **configs)
     return name
@@ -67,7 +67,7 @@ def at(number: int, hour: float = 12) -> int:
 
 
 def write(
-    broker: Broker, topic: str, *records: tuple[str, int], partition: int = 0, **options: str
+    broker: KafkaCluster, topic: str, *records: tuple[str, int], partition: int = 0, **options: str
 ) -> None:
     """Write records: texts, each with its time."""
     produce(
@@ -81,7 +81,7 @@ def write(
     )
 
 
-def texts(broker: Broker, topic: str, partition: int = 0) -> list[str]:
+def texts(broker: KafkaCluster, topic: str, partition: int = 0) -> list[str]:
     """The values of a partition as a committed reader sees them."""
     found = read_all(broker.bootstrap, topic).get(partition, [])
     return [(record.value or b"").decode() for record in found]
@@ -138,15 +138,15 @@ def positions(flow: Flow) -> dict[str, int]:
 
 
 @pytest.fixture
-def orders(primary: Broker, unique: Unique) -> str:
+def orders(primary: KafkaCluster, unique: Unique) -> str:
     return a_topic(primary, unique("orders"))
 
 
 @pytest.fixture
 def latest(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     orders: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Flow:
@@ -155,12 +155,12 @@ def latest(
     return make_flow(folder, primary, backup, [orders], auto_offset_reset="latest")
 
 
-def three_days(broker: Broker, topic: str) -> None:
+def three_days(broker: KafkaCluster, topic: str) -> None:
     write(broker, topic, *((f"d{d}h{h}", at(d, h)) for d in range(3) for h in (0, 8, 23.99)))
 
 
 def test_a_day_is_backfilled_exactly_and_once(
-    primary: Broker, backup: Broker, latest: Flow, orders: str
+    primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
 ) -> None:
     three_days(primary, orders)
     ordinary(latest, "first")
@@ -185,7 +185,7 @@ def test_a_day_is_backfilled_exactly_and_once(
 
 
 def test_records_out_of_order_are_found_as_far_as_the_flow_says(
-    primary: Broker, backup: Broker, latest: Flow, orders: str
+    primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
 ) -> None:
     hour = 60 * 60 * 1000
     edge = day(1).until_ms
@@ -212,8 +212,8 @@ def test_records_out_of_order_are_found_as_far_as_the_flow_says(
 
 
 def test_codecs_transactions_and_times_of_the_broker(
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     folder: Path,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
@@ -250,7 +250,11 @@ def test_codecs_transactions_and_times_of_the_broker(
 
 
 def test_a_flow_that_has_never_run_begins_afterwards_where_it_would_have_begun(
-    primary: Broker, backup: Broker, folder: Path, unique: Unique, monkeypatch: pytest.MonkeyPatch
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    folder: Path,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recount_here(monkeypatch)
     one, two, idle = (a_topic(primary, unique(name), 2) for name in ("one", "two", "idle"))
@@ -280,7 +284,11 @@ def test_a_flow_that_has_never_run_begins_afterwards_where_it_would_have_begun(
 
 
 def test_what_the_flows_own_runs_copy_is_left_to_them(
-    primary: Broker, backup: Broker, folder: Path, orders: str, monkeypatch: pytest.MonkeyPatch
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    folder: Path,
+    orders: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recount_here(monkeypatch)
     three_days(primary, orders)
@@ -296,7 +304,11 @@ def test_what_the_flows_own_runs_copy_is_left_to_them(
 
 
 def test_a_separate_topic_takes_what_is_late(
-    primary: Broker, backup: Broker, folder: Path, unique: Unique, monkeypatch: pytest.MonkeyPatch
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    folder: Path,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recount_here(monkeypatch)
     topic = a_topic(primary, unique("compacted"), cleanup_policy="compact")
@@ -324,7 +336,7 @@ def test_a_separate_topic_takes_what_is_late(
 
 
 def test_preserved_offsets_have_no_place_for_what_is_late(
-    primary: Broker, backup: Broker, folder: Path, orders: str
+    primary: KafkaCluster, backup: KafkaCluster, folder: Path, orders: str
 ) -> None:
     three_days(primary, orders)
     flow = make_flow(
@@ -336,7 +348,7 @@ def test_preserved_offsets_have_no_place_for_what_is_late(
 
 
 def test_what_the_source_has_lost_is_named_and_nothing_is_made_up(
-    primary: Broker, backup: Broker, latest: Flow, orders: str
+    primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
 ) -> None:
     three_days(primary, orders)
     ordinary(latest, "first")
@@ -353,7 +365,7 @@ def test_what_the_source_has_lost_is_named_and_nothing_is_made_up(
 
 
 def test_a_topic_that_was_made_anew_has_nothing_of_the_old_ones_history(
-    primary: Broker, backup: Broker, latest: Flow, orders: str
+    primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
 ) -> None:
     latest = latest.model_copy(update={"on_source_topic_recreated": "append"})
     three_days(primary, orders)
@@ -369,7 +381,11 @@ def test_a_topic_that_was_made_anew_has_nothing_of_the_old_ones_history(
 
 
 def test_records_that_came_from_the_target_are_not_backfilled_and_go_back_no_more(
-    primary: Broker, backup: Broker, folder: Path, unique: Unique, monkeypatch: pytest.MonkeyPatch
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    folder: Path,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recount_here(monkeypatch)
     topic = unique("both")
@@ -419,8 +435,8 @@ class Storm:
 
 @pytest.mark.parametrize("answered", [False, True])
 def test_a_backfill_that_is_killed_anywhere_and_repeated_copies_each_record_once(
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     latest: Flow,
     orders: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -445,7 +461,11 @@ def test_a_backfill_that_is_killed_anywhere_and_repeated_copies_each_record_once
 
 
 def test_backfills_that_overlap_and_an_ordinary_run_between_them_copy_nothing_twice(
-    primary: Broker, backup: Broker, latest: Flow, orders: str, monkeypatch: pytest.MonkeyPatch
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    latest: Flow,
+    orders: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for number in range(6):
         # A batch each, so that a transaction holds one of them.
@@ -468,7 +488,7 @@ def test_backfills_that_overlap_and_an_ordinary_run_between_them_copy_nothing_tw
 
 
 def test_a_backfill_that_still_writes_is_fenced_by_an_ordinary_run_and_goes_on_behind_it(
-    primary: Broker, backup: Broker, latest: Flow, orders: str
+    primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
 ) -> None:
     three_days(primary, orders)
     ordinary(latest, "first")
@@ -499,7 +519,7 @@ def test_a_backfill_that_still_writes_is_fenced_by_an_ordinary_run_and_goes_on_b
 
 
 def test_a_position_that_was_set_back_stops_the_backfill_by_name(
-    primary: Broker, backup: Broker, latest: Flow, orders: str
+    primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
 ) -> None:
     three_days(primary, orders)
     ordinary(latest, "first")
@@ -514,7 +534,7 @@ def test_a_position_that_was_set_back_stops_the_backfill_by_name(
 
 
 def test_groups_are_not_moved_by_a_backfill_and_find_their_offsets_behind_it(
-    primary: Broker, backup: Broker, latest: Flow, orders: str
+    primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
 ) -> None:
     three_days(primary, orders)
     ordinary(latest, "first")
@@ -548,7 +568,7 @@ def test_groups_are_not_moved_by_a_backfill_and_find_their_offsets_behind_it(
 
 
 def test_a_whole_backfill_through_spark_and_again_with_nothing_to_do(
-    primary: Broker, backup: Broker, folder: Path, unique: Unique
+    primary: KafkaCluster, backup: KafkaCluster, folder: Path, unique: Unique
 ) -> None:
     topic = a_topic(primary, unique("whole"), 3)
     for number in range(3):

@@ -18,6 +18,7 @@ from kafka_ferry.verify.claim import Claim
 from kafka_ferry.verify.recount import recount
 from kafka_ferry.wire import WireCluster
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support import batches as log
 from tests.support.batches import NOW, a_batch, a_marker, an_empty_batch
 from tests.support.builders import Record, create_topic, delete_before, produce, read_all
@@ -84,7 +85,7 @@ def small_batch(number: int, records: int = 10) -> list[Record]:
 
 @pytest.mark.parametrize("codecs", [[codec] for codec in CODECS] + [CODECS], ids="+".join)
 def test_small_batches_become_large_ones(
-    codecs: list[str], folder: Path, primary: Broker, backup: Broker, unique: Unique
+    codecs: list[str], folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("small")
     create_topic(primary.bootstrap, topic)
@@ -103,7 +104,7 @@ def test_small_batches_become_large_ones(
 
 
 def test_small_batches_are_left_as_they_are_where_the_flow_says_so(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("small")
     create_topic(primary.bootstrap, topic)
@@ -120,7 +121,7 @@ def test_small_batches_are_left_as_they_are_where_the_flow_says_so(
 
 @joining
 def test_aborted_transactions_between_small_batches_are_left_out(
-    join_below: int, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    join_below: int, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 situation 14: aborted records are mirrored like any others there."""
     topic = unique("aborted")
@@ -145,7 +146,7 @@ def test_aborted_transactions_between_small_batches_are_left_out(
 
 
 def test_idempotent_producers_batches_pass(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("idempotent")
     create_topic(primary.bootstrap, topic)
@@ -165,7 +166,12 @@ def test_idempotent_producers_batches_pass(
 @pytest.mark.parametrize("wanted", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
 @joining
 def test_a_codec_of_the_remote_topics_own_is_met_before_the_broker_has_to(
-    join_below: int, wanted: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    join_below: int,
+    wanted: str,
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
 ) -> None:
     topic = unique("pinned")
     flow = make_flow(folder, primary, backup, [topic], join_batches_below=join_below)
@@ -185,7 +191,7 @@ def test_a_codec_of_the_remote_topics_own_is_met_before_the_broker_has_to(
         assert total(flow, "rebuilt") == {Rebuilt.OTHER_CODEC: 4}
 
 
-def data_batches(broker: Broker, flow: Flow, topic: str) -> list[bytes]:
+def data_batches(broker: KafkaCluster, flow: Flow, topic: str) -> list[bytes]:
     return [
         batch
         for batch in read_batches(broker, remote(flow, topic))
@@ -198,7 +204,7 @@ def data_batches(broker: Broker, flow: Flow, topic: str) -> list[bytes]:
 
 @joining
 def test_a_log_that_begins_inside_a_batch_is_copied_from_there(
-    join_below: int, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    join_below: int, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("edge")
     create_topic(primary.bootstrap, topic)
@@ -219,7 +225,7 @@ def test_a_log_that_begins_inside_a_batch_is_copied_from_there(
 
 
 def test_uncommitted_records_are_copied_only_by_a_flow_that_asks_for_them(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 situation 14, the other way round: somebody wants just what it does."""
     topic = unique("uncommitted")
@@ -358,7 +364,7 @@ def topic_of(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """A broker with a topic of each case's log, and damaged topics of two partitions each."""
     broker = Broker(tmp_path_factory.mktemp("by-hand"))
     with broker:
@@ -389,7 +395,7 @@ Copied = tuple[Flow, Sequence[Outcome]]
 
 @pytest.fixture(scope="module")
 def copied(
-    tmp_path_factory: pytest.TempPathFactory, by_hand: Broker, backup: Broker
+    tmp_path_factory: pytest.TempPathFactory, by_hand: KafkaCluster, backup: KafkaCluster
 ) -> dict[int, Copied]:
     """All cases' topics, copied in one run by a flow that joins small batches, and by one that does not."""
     flows = {}
@@ -404,7 +410,11 @@ def copied(
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @joining
 def test_what_only_an_old_broker_or_the_cleaner_writes_is_copied(
-    join_below: int, case: Case, copied: dict[int, Copied], by_hand: Broker, backup: Broker
+    join_below: int,
+    case: Case,
+    copied: dict[int, Copied],
+    by_hand: KafkaCluster,
+    backup: KafkaCluster,
 ) -> None:
     flow, outcomes = copied[join_below]
     topic = topic_of(case.name)
@@ -431,7 +441,7 @@ def test_what_is_rebuilt_can_be_proved_as_well(join_below: int, copied: dict[int
 @pytest.mark.parametrize("what", DAMAGED)
 @joining
 def test_a_damaged_batch_is_named_and_nothing_behind_it_is_copied(
-    join_below: int, what: str, folder: Path, by_hand: Broker, backup: Broker
+    join_below: int, what: str, folder: Path, by_hand: KafkaCluster, backup: KafkaCluster
 ) -> None:
     flow = make_flow(folder, by_hand, backup, [what], join_batches_below=join_below, writers=1)
 
@@ -451,7 +461,7 @@ def test_a_damaged_batch_is_named_and_nothing_behind_it_is_copied(
 
 @joining
 def test_tombstones_of_a_compacted_topic_are_copied_without_their_deadline(
-    join_below: int, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    join_below: int, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 situation 11: tombstones reach the target while the source still has them."""
     topic = unique("tombstones")

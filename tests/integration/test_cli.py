@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kafka_sandbox.broker import Broker, free_port
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
 from tests.support.command_line import ferry, ferry_process
 from tests.support.flows import copy_now, make_flow, write_flow
@@ -18,7 +19,7 @@ Unique = Callable[[str], str]
 
 
 def test_a_plan_lists_what_would_be_done_and_changes_nothing(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("planned")
     create_topic(primary.bootstrap, topic, partitions=2)
@@ -41,7 +42,7 @@ def test_a_plan_lists_what_would_be_done_and_changes_nothing(
 
 
 def test_the_lag_is_what_the_positions_have_not_reached(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("lagging")
     create_topic(primary.bootstrap, topic, partitions=2)
@@ -67,7 +68,12 @@ def test_the_lag_is_what_the_positions_have_not_reached(
     ids=["unknown key", "bad regex", "cluster without an alias", "out of bounds"],
 )
 def test_a_wrong_file_is_named_with_key_and_reason(
-    change: tuple[str, str], status: int, said: str, folder: Path, primary: Broker, backup: Broker
+    change: tuple[str, str],
+    status: int,
+    said: str,
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
 ) -> None:
     file = write_flow(folder, primary, backup, ["orders"])
     file.write_text(json.dumps(json.loads(file.read_text())).replace(*change))
@@ -80,7 +86,7 @@ def test_a_wrong_file_is_named_with_key_and_reason(
     assert "Traceback" not in result.stderr
 
 
-def test_a_cluster_is_never_mirrored_into_itself(folder: Path, primary: Broker) -> None:
+def test_a_cluster_is_never_mirrored_into_itself(folder: Path, primary: KafkaCluster) -> None:
     """MirrorMaker 2 situation 16: there topics named a.a.a.x without end."""
     result = ferry("plan", "--config", write_flow(folder, primary, primary, ["orders"]))
 
@@ -90,7 +96,7 @@ def test_a_cluster_is_never_mirrored_into_itself(folder: Path, primary: Broker) 
 
 @pytest.mark.parametrize(("step", "down"), [("plan", "source"), ("run", "target")])
 def test_a_cluster_that_is_down_is_named_after_as_long_as_the_flow_says(
-    folder: Path, primary: Broker, step: str, down: str
+    folder: Path, primary: KafkaCluster, step: str, down: str
 ) -> None:
     nobody = Broker(folder / "nobody", port=free_port())
     clusters = (nobody, primary) if down == "source" else (primary, nobody)

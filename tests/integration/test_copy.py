@@ -15,7 +15,7 @@ from confluent_kafka.admin import (
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.runs import Run
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (
     Record,
     create_topic,
@@ -47,7 +47,7 @@ ODD_RECORDS = [
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_every_codec_and_odd_record_passes_unopened(
-    compression: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    compression: str, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("odd")
     create_topic(primary.bootstrap, topic, partitions=2)
@@ -62,7 +62,7 @@ def test_every_codec_and_odd_record_passes_unopened(
 
 
 def test_aborted_transactions_are_left_out_and_counted(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("payments")
     create_topic(primary.bootstrap, topic)
@@ -82,7 +82,7 @@ def test_aborted_transactions_are_left_out_and_counted(
 
 
 def test_a_compacted_log_keeps_its_records_and_counts_what_is_gone(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("customers")
     create_topic(
@@ -112,7 +112,7 @@ def test_a_compacted_log_keeps_its_records_and_counts_what_is_gone(
     assert sum(row["rebuilt"].get("offset gaps", 0) for row in rows) > 0
 
 
-def wait_for_compaction(broker: Broker, topic: str, *, fewer_than: int) -> None:
+def wait_for_compaction(broker: KafkaCluster, topic: str, *, fewer_than: int) -> None:
     deadline = time.monotonic() + 30
     count, still = -1, 0
     while still < 5:
@@ -124,7 +124,7 @@ def wait_for_compaction(broker: Broker, topic: str, *, fewer_than: int) -> None:
 
 
 def test_the_time_of_the_sources_broker_is_kept_as_consumers_saw_it(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("append-time")
     create_topic(primary.bootstrap, topic, message_timestamp_type="LogAppendTime")
@@ -140,7 +140,7 @@ def test_the_time_of_the_sources_broker_is_kept_as_consumers_saw_it(
 
 
 def test_a_second_run_copies_nothing_and_a_third_only_what_is_new(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("twice")
     create_topic(primary.bootstrap, topic, partitions=3)
@@ -158,7 +158,7 @@ def test_a_second_run_copies_nothing_and_a_third_only_what_is_new(
 
 
 def test_a_plan_that_is_carried_out_twice_writes_nothing_twice(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
 
     topic = unique("again")
@@ -175,7 +175,7 @@ def test_a_plan_that_is_carried_out_twice_writes_nothing_twice(
 
 
 def test_the_ledgers_segments_say_where_each_record_went(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("mapped")
     create_topic(primary.bootstrap, topic)
@@ -214,7 +214,7 @@ def test_the_ledgers_segments_say_where_each_record_went(
 
 
 def test_a_batch_that_the_target_refuses_stops_its_partition_and_no_other(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("large")
     create_topic(primary.bootstrap, topic, partitions=2, max_message_bytes="2000000")
@@ -243,7 +243,7 @@ def test_a_batch_that_the_target_refuses_stops_its_partition_and_no_other(
 
 
 def test_a_task_that_is_repeated_after_the_group_was_deleted_goes_by_the_ledger(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("repeated")
     create_topic(primary.bootstrap, topic)
@@ -263,7 +263,7 @@ def test_a_task_that_is_repeated_after_the_group_was_deleted_goes_by_the_ledger(
 
 
 def test_positions_that_the_broker_forgot_are_recovered_from_the_ledger(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("forgotten")
     create_topic(primary.bootstrap, topic, partitions=2)
@@ -284,7 +284,7 @@ def test_positions_that_the_broker_forgot_are_recovered_from_the_ledger(
 
 
 def test_records_deleted_before_the_position_are_no_loss_and_behind_it_are_named(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
 
     topic = unique("truncated")
@@ -305,7 +305,7 @@ def test_records_deleted_before_the_position_are_no_loss_and_behind_it_are_named
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_topic_that_was_made_anew_is_refused_by_name(
-    side: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    side: str, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
 
     topic = unique("anew")
@@ -327,7 +327,7 @@ def test_a_topic_that_was_made_anew_is_refused_by_name(
     assert f"the {side}'s topic was deleted" in refusal.reason
 
 
-def recreate(broker: Broker, topic: str) -> None:
+def recreate(broker: KafkaCluster, topic: str) -> None:
     deadline = time.monotonic() + 20
     while True:
         try:

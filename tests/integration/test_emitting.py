@@ -16,7 +16,7 @@ from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.plan import TopicPartition
 from kafka_ferry.plan.groups import Committed, Group
 from kafka_ferry.runs import Run
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.access import deny
 from tests.support.builders import (
     Record,
@@ -42,24 +42,24 @@ NOTHING = GroupMoves(0)
 
 
 @pytest.fixture(scope="module")
-def _pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Broker]]:
+def _pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     """Brokers of this module's own, since topics of heartbeats have one name: rights count on them."""
     with own_pair(tmp_path_factory.mktemp("pair"), {"super.users": "User:nobody"}) as pair:
         yield pair
 
 
 @pytest.fixture(scope="module")
-def primary(_pair: tuple[Broker, Broker]) -> Broker:
+def primary(_pair: tuple[KafkaCluster, KafkaCluster]) -> KafkaCluster:
     return _pair[0]
 
 
 @pytest.fixture(scope="module")
-def backup(_pair: tuple[Broker, Broker]) -> Broker:
+def backup(_pair: tuple[KafkaCluster, KafkaCluster]) -> KafkaCluster:
     return _pair[1]
 
 
 @pytest.fixture
-def topic(primary: Broker, unique: Callable[[str], str]) -> str:
+def topic(primary: KafkaCluster, unique: Callable[[str], str]) -> str:
     """A topic with 100 records, of which the target will have a marker behind the last one."""
     topic = unique("orders")
     create_topic(primary.bootstrap, topic)
@@ -67,12 +67,12 @@ def topic(primary: Broker, unique: Callable[[str], str]) -> str:
     return topic
 
 
-def write(broker: Broker, topic: str, count: int) -> None:
+def write(broker: KafkaCluster, topic: str, count: int) -> None:
     produce(broker.bootstrap, topic, [Record(value=b"%d" % i) for i in range(count)])
 
 
 def a_flow(
-    folder: Path, source: Broker, target: Broker, topics: list[str], **options: object
+    folder: Path, source: KafkaCluster, target: KafkaCluster, topics: list[str], **options: object
 ) -> Flow:
     """A flow that writes what flows write by default."""
     return make_flow(folder, source, target, topics, **{"emit_heartbeats_enabled": True, **options})
@@ -84,7 +84,7 @@ def copy(flow: Flow, run: str = "run-1") -> None:
     trust(flow)
 
 
-def topics_of(broker: Broker) -> dict[str, int]:
+def topics_of(broker: KafkaCluster) -> dict[str, int]:
     """Topics of a cluster with their partitions."""
     found = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).topics
     return {name: len(topic.partitions) for name, topic in found.items()}
@@ -94,7 +94,7 @@ def topics_of(broker: Broker) -> dict[str, int]:
 
 
 def test_a_checkpoint_says_where_a_group_goes_on(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     flow = a_flow(folder, primary, backup, [topic])
     copy(flow)
@@ -110,7 +110,7 @@ def test_a_checkpoint_says_where_a_group_goes_on(
 
 
 def test_only_what_has_changed_is_written_and_the_newest_stands_last(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     flow = a_flow(folder, primary, backup, [topic])
     copy(flow)
@@ -131,7 +131,7 @@ def test_only_what_has_changed_is_written_and_the_newest_stands_last(
 
 
 def test_checkpoints_are_written_again_to_a_topic_that_was_made_anew(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     flow = a_flow(folder, primary, backup, [topic])
     copy(flow)
@@ -147,7 +147,7 @@ def test_checkpoints_are_written_again_to_a_topic_that_was_made_anew(
 
 
 def test_offsets_that_stay_the_same_have_checkpoints_of_the_same_number(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     flow = a_flow(
         folder,
@@ -166,7 +166,7 @@ def test_offsets_that_stay_the_same_have_checkpoints_of_the_same_number(
 
 
 def test_what_has_no_right_answer_and_what_is_no_consumer_groups_has_no_checkpoint(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     flow = a_flow(folder, primary, backup, [topic])
     source, target = TopicPartition(topic, 0), TopicPartition(remote(flow, topic), 0)
@@ -194,7 +194,7 @@ def test_what_has_no_right_answer_and_what_is_no_consumer_groups_has_no_checkpoi
 
 
 def test_a_run_beats_once_in_both_topics_of_heartbeats(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     flow = a_flow(folder, primary, backup, [topic])
     copy(flow)
@@ -211,7 +211,7 @@ def test_a_run_beats_once_in_both_topics_of_heartbeats(
 
 
 @pytest.fixture
-def beat(primary: Broker) -> Iterator[Callable[[], Heartbeat]]:
+def beat(primary: KafkaCluster) -> Iterator[Callable[[], Heartbeat]]:
     """Writes a heartbeat on the source, whose topic is made for the first one, and gone afterwards."""
     made: list[Heartbeat] = []
 
@@ -229,8 +229,8 @@ def beat(primary: Broker) -> Iterator[Callable[[], Heartbeat]]:
 
 def test_heartbeats_of_the_source_are_copied_as_soon_as_it_has_any(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     topic: str,
     beat: Callable[[], Heartbeat],
     monkeypatch: pytest.MonkeyPatch,
@@ -256,7 +256,11 @@ def test_heartbeats_of_the_source_are_copied_as_soon_as_it_has_any(
 
 
 def test_heartbeats_whose_offsets_will_be_preserved_have_an_empty_topic_until_they_come(
-    folder: Path, primary: Broker, backup: Broker, topic: str, beat: Callable[[], Heartbeat]
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    beat: Callable[[], Heartbeat],
 ) -> None:
     flow = a_flow(folder, primary, backup, [topic], offsets="preserved")
     beats = remote(flow, "heartbeats")
@@ -285,8 +289,8 @@ def test_heartbeats_whose_offsets_will_be_preserved_have_an_empty_topic_until_th
 )
 def test_offset_syncs_name_records_ever_closer_to_the_last_one(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     topic: str,
     location: str,
     separator: str,
@@ -321,7 +325,7 @@ def test_offset_syncs_name_records_ever_closer_to_the_last_one(
 
 
 def test_a_topic_that_was_made_anew_begins_its_offset_syncs_anew(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     options = {
         "emit.offset-syncs.enabled": True,
@@ -346,7 +350,7 @@ def test_a_topic_that_was_made_anew_begins_its_offset_syncs_anew(
 
 
 def test_what_is_switched_off_is_not_there(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     flow = a_flow(
         folder,
@@ -363,7 +367,7 @@ def test_what_is_switched_off_is_not_there(
 
 
 def test_a_missing_right_is_named_with_what_switches_the_topic_off_and_others_are_written(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     flow = a_flow(folder, primary, backup, [topic], sync_topic_acls_enabled=False)
     copy(flow)
@@ -380,7 +384,7 @@ def test_a_missing_right_is_named_with_what_switches_the_topic_off_and_others_ar
 
 
 def test_whoever_may_not_read_checkpoints_writes_all_of_them(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     flow = a_flow(folder, primary, backup, [topic], sync_topic_acls_enabled=False)
     copy(flow)

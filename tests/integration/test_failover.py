@@ -23,6 +23,7 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.failback import failback
 from kafka_ferry.runs.failover import failover
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.application import COMMITS_EVERY, lines, process_until, running_application
 from tests.support.builders import Record, create_topic, produce
 from tests.support.command_line import ferry, ferry_process
@@ -37,7 +38,7 @@ PARTITIONS = 2
 
 
 @pytest.fixture
-def old(tmp_path: Path) -> Iterator[Broker]:
+def old(tmp_path: Path) -> Iterator[KafkaCluster]:
     """A cluster that may be killed."""
     with Broker(tmp_path / "old") as broker:
         broker.wait_ready()
@@ -66,7 +67,7 @@ class Place:
         return way_back(self.there)
 
 
-def place(folder: Path, old: Broker, new: Broker, unique: Unique, policy: str) -> Place:
+def place(folder: Path, old: KafkaCluster, new: KafkaCluster, unique: Unique, policy: str) -> Place:
     orders, group = unique("orders"), unique("app")
     for broker in (old, new):
         create_topic(broker.bootstrap, orders, PARTITIONS)
@@ -84,7 +85,7 @@ def place(folder: Path, old: Broker, new: Broker, unique: Unique, policy: str) -
     return Place(there, orders, group, folder / "processed")
 
 
-def write(broker: Broker, topic: str, name: str, numbers: range) -> list[str]:
+def write(broker: KafkaCluster, topic: str, name: str, numbers: range) -> list[str]:
     texts = [f"{name}-{number}" for number in numbers]
     records = [
         Record(value=text.encode(), key=text.encode(), partition=at % PARTITIONS)
@@ -127,8 +128,8 @@ def the_group(found: Outlook) -> GroupOutlook:
 )
 def test_an_application_goes_on_when_its_cluster_is_killed_and_comes_back(
     folder: Path,
-    old: Broker,
-    backup: Broker,
+    old: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     policy: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -185,7 +186,11 @@ def test_an_application_goes_on_when_its_cluster_is_killed_and_comes_back(
 
 
 def test_a_planned_failover_reads_nothing_again(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recount_here(monkeypatch)
     this = place(folder, primary, backup, unique, "DefaultReplicationPolicy")
@@ -218,7 +223,11 @@ def test_a_planned_failover_reads_nothing_again(
 
 
 def test_a_group_in_use_and_one_without_offsets_there_are_named(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recount_here(monkeypatch)
     this = place(folder, primary, backup, unique, "DefaultReplicationPolicy")
@@ -243,7 +252,11 @@ def test_a_group_in_use_and_one_without_offsets_there_are_named(
 
 
 def test_the_command_line_fails_over_and_back(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recount_here(monkeypatch)
     this = place(folder, primary, backup, unique, "IdentityReplicationPolicy")
@@ -275,7 +288,7 @@ def at(topic: str, *offsets: int) -> dict[TopicPartition, int]:
     return {TopicPartition(topic, number): offset for number, offset in enumerate(offsets)}
 
 
-def committed(broker: Broker, group: str) -> dict[tuple[str, int], int]:
+def committed(broker: KafkaCluster, group: str) -> dict[tuple[str, int], int]:
     """What an independent client says that the group has committed."""
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     request = [ConsumerGroupTopicPartitions(group)]

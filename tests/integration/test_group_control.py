@@ -19,6 +19,7 @@ from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.transactions import committed_offsets
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.access import deny
 from tests.support.builders import Record, create_topic, produce
 from tests.support.groups import (
@@ -39,26 +40,26 @@ RECORDS = 40
 
 
 @pytest.fixture(scope="module")
-def topic(primary: Broker) -> str:
+def topic(primary: KafkaCluster) -> str:
     """A topic with two partitions of 20 records."""
     name = "group-control"
     return a_topic(primary, name)
 
 
 @pytest.fixture
-def control(primary: Broker) -> Iterator[GroupControl]:
+def control(primary: KafkaCluster) -> Iterator[GroupControl]:
     with GroupControl(cluster_of(primary)) as control:
         yield control
 
 
-def a_topic(broker: Broker, name: str, partitions: int = 2) -> str:
+def a_topic(broker: KafkaCluster, name: str, partitions: int = 2) -> str:
     create_topic(broker.bootstrap, name, partitions)
     records = [Record(b"%d" % i, partition=i % partitions) for i in range(RECORDS)]
     produce(broker.bootstrap, name, records)
     return name
 
 
-def seen(broker: Broker, group: str) -> dict[TopicPartition, Committed]:
+def seen(broker: KafkaCluster, group: str) -> dict[TopicPartition, Committed]:
     """What a group has committed, read in the older way: one group a request."""
     with WireCluster("seen", {"bootstrap_servers": [broker.bootstrap]}) as cluster:
         found = committed_offsets(cluster, group)
@@ -72,7 +73,7 @@ def only(refused: Mapping[str, Mapping[TopicPartition, FerryError]]) -> FerryErr
 
 
 def test_groups_are_listed_with_their_types_and_states(
-    primary: Broker, topic: str, control: GroupControl, unique: Unique
+    primary: KafkaCluster, topic: str, control: GroupControl, unique: Unique
 ) -> None:
     classic, modern, simple, shared = map(unique, ("classic", "modern", "simple", "shared"))
     commit_alone(primary, simple, {TopicPartition(topic, 0): 3})
@@ -92,7 +93,7 @@ def test_groups_are_listed_with_their_types_and_states(
 
 
 def test_a_group_is_idle_as_soon_as_its_last_member_has_left(
-    primary: Broker, topic: str, control: GroupControl, unique: Unique
+    primary: KafkaCluster, topic: str, control: GroupControl, unique: Unique
 ) -> None:
     group = unique("leaving")
     with member(primary, group, topic):
@@ -106,7 +107,7 @@ def test_a_group_is_idle_as_soon_as_its_last_member_has_left(
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_what_a_consumer_has_committed_is_read(
-    protocol: Protocol, primary: Broker, topic: str, control: GroupControl, unique: Unique
+    protocol: Protocol, primary: KafkaCluster, topic: str, control: GroupControl, unique: Unique
 ) -> None:
     group = unique("reader")
     with member(primary, group, topic, protocol) as consumer:
@@ -125,7 +126,7 @@ def test_a_group_without_offsets_has_none(control: GroupControl) -> None:
 
 
 def test_what_a_transaction_has_pending_is_not_committed(
-    primary: Broker, topic: str, control: GroupControl, unique: Unique
+    primary: KafkaCluster, topic: str, control: GroupControl, unique: Unique
 ) -> None:
     group, place = unique("pending"), TopicPartition(topic, 0)
     commit_alone(primary, group, {place: 3})
@@ -147,7 +148,7 @@ def test_what_a_transaction_has_pending_is_not_committed(
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_consumer_begins_where_was_committed_for_it(
-    protocol: Protocol, primary: Broker, topic: str, control: GroupControl, unique: Unique
+    protocol: Protocol, primary: KafkaCluster, topic: str, control: GroupControl, unique: Unique
 ) -> None:
     group = unique("moved")
     offsets = {
@@ -163,7 +164,7 @@ def test_a_consumer_begins_where_was_committed_for_it(
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_group_with_members_is_left_alone_and_the_others_are_not(
-    protocol: Protocol, primary: Broker, topic: str, control: GroupControl, unique: Unique
+    protocol: Protocol, primary: KafkaCluster, topic: str, control: GroupControl, unique: Unique
 ) -> None:
     busy, idle = unique("busy"), unique("idle")
     offsets = {TopicPartition(topic, 0): Committed(5)}
@@ -184,7 +185,7 @@ def test_a_group_with_members_is_left_alone_and_the_others_are_not(
 
 
 def test_one_bad_partition_does_not_fail_the_others(
-    primary: Broker, topic: str, control: GroupControl, unique: Unique
+    primary: KafkaCluster, topic: str, control: GroupControl, unique: Unique
 ) -> None:
     group = unique("mixed")
     good = {TopicPartition(topic, 1): Committed(5)}
@@ -207,7 +208,7 @@ def test_one_bad_partition_does_not_fail_the_others(
 
 
 def test_offsets_and_groups_are_deleted_and_may_be_gone_already(
-    primary: Broker, topic: str, control: GroupControl, unique: Unique
+    primary: KafkaCluster, topic: str, control: GroupControl, unique: Unique
 ) -> None:
     group, other = unique("deleted"), unique("other")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
@@ -226,7 +227,7 @@ def test_offsets_and_groups_are_deleted_and_may_be_gone_already(
 
 
 def test_many_groups_are_asked_in_few_requests_and_none_is_mixed_up(
-    primary: Broker, topic: str, control: GroupControl, unique: Unique
+    primary: KafkaCluster, topic: str, control: GroupControl, unique: Unique
 ) -> None:
     prefix = unique("many")
     offsets = {
@@ -247,7 +248,7 @@ def test_many_groups_are_asked_in_few_requests_and_none_is_mixed_up(
 
 
 def test_offsets_that_fit_into_no_record_batch_are_committed_in_parts(
-    primary: Broker, control: GroupControl, unique: Unique
+    primary: KafkaCluster, control: GroupControl, unique: Unique
 ) -> None:
     topic, group = unique("wide"), unique("wide")
     create_topic(primary.bootstrap, topic, 300)
@@ -261,7 +262,7 @@ def test_offsets_that_fit_into_no_record_batch_are_committed_in_parts(
 
 @pytest.mark.long
 def test_a_streams_application_begins_where_was_committed_for_it(
-    primary: Broker, topic: str, control: GroupControl, unique: Unique
+    primary: KafkaCluster, topic: str, control: GroupControl, unique: Unique
 ) -> None:
     group = Group(unique("streams"), "streams")
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
@@ -279,7 +280,7 @@ def test_a_streams_application_begins_where_was_committed_for_it(
 
 
 def test_a_share_group_begins_where_was_committed_for_it(
-    primary: Broker, control: GroupControl, unique: Unique
+    primary: KafkaCluster, control: GroupControl, unique: Unique
 ) -> None:
     topic = a_topic(primary, unique("shared"))
     group = Group(unique("shared"), "share")
@@ -329,7 +330,7 @@ def test_a_group_of_another_type_is_refused_by_name(
 
 
 @pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """A broker on which whoever does not log in is bound by ACLs."""
     folder = tmp_path_factory.mktemp("strict")
     with Broker(folder, config={"super.users": "User:nobody"}) as broker:
@@ -337,7 +338,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 def test_a_group_without_a_right_is_named_and_the_others_are_read_and_committed(
-    strict: Broker, unique: Unique
+    strict: KafkaCluster, unique: Unique
 ) -> None:
     topic = a_topic(strict, unique("open"))
     offsets = {TopicPartition(topic, 0): Committed(5)}
@@ -364,7 +365,7 @@ def test_a_group_without_a_right_is_named_and_the_others_are_read_and_committed(
 
 
 def test_a_topic_without_a_right_is_named_and_the_others_are_committed(
-    strict: Broker, unique: Unique
+    strict: KafkaCluster, unique: Unique
 ) -> None:
     group = unique("group")
     closed, open_ = a_topic(strict, unique("closed")), a_topic(strict, unique("open"))
@@ -380,7 +381,7 @@ def test_a_topic_without_a_right_is_named_and_the_others_are_committed(
 
 
 def test_what_may_not_be_seen_is_left_out_of_a_listing_and_denied_when_asked_for(
-    strict: Broker, unique: Unique
+    strict: KafkaCluster, unique: Unique
 ) -> None:
     topic, secret = a_topic(strict, unique("open")), a_topic(strict, unique("secret"))
     offsets = {TopicPartition(name, 0): Committed(5) for name in (topic, secret)}
@@ -402,7 +403,7 @@ def test_what_may_not_be_seen_is_left_out_of_a_listing_and_denied_when_asked_for
 
 
 def test_a_cluster_that_comes_back_is_waited_for(
-    tmp_path: Path, strict: Broker, unique: Unique
+    tmp_path: Path, strict: KafkaCluster, unique: Unique
 ) -> None:
     topic, group = a_topic(strict, unique("open")), Group(unique("group"))
     offsets = {TopicPartition(topic, 0): Committed(5)}
@@ -418,7 +419,7 @@ def test_a_cluster_that_comes_back_is_waited_for(
     assert seen(strict, group.name)[TopicPartition(topic, 1)] == Committed(7)
 
 
-def test_a_cluster_that_is_away_is_an_error_of_the_whole(strict: Broker) -> None:
+def test_a_cluster_that_is_away_is_an_error_of_the_whole(strict: KafkaCluster) -> None:
     away = cluster_of(Broker(strict.directory / "away"))
     with GroupControl(away) as control, patience_of(0):
         for ask in (

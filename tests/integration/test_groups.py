@@ -21,7 +21,7 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.grouping import move_groups
 from kafka_ferry.runs.publication import publish_run
 from kafka_ferry.runs.run import STEPS
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, add_partitions, create_topic, delete_topic, produce
 from tests.support.flows import copy_now, failures, ledger_of, make_flow, remote
 from tests.support.proof import NO_SPARK, recount_here
@@ -36,7 +36,7 @@ def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     recount_here(monkeypatch)
 
 
-def commit(broker: Broker, group: str, offsets: Offsets, *, metadata: str = "") -> None:
+def commit(broker: KafkaCluster, group: str, offsets: Offsets, *, metadata: str = "") -> None:
     """Commit as a consumer without a subscription does."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "log_level": 3})
     try:
@@ -50,7 +50,7 @@ def commit(broker: Broker, group: str, offsets: Offsets, *, metadata: str = "") 
         consumer.close()
 
 
-def committed(broker: Broker, group: str) -> dict[tuple[str, int], int]:
+def committed(broker: KafkaCluster, group: str) -> dict[tuple[str, int], int]:
     """What a group has committed, as Kafka's own client reads it."""
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     future = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group]
@@ -62,7 +62,7 @@ def committed(broker: Broker, group: str) -> dict[tuple[str, int], int]:
 
 
 @contextmanager
-def member(broker: Broker, group: str, topic: str, **config: str) -> Iterator[Consumer]:
+def member(broker: KafkaCluster, group: str, topic: str, **config: str) -> Iterator[Consumer]:
     """A consumer that is in the group meanwhile."""
     settings: dict[str, Any] = {
         "bootstrap.servers": broker.bootstrap,
@@ -84,7 +84,7 @@ def member(broker: Broker, group: str, topic: str, **config: str) -> Iterator[Co
         consumer.close()
 
 
-def write(broker: Broker, topic: str, count: int, partition: int = 0) -> None:
+def write(broker: KafkaCluster, topic: str, count: int, partition: int = 0) -> None:
     records = [Record(value=b"%d" % i, partition=partition) for i in range(count)]
     produce(broker.bootstrap, topic, records)
 
@@ -114,7 +114,7 @@ def group(unique: Unique) -> str:
 
 
 @pytest.fixture
-def topic(primary: Broker, unique: Unique) -> str:
+def topic(primary: KafkaCluster, unique: Unique) -> str:
     """A topic with ten records in each of two partitions."""
     name = unique("orders")
     create_topic(primary.bootstrap, name, partitions=2)
@@ -124,7 +124,9 @@ def topic(primary: Broker, unique: Unique) -> str:
 
 
 @pytest.fixture
-def syncing(folder: Path, primary: Broker, backup: Broker, group: str) -> Callable[..., Flow]:
+def syncing(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, group: str
+) -> Callable[..., Flow]:
     """Makes flows of topics that commit the offsets of ``group``, and write nothing else."""
 
     def make(*topics: str, **options: object) -> Flow:
@@ -145,7 +147,7 @@ def flow(syncing: Callable[..., Flow], topic: str) -> Flow:
 
 
 def test_a_groups_offsets_are_on_the_target_after_a_run_with_their_metadata(
-    flow: Flow, primary: Broker, backup: Broker, topic: str, group: str
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
 ) -> None:
     commit(primary, group, {(topic, 0): 4, (topic, 1): 10}, metadata="since tuesday")
 
@@ -165,7 +167,7 @@ def test_a_groups_offsets_are_on_the_target_after_a_run_with_their_metadata(
 
 
 def test_a_consumer_of_the_new_protocol_goes_on_where_it_was(
-    flow: Flow, primary: Broker, backup: Broker, topic: str, group: str
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
 ) -> None:
     with member(primary, group, topic, group_protocol="consumer") as consumer:
         read = [consumer.poll(10) for _ in range(7)]
@@ -181,7 +183,7 @@ def test_a_consumer_of_the_new_protocol_goes_on_where_it_was(
 
 
 def test_a_share_group_begins_where_it_had_begun(
-    flow: Flow, primary: Broker, backup: Broker, topic: str, group: str
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
 ) -> None:
     shared, here = Group(group, "share"), Partition(topic, 1)
     with GroupControl(flow.source) as control:
@@ -199,8 +201,8 @@ def test_a_share_group_begins_where_it_had_begun(
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_that_is_in_use_on_the_target_is_left_alone_until_it_is_not(
     flow: Flow,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     topic: str,
     group: str,
     protocol: str,
@@ -226,7 +228,7 @@ def test_a_group_that_is_in_use_on_the_target_is_left_alone_until_it_is_not(
 
 
 def test_what_was_committed_further_ahead_on_the_target_stays(
-    flow: Flow, primary: Broker, backup: Broker, topic: str, group: str
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
 ) -> None:
     there = remote(flow, topic)
     commit(primary, group, {(topic, 0): 4, (topic, 1): 4})
@@ -242,7 +244,7 @@ def test_what_was_committed_further_ahead_on_the_target_stays(
 
 
 def test_a_group_that_was_set_back_on_the_source_stays_where_it_is_until_it_is_there_again(
-    flow: Flow, primary: Broker, backup: Broker, topic: str, group: str
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
 ) -> None:
     there = remote(flow, topic)
     commit(primary, group, {(topic, 0): 8})
@@ -263,7 +265,11 @@ def test_a_group_that_was_set_back_on_the_source_stays_where_it_is_until_it_is_t
 
 
 def test_a_group_that_was_set_back_on_the_source_is_followed_by_policy(
-    syncing: Callable[..., Flow], primary: Broker, backup: Broker, topic: str, group: str
+    syncing: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    group: str,
 ) -> None:
     flow = syncing(topic, on_source_group_reset="follow")
     commit(primary, group, {(topic, 0): 8, (topic, 1): 8})
@@ -281,7 +287,7 @@ def test_a_group_that_was_set_back_on_the_source_is_followed_by_policy(
 
 
 def test_no_group_passes_what_is_verified(
-    flow: Flow, primary: Broker, backup: Broker, topic: str, group: str
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
 ) -> None:
     there = remote(flow, topic)
     synced(flow, "run-1")
@@ -301,7 +307,7 @@ def test_no_group_passes_what_is_verified(
 
 
 def test_a_partition_without_an_answer_keeps_no_other_from_being_written(
-    flow: Flow, primary: Broker, backup: Broker, topic: str, group: str, unique: Unique
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str, unique: Unique
 ) -> None:
     elsewhere = unique("elsewhere")
     create_topic(primary.bootstrap, elsewhere)
@@ -321,7 +327,11 @@ def test_a_partition_without_an_answer_keeps_no_other_from_being_written(
 
 
 def test_a_group_at_the_end_of_an_empty_partition_is_there_too(
-    syncing: Callable[..., Flow], primary: Broker, backup: Broker, unique: Unique, group: str
+    syncing: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    group: str,
 ) -> None:
     empty = unique("empty")
     create_topic(primary.bootstrap, empty)
@@ -334,7 +344,11 @@ def test_a_group_at_the_end_of_an_empty_partition_is_there_too(
 
 
 def test_a_group_of_a_preserved_and_a_translated_topic_moves_as_one(
-    syncing: Callable[..., Flow], primary: Broker, backup: Broker, unique: Unique, group: str
+    syncing: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    group: str,
 ) -> None:
     kept, told = unique("kept"), unique("told")
     for topic in (kept, told):
@@ -365,8 +379,8 @@ def test_a_group_of_a_preserved_and_a_translated_topic_moves_as_one(
 
 def test_a_run_without_news_commits_nothing_and_leaves_the_ledger_as_it_is(
     flow: Flow,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     topic: str,
     group: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -393,7 +407,7 @@ def test_a_run_without_news_commits_nothing_and_leaves_the_ledger_as_it_is(
 
 
 def test_a_group_that_is_deleted_on_the_source_stays_on_the_target(
-    flow: Flow, primary: Broker, backup: Broker, topic: str, group: str
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str
 ) -> None:
     commit(primary, group, {(topic, 0): 4})
     this = copied(flow, "run-1")
@@ -406,7 +420,11 @@ def test_a_group_that_is_deleted_on_the_source_stays_on_the_target(
 
 
 def test_a_group_that_is_deleted_on_the_source_is_deleted_by_policy(
-    syncing: Callable[..., Flow], primary: Broker, backup: Broker, topic: str, group: str
+    syncing: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    group: str,
 ) -> None:
     flow = syncing(topic, on_source_group_deleted="delete")
     commit(primary, group, {(topic, 0): 4, (topic, 1): 4})
@@ -426,7 +444,11 @@ def test_a_group_that_is_deleted_on_the_source_is_deleted_by_policy(
 
 
 def test_only_what_is_gone_is_deleted_and_only_what_nobody_has_changed(
-    syncing: Callable[..., Flow], primary: Broker, backup: Broker, topic: str, group: str
+    syncing: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    group: str,
 ) -> None:
     flow = syncing(topic, on_source_group_deleted="delete")
     there = remote(flow, topic)
@@ -448,8 +470,8 @@ def test_only_what_is_gone_is_deleted_and_only_what_nobody_has_changed(
 
 def test_offsets_of_a_topic_that_is_gone_from_the_source_are_deleted_by_policy(
     syncing: Callable[..., Flow],
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     topic: str,
     group: str,
     unique: Unique,
@@ -493,14 +515,18 @@ def test_a_group_that_is_asked_for_by_name_and_cannot_move_is_named(
 
 
 def test_a_flow_that_does_nothing_with_groups_asks_for_none(
-    syncing: Callable[..., Flow], primary: Broker, topic: str, group: str
+    syncing: Callable[..., Flow], primary: KafkaCluster, topic: str, group: str
 ) -> None:
     commit(primary, group, {(topic, 0): 4})
     assert synced(syncing(topic, sync_group_offsets_enabled=False), "run-1").groups == ()
 
 
 def test_a_flow_that_only_writes_checkpoints_commits_nothing(
-    syncing: Callable[..., Flow], primary: Broker, backup: Broker, topic: str, group: str
+    syncing: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    group: str,
 ) -> None:
     commit(primary, group, {(topic, 0): 4})
     flow = syncing(topic, sync_group_offsets_enabled=False, emit_checkpoints_enabled=True)
@@ -509,7 +535,9 @@ def test_a_flow_that_only_writes_checkpoints_commits_nothing(
     assert committed(backup, group) == {}
 
 
-def test_groups_are_in_the_report(flow: Flow, primary: Broker, topic: str, group: str) -> None:
+def test_groups_are_in_the_report(
+    flow: Flow, primary: KafkaCluster, topic: str, group: str
+) -> None:
     commit(primary, group, {(topic, 0): 4})
     this = copied(flow, "run-1")
     moves = this.sync_groups()
@@ -530,7 +558,7 @@ def groups_entries(flow: Flow) -> int:
     )
 
 
-def groups_of(broker: Broker) -> set[str]:
+def groups_of(broker: KafkaCluster) -> set[str]:
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     return {group.group_id for group in client.list_consumer_groups().result().valid}
 

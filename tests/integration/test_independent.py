@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, delete_before, produce, read_all
 from tests.support.flows import copy_now, failures, make_flow, remote
 from tests.support.java import run_java
@@ -32,24 +32,24 @@ def records(count: int, keys: int = 1_000, later_ms: int = 0) -> list[Record]:
     ]
 
 
-def plain(broker: Broker, topic: str) -> None:
+def plain(broker: KafkaCluster, topic: str) -> None:
     create_topic(broker.bootstrap, topic, PARTITIONS)
     for codec in ("none", "gzip", "zstd"):
         produce(broker.bootstrap, topic, records(100), compression=codec)
 
 
-def truncated(broker: Broker, topic: str) -> None:
+def truncated(broker: KafkaCluster, topic: str) -> None:
     plain(broker, topic)
     delete_before(broker, topic, 70)
 
 
-def with_the_brokers_time(broker: Broker, topic: str) -> None:
+def with_the_brokers_time(broker: KafkaCluster, topic: str) -> None:
     create_topic(broker.bootstrap, topic, PARTITIONS, message_timestamp_type="LogAppendTime")
     for codec in ("none", "lz4"):
         produce(broker.bootstrap, topic, records(50), compression=codec)
 
 
-def compacted(broker: Broker, topic: str) -> None:
+def compacted(broker: KafkaCluster, topic: str) -> None:
     create_topic(
         *(broker.bootstrap, topic, PARTITIONS),
         cleanup_policy="compact",
@@ -67,14 +67,14 @@ def compacted(broker: Broker, topic: str) -> None:
     )
 
 
-def of_kafka_streams(broker: Broker, topic: str) -> None:
+def of_kafka_streams(broker: KafkaCluster, topic: str) -> None:
     for name in (f"{topic}-input", topic):
         create_topic(broker.bootstrap, name, PARTITIONS)
     produce(broker.bootstrap, f"{topic}-input", records(500))
     run_java("ExactlyOnceStreams", broker.bootstrap, f"{topic}-input", topic, 500)
 
 
-def of_interleaved_transactions(broker: Broker, topic: str) -> None:
+def of_interleaved_transactions(broker: KafkaCluster, topic: str) -> None:
     create_topic(broker.bootstrap, topic, PARTITIONS)
     run_java("InterleavedTransactions", broker.bootstrap, topic, PARTITIONS, 4, 6)
 
@@ -91,11 +91,11 @@ SOURCES = [
 
 @pytest.mark.parametrize(("write", "fill"), SOURCES)
 def test_a_consumer_and_kafkas_tools_see_the_sources_offsets(
-    write: Callable[[Broker, str], None],
+    write: Callable[[KafkaCluster, str], None],
     fill: str,
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
 ) -> None:
     topic = unique("independent")
@@ -181,7 +181,7 @@ def placed(batch: DumpedBatch) -> tuple[int, int, str]:
 
 
 def test_the_comparison_shows_the_first_offset_that_differs(
-    primary: Broker, backup: Broker, unique: Unique
+    primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("compared")
     for broker, last in [(primary, b"right"), (backup, b"wrong")]:
@@ -197,7 +197,7 @@ def test_the_comparison_shows_the_first_offset_that_differs(
 
 
 def test_the_comparison_sees_what_only_uncommitted_readers_see(
-    primary: Broker, backup: Broker, unique: Unique
+    primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("compared")
     for broker in (primary, backup):
@@ -209,7 +209,7 @@ def test_the_comparison_sees_what_only_uncommitted_readers_see(
 
 
 def test_the_comparison_takes_only_what_a_cleaner_takes_for_compacted(
-    primary: Broker, unique: Unique
+    primary: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("compared")
     create_topic(primary.bootstrap, topic)

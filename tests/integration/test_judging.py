@@ -14,7 +14,7 @@ from kafka_ferry.plan import TopicPartition
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.flow_state import flow_state
 from kafka_ferry.runs.folder import RunFolder
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, set_config
 from tests.support.flows import copy_planned, make_flow, remote
 from tests.support.groups import commit_alone
@@ -56,8 +56,8 @@ def verified(flow: Flow, run: str) -> Run:
 
 def test_everything_that_is_synced_is_judged_and_told_as_the_flow_weighs_it(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

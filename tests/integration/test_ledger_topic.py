@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, TopicPartition
 from kafka_ferry.ledger import RunEntry, append_entry, ledger_topic
 from kafka_ferry.ledger.record import LedgerError
 from kafka_ferry.ledger.topic import read_ledger
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import copy_now, ledger_of, make_flow
 
@@ -26,7 +26,11 @@ FOREIGN = [
 
 @pytest.mark.parametrize("foreign", FOREIGN, ids=lambda record: str(record.key))
 def test_a_record_of_somebody_else_is_named(
-    primary: Broker, backup: Broker, folder: Path, unique: Callable[[str], str], foreign: Record
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    folder: Path,
+    unique: Callable[[str], str],
+    foreign: Record,
 ) -> None:
     topic = unique("orders")
     create_topic(primary.bootstrap, topic)
@@ -49,7 +53,7 @@ def test_a_record_of_somebody_else_is_named(
 
 
 def test_runs_that_append_at_the_same_time_all_come_to_it(
-    primary: Broker, backup: Broker, folder: Path, unique: Callable[[str], str]
+    primary: KafkaCluster, backup: KafkaCluster, folder: Path, unique: Callable[[str], str]
 ) -> None:
     """As a backfill's run does beside one of the timetable; each fences whoever is at it."""
     flow = make_flow(folder, primary, backup, [unique("orders")])
@@ -66,7 +70,7 @@ def test_runs_that_append_at_the_same_time_all_come_to_it(
     assert {entry.run for _, entry in entries} == set(runs)
 
 
-def _end(broker: Broker, topic: str) -> int:
+def _end(broker: KafkaCluster, topic: str) -> int:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "ends"})
     _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0))
     consumer.close()

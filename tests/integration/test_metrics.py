@@ -26,7 +26,8 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.behind import find_behind
 from kafka_ferry.runs.telling import tell
 from kafka_ferry.state import StateFolder
-from kafka_sandbox.broker import Broker, free_port
+from kafka_sandbox.broker import free_port
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, recreate_topic
 from tests.support.flows import (
     copy_now,
@@ -70,7 +71,7 @@ def some(count: int, age_ms: int, partition: int = 0, size: int = 100) -> list[R
     return [Record(value=os.urandom(size), timestamp=at, partition=partition)] * count
 
 
-def commit(broker: Broker, group: str, topic: str, offset: int) -> None:
+def commit(broker: KafkaCluster, group: str, topic: str, offset: int) -> None:
     """Commits an offset of partition 0 for a group without members."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
     consumer.commit(offsets=[ConfluentPartition(topic, 0, offset)], asynchronous=False)
@@ -92,7 +93,7 @@ def published(flow: Flow, run: str, outcomes: list[Outcome]) -> RunReport:
 
 
 def test_a_run_leaves_its_metrics_in_a_file_and_pushes_the_same(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic, group = unique("measured"), unique("readers")
     create_topic(primary.bootstrap, topic, partitions=2)
@@ -158,7 +159,7 @@ def test_a_run_leaves_its_metrics_in_a_file_and_pushes_the_same(
 
 
 def test_what_is_behind_is_counted_and_its_age_is_that_of_its_first_record(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("behind")
     create_topic(primary.bootstrap, topic, partitions=4, max_message_bytes="2000000")
@@ -180,7 +181,7 @@ def test_what_is_behind_is_counted_and_its_age_is_that_of_its_first_record(
 
 
 def test_a_topic_that_was_made_anew_is_behind_as_a_whole_and_one_that_is_gone_is_not_there(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("anew")
     create_topic(primary.bootstrap, topic)
@@ -200,7 +201,7 @@ def test_a_topic_that_was_made_anew_is_behind_as_a_whole_and_one_that_is_gone_is
 
 
 def test_a_failed_run_says_what_is_behind_and_that_it_failed(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     good, bad = unique("good"), unique("bad")
     for topic in (good, bad):
@@ -225,7 +226,7 @@ def test_a_failed_run_says_what_is_behind_and_that_it_failed(
 
 
 def test_counters_go_on_and_ages_are_those_of_the_last_run(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("goes-on")
     create_topic(primary.bootstrap, topic)
@@ -248,7 +249,7 @@ def test_counters_go_on_and_ages_are_those_of_the_last_run(
 
 
 def test_preserved_offsets_have_ages_too(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("kept")
     create_topic(primary.bootstrap, topic)

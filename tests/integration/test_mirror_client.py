@@ -24,7 +24,7 @@ from kafka_ferry.plan import TopicPartition
 from kafka_ferry.plan.policies import policy_of
 from kafka_ferry.runs import Run
 from kafka_sandbox import jvm
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.jars import KAFKA, class_path, java
 from kafka_sandbox.mirrormaker2 import MIRROR, mirror_classpath
 from tests.support.builders import Record, create_topic, produce
@@ -85,7 +85,7 @@ def offsets_of(moves: GroupMoves, group: str) -> list[str]:
     )
 
 
-def gapped(broker: Broker, topic: str) -> None:
+def gapped(broker: KafkaCluster, topic: str) -> None:
     """A topic of two partitions whose offsets are others on the target: aborted records between."""
     create_topic(broker.bootstrap, topic, partitions=2)
     for number, abort in enumerate((False, True, False, False)):
@@ -100,25 +100,25 @@ def gapped(broker: Broker, topic: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def _pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Broker]]:
+def _pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     """Brokers of this module's own: flows of other tests would copy its heartbeats."""
     with own_pair(tmp_path_factory.mktemp("pair")) as pair:
         yield pair
 
 
 @pytest.fixture(scope="module")
-def primary(_pair: tuple[Broker, Broker]) -> Broker:
+def primary(_pair: tuple[KafkaCluster, KafkaCluster]) -> KafkaCluster:
     return _pair[0]
 
 
 @pytest.fixture(scope="module")
-def backup(_pair: tuple[Broker, Broker]) -> Broker:
+def backup(_pair: tuple[KafkaCluster, KafkaCluster]) -> KafkaCluster:
     return _pair[1]
 
 
 @pytest.fixture(scope="module")
 def mirrored(
-    tmp_path_factory: pytest.TempPathFactory, primary: Broker, backup: Broker
+    tmp_path_factory: pytest.TempPathFactory, primary: KafkaCluster, backup: KafkaCluster
 ) -> dict[str, Mirrored]:
     """A flow with each policy; the client library asked of all of them at once."""
     flows: dict[str, tuple[Flow, GroupMoves]] = {}
@@ -224,7 +224,7 @@ def test_remote_topics_are_those_that_we_copied(policy: str, mirrored: dict[str,
 # The console consumer's formatters
 
 
-def consoled(broker: Broker, formatter: str, topic: str, count: int) -> list[str]:
+def consoled(broker: KafkaCluster, formatter: str, topic: str, count: int) -> list[str]:
     """What kafka-console-consumer prints of a topic's first records with one of the formatters."""
     classes = [class_path(KAFKA), *(str(jar) for jar in mirror_classpath() if "mirror" in jar.name)]
     command = [
@@ -241,7 +241,7 @@ def consoled(broker: Broker, formatter: str, topic: str, count: int) -> list[str
 
 
 def test_kafkas_formatters_print_checkpoints_heartbeats_and_offset_syncs(
-    tmp_path: Path, primary: Broker, backup: Broker
+    tmp_path: Path, primary: KafkaCluster, backup: KafkaCluster
 ) -> None:
     alias = f"src-{uuid.uuid4().hex[:8]}"
     folder = tmp_path / alias
@@ -307,7 +307,7 @@ def start_connector(
 @pytest.mark.parametrize("location", ["target", "source"])
 @pytest.mark.long
 def test_a_real_checkpoint_connector_never_passes_over_what_a_group_has_not_read(
-    location: str, tmp_path: Path, worker: Path, primary: Broker, backup: Broker
+    location: str, tmp_path: Path, worker: Path, primary: KafkaCluster, backup: KafkaCluster
 ) -> None:
     alias, target_alias = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("src", "tgt"))
     folder = tmp_path / alias

@@ -11,6 +11,7 @@ import pytest
 from kafka_ferry.config import Flow, load_flows
 from kafka_ferry.runs import Run
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import ConsumedRecord, Record, create_topic, produce, read_all
 from tests.support.command_line import Called, ferry, ferry_process
 from tests.support.flows import copy_now
@@ -22,7 +23,7 @@ EARLIEST = "auto.offset.reset=earliest\n"
 
 
 @pytest.fixture(scope="module")
-def east(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def east(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """A third cluster: the second source."""
     broker = Broker(tmp_path_factory.mktemp("east") / "east")
     try:
@@ -44,7 +45,7 @@ class MirrorMaker:
         self._temporary = folder / "tmp"
         self._temporary.mkdir()
 
-    def file(self, name: str, cluster: Broker, more: str = "") -> Path:
+    def file(self, name: str, cluster: KafkaCluster, more: str = "") -> Path:
         """A consumer's or producer's property file."""
         file = self.folder / name
         file.write_text(f"bootstrap.servers={cluster.bootstrap}\n{more}")
@@ -101,7 +102,11 @@ def values(found: Mapping[int, list[ConsumedRecord]], mark: str = "") -> dict[in
 
 
 def test_two_sources_share_a_topic_of_the_target_and_the_next_call_copies_what_is_new(
-    mirror_maker: MirrorMaker, primary: Broker, east: Broker, backup: Broker, unique: Unique
+    mirror_maker: MirrorMaker,
+    primary: KafkaCluster,
+    east: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
 ) -> None:
     shared, alone, other = unique("orders"), unique("device-heartbeats"), unique("other")
     for cluster, mark, partitions in ((primary, "west", 2), (east, "east", 3)):
@@ -147,14 +152,14 @@ def test_two_sources_share_a_topic_of_the_target_and_the_next_call_copies_what_i
     assert other not in read_topics(backup)
 
 
-def read_topics(cluster: Broker) -> set[str]:
+def read_topics(cluster: KafkaCluster) -> set[str]:
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415
 
     return set(AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=10).topics)
 
 
 def test_a_blacklist_copies_all_others_but_kafkas_own_topics(
-    mirror_maker: MirrorMaker, east: Broker, backup: Broker, unique: Unique
+    mirror_maker: MirrorMaker, east: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     prefix = unique("b")
     for name in ("a", "b.c", "__canary"):
@@ -178,7 +183,7 @@ def test_a_blacklist_copies_all_others_but_kafkas_own_topics(
 
 
 def test_without_a_word_on_it_copying_begins_at_the_end_as_it_did(
-    mirror_maker: MirrorMaker, east: Broker, primary: Broker, unique: Unique
+    mirror_maker: MirrorMaker, east: KafkaCluster, primary: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("orders")
     create_topic(east.bootstrap, topic, partitions=1)
@@ -196,7 +201,7 @@ def test_without_a_word_on_it_copying_begins_at_the_end_as_it_did(
 
 
 def test_a_written_file_is_for_its_owner_alone_and_never_written_over(
-    mirror_maker: MirrorMaker, primary: Broker, backup: Broker
+    mirror_maker: MirrorMaker, primary: KafkaCluster, backup: KafkaCluster
 ) -> None:
     files = {
         "sources": [mirror_maker.file("west.properties", primary, EARLIEST)],
@@ -215,7 +220,7 @@ def test_a_written_file_is_for_its_owner_alone_and_never_written_over(
 
 @pytest.mark.parametrize("twice", ["two sources", "source and target"])
 def test_each_file_names_a_cluster_of_its_own(
-    mirror_maker: MirrorMaker, primary: Broker, backup: Broker, twice: str
+    mirror_maker: MirrorMaker, primary: KafkaCluster, backup: KafkaCluster, twice: str
 ) -> None:
     sources = [mirror_maker.file("west.properties", primary)]
     target = mirror_maker.file("target.properties", backup)

@@ -14,7 +14,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.plan.groups import Committed, Group
 from kafka_ferry.plan.ranges import TopicPartition
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.jars import line
 from tests.support.builders import Record, create_topic, delete_before, produce, set_config
 from tests.support.flows import assert_same, copy_now, failures, make_flow, plan_now, remote
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.long
 @pytest.fixture(scope="module", params=VERSIONS)
 def old(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Broker]:
+) -> Iterator[KafkaCluster]:
     """A broker of each of the versions, one after the other."""
     version: str = request.param
     with broker_of(version, tmp_path_factory.mktemp("old")) as broker:
@@ -38,14 +38,14 @@ def old(
 
 
 @pytest.fixture
-def old_with_preserved(old: Broker) -> Broker:
+def old_with_preserved(old: KafkaCluster) -> KafkaCluster:
     """One that remembers a producer whose records are all deleted."""
     if line(old.version) < (2, 4):
         pytest.skip("It forgets a producer as soon as its records are deleted.")
     return old
 
 
-def append(broker: Broker, topic: str, compression: str = "lz4") -> None:
+def append(broker: KafkaCluster, topic: str, compression: str = "lz4") -> None:
     """Plain records, committed and aborted ones, in both partitions."""
     now = time.time_ns() // 1_000_000
     records = [
@@ -58,15 +58,17 @@ def append(broker: Broker, topic: str, compression: str = "lz4") -> None:
         produce(broker.bootstrap, topic, records[:20], transactional_id=topic, abort=abort)
 
 
-def a_topic(broker: Broker, name: str) -> str:
+def a_topic(broker: KafkaCluster, name: str) -> str:
     """A topic with two partitions, of which one begins at offset 30."""
-    create_topic(broker.bootstrap, name, partitions=2)
+    create_topic(broker.bootstrap, name, partitions=2, replicas=1)
     append(broker, name)
     delete_before(broker, name, 30)
     return name
 
 
-def copy_twice(folder: Path, source: Broker, target: Broker, topic: str, **options: object) -> str:
+def copy_twice(
+    folder: Path, source: KafkaCluster, target: KafkaCluster, topic: str, **options: object
+) -> str:
     """Copies what there is, and what comes next; gives the name of the remote topic."""
     flow = make_flow(folder, source, target, [topic], **options)
     assert failures(copy_now(flow)) == []
@@ -76,7 +78,7 @@ def copy_twice(folder: Path, source: Broker, target: Broker, topic: str, **optio
 
 
 def test_a_copy_to_an_old_broker(
-    folder: Path, primary: Broker, old: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, old: KafkaCluster, unique: Unique
 ) -> None:
     topic = a_topic(primary, unique("to-old"))
 
@@ -86,7 +88,7 @@ def test_a_copy_to_an_old_broker(
 
 
 def test_a_copy_from_an_old_broker(
-    folder: Path, old: Broker, backup: Broker, unique: Unique
+    folder: Path, old: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = a_topic(old, unique("from-old"))
 
@@ -97,7 +99,7 @@ def test_a_copy_from_an_old_broker(
 
 @pytest.mark.parametrize("fill", ["transactions", "markers"])
 def test_offsets_are_preserved_on_an_old_broker(
-    fill: str, folder: Path, primary: Broker, old_with_preserved: Broker, unique: Unique
+    fill: str, folder: Path, primary: KafkaCluster, old_with_preserved: KafkaCluster, unique: Unique
 ) -> None:
     topic = a_topic(primary, unique("to-old"))
 
@@ -109,7 +111,7 @@ def test_offsets_are_preserved_on_an_old_broker(
 
 
 def test_offsets_of_an_old_broker_are_preserved(
-    folder: Path, old: Broker, backup: Broker, unique: Unique
+    folder: Path, old: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = a_topic(old, unique("from-old"))
 
@@ -119,7 +121,7 @@ def test_offsets_of_an_old_broker_are_preserved(
 
 
 def test_a_topic_whose_records_were_all_deleted_goes_on_with_preserved_offsets(
-    folder: Path, primary: Broker, old_with_preserved: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, old_with_preserved: KafkaCluster, unique: Unique
 ) -> None:
     topic = a_topic(primary, unique("emptied"))
     flow = make_flow(folder, primary, old_with_preserved, [topic], offsets="preserved")
@@ -137,7 +139,7 @@ def test_a_topic_whose_records_were_all_deleted_goes_on_with_preserved_offsets(
 
 
 def test_preserved_offsets_are_refused_by_name_where_a_broker_forgets_producers(
-    folder: Path, primary: Broker, old: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, old: KafkaCluster, unique: Unique
 ) -> None:
     if line(old.version) >= (2, 4):
         pytest.skip("It remembers them.")
@@ -151,7 +153,7 @@ def test_preserved_offsets_are_refused_by_name_where_a_broker_forgets_producers(
 
 
 def test_a_config_that_an_old_broker_does_not_know_is_left_out_and_named(
-    folder: Path, primary: Broker, old: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, old: KafkaCluster, unique: Unique
 ) -> None:
     if line(old.version) >= (3, 8):
         pytest.skip("It knows the config.")
@@ -172,10 +174,10 @@ def test_a_config_that_an_old_broker_does_not_know_is_left_out_and_named(
 
 
 def test_groups_of_an_old_broker_are_read_committed_and_deleted(
-    old: Broker, unique: Unique
+    old: KafkaCluster, unique: Unique
 ) -> None:
     topic, busy, simple, new = map(unique, ("topic", "busy", "simple", "new"))
-    create_topic(old.bootstrap, topic, partitions=2)
+    create_topic(old.bootstrap, topic, partitions=2, replicas=1)
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     commit_alone(old, busy, {first: 3})
     commit_alone(old, simple, {first: 4, second: 5})

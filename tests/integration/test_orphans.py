@@ -9,7 +9,7 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.runs import Run
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.flows import assert_same, ledger_rows, make_flow, plan_now, remote
 from tests.support.long_topic import RECORDS, a_long_topic, length
 from tests.support.slow_copy import SlowCopy, slow_copy
@@ -19,18 +19,18 @@ Unique = Callable[[str], str]
 
 
 @pytest.fixture
-def topic(primary: Broker, unique: Unique) -> str:
+def topic(primary: KafkaCluster, unique: Unique) -> str:
     return a_long_topic(primary, unique("orders"))
 
 
 @pytest.fixture
-def flow(folder: Path, primary: Broker, backup: Broker, topic: str) -> Flow:
+def flow(folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str) -> Flow:
     flow = make_flow(folder, primary, backup, [topic])
     plan_now(flow)
     return flow
 
 
-def wait_until_more_is_there(target: Broker, topic: str, before: int) -> None:
+def wait_until_more_is_there(target: KafkaCluster, topic: str, before: int) -> None:
     wait_until(lambda: length(target, topic) > before, 120)
 
 
@@ -41,7 +41,7 @@ def complete(folder: Path, flow: Flow) -> None:
         assert copy.said.endswith("[]\n"), copy.said
 
 
-def assert_exact(flow: Flow, source: Broker, topic: str, target: Broker) -> None:
+def assert_exact(flow: Flow, source: KafkaCluster, topic: str, target: KafkaCluster) -> None:
     """The copy is the original, the ledger counts each record once, and the step has ended well."""
     assert_same(source, topic, target, remote(flow, topic))
     assert sum(int(str(row["records"])) for row in ledger_rows(flow)) == RECORDS
@@ -58,7 +58,7 @@ def kill_the_supervisor(copy: SlowCopy) -> None:
 
 
 def test_a_task_that_is_lost_takes_its_copying_with_it_and_the_next_one_copies_the_rest(
-    folder: Path, flow: Flow, primary: Broker, topic: str, backup: Broker
+    folder: Path, flow: Flow, primary: KafkaCluster, topic: str, backup: KafkaCluster
 ) -> None:
     for lose in (kill_the_task, kill_the_supervisor):
         before = length(backup, remote(flow, topic))
@@ -75,7 +75,7 @@ def test_a_task_that_is_lost_takes_its_copying_with_it_and_the_next_one_copies_t
 
 
 def test_an_orphan_that_wakes_up_behind_its_successor_changes_nothing(
-    folder: Path, flow: Flow, primary: Broker, topic: str, backup: Broker
+    folder: Path, flow: Flow, primary: KafkaCluster, topic: str, backup: KafkaCluster
 ) -> None:
     with slow_copy(folder, flow.file, "run-1") as orphan:
         wait_until_more_is_there(backup, remote(flow, topic), 0)

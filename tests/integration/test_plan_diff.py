@@ -20,6 +20,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.plan import Plan
 from kafka_ferry.runs import Run
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.access import allow, deny, rule, rules_of
 from tests.support.builders import (
     Record,
@@ -41,7 +42,7 @@ def look(flow: Flow) -> Plan:
     return Run(flow, "plan").plan(save=False)
 
 
-def state_of(broker: Broker) -> dict[str, Any]:
+def state_of(broker: KafkaCluster) -> dict[str, Any]:
     """Everything on a cluster that a run could change: topics, configs, groups, access rules."""
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     topics = client.list_topics(timeout=10).topics
@@ -59,7 +60,7 @@ def state_of(broker: Broker) -> dict[str, Any]:
 
 
 def test_a_plan_is_what_a_run_then_does_and_changes_nothing_itself(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     grows, new, cycle = unique("grows"), unique("new"), unique("backup.own")
     create_topic(primary.bootstrap, grows)
@@ -108,7 +109,7 @@ def test_a_plan_is_what_a_run_then_does_and_changes_nothing_itself(
 
 
 def test_a_plan_says_about_how_many_bytes_there_are_to_copy(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("sized")
     create_topic(primary.bootstrap, topic, partitions=2)
@@ -130,7 +131,7 @@ def test_a_plan_says_about_how_many_bytes_there_are_to_copy(
 
 
 @pytest.fixture
-def reserved(tmp_path: Path) -> Iterator[Broker]:
+def reserved(tmp_path: Path) -> Iterator[KafkaCluster]:
     """A broker that tells nobody how large its logs are."""
     broker = Broker(tmp_path / "reserved", config={"super.users": "User:nobody"})
     broker.start().wait_ready()
@@ -140,7 +141,7 @@ def reserved(tmp_path: Path) -> Iterator[Broker]:
 
 
 def test_without_the_right_to_see_sizes_a_plan_says_so_once_and_is_made_all_the_same(
-    folder: Path, reserved: Broker, backup: Broker
+    folder: Path, reserved: KafkaCluster, backup: KafkaCluster
 ) -> None:
     for topic in ("one", "two"):
         create_topic(reserved.bootstrap, topic, partitions=2)
@@ -161,7 +162,7 @@ def in_hours(hours: int) -> str:
 
 
 def test_topics_that_may_lose_records_before_they_are_copied_are_named(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     now = time.time_ns() // 1_000_000
     expires, short, brief, safe = (unique(n) for n in ("expires", "short", "brief", "safe"))

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 from kafka_ferry.config import Flow
 from kafka_ferry.control import read_positions
 from kafka_ferry.plan import TopicPartition
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (
     Record,
     create_topic,
@@ -42,7 +42,7 @@ FILLS = pytest.mark.parametrize("fill", ["transactions", "markers"])
 
 
 @pytest.fixture
-def preserved(folder: Path, primary: Broker, backup: Broker) -> Callable[..., Flow]:
+def preserved(folder: Path, primary: KafkaCluster, backup: KafkaCluster) -> Callable[..., Flow]:
     """Makes a flow that preserves offsets."""
 
     def make(*topics: str, **options: object) -> Flow:
@@ -51,14 +51,20 @@ def preserved(folder: Path, primary: Broker, backup: Broker) -> Callable[..., Fl
     return make
 
 
-def assert_copied(flow: Flow, topic: str, primary: Broker, backup: Broker, run: str) -> None:
+def assert_copied(
+    flow: Flow, topic: str, primary: KafkaCluster, backup: KafkaCluster, run: str
+) -> None:
     assert not failures(copy_now(flow, run))
     assert_same_offsets(primary, topic, backup, remote(flow, topic))
 
 
 @FILLS
 def test_transactions_of_several_producers_leave_gaps_that_are_filled(
-    preserved: Callable[..., Flow], primary: Broker, backup: Broker, unique: Unique, fill: str
+    preserved: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    fill: str,
 ) -> None:
     topic = unique("transactional")
     create_topic(primary.bootstrap, topic, 3)
@@ -87,8 +93,8 @@ def test_transactions_of_several_producers_leave_gaps_that_are_filled(
 @pytest.mark.parametrize("join", [0, 32768])
 def test_batches_pass_and_small_ones_are_joined(
     preserved: Callable[..., Flow],
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     compression: str,
     join: int,
@@ -107,7 +113,7 @@ def test_batches_pass_and_small_ones_are_joined(
 
 
 def test_the_times_of_the_sources_broker_are_kept(
-    preserved: Callable[..., Flow], primary: Broker, backup: Broker, unique: Unique
+    preserved: Callable[..., Flow], primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("append-time")
     create_topic(primary.bootstrap, topic, message_timestamp_type="LogAppendTime")
@@ -117,7 +123,11 @@ def test_the_times_of_the_sources_broker_are_kept(
 
 @FILLS
 def test_a_compacted_log_keeps_its_offsets(
-    preserved: Callable[..., Flow], primary: Broker, backup: Broker, unique: Unique, fill: str
+    preserved: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    fill: str,
 ) -> None:
     topic = unique("compacted")
     compaction = {
@@ -154,8 +164,8 @@ def test_a_compacted_log_keeps_its_offsets(
 @pytest.mark.parametrize("start", ["log-start", 0, 3, 12])
 def test_a_mirror_starts_where_it_is_told_to(
     preserved: Callable[..., Flow],
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     start: str | int,
     fill: str,
@@ -178,7 +188,7 @@ def test_a_mirror_starts_where_it_is_told_to(
     assert bounds(backup, remote(flow, topic)) == (begins, 20)
 
 
-def bounds(broker: Broker, topic: str) -> tuple[int, int]:
+def bounds(broker: KafkaCluster, topic: str) -> tuple[int, int]:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "bounds"})
     try:
         low, high = consumer.get_watermark_offsets(Partition(topic, 0), timeout=10)
@@ -188,7 +198,7 @@ def bounds(broker: Broker, topic: str) -> tuple[int, int]:
 
 
 def test_a_log_that_begins_far_up_is_filled_and_cut_off(
-    preserved: Callable[..., Flow], primary: Broker, backup: Broker, unique: Unique
+    preserved: Callable[..., Flow], primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """The source's own offsets are brought there by an earlier mirror of ours."""
     topic = unique("far")
@@ -203,7 +213,11 @@ def test_a_log_that_begins_far_up_is_filled_and_cut_off(
 
 @FILLS
 def test_an_empty_partition_that_begins_far_up_ends_there_too(
-    preserved: Callable[..., Flow], primary: Broker, backup: Broker, unique: Unique, fill: str
+    preserved: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    fill: str,
 ) -> None:
     topic = unique("emptied")
     create_topic(primary.bootstrap, topic)
@@ -218,7 +232,11 @@ def test_an_empty_partition_that_begins_far_up_ends_there_too(
 
 @pytest.mark.parametrize("policy", ["follow", "keep"])
 def test_the_sources_log_start_is_followed_by_policy(
-    preserved: Callable[..., Flow], primary: Broker, backup: Broker, unique: Unique, policy: str
+    preserved: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    policy: str,
 ) -> None:
     topic = unique("moved")
     create_topic(primary.bootstrap, topic)
@@ -233,7 +251,11 @@ def test_the_sources_log_start_is_followed_by_policy(
 
 @FILLS
 def test_a_compacted_topic_begins_at_0_since_brokers_do_not_let_its_start_be_moved(
-    preserved: Callable[..., Flow], primary: Broker, backup: Broker, unique: Unique, fill: str
+    preserved: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    fill: str,
 ) -> None:
     topic = unique("compacted-start")
     create_topic(primary.bootstrap, topic, cleanup_policy="delete")
@@ -254,7 +276,11 @@ def test_a_compacted_topic_begins_at_0_since_brokers_do_not_let_its_start_be_mov
 
 @FILLS
 def test_lost_records_are_a_gap_behind_which_copying_goes_on(
-    preserved: Callable[..., Flow], primary: Broker, backup: Broker, unique: Unique, fill: str
+    preserved: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    fill: str,
 ) -> None:
     topic = unique("lost")
     create_topic(primary.bootstrap, topic)
@@ -270,7 +296,11 @@ def test_lost_records_are_a_gap_behind_which_copying_goes_on(
 
 @FILLS
 def test_a_record_that_the_target_does_not_take_becomes_a_gap_by_policy(
-    preserved: Callable[..., Flow], primary: Broker, backup: Broker, unique: Unique, fill: str
+    preserved: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    fill: str,
 ) -> None:
     topic = unique("large")
     create_topic(primary.bootstrap, topic)
@@ -294,7 +324,7 @@ def test_a_record_that_the_target_does_not_take_becomes_a_gap_by_policy(
 
 
 def test_a_batch_larger_than_the_target_takes_is_split(
-    preserved: Callable[..., Flow], primary: Broker, backup: Broker, unique: Unique
+    preserved: Callable[..., Flow], primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("split")
     create_topic(primary.bootstrap, topic)
@@ -310,7 +340,7 @@ def test_a_batch_larger_than_the_target_takes_is_split(
 
 
 def test_positions_that_the_group_lost_come_back_from_the_ledger(
-    preserved: Callable[..., Flow], primary: Broker, backup: Broker, unique: Unique
+    preserved: Callable[..., Flow], primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("forgotten")
     create_topic(primary.bootstrap, topic)
@@ -330,7 +360,7 @@ def test_positions_that_the_group_lost_come_back_from_the_ledger(
 
 
 def test_both_kinds_of_topics_share_a_flow(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     kept, translated = unique("kept"), unique("translated")
     for topic in (kept, translated):
@@ -347,8 +377,8 @@ def test_both_kinds_of_topics_share_a_flow(
 @FILLS
 def test_a_writer_that_has_to_ask_who_writes_goes_on(
     preserved: Callable[..., Flow],
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
     fill: str,
@@ -368,8 +398,8 @@ def test_a_writer_that_has_to_ask_who_writes_goes_on(
 @FILLS
 def test_control_records_that_come_late_are_waited_for(
     preserved: Callable[..., Flow],
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
     fill: str,
@@ -385,7 +415,11 @@ def test_control_records_that_come_late_are_waited_for(
 
 @FILLS
 def test_the_filling_may_change_between_runs(
-    preserved: Callable[..., Flow], primary: Broker, backup: Broker, unique: Unique, fill: str
+    preserved: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    fill: str,
 ) -> None:
     topic = unique("refilled")
     create_topic(primary.bootstrap, topic)
@@ -400,7 +434,7 @@ def test_the_filling_may_change_between_runs(
 
 
 def test_fewer_writers_take_over_what_more_have_begun(
-    preserved: Callable[..., Flow], primary: Broker, backup: Broker, unique: Unique
+    preserved: Callable[..., Flow], primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("writers")
     create_topic(primary.bootstrap, topic, 12)

@@ -12,7 +12,7 @@ import pytest
 from kafka_ferry.config import Flow
 from kafka_ferry.control import read_positions
 from kafka_ferry.plan import Plan
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, delete_before, produce, read_all
 from tests.support.flows import copy_planned, failures, ledger_rows, make_flow, plan_now, remote
 from tests.support.killing import Fate, Killed, fated
@@ -23,7 +23,7 @@ ANYWHERE, AT_EACH_KIND = "anywhere", "at each kind of request"
 
 
 @pytest.fixture(scope="module")
-def topic(primary: Broker) -> str:
+def topic(primary: KafkaCluster) -> str:
     """Two partitions: one begins at offset 5 and has aborted records and markers, one is plain."""
     name = "killed-in-between"
     create_topic(primary.bootstrap, name, 2)
@@ -45,7 +45,7 @@ def topic(primary: Broker) -> str:
 
 @pytest.fixture
 def plan(
-    tmp_path: Path, primary: Broker, backup: Broker, topic: str, unique: Unique
+    tmp_path: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str, unique: Unique
 ) -> Callable[[str], tuple[Flow, Plan]]:
     """Plans a new flow, and makes its topics."""
 
@@ -91,8 +91,8 @@ def test_a_crash_at_any_request_leaves_a_copy_that_goes_on(
     answered: bool,
     where: str,
     plan: Callable[[str], tuple[Flow, Plan]],
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     topic: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -124,8 +124,8 @@ def test_a_crash_at_any_request_leaves_a_copy_that_goes_on(
 def test_a_crash_while_the_sources_start_is_followed_leaves_it_to_the_next_run(
     where: str,
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -156,8 +156,8 @@ def test_a_crash_while_the_sources_start_is_followed_leaves_it_to_the_next_run(
 def test_what_the_source_removes_after_a_crash_stays_copied(
     removed: int,
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -182,7 +182,9 @@ def test_what_the_source_removes_after_a_crash_stays_copied(
     assert (row["records"], row["adopted"], row["lost"]) == (10, 10, [])
 
 
-def assert_nothing_else(source: Broker, topic: str, target: Broker, copy: str, where: str) -> None:
+def assert_nothing_else(
+    source: KafkaCluster, topic: str, target: KafkaCluster, copy: str, where: str
+) -> None:
     """The target shows no consumer a record that is not the source's, but for those before its start."""
     want = read_all(source.bootstrap, topic)
     for isolation in ("read_committed", "read_uncommitted"):

@@ -22,7 +22,8 @@ from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.connection import Connection
 from kafka_ferry.wire.ends import high_watermarks
 from kafka_ferry.wire.transactions import produce_request
-from kafka_sandbox.broker import Broker, start_all
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.support.builders import (
     Record,
     create_topic,
@@ -53,8 +54,8 @@ class Copied:
     flow: Flow
     topic: str
     other: str
-    source: Broker
-    target: Broker
+    source: KafkaCluster
+    target: KafkaCluster
 
     @property
     def remote(self) -> TopicPartition:
@@ -82,7 +83,9 @@ class Copied:
         assert_same_offsets(self.source, self.other, self.target, remote(self.flow, self.other))
 
 
-def copied(folder: Path, source: Broker, target: Broker, unique: Unique, **options: str) -> Copied:
+def copied(
+    folder: Path, source: KafkaCluster, target: KafkaCluster, unique: Unique, **options: str
+) -> Copied:
     topics = [unique("damaged"), unique("whole")]
     for topic in topics:
         create_topic(source.bootstrap, topic)
@@ -93,7 +96,7 @@ def copied(folder: Path, source: Broker, target: Broker, unique: Unique, **optio
 
 
 @pytest.fixture
-def copy(folder: Path, primary: Broker, backup: Broker, unique: Unique) -> Copied:
+def copy(folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique) -> Copied:
     return copied(folder, primary, backup, unique)
 
 
@@ -137,8 +140,8 @@ def test_a_foreign_transaction_between_runs_is_found_too(copy: Copied) -> None:
 @pytest.mark.parametrize("fill", ["transactions", "markers"])
 def test_a_foreign_record_while_a_run_writes_stops_that_partition_alone(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
     into: str,
@@ -261,7 +264,9 @@ class Rivals:
 
 
 @pytest.fixture
-def rivals(folder: Path, primary: Broker, backup: Broker, unique: Unique) -> Iterator[Rivals]:
+def rivals(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+) -> Iterator[Rivals]:
     """The old one has filled one of four offsets, and the new one has just taken over."""
     copy = copied(folder, primary, backup, unique, fill="markers")
     produce(primary.bootstrap, copy.topic, named("a", 3), transactional_id=copy.topic, abort=True)
@@ -334,7 +339,7 @@ def end_of(copy: Copied) -> int:
 
 @pytest.mark.long
 def test_sequences_go_on_behind_two_to_the_31(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     copy = copied(folder, primary, backup, unique)
     producer = copy.position().producer
@@ -357,7 +362,9 @@ def test_sequences_go_on_behind_two_to_the_31(
 
 
 @pytest.fixture(scope="module")
-def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Broker]]:
+def forgetful(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     """Two brokers; the second one forgets producers after a second, and may be stopped."""
     home = tmp_path_factory.mktemp("forgetful")
     forgets = {
@@ -373,7 +380,7 @@ def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker
 
 
 @pytest.fixture
-def forgotten(folder: Path, forgetful: tuple[Broker, Broker], unique: Unique) -> Copied:
+def forgotten(folder: Path, forgetful: tuple[KafkaCluster, KafkaCluster], unique: Unique) -> Copied:
     """The target's broker has forgotten the producers of both topics."""
     copy = copied(folder, *forgetful, unique)
     producer = copy.position().producer
@@ -415,7 +422,7 @@ def test_a_writer_that_wakes_after_its_producer_was_forgotten_is_named(forgotten
 @pytest.mark.parametrize("policy", ["follow", "keep"])
 @pytest.mark.long
 def test_a_log_start_that_the_targets_broker_forgot_is_moved_again(
-    folder: Path, forgetful: tuple[Broker, Broker], unique: Unique, policy: str
+    folder: Path, forgetful: tuple[KafkaCluster, KafkaCluster], unique: Unique, policy: str
 ) -> None:
     """Brokers write down where logs start once a minute: what was deleted may be there again."""
     source, target = forgetful
@@ -438,7 +445,7 @@ def test_a_log_start_that_the_targets_broker_forgot_is_moved_again(
 
 @pytest.mark.long
 def test_a_target_that_lost_the_end_of_its_log_is_named(
-    folder: Path, forgetful: tuple[Broker, Broker], unique: Unique
+    folder: Path, forgetful: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:
     source, target = forgetful
     copy = copied(folder, source, target, unique)
@@ -453,7 +460,7 @@ def test_a_target_that_lost_the_end_of_its_log_is_named(
 
 @pytest.mark.long
 def test_a_log_that_loses_its_end_after_the_plan_is_named(
-    folder: Path, forgetful: tuple[Broker, Broker], unique: Unique
+    folder: Path, forgetful: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:
     source, target = forgetful
     copy = copied(folder, source, target, unique)

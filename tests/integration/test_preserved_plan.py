@@ -20,7 +20,7 @@ from kafka_ferry.plan import (
     TopicPartition,
 )
 from kafka_ferry.runs import Run
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (
     Record,
     create_topic,
@@ -38,7 +38,7 @@ Unique = Callable[[str], str]
 
 
 @pytest.fixture
-def topic(primary: Broker, unique: Unique) -> str:
+def topic(primary: KafkaCluster, unique: Unique) -> str:
     """An empty topic of the source."""
     name = unique("kept")
     create_topic(primary.bootstrap, name)
@@ -63,7 +63,7 @@ def planned(plan: Plan) -> list[tuple[int, int, int]]:
     return [(range_.start, range_.end, range_.log_start) for range_ in plan.ranges]
 
 
-def one_by_one(broker: Broker, topic: str, count: int) -> None:
+def one_by_one(broker: KafkaCluster, topic: str, count: int) -> None:
     """Transactions of one record each: every other offset has none."""
     for number in range(count):
         produce(broker.bootstrap, topic, named(f"t{number}", 1), transactional_id=topic)
@@ -73,7 +73,7 @@ def one_by_one(broker: Broker, topic: str, count: int) -> None:
 
 
 def test_a_topic_whose_offsets_are_to_be_preserved_is_created_and_marked_once(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     produce(primary.bootstrap, topic, named("first", 10))
     flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
@@ -107,7 +107,7 @@ def test_a_topic_whose_offsets_are_to_be_preserved_is_created_and_marked_once(
 
 
 def test_by_itself_a_flow_preserves_what_is_not_mostly_gaps(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     dense, sparse, empty, compacted = map(unique, ("dense", "sparse", "empty", "compacted"))
     for name in (dense, sparse, empty):
@@ -141,7 +141,7 @@ def test_by_itself_a_flow_preserves_what_is_not_mostly_gaps(
 
 
 def test_a_topic_that_was_written_to_keeps_no_offsets(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     produce(primary.bootstrap, topic, named("first", 10))
     flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
@@ -161,7 +161,7 @@ def test_a_topic_that_was_written_to_keeps_no_offsets(
 
 
 def test_what_was_chosen_never_changes_silently(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     produce(primary.bootstrap, topic, named("first", 10))
 
@@ -183,7 +183,7 @@ def test_what_was_chosen_never_changes_silently(
 
 
 def test_what_would_take_too_long_is_refused_or_translated(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     one_by_one(primary, topic, 5)
     too_long = {"offsets": "preserved", "fill_max_ms": 29}
@@ -207,7 +207,7 @@ def test_what_would_take_too_long_is_refused_or_translated(
 
 
 def test_batches_that_fit_into_no_sample_are_asked_for_one_by_one(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     large, alone = unique("large"), unique("alone")
     value = random.Random(1).randbytes(200_000)
@@ -227,7 +227,7 @@ def test_batches_that_fit_into_no_sample_are_asked_for_one_by_one(
 
 
 def test_a_compacted_log_of_which_little_is_left_is_translated(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("customers")
     settings = {"segment_ms": "100", "min_cleanable_dirty_ratio": "0.01"}
@@ -260,8 +260,8 @@ def test_a_compacted_log_of_which_little_is_left_is_translated(
 )
 def test_a_mirror_begins_where_the_flow_says(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     topic: str,
     start: object,
     expected: list[tuple[int, int, int]],
@@ -275,7 +275,7 @@ def test_a_mirror_begins_where_the_flow_says(
 
 
 def test_a_mirror_cannot_begin_behind_the_end(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     produce(primary.bootstrap, topic, named("first", 30))
     flow = make_flow(folder, primary, backup, [topic], offsets="preserved", offsets_start=31)
@@ -286,7 +286,7 @@ def test_a_mirror_cannot_begin_behind_the_end(
 
 
 def test_an_emptied_log_is_planned_for_the_sake_of_its_offsets(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     produce(primary.bootstrap, topic, named("first", 30))
     delete_before(primary, topic, 30)
@@ -309,7 +309,7 @@ def copied_to(flow: Flow, topic: str, offset: int, written: int) -> None:
 
 
 def test_the_targets_log_start_is_to_follow_the_sources(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     produce(primary.bootstrap, topic, named("first", 30))
     flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
@@ -328,7 +328,7 @@ def test_the_targets_log_start_is_to_follow_the_sources(
 
 
 def test_a_target_that_has_lost_records_is_named(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     produce(primary.bootstrap, topic, named("first", 40))
     flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
@@ -340,7 +340,7 @@ def test_a_target_that_has_lost_records_is_named(
 
 
 def test_a_topic_that_was_made_anew_is_not_appended_to(
-    folder: Path, primary: Broker, backup: Broker, topic: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     produce(primary.bootstrap, topic, named("first", 30))
     options = {"offsets": "preserved", "on_source_topic_recreated": "append"}

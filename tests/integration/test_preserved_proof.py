@@ -22,6 +22,7 @@ from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.scan import leader_of
 from kafka_ferry.wire.transactions import produce_request
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.batches import a_batch
 from tests.support.builders import Record, create_topic, delete_before, produce, read_all
 from tests.support.flows import copy_now, failures, ledger_rows, make_flow, remote
@@ -42,11 +43,11 @@ def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     recount_here(monkeypatch)
 
 
-def write(broker: Broker, topic: str, *values: str, **more: object) -> None:
+def write(broker: KafkaCluster, topic: str, *values: str, **more: object) -> None:
     produce(broker.bootstrap, topic, [Record(value=value.encode()) for value in values], **more)
 
 
-def write_history(broker: Broker, topic: str) -> None:
+def write_history(broker: KafkaCluster, topic: str) -> None:
     create_topic(broker.bootstrap, topic)
     write(broker, topic, "0", "1", "2", "3", "4")
     write(broker, topic, "5", "6", "7", transactional_id=f"{topic}-a")
@@ -172,7 +173,9 @@ def topic_of(case: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory, primary: Broker) -> Iterator[dict[str, Found]]:
+def found(
+    tmp_path_factory: pytest.TempPathFactory, primary: KafkaCluster
+) -> Iterator[dict[str, Found]]:
     """What the verification of one run says of each case, after somebody has been at the target's logs."""
     home = tmp_path_factory.mktemp("preserved-proof")
     target = Broker(home / "target")
@@ -240,7 +243,7 @@ def test_the_verification_counts_what_it_finds(found: dict[str, Found]) -> None:
 
 
 def test_an_open_transaction_of_somebody_else_is_seen_although_committed_readers_do_not_see_it(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("hanging")
     write_history(primary, topic)
@@ -264,7 +267,7 @@ def test_an_open_transaction_of_somebody_else_is_seen_although_committed_readers
 
 
 def test_what_an_attempt_left_is_shown_then_adopted_and_proved(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("adopted")
     write_history(primary, topic)
@@ -289,7 +292,7 @@ def test_what_an_attempt_left_is_shown_then_adopted_and_proved(
     assert (third.adopted, third.ranges[0].digest_comparable) == (0, True)
 
 
-def write_unsealed(flow: Flow, target: Broker, topic: str, batch: Batch) -> None:
+def write_unsealed(flow: Flow, target: KafkaCluster, topic: str, batch: Batch) -> None:
     """Write a batch of the source at the end of the copy as the flow would, and nothing to the ledger."""
     (row,) = ledger_rows(flow)
     producer = ProducerState(**row["producer"])
@@ -313,8 +316,8 @@ def write_unsealed(flow: Flow, target: Broker, topic: str, batch: Batch) -> None
 def test_the_start_of_the_targets_log_is_looked_at(
     deletes: bool,
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.flows import copy_now, failures, make_flow, remote
 from tests.support.offsets import assert_same_offsets
@@ -17,7 +17,7 @@ from tests.support.offsets import assert_same_offsets
 SCRIPT = Path(__file__).parents[2] / "docs/examples/source_offsets.py"
 
 
-def consume(broker: Broker, topic: str, group: str, count: int) -> tuple[list[bytes], str]:
+def consume(broker: KafkaCluster, topic: str, group: str, count: int) -> tuple[list[bytes], str]:
     """The values of the group's next records, and where it stands behind them, as lines of CSV."""
     consumer = Consumer(
         {
@@ -42,7 +42,7 @@ def consume(broker: Broker, topic: str, group: str, count: int) -> tuple[list[by
 
 
 def test_a_group_moves_from_a_translated_topic_to_a_preserved_one_without_losing_its_place(
-    folder: Path, primary: Broker, backup: Broker, unique: Callable[[str], str]
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Callable[[str], str]
 ) -> None:
     topic, group = unique("switched"), unique("billing")
     create_topic(primary.bootstrap, topic, 2)

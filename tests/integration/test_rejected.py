@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import Flow
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (
     ConsumedRecord,
     Record,
@@ -90,7 +90,9 @@ def good(number: int, partition: int) -> list[Record]:
     return [Record(b"key", b"%d-%d" % (number, i), partition=partition) for i in range(10)]
 
 
-def prepare(case: Case, topic: str, primary: Broker, backup: Broker, flow: Flow) -> None:
+def prepare(
+    case: Case, topic: str, primary: KafkaCluster, backup: KafkaCluster, flow: Flow
+) -> None:
     """Two partitions; partition 0 has the bad record among others in the third of five batches."""
     create_topic(primary.bootstrap, topic, partitions=2, **case.source)
     create_topic(backup.bootstrap, remote(flow, topic), partitions=2, **case.target)
@@ -105,7 +107,7 @@ def prepare(case: Case, topic: str, primary: Broker, backup: Broker, flow: Flow)
 
 @cases
 def test_by_default_the_partition_stops_before_it_and_the_others_go_on(
-    case: Case, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    case: Case, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 situation 6: there the task fails with all its partitions, or drops the record."""
     topic = unique("refused")
@@ -126,7 +128,12 @@ def test_by_default_the_partition_stops_before_it_and_the_others_go_on(
 @cases
 @pytest.mark.parametrize("joined", [True, False])
 def test_as_a_dead_letter_it_leaves_the_others_in_order(
-    joined: bool, case: Case, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    joined: bool,
+    case: Case,
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
 ) -> None:
     topic = unique("letters")
     flow = dead_letter_flow(folder, primary, backup, topic, joined=joined)
@@ -148,7 +155,13 @@ def test_as_a_dead_letter_it_leaves_the_others_in_order(
 
 
 def dead_letter_flow(
-    folder: Path, primary: Broker, backup: Broker, topic: str, *, joined: bool, **more: object
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    topic: str,
+    *,
+    joined: bool,
+    **more: object,
 ) -> Flow:
     options = {"on_rejected_record": "dead-letter", "writers": 1} | more
     if not joined:
@@ -157,7 +170,7 @@ def dead_letter_flow(
 
 
 def check_letters(
-    flow: Flow, backup: Broker, topic: str, bad: Sequence[ConsumedRecord], error: str
+    flow: Flow, backup: KafkaCluster, topic: str, bad: Sequence[ConsumedRecord], error: str
 ) -> None:
     letters = read_all(backup.bootstrap, flow.dead_letter_name)[0]
     assert len(letters) == len(bad)
@@ -173,7 +186,7 @@ def check_letters(
 
 
 def test_a_topic_full_of_them_is_sorted_out_in_one_run(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("many")
     flow = dead_letter_flow(
@@ -200,7 +213,7 @@ def test_a_topic_full_of_them_is_sorted_out_in_one_run(
 
 
 def test_a_dead_letter_topic_that_does_not_take_it_either_fails_its_partition_only(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("nowhere")
     flow = dead_letter_flow(folder, primary, backup, topic, joined=True)
@@ -223,7 +236,7 @@ def test_a_dead_letter_topic_that_does_not_take_it_either_fails_its_partition_on
 
 
 def test_a_batch_larger_than_the_target_takes_is_split(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("split")
     flow = make_flow(folder, primary, backup, [topic])

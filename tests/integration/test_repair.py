@@ -17,7 +17,8 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.plan import Position, TopicPartition
 from kafka_ferry.plan.damage import CopyState
 from kafka_ferry.runs import Repair, releasing
-from kafka_sandbox.broker import Broker, start_all
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.support.builders import (
     Record,
     create_topic,
@@ -56,7 +57,12 @@ class Copied:
     """A topic of 20 records and one without damage, copied."""
 
     def __init__(
-        self, folder: Path, source: Broker, target: Broker, unique: Unique, **options: Any
+        self,
+        folder: Path,
+        source: KafkaCluster,
+        target: KafkaCluster,
+        unique: Unique,
+        **options: Any,
     ) -> None:
         self.source, self.target = source, target
         self.topic, self.other = topics = [unique("damaged"), unique("whole")]
@@ -113,7 +119,7 @@ class Copied:
 
 
 @pytest.fixture
-def copy(folder: Path, primary: Broker, backup: Broker, unique: Unique) -> Copied:
+def copy(folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique) -> Copied:
     return Copied(folder, primary, backup, unique)
 
 
@@ -168,7 +174,7 @@ def test_a_topic_of_somebody_else_is_not_given_up(copy: Copied, unique: Unique) 
 
 
 def test_a_flow_that_was_never_run_has_nothing_to_repair(
-    folder: Path, primary: Broker, backup: Broker
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster
 ) -> None:
     flow = make_flow(folder, primary, backup, ["nothing"], offsets="preserved")
     assert Repair(flow).look() == []
@@ -275,7 +281,7 @@ def test_a_copy_that_nobody_could_make_again_is_only_given_up_by_its_name(copy: 
 
 
 def test_a_translated_topic_is_given_up_by_its_name(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     copy = Copied(folder, primary, backup, unique, offsets="translated")
     this = Repair(copy.flow)
@@ -290,7 +296,7 @@ def test_a_translated_topic_is_given_up_by_its_name(
 
 
 def test_a_topic_that_was_given_up_may_be_begun_with_other_offsets(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     copy = Copied(folder, primary, backup, unique, offsets="translated")
     this = Repair(copy.flow)
@@ -378,7 +384,9 @@ def test_a_run_that_was_planned_before_the_repair_does_no_harm(copy: Copied) -> 
 
 
 @pytest.fixture(scope="module")
-def stoppable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Broker]]:
+def stoppable(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     home = tmp_path_factory.mktemp("stoppable")
     brokers = Broker(home / "source"), Broker(home / "target")
     start_all(brokers)
@@ -388,7 +396,7 @@ def stoppable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker
 
 
 def test_a_log_that_was_cut_is_found_and_copied_again(
-    folder: Path, stoppable: tuple[Broker, Broker], unique: Unique
+    folder: Path, stoppable: tuple[KafkaCluster, KafkaCluster], unique: Unique
 ) -> None:
     copy = Copied(folder, *stoppable, unique)
     copy.more()

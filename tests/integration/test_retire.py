@@ -17,6 +17,7 @@ from kafka_ferry.plan import Plan
 from kafka_ferry.runs import Run, releasing, retiring
 from kafka_ferry.runs import run as run_module
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.access import deny
 from tests.support.builders import create_topic, delete_topic, produce, recreate_topic
 from tests.support.flows import (
@@ -37,7 +38,7 @@ HOUR_MS = 3_600_000
 
 
 @pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """A broker on which whoever does not log in is bound by ACLs."""
     home = tmp_path_factory.mktemp("strict")
     with Broker(home, config={"super.users": "User:nobody"}) as broker:
@@ -59,14 +60,14 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 
 def retiring_flow(
-    folder: Path, source: Broker, target: Broker, *topics: str, **options: object
+    folder: Path, source: KafkaCluster, target: KafkaCluster, *topics: str, **options: object
 ) -> Flow:
     """A flow that retires what has been gone for two hours."""
     options = {"on_source_topic_deleted": "retire", "retire_after_ms": 2 * HOUR_MS} | options
     return make_flow(folder, source, target, topics, **options)
 
 
-def exists(broker: Broker, topic: str) -> bool:
+def exists(broker: KafkaCluster, topic: str) -> bool:
     """Whether there is such a topic."""
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     return topic in client.list_topics(timeout=10).topics
@@ -79,8 +80,8 @@ def retired(plan: Plan) -> list[tuple[str, bool]]:
 
 def test_a_copy_goes_when_its_topic_was_gone_for_long_enough_and_comes_back_with_it(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     later: Callable[[float], None],
 ) -> None:
@@ -128,8 +129,8 @@ def test_a_copy_goes_when_its_topic_was_gone_for_long_enough_and_comes_back_with
 @pytest.mark.long
 def test_a_topic_that_is_back_in_time_is_copied_on_and_missed_anew_the_next_time(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     later: Callable[[float], None],
 ) -> None:
@@ -156,8 +157,8 @@ def test_a_topic_that_is_back_in_time_is_copied_on_and_missed_anew_the_next_time
 @pytest.mark.long
 def test_turning_it_off_begins_the_time_anew(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     later: Callable[[float], None],
 ) -> None:
@@ -176,7 +177,7 @@ def test_turning_it_off_begins_the_time_anew(
 
 
 def test_a_topic_that_the_flow_did_not_create_stays(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic, theirs = unique("theirs"), unique("replaced")
     for name in (topic, theirs):
@@ -199,7 +200,7 @@ def test_a_topic_that_the_flow_did_not_create_stays(
 
 
 def test_a_topic_that_another_flow_copies_to_stays(
-    tmp_path: Path, primary: Broker, backup: Broker, unique: Unique
+    tmp_path: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """Two sources, one topic: what is gone from the one is still copied from the other."""
     topic = unique("both")
@@ -230,7 +231,7 @@ def test_a_topic_that_another_flow_copies_to_stays(
 
 @pytest.mark.long
 def test_a_copy_of_another_cluster_stays(
-    folder: Path, primary: Broker, strict: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, strict: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """The alias stands for another cluster by now, which never had the topic."""
     topic = unique("moved")
@@ -247,7 +248,7 @@ def test_a_copy_of_another_cluster_stays(
 
 
 def test_a_topic_that_is_only_hidden_is_no_topic_that_is_gone(
-    folder: Path, strict: Broker, backup: Broker, unique: Unique
+    folder: Path, strict: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("hidden")
     create_topic(strict.bootstrap, topic)
@@ -268,7 +269,7 @@ def test_a_topic_that_is_only_hidden_is_no_topic_that_is_gone(
 
 @pytest.mark.long
 def test_where_groups_may_be_hidden_nobody_knows_who_else_copies_to_a_topic(
-    folder: Path, primary: Broker, strict: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, strict: KafkaCluster, unique: Unique
 ) -> None:
     """A broker leaves the groups that one may not see out of its list without a word."""
     topic = unique("alone")
@@ -288,7 +289,7 @@ def test_where_groups_may_be_hidden_nobody_knows_who_else_copies_to_a_topic(
 
 
 def test_a_topic_that_is_back_since_the_plan_keeps_its_copy(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("approved")
     create_topic(primary.bootstrap, topic)
@@ -311,8 +312,8 @@ def test_whoever_dies_while_retiring_a_topic_leaves_the_rest_to_the_next_run(
     call: str,
     offsets: str,
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

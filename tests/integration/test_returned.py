@@ -13,7 +13,7 @@ from kafka_ferry.config.back import way_back
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.runs import returning
 from kafka_ferry.runs.lag import lag
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, recreate_topic
 from tests.support.flows import (
     copy_now,
@@ -32,7 +32,7 @@ IDENTITY = "IdentityReplicationPolicy"
 
 
 @pytest.fixture
-def orders(primary: Broker, backup: Broker, unique: Unique) -> str:
+def orders(primary: KafkaCluster, backup: KafkaCluster, unique: Unique) -> str:
     """A topic on both clusters."""
     name = unique("orders")
     for broker in (primary, backup):
@@ -41,7 +41,9 @@ def orders(primary: Broker, backup: Broker, unique: Unique) -> str:
 
 
 @pytest.fixture
-def there(folder: Path, primary: Broker, backup: Broker, orders: str, unique: Unique) -> Flow:
+def there(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, orders: str, unique: Unique
+) -> Flow:
     return make_flow(
         folder,
         primary,
@@ -54,7 +56,7 @@ def there(folder: Path, primary: Broker, backup: Broker, orders: str, unique: Un
     )
 
 
-def write(broker: Broker, topic: str, *texts: str) -> None:
+def write(broker: KafkaCluster, topic: str, *texts: str) -> None:
     produce(broker.bootstrap, topic, [Record(value=text.encode()) for text in texts])
 
 
@@ -72,7 +74,11 @@ def copy(flow: Flow, run: str) -> dict[str, int]:
 
 
 def test_records_of_both_sides_are_on_both_sides_once(
-    primary: Broker, backup: Broker, there: Flow, orders: str, monkeypatch: pytest.MonkeyPatch
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    there: Flow,
+    orders: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recount_here(monkeypatch)
     back = way_back(there)
@@ -94,7 +100,11 @@ def test_records_of_both_sides_are_on_both_sides_once(
 
 
 def test_many_returned_records_are_passed_over_and_accounted_for(
-    primary: Broker, backup: Broker, there: Flow, orders: str, monkeypatch: pytest.MonkeyPatch
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    there: Flow,
+    orders: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recount_here(monkeypatch)
     there = there.model_copy(update={"fetch_max_bytes": 20_000, "join_batches_below": 0})
@@ -110,7 +120,11 @@ def test_many_returned_records_are_passed_over_and_accounted_for(
 
 
 def test_what_the_opposite_flow_aborted_is_no_reason_to_leave_anything_out(
-    primary: Broker, backup: Broker, there: Flow, orders: str, monkeypatch: pytest.MonkeyPatch
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    there: Flow,
+    orders: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recount_here(monkeypatch)
     write(primary, orders, "a0")
@@ -128,7 +142,7 @@ def test_what_the_opposite_flow_aborted_is_no_reason_to_leave_anything_out(
 
 
 def test_a_topic_stays_left_out_whole_unless_the_flow_says_otherwise(
-    primary: Broker, backup: Broker, there: Flow, orders: str
+    primary: KafkaCluster, backup: KafkaCluster, there: Flow, orders: str
 ) -> None:
     write(primary, orders, "a0")
     copy_now(there)
@@ -140,7 +154,7 @@ def test_a_topic_stays_left_out_whole_unless_the_flow_says_otherwise(
 
 
 def test_a_topic_that_a_third_flow_brought_back_is_left_out_whole(
-    primary: Broker, backup: Broker, there: Flow, orders: str, folder: Path
+    primary: KafkaCluster, backup: KafkaCluster, there: Flow, orders: str, folder: Path
 ) -> None:
     write(primary, orders, "a0")
     copy_now(there)
@@ -152,7 +166,11 @@ def test_a_topic_that_a_third_flow_brought_back_is_left_out_whole(
 
 
 def test_a_recreated_topic_is_no_copy_any_more(
-    primary: Broker, backup: Broker, there: Flow, orders: str, monkeypatch: pytest.MonkeyPatch
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    there: Flow,
+    orders: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recount_here(monkeypatch)
     write(primary, orders, "a0")
@@ -164,7 +182,11 @@ def test_a_recreated_topic_is_no_copy_any_more(
 
 
 def test_a_ledger_that_cannot_be_read_leaves_the_topic_out(
-    primary: Broker, backup: Broker, there: Flow, orders: str, monkeypatch: pytest.MonkeyPatch
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    there: Flow,
+    orders: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def deny(*_: object) -> None:
         raise AccessDenied("No right.")
@@ -178,8 +200,8 @@ def test_a_ledger_that_cannot_be_read_leaves_the_topic_out(
 
 
 def test_what_a_killed_run_has_written_with_its_offsets_came_from_there_too(
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     folder: Path,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,

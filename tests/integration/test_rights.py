@@ -13,7 +13,8 @@ from kafka_ferry.errors import GroupsFailed
 from kafka_ferry.plan import TopicPartition
 from kafka_ferry.plan.groups import Committed, Group
 from kafka_ferry.runs import Run
-from kafka_sandbox.broker import Broker, start_all
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.support.access import deny
 from tests.support.builders import Record, create_topic, delete_before, produce
 from tests.support.flows import (
@@ -30,7 +31,7 @@ TOPICS = ("open", "unreadable", "unwritable")
 
 
 @pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, Broker]]:
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     """Two brokers on which whoever does not log in is bound by ACLs."""
     home = tmp_path_factory.mktemp("strict")
     brokers = [Broker(home / name, config={"super.users": "User:nobody"}) for name in ("a", "b")]
@@ -41,7 +42,7 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Broker, B
 
 
 @pytest.fixture
-def flow(folder: Path, strict: tuple[Broker, Broker]) -> Flow:
+def flow(folder: Path, strict: tuple[KafkaCluster, KafkaCluster]) -> Flow:
     source, target = strict
     for topic in TOPICS:
         create_topic(source.bootstrap, topic, partitions=2)
@@ -51,7 +52,7 @@ def flow(folder: Path, strict: tuple[Broker, Broker]) -> Flow:
 
 
 def test_topics_without_a_right_are_named_and_the_others_copied(
-    flow: Flow, strict: tuple[Broker, Broker]
+    flow: Flow, strict: tuple[KafkaCluster, KafkaCluster]
 ) -> None:
     source, target = strict
     deny(source, "topic unreadable", "READ")
@@ -66,7 +67,7 @@ def test_topics_without_a_right_are_named_and_the_others_copied(
 
 
 def test_a_log_start_that_may_not_be_moved_is_named_and_by_policy_left(
-    folder: Path, strict: tuple[Broker, Broker]
+    folder: Path, strict: tuple[KafkaCluster, KafkaCluster]
 ) -> None:
     source, target = strict
     topics = ("moves", "may-not-move")
@@ -98,7 +99,7 @@ def test_a_log_start_that_may_not_be_moved_is_named_and_by_policy_left(
 
 
 def with_groups(
-    folder: Path, strict: tuple[Broker, Broker], *groups: str, sync: bool = True
+    folder: Path, strict: tuple[KafkaCluster, KafkaCluster], *groups: str, sync: bool = True
 ) -> tuple[Run, TopicPartition]:
     """A run that is copied and proved, of a topic that the groups have read half of."""
     source, target = strict
@@ -125,7 +126,7 @@ def with_groups(
 
 
 def test_a_group_that_may_not_be_written_is_named_and_the_others_are(
-    folder: Path, strict: tuple[Broker, Broker], monkeypatch: pytest.MonkeyPatch
+    folder: Path, strict: tuple[KafkaCluster, KafkaCluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recount_here(monkeypatch)
     run, there = with_groups(folder, strict, "closed", "opened")
@@ -153,7 +154,10 @@ def test_a_group_that_may_not_be_written_is_named_and_the_others_are(
 
 @pytest.mark.parametrize("sync", [False, True])
 def test_a_group_that_may_not_be_read_is_a_note_unless_it_was_to_be_written(
-    folder: Path, strict: tuple[Broker, Broker], monkeypatch: pytest.MonkeyPatch, sync: bool
+    folder: Path,
+    strict: tuple[KafkaCluster, KafkaCluster],
+    monkeypatch: pytest.MonkeyPatch,
+    sync: bool,
 ) -> None:
     recount_here(monkeypatch)
     hidden, seen = f"hidden-{sync}", f"seen-{sync}"

@@ -18,7 +18,7 @@ from kafka_ferry.plan import Plan, RunOptions
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.progress import logged
 from kafka_ferry.spark.session import SparkSource, terminal_spark
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, delete_topic, produce
 from tests.support.flows import (
     assert_same,
@@ -43,14 +43,19 @@ def spark() -> Iterator[SparkSource]:
 
 
 def a_topic(
-    broker: Broker, topic: str, records: int = 50, size: int = 10, age_ms: int = 0, **configs: str
+    broker: KafkaCluster,
+    topic: str,
+    records: int = 50,
+    size: int = 10,
+    age_ms: int = 0,
+    **configs: str,
 ) -> str:
     create_topic(broker.bootstrap, topic, **configs)
     fill(broker, topic, records, size, age_ms)
     return topic
 
 
-def fill(broker: Broker, topic: str, records: int, size: int, age_ms: int = 0) -> None:
+def fill(broker: KafkaCluster, topic: str, records: int, size: int, age_ms: int = 0) -> None:
     at = now_ms() - age_ms
     values = [Record(b"%d" % n, b"v" * size, timestamp=at) for n in range(records)]
     produce(broker.bootstrap, topic, values)
@@ -71,8 +76,8 @@ def copied(flow: Flow) -> dict[str, int]:
 
 def test_a_run_may_be_about_some_topics_and_the_next_one_is_about_all_again(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     spark: SparkSource,
     caplog: pytest.LogCaptureFixture,
@@ -130,7 +135,7 @@ def test_a_run_may_be_about_some_topics_and_the_next_one_is_about_all_again(
 
 
 def test_topics_that_nobody_has_and_patterns_that_are_none_are_refused(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = a_topic(primary, unique("misspelt"), records=1)
     flow = make_flow(folder, primary, backup, [topic])
@@ -142,7 +147,7 @@ def test_topics_that_nobody_has_and_patterns_that_are_none_are_refused(
 
 
 def test_a_dry_run_changes_nothing_whatever_is_done_with_it(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = a_topic(primary, unique("dry"))
     flow = make_flow(folder, primary, backup, [topic])
@@ -163,7 +168,7 @@ def test_a_dry_run_changes_nothing_whatever_is_done_with_it(
 
 
 def test_all_that_was_ever_copied_can_be_proved_again(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSource
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
 ) -> None:
     orders, payments = (a_topic(primary, unique(name)) for name in ("again", "not-again"))
     flow = make_flow(folder, primary, backup, [orders, payments])
@@ -188,7 +193,7 @@ def test_all_that_was_ever_copied_can_be_proved_again(
 
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])
 def test_a_copy_is_no_faster_than_its_limit_and_seals_in_time(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, offsets: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, offsets: str
 ) -> None:
     topic = unique("slow")
     create_topic(primary.bootstrap, topic)
@@ -209,7 +214,7 @@ def test_a_copy_is_no_faster_than_its_limit_and_seals_in_time(
 
 
 def test_what_expires_first_is_copied_first(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     week = str(7 * DAY)
     late, soon, never = (
@@ -240,8 +245,8 @@ def test_what_expires_first_is_copied_first(
 
 def test_no_line_is_written_of_a_run_with_nothing_to_copy(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     caplog: pytest.LogCaptureFixture,
 ) -> None:

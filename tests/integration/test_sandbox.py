@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
 
 from kafka_sandbox import jvm
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.demo_data import COMPRESSIONS, fill
 from kafka_sandbox.errors import SandboxError
 from kafka_sandbox.jars import KAFKA
@@ -33,7 +34,7 @@ Unique = Callable[[str], str]
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """A broker that may be killed, and holds topics that other tests must not see."""
     with Broker(tmp_path_factory.mktemp("own")) as broker:
         yield broker
@@ -43,7 +44,9 @@ def flat(partitions: dict[int, list[ConsumedRecord]]) -> list[ConsumedRecord]:
     return list(itertools.chain(*partitions.values()))
 
 
-def test_the_two_clusters_answer_and_are_not_the_same(primary: Broker, backup: Broker) -> None:
+def test_the_two_clusters_answer_and_are_not_the_same(
+    primary: KafkaCluster, backup: KafkaCluster
+) -> None:
     ids = {
         AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).cluster_id
         for broker in (primary, backup)
@@ -53,7 +56,7 @@ def test_the_two_clusters_answer_and_are_not_the_same(primary: Broker, backup: B
 
 
 def test_a_client_that_does_not_log_in_may_write_acls_and_is_bound_by_none(
-    primary: Broker, unique: Unique
+    primary: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("closed")
     create_topic(primary.bootstrap, topic)
@@ -73,7 +76,7 @@ def test_a_client_that_does_not_log_in_may_write_acls_and_is_bound_by_none(
     assert len(read_all(primary.bootstrap, topic)[0]) == 1
 
 
-def test_a_killed_broker_comes_back_with_its_data(own: Broker) -> None:
+def test_a_killed_broker_comes_back_with_its_data(own: KafkaCluster) -> None:
     create_topic(own.bootstrap, "kept")
     produce(own.bootstrap, "kept", [Record(b"k", b"v")])
     first = own.pid
@@ -110,7 +113,7 @@ def test_an_orderly_stop_leaves_a_class_archive_where_there_is_none(
         assert f"-XX:SharedArchiveFile={archive}" in psutil.Process(second.pid).cmdline()
 
 
-def test_a_broker_that_cannot_start_says_why(primary: Broker, tmp_path: Path) -> None:
+def test_a_broker_that_cannot_start_says_why(primary: KafkaCluster, tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match=f"Port {primary.port} .* in use"):
         Broker(tmp_path, port=primary.port).start()
 
@@ -118,7 +121,7 @@ def test_a_broker_that_cannot_start_says_why(primary: Broker, tmp_path: Path) ->
         Broker(tmp_path, config={"log.cleaner.threads": "many"}).start().wait_ready()
 
 
-def test_what_was_written_is_read_back(primary: Broker, unique: Unique) -> None:
+def test_what_was_written_is_read_back(primary: KafkaCluster, unique: Unique) -> None:
     topic = unique("everything")
     create_topic(primary.bootstrap, topic, partitions=3)
     records = [
@@ -140,7 +143,7 @@ def test_what_was_written_is_read_back(primary: Broker, unique: Unique) -> None:
 
 
 def test_committed_records_can_be_read_at_once_and_aborted_ones_only_by_who_asks(
-    primary: Broker, unique: Unique
+    primary: KafkaCluster, unique: Unique
 ) -> None:
     topic, writer = unique("transactions"), unique("writer")
     create_topic(primary.bootstrap, topic)
@@ -155,7 +158,7 @@ def test_committed_records_can_be_read_at_once_and_aborted_ones_only_by_who_asks
     assert [record.value for record in everything] == [b"1", b"2", b"3", b"4"]
 
 
-def test_the_cleaner_is_quick(primary: Broker, unique: Unique) -> None:
+def test_the_cleaner_is_quick(primary: KafkaCluster, unique: Unique) -> None:
     topic = unique("compacted")
     create_topic(
         *(primary.bootstrap, topic),
@@ -172,7 +175,7 @@ def test_the_cleaner_is_quick(primary: Broker, unique: Unique) -> None:
     wait_until(lambda: values() == [b"new", b"newest"])
 
 
-def test_the_demo_data_is_what_its_summary_says(own: Broker) -> None:
+def test_the_demo_data_is_what_its_summary_says(own: KafkaCluster) -> None:
     rounds = [fill(own.bootstrap, records=2_000, round_=round_) for round_ in (0, 1)]
 
     for topic, partitions in {"orders": 6, "customers": 3, "payments": 4}.items():
@@ -187,7 +190,7 @@ def test_the_demo_data_is_what_its_summary_says(own: Broker) -> None:
         assert sum(sizes) == sum(part.bytes for part in wrote)
 
 
-def test_the_demo_data_has_what_is_hard_to_copy(own: Broker) -> None:
+def test_the_demo_data_has_what_is_hard_to_copy(own: KafkaCluster) -> None:
     payments = fill(own.bootstrap, records=2_000, round_=2).topics["payments"]
 
     headers = [order.headers for order in flat(read_all(own.bootstrap, "orders"))]

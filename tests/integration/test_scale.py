@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_sandbox.broker import Broker, start_all
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import assert_same, copy_now, failures, ledger_rows, make_flow, remote
 
@@ -17,7 +18,7 @@ PARTITIONS = 1_000
 
 
 @pytest.fixture
-def clusters(tmp_path: Path) -> Iterator[tuple[Broker, Broker]]:
+def clusters(tmp_path: Path) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     """Brokers of their own: those of the other tests would have the partitions for the rest of the session."""
     brokers = Broker(tmp_path / "source"), Broker(tmp_path / "target")
     start_all(brokers)
@@ -27,7 +28,7 @@ def clusters(tmp_path: Path) -> Iterator[tuple[Broker, Broker]]:
 
 
 def test_a_topic_of_a_thousand_partitions_is_copied_in_one_run(
-    folder: Path, clusters: tuple[Broker, Broker], unique: Callable[[str], str]
+    folder: Path, clusters: tuple[KafkaCluster, KafkaCluster], unique: Callable[[str], str]
 ) -> None:
     source, target = clusters
     topic = unique("wide")

@@ -19,7 +19,7 @@ from kafka_ferry.runs import Run
 from kafka_ferry.spark import session as spark_session
 from kafka_ferry.spark.properties import EVERY_JOB
 from kafka_ferry.spark.session import SparkSource
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.secure import Authority, Identity, SecureBroker
 from tests.support.access import deny
 from tests.support.builders import Record, create_topic, produce, read_all
@@ -120,11 +120,11 @@ def secured_flow(
     return load_flow(file)
 
 
-def plainly(broker: Broker) -> dict[str, str]:
+def plainly(broker: KafkaCluster) -> dict[str, str]:
     return {"bootstrap.servers": broker.bootstrap}
 
 
-def filled(broker: Broker, name: str) -> str:
+def filled(broker: KafkaCluster, name: str) -> str:
     """A topic with a few records."""
     create_topic(broker.bootstrap, name, partitions=2)
     records = [Record(key=b"%d" % i, value=b"v") for i in range(20)]
@@ -134,7 +134,7 @@ def filled(broker: Broker, name: str) -> str:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_each_way_in_works_in_both_directions(
-    way: str, folder: Path, site: Site, backup: Broker, unique: Unique
+    way: str, folder: Path, site: Site, backup: KafkaCluster, unique: Unique
 ) -> None:
     out, back = folder / unique("out"), folder / unique("back")
     out.mkdir()
@@ -151,7 +151,7 @@ def test_each_way_in_works_in_both_directions(
 
 
 def test_mirrormaker_2s_properties_with_a_config_provider_get_in(
-    folder: Path, site: Site, backup: Broker, unique: Unique
+    folder: Path, site: Site, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = filled(site.broker, unique("provided"))
     secrets = folder / "secrets.properties"
@@ -189,7 +189,7 @@ def test_an_airflow_connection_gets_in(
     suffix: str,
     folder: Path,
     site: Site,
-    backup: Broker,
+    backup: KafkaCluster,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -207,7 +207,7 @@ def test_an_airflow_connection_gets_in(
 
 
 def refusal(
-    folder: Path, site: Site, backup: Broker, changes: Mapping[str, str], *, as_target: bool
+    folder: Path, site: Site, backup: KafkaCluster, changes: Mapping[str, str], *, as_target: bool
 ) -> FerryError:
     """What a plan says, and soon; ``changes`` are in the properties of a client that would get in."""
     secured, plain = {**ways(site, "SASL_SSL SCRAM-SHA-512"), **changes}, plainly(backup)
@@ -228,7 +228,7 @@ def refusal(
 @pytest.mark.parametrize("as_target", [False, True], ids=["source", "target"])
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 def test_a_wrong_password_is_told_at_once(
-    mechanism: str, as_target: bool, folder: Path, site: Site, backup: Broker
+    mechanism: str, as_target: bool, folder: Path, site: Site, backup: KafkaCluster
 ) -> None:
     changes = login(mechanism, "ann", WRONG)
     error = refusal(folder, site, backup, changes, as_target=as_target)
@@ -238,7 +238,7 @@ def test_a_wrong_password_is_told_at_once(
     assert "sasl.jaas.config" in error.advice
 
 
-def test_the_command_line_says_so_too(folder: Path, site: Site, backup: Broker) -> None:
+def test_the_command_line_says_so_too(folder: Path, site: Site, backup: KafkaCluster) -> None:
     way = ways(site, "SASL_SSL PLAIN") | login("PLAIN", "ann", WRONG)
     flow = secured_flow(folder, way, plainly(backup), "any")
     command = [sys.executable, "-m", "kafka_ferry", "plan", "--config", flow.file]
@@ -251,7 +251,7 @@ def test_the_command_line_says_so_too(folder: Path, site: Site, backup: Broker) 
 
 @pytest.mark.parametrize("as_target", [False, True], ids=["source", "target"])
 def test_an_untrusted_certificate_is_told_at_once(
-    as_target: bool, folder: Path, site: Site, backup: Broker
+    as_target: bool, folder: Path, site: Site, backup: KafkaCluster
 ) -> None:
     changes = trust_store("PEM", folder, Authority("somebody else"))
     error = refusal(folder, site, backup, changes, as_target=as_target)
@@ -261,7 +261,7 @@ def test_an_untrusted_certificate_is_told_at_once(
 
 
 def test_a_certificate_for_another_host_is_told_at_once_unless_nobody_looks(
-    folder: Path, site: Site, backup: Broker
+    folder: Path, site: Site, backup: KafkaCluster
 ) -> None:
     elsewhere = {
         "bootstrap.servers": site.broker.listener("SASL_SSL").replace("127.0.0.1", "localhost")
@@ -286,7 +286,7 @@ def test_a_certificate_for_another_host_is_told_at_once_unless_nobody_looks(
     ],
 )
 def test_what_the_file_has_wrong_is_told_by_file_and_key(
-    changes: dict[str, str], said: str, folder: Path, site: Site, backup: Broker
+    changes: dict[str, str], said: str, folder: Path, site: Site, backup: KafkaCluster
 ) -> None:
     error = refusal(folder, site, backup, changes, as_target=False)
     assert isinstance(error, ConfigError)
@@ -297,7 +297,7 @@ def test_what_the_file_has_wrong_is_told_by_file_and_key(
 @pytest.mark.parametrize("as_target", [False, True], ids=["source", "target"])
 @pytest.mark.parametrize("shown", ["nothing", "somebody else's"])
 def test_a_client_that_the_broker_does_not_trust_is_told_at_once(
-    shown: str, as_target: bool, folder: Path, site: Site, backup: Broker
+    shown: str, as_target: bool, folder: Path, site: Site, backup: KafkaCluster
 ) -> None:
     changes = {
         "bootstrap.servers": site.broker.listener("REQUIRED"),
@@ -312,7 +312,7 @@ def test_a_client_that_the_broker_does_not_trust_is_told_at_once(
 
 
 def test_a_missing_right_is_named_with_its_topic(
-    folder: Path, site: Site, backup: Broker, unique: Unique
+    folder: Path, site: Site, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = filled(site.broker, unique("forbidden"))
     deny(site.broker, f"topic {topic}", "READ", "bob")

@@ -28,6 +28,7 @@ from kafka_ferry.wire.transactions import (
     produce_request,
 )
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.flows import make_flow, plan_now
 from tests.unit.ledger.entries import a_copied_range, a_transaction
@@ -37,7 +38,7 @@ GROUP = "positions"
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """A broker that does not ask the coordinator whether a partition is in a transaction."""
     config = {"transaction.partition.verification.enable": "false"}
     with Broker(tmp_path_factory.mktemp("unverified"), config=config) as broker:
@@ -45,19 +46,19 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def cluster(broker: Broker) -> Iterator[WireCluster]:
+def cluster(broker: KafkaCluster) -> Iterator[WireCluster]:
     with WireCluster("target", {"bootstrap_servers": [broker.bootstrap]}) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def coordination(broker: Broker) -> Iterator[WireCluster]:
+def coordination(broker: KafkaCluster) -> Iterator[WireCluster]:
     with WireCluster("target", {"bootstrap_servers": [broker.bootstrap]}) as cluster:
         yield cluster
 
 
 def leave_open(
-    broker: Broker, cluster: WireCluster, producer: TransactionalProducer, topic: str
+    broker: KafkaCluster, cluster: WireCluster, producer: TransactionalProducer, topic: str
 ) -> TopicPartition:
     """Write a record to partition 1 in a transaction that the coordinator knows on partition 0 only."""
     create_topic(broker.bootstrap, topic, partitions=2)
@@ -79,7 +80,7 @@ def settlement_of(
 def test_a_transaction_ends_everywhere_as_it_was_decided(
     commit: bool,
     shown: int,
-    broker: Broker,
+    broker: KafkaCluster,
     cluster: WireCluster,
     coordination: WireCluster,
     unique: Unique,
@@ -103,7 +104,7 @@ def test_a_transaction_ends_everywhere_as_it_was_decided(
 
 
 def test_offsets_that_were_left_pending_end_as_they_were_decided(
-    broker: Broker, cluster: WireCluster, coordination: WireCluster, unique: Unique
+    broker: KafkaCluster, cluster: WireCluster, coordination: WireCluster, unique: Unique
 ) -> None:
     topic = unique("pending")
     create_topic(broker.bootstrap, topic)
@@ -122,7 +123,7 @@ def test_offsets_that_were_left_pending_end_as_they_were_decided(
 
 
 def test_where_nobody_knows_how_it_was_to_end_it_is_named(
-    broker: Broker, cluster: WireCluster, coordination: WireCluster, unique: Unique
+    broker: KafkaCluster, cluster: WireCluster, coordination: WireCluster, unique: Unique
 ) -> None:
     topic = unique("unknown")
     producer = TransactionalProducer(coordination, topic, timeout_ms=60_000)
@@ -146,8 +147,8 @@ def test_a_producer_that_nobody_has_used_has_nothing_to_end(
 def test_a_writer_goes_by_the_ledger_where_the_coordinator_has_forgotten(
     in_ledger: bool,
     shown: int,
-    broker: Broker,
-    primary: Broker,
+    broker: KafkaCluster,
+    primary: KafkaCluster,
     cluster: WireCluster,
     coordination: WireCluster,
     folder: Path,

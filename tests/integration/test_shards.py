@@ -20,7 +20,7 @@ from kafka_ferry.plan import Plan, Range, TopicPartition
 from kafka_ferry.plan.sharding import Writers
 from kafka_ferry.runs import Run
 from kafka_ferry.spark.session import terminal_spark
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, set_config
 from tests.support.flows import assert_same, failures, ledger_of, ledger_rows, make_flow, remote
 from tests.support.waiting import wait_until
@@ -30,7 +30,7 @@ NO_SPARK: Any = None
 
 
 @pytest.fixture
-def topics(primary: Broker, unique: Unique) -> list[str]:
+def topics(primary: KafkaCluster, unique: Unique) -> list[str]:
     """Three topics of four partitions with 100 records each, and one of twelve."""
     names = [unique(f"sharded-{number}") for number in range(4)]
     for at, name in enumerate(names):
@@ -39,7 +39,7 @@ def topics(primary: Broker, unique: Unique) -> list[str]:
     return names
 
 
-def fill(broker: Broker, topic: str, records: int = 100) -> None:
+def fill(broker: KafkaCluster, topic: str, records: int = 100) -> None:
     """Records of which each is larger than 200 bytes."""
     values = [Record(b"%d" % i, b"value %d" % i * 40) for i in range(records)]
     produce(broker.bootstrap, topic, values)
@@ -69,7 +69,7 @@ def runs_begun(flow: Flow) -> list[tuple[str, str]]:
 
 
 def test_shards_that_copy_at_once_disturb_nobody(
-    folder: Path, primary: Broker, backup: Broker, topics: list[str]
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topics: list[str]
 ) -> None:
     flow = make_flow(folder, primary, backup, topics, shards=2)
     _, plan = planned(flow, "run-1")
@@ -87,7 +87,7 @@ def test_shards_that_copy_at_once_disturb_nobody(
 
 
 def test_a_shard_is_repeated_alone_and_all_of_them_make_the_run(
-    folder: Path, primary: Broker, backup: Broker, topics: list[str], unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topics: list[str], unique: Unique
 ) -> None:
     bad = topics[0]
     group = group_of(f"{folder.name}.{bad}")
@@ -128,7 +128,7 @@ def publish(this: Run) -> str:
 
 
 def test_an_orphan_of_other_shards_is_fenced_before_its_partitions_have_other_writers(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = next(name for name in names(unique) if is_reassigned(f"{folder.name}.{name}"))
     create_topic(primary.bootstrap, topic)
@@ -173,7 +173,7 @@ def positions_of(flow: Flow) -> list[Any]:
 
 
 def test_a_run_with_nothing_to_copy_has_one_idle_shard(
-    folder: Path, primary: Broker, backup: Broker, topics: list[str]
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topics: list[str]
 ) -> None:
     flow = make_flow(folder, primary, backup, topics, shards=2)
     _, first = planned(flow, "run-1")

@@ -10,13 +10,13 @@ from kafka_ferry.config import load_flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.showing import Showing
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import copy_now, ledger_of, remote, write_flow
 
 
 def test_what_real_runs_leave_is_shown_without_a_broker(
-    primary: Broker, backup: Broker, folder: Path, unique: Callable[[str], str]
+    primary: KafkaCluster, backup: KafkaCluster, folder: Path, unique: Callable[[str], str]
 ) -> None:
     topic = unique("orders")
     create_topic(primary.bootstrap, topic, partitions=2)

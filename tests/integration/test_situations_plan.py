@@ -15,6 +15,7 @@ from kafka_ferry.plan import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.epochs import epoch_ends
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.access import deny
 from tests.support.builders import create_topic, delete_before, produce, recreate_topic
 from tests.support.flows import (
@@ -36,7 +37,7 @@ Unique = Callable[[str], str]
 
 
 def test_a_remote_topic_with_aborted_records_alone_is_not_foreign(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """So a first run leaves it that was killed before it had committed anything."""
     topic = unique("aborted")
@@ -59,7 +60,7 @@ def test_a_remote_topic_with_aborted_records_alone_is_not_foreign(
 
 
 def test_one_committed_record_behind_aborted_ones_makes_it_foreign(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("mixed")
     create_topic(primary.bootstrap, topic)
@@ -77,7 +78,7 @@ def test_one_committed_record_behind_aborted_ones_makes_it_foreign(
 
 
 def test_records_in_a_remote_topic_that_others_made_anew_are_foreign(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """Its name is in the ledger; the topic is another one."""
     topic = unique("taken")
@@ -95,7 +96,7 @@ def test_records_in_a_remote_topic_that_others_made_anew_are_foreign(
 
 
 def test_foreign_records_are_seen_where_both_topics_were_made_anew_too(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """The positions of the old pair say nothing of the new one."""
     topic = unique("anew")
@@ -118,7 +119,7 @@ def test_foreign_records_are_seen_where_both_topics_were_made_anew_too(
 
 
 @pytest.fixture
-def strict(folder: Path) -> Iterator[Broker]:
+def strict(folder: Path) -> Iterator[KafkaCluster]:
     """A target on which whoever does not log in is bound by ACLs."""
     broker = Broker(folder / "strict", config={"super.users": "User:nobody"})
     with broker:
@@ -127,7 +128,7 @@ def strict(folder: Path) -> Iterator[Broker]:
 
 
 def test_records_that_may_not_be_read_are_not_written_behind(
-    folder: Path, primary: Broker, strict: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, strict: KafkaCluster, unique: Unique
 ) -> None:
     topic, other = unique("unread"), unique("other")
     for name in (topic, other):
@@ -152,7 +153,7 @@ def test_records_that_may_not_be_read_are_not_written_behind(
 
 
 def test_a_plan_ends_before_open_transactions_unless_uncommitted_records_are_wanted(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("open")
     create_topic(primary.bootstrap, topic)
@@ -171,7 +172,7 @@ def test_a_plan_ends_before_open_transactions_unless_uncommitted_records_are_wan
 
 
 def test_where_all_that_was_to_be_copied_is_deleted_the_loss_alone_is_recorded(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("emptied")
     create_topic(primary.bootstrap, topic)
@@ -194,7 +195,7 @@ def test_where_all_that_was_to_be_copied_is_deleted_the_loss_alone_is_recorded(
 
 
 def test_the_end_of_the_positions_leader_epoch_is_where_the_log_was_cut(
-    folder: Path, backup: Broker
+    folder: Path, backup: KafkaCluster
 ) -> None:
     source = Broker(folder / "source")
     with source:
@@ -238,7 +239,7 @@ def ends_of(flow: Flow, epochs: dict[str, int]) -> dict[str, int]:
 
 
 def test_a_log_that_was_cut_back_and_has_nothing_new_yet_is_followed_once_it_has(
-    folder: Path, backup: Broker
+    folder: Path, backup: KafkaCluster
 ) -> None:
     source = Broker(folder / "source")
     with source:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (
     Record,
     create_topic,
@@ -28,16 +28,16 @@ def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     recount_here(monkeypatch)
 
 
-def write(broker: Broker, topic: str, *values: bytes) -> None:
+def write(broker: KafkaCluster, topic: str, *values: bytes) -> None:
     produce(broker.bootstrap, topic, [Record(value=value) for value in values])
 
 
-def values(broker: Broker, topic: str) -> list[bytes | None]:
+def values(broker: KafkaCluster, topic: str) -> list[bytes | None]:
     return [record.value for record in read_all(broker.bootstrap, topic)[0]]
 
 
 def test_offsets_that_retention_took_are_named_in_the_report_of_a_verified_run(
-    folder: Any, primary: Broker, backup: Broker, unique: Unique
+    folder: Any, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("truncated")
     create_topic(primary.bootstrap, topic)
@@ -60,7 +60,7 @@ def test_offsets_that_retention_took_are_named_in_the_report_of_a_verified_run(
 
 
 def test_both_lives_of_a_topic_that_was_made_anew_are_proved_in_one_remote_topic(
-    folder: Any, primary: Broker, backup: Broker, unique: Unique
+    folder: Any, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("appended")
     create_topic(primary.bootstrap, topic)
@@ -81,7 +81,7 @@ def test_both_lives_of_a_topic_that_was_made_anew_are_proved_in_one_remote_topic
 
 
 def test_what_went_into_a_remote_topic_that_was_deleted_is_a_warning_once_it_is_copied_again(
-    folder: Any, primary: Broker, backup: Broker, unique: Unique
+    folder: Any, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("recopied")
     create_topic(primary.bootstrap, topic)

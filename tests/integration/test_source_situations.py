@@ -16,6 +16,7 @@ from kafka_ferry.copy import fetching
 from kafka_ferry.copy.translated import TranslatedWriter
 from kafka_ferry.plan import Plan
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.access import set_quota
 from tests.support.builders import (
     Record,
@@ -55,7 +56,7 @@ def lost(flow: Flow) -> list[tuple[int, int]]:
 
 
 def test_records_deleted_before_a_first_copy_are_no_loss(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("expired")
     create_topic(primary.bootstrap, topic)
@@ -72,7 +73,12 @@ def test_records_deleted_before_a_first_copy_are_no_loss(
 @pytest.mark.parametrize("when", ["before the plan", "between plan and copy"])
 @pytest.mark.parametrize("policy", ["fail", "continue"])
 def test_records_deleted_before_they_were_copied_are_named_as_lost(
-    policy: str, when: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    policy: str,
+    when: str,
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
 ) -> None:
     """MirrorMaker 2 situation 1: retention passes the position, and nobody hears of the gap."""
     topic, other = unique("truncated"), unique("other")
@@ -111,7 +117,7 @@ def test_records_deleted_before_they_were_copied_are_named_as_lost(
 
 @pytest.mark.parametrize("policy", ["fail", "continue"])
 def test_records_deleted_between_a_first_plan_and_its_copy_are_named_as_lost(
-    policy: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    policy: str, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("truncated")
     create_topic(primary.bootstrap, topic)
@@ -136,8 +142,8 @@ def test_records_deleted_between_a_first_plan_and_its_copy_are_named_as_lost(
 def test_records_deleted_in_mid_copy_are_named_as_lost(
     policy: str,
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -193,7 +199,7 @@ def test_records_deleted_in_mid_copy_are_named_as_lost(
 
 @pytest.mark.parametrize("policy", ["keep", "fail"])
 def test_a_topic_deleted_on_the_source_stays_on_the_target_and_is_named(
-    policy: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    policy: str, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 situation 2: a deleted topic's copy stays, with a line in a log."""
     topic, other = unique("deleted"), unique("other")
@@ -218,7 +224,7 @@ def test_a_topic_deleted_on_the_source_stays_on_the_target_and_is_named(
 
 @pytest.mark.parametrize("count", [10, 50], ids=["shorter", "longer"])
 def test_a_topic_made_anew_goes_whole_behind_the_old_one_or_nowhere(
-    count: int, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    count: int, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 situations 3 and 4: the new topic is taken for the old one.
 
@@ -254,7 +260,12 @@ def test_a_topic_made_anew_goes_whole_behind_the_old_one_or_nowhere(
 @pytest.mark.parametrize("policy", ["fail", "append"])
 @pytest.mark.parametrize("copied", [False, True], ids=["first run", "later run"])
 def test_a_topic_made_anew_between_plan_and_copy_is_not_taken_for_the_old_one(
-    copied: bool, policy: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    copied: bool,
+    policy: str,
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
 ) -> None:
     """MirrorMaker 2 situation 4, in the worst moment."""
     topic, other = unique("anew"), unique("other")
@@ -286,7 +297,7 @@ def test_a_topic_made_anew_between_plan_and_copy_is_not_taken_for_the_old_one(
 
 
 def test_a_topic_that_vanishes_after_the_plan_is_named_and_a_new_one_waits_for_the_next_run(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 situation 13: a new topic is found by the next run, and copied from its start."""
     prefix = unique("family")
@@ -310,7 +321,7 @@ def test_a_topic_that_vanishes_after_the_plan_is_named_and_a_new_one_waits_for_t
 
 
 def test_partitions_added_after_the_plan_are_copied_whole_by_the_next_run(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 situations 13 and 17: growth is found by the next run, nothing is restarted."""
     topic = unique("grown")
@@ -330,7 +341,7 @@ def test_partitions_added_after_the_plan_are_copied_whole_by_the_next_run(
 
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])
 def test_an_empty_topic_is_created_and_stays_empty(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, offsets: str
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, offsets: str
 ) -> None:
     topic = unique("empty")
     create_topic(primary.bootstrap, topic, partitions=3)
@@ -344,7 +355,12 @@ def test_an_empty_topic_is_created_and_stays_empty(
 
 @pytest.mark.parametrize(("offsets", "side"), [("translated", "target"), ("preserved", "source")])
 def test_an_empty_topic_that_is_made_anew_is_copied_on(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, offsets: str, side: str
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    offsets: str,
+    side: str,
 ) -> None:
     topic = unique("empty")
     create_topic(primary.bootstrap, topic)
@@ -383,7 +399,7 @@ WHENS = ("before the plan", "between plan and copy")
 
 @pytest.fixture(scope="module")
 def cuts(
-    tmp_path_factory: pytest.TempPathFactory, backup: Broker
+    tmp_path_factory: pytest.TempPathFactory, backup: KafkaCluster
 ) -> Iterator[dict[tuple[str, str, str], Cut]]:
     """One broker's topics, all of them cut back at once, and a flow of each."""
     home = tmp_path_factory.mktemp("cut")
@@ -423,7 +439,7 @@ def test_a_log_that_was_cut_back_is_noticed_and_by_policy_followed(
     length: str,
     when: str,
     cuts: dict[tuple[str, str, str], Cut],
-    backup: Broker,
+    backup: KafkaCluster,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """MirrorMaker 2 situation 5: after an unclean leader election it follows without a word, or,
@@ -463,7 +479,7 @@ def test_a_log_that_was_cut_back_is_noticed_and_by_policy_followed(
 @pytest.mark.parametrize("side", ["source", "target"])
 @pytest.mark.long
 def test_a_quota_slows_a_copy_down_and_fails_nothing(
-    side: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    side: str, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic, client = unique("throttled"), unique("client")
     create_topic(primary.bootstrap, topic, partitions=2)

@@ -12,7 +12,7 @@ import pytest
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import CheckpointRefused, FerryError
 from kafka_ferry.runs.spark_checkpoint import translate_checkpoint
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
 from tests.support.command_line import ferry
 from tests.support.flows import copy_now, failures, make_flow, remote
@@ -40,7 +40,7 @@ def _without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     recount_here(monkeypatch)
 
 
-def fill(broker: Broker, topic: str, mark: str, count: int = 90) -> list[str]:
+def fill(broker: KafkaCluster, topic: str, mark: str, count: int = 90) -> list[str]:
     """Records of two transactions, and an aborted one between them; the values of those that count."""
 
     def write(values: list[str], *, abort: bool = False) -> None:
@@ -63,7 +63,7 @@ def run_flow(flow: Flow, run: str) -> None:
 
 
 def a_query(
-    broker: Broker,
+    broker: KafkaCluster,
     topic: str,
     checkpoint: Path,
     kind: Kind = "files",
@@ -98,8 +98,8 @@ def files_of(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("version", [pytest.param("1", marks=pytest.mark.long), "2"])
 def test_a_query_goes_on_at_the_target_without_a_gap_or_a_double(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     spark: SparkApplication,
     version: str,
@@ -131,8 +131,8 @@ def test_a_query_goes_on_at_the_target_without_a_gap_or_a_double(
 @pytest.mark.parametrize("taken", [True, False], ids=["taken by the sink", "not taken by it"])
 def test_a_batch_that_was_not_finished_is_read_again_once_and_whole(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     spark: SparkApplication,
     taken: bool,
@@ -159,7 +159,11 @@ def test_a_batch_that_was_not_finished_is_read_again_once_and_whole(
 
 @pytest.mark.long
 def test_a_batch_that_was_not_finished_and_is_not_copied_yet_gives_its_number_up(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkApplication
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    spark: SparkApplication,
 ) -> None:
     topic = unique("orders")
     create_topic(primary.bootstrap, topic, partitions=PARTITIONS)
@@ -185,7 +189,11 @@ def test_a_batch_that_was_not_finished_and_is_not_copied_yet_gives_its_number_up
 
 @pytest.mark.long
 def test_a_query_that_is_ahead_of_the_copy_is_refused_or_clamped(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkApplication
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    spark: SparkApplication,
 ) -> None:
     topic = unique("orders")
     create_topic(primary.bootstrap, topic, partitions=PARTITIONS)
@@ -230,8 +238,8 @@ def test_a_query_that_is_ahead_of_the_copy_is_refused_or_clamped(
 @pytest.mark.long
 def test_a_query_with_state_goes_on_counting(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     spark: SparkApplication,
     conf: dict[str, str],
@@ -256,7 +264,7 @@ def test_a_query_with_state_goes_on_counting(
 
 
 def test_what_cannot_be_written_or_read_is_refused(
-    folder: Path, primary: Broker, backup: Broker
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster
 ) -> None:
     flow = make_flow(folder, primary, backup, ["orders"])
     nothing, new = str(folder / "nothing"), str(folder / "new")

@@ -21,7 +21,7 @@ from kafka_ferry.errors import RangesFailed, SparkFailed, SparkNeeded, Verificat
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.runs import Run
 from kafka_ferry.spark.session import SparkSource, no_spark, terminal_spark
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (
     Record,
     create_topic,
@@ -53,7 +53,7 @@ def run_all(flow: Flow, run: str, spark: SparkSource) -> Run:
     return this
 
 
-def fill(broker: Broker, topic: str, mark: bytes) -> None:
+def fill(broker: KafkaCluster, topic: str, mark: bytes) -> None:
     produce(broker.bootstrap, topic, [Record(key=b"%d" % i, value=mark) for i in range(200)])
     produce(
         broker.bootstrap,
@@ -65,7 +65,7 @@ def fill(broker: Broker, topic: str, mark: bytes) -> None:
 
 
 def test_runs_copy_what_is_new_and_prove_it_even_when_the_checkpoint_is_gone(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSource
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
 ) -> None:
     topic = unique("orders")
     create_topic(primary.bootstrap, topic, partitions=3)
@@ -92,7 +92,7 @@ def test_runs_copy_what_is_new_and_prove_it_even_when_the_checkpoint_is_gone(
 
 
 def test_a_micro_batch_that_spark_replays_copies_nothing_twice_and_nothing_that_is_not_planned(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSource
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
 ) -> None:
     topic, elsewhere = unique("replayed"), unique("elsewhere")
     create_topic(primary.bootstrap, topic, partitions=2)
@@ -121,7 +121,7 @@ def test_a_micro_batch_that_spark_replays_copies_nothing_twice_and_nothing_that_
 
 
 def test_a_checkpoint_that_cannot_be_written_fails_the_run_in_a_sentence(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSource
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
 ) -> None:
     topic = unique("unwritable")
     create_topic(primary.bootstrap, topic, partitions=1)
@@ -140,7 +140,7 @@ def test_a_checkpoint_that_cannot_be_written_fails_the_run_in_a_sentence(
 
 
 def test_a_finished_run_may_be_repeated_step_by_step(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSource
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
 ) -> None:
     topic = unique("repeated")
     create_topic(primary.bootstrap, topic, partitions=2)
@@ -158,7 +158,7 @@ def test_a_finished_run_may_be_repeated_step_by_step(
 
 
 def test_a_retry_finishes_what_the_first_attempt_left(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSource
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
 ) -> None:
     topic = unique("retried")
     create_topic(primary.bootstrap, topic, partitions=2)
@@ -192,7 +192,7 @@ def test_a_retry_finishes_what_the_first_attempt_left(
 
 @pytest.fixture
 def mirrored(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, spark: SparkSource
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
 ) -> Run:
     """A run that has copied one partition of 200 records and has not verified them."""
     topic = unique("harmed")
@@ -222,7 +222,7 @@ def test_what_was_read_back_while_spark_was_there_is_verified_without_it_once(
 
 
 def test_records_that_came_after_the_reading_are_read_before_they_are_judged(
-    mirrored: Run, primary: Broker, spark: SparkSource
+    mirrored: Run, primary: KafkaCluster, spark: SparkSource
 ) -> None:
     (topic,) = mirrored.flow.topics
     mirrored.read_back(spark)
@@ -245,7 +245,7 @@ def failed_expectations(run: Run) -> list[str]:
 
 
 def test_a_record_that_the_ledger_does_not_know_fails_the_verification(
-    mirrored: Run, backup: Broker, spark: SparkSource
+    mirrored: Run, backup: KafkaCluster, spark: SparkSource
 ) -> None:
     (topic,) = mirrored.flow.topics
     produce(backup.bootstrap, remote(mirrored.flow, topic), [Record(value=b"somebody else's")])
@@ -258,7 +258,7 @@ def test_a_record_that_the_ledger_does_not_know_fails_the_verification(
 
 def test_a_ledger_of_somebody_else_that_cannot_be_read_changes_nothing(
     mirrored: Run,
-    backup: Broker,
+    backup: KafkaCluster,
     spark: SparkSource,
     unique: Unique,
     caplog: pytest.LogCaptureFixture,
@@ -294,7 +294,7 @@ def test_other_bytes_than_those_that_were_sent_fail_the_verification(
 
 
 def test_records_that_expired_on_the_target_are_a_warning(
-    mirrored: Run, backup: Broker, spark: SparkSource
+    mirrored: Run, backup: KafkaCluster, spark: SparkSource
 ) -> None:
     (topic,) = mirrored.flow.topics
     delete_before(backup, remote(mirrored.flow, topic), 30)
@@ -306,7 +306,7 @@ def test_records_that_expired_on_the_target_are_a_warning(
 
 
 def test_a_run_killed_in_mid_copy_is_finished_by_the_next_one(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("killed")
     create_topic(primary.bootstrap, topic, partitions=4)

@@ -25,6 +25,7 @@ from kafka_ferry.plan import Range
 from kafka_ferry.runs import Run
 from kafka_ferry.wire import WireCluster, fetch
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import (
     assert_same,
@@ -43,7 +44,9 @@ PROCESSES.set_forkserver_preload([__name__])
 
 
 @pytest.fixture
-def planned(folder: Path, primary: Broker, backup: Broker, unique: Unique) -> tuple[Flow, Range]:
+def planned(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+) -> tuple[Flow, Range]:
     """A flow of one partition with 60 records in three batches, planned and its topics made."""
     topic = unique("planned")
     create_topic(primary.bootstrap, topic)
@@ -82,7 +85,7 @@ def write_all(writer: TranslatedWriter, flow: Flow, range_: Range) -> None:
 
 
 def test_a_writer_that_was_taken_over_cannot_seal(
-    planned: tuple[Flow, Range], primary: Broker, backup: Broker
+    planned: tuple[Flow, Range], primary: KafkaCluster, backup: KafkaCluster
 ) -> None:
     flow, range_ = planned
     old, new = writer_of(flow, range_, "run-1"), writer_of(flow, range_, "run-2")
@@ -104,7 +107,7 @@ def test_a_writer_that_was_taken_over_cannot_seal(
 
 
 def test_what_was_sealed_before_the_takeover_is_where_the_next_one_goes_on(
-    planned: tuple[Flow, Range], primary: Broker, backup: Broker
+    planned: tuple[Flow, Range], primary: KafkaCluster, backup: KafkaCluster
 ) -> None:
     flow, range_ = planned
     old, new = writer_of(flow, range_, "run-1"), writer_of(flow, range_, "run-2")
@@ -134,7 +137,7 @@ def test_fencing_all_writers_stops_each_of_them(planned: tuple[Flow, Range]) -> 
 
 
 def test_positions_that_the_group_has_lost_are_committed_again_as_the_ledger_has_them(
-    planned: tuple[Flow, Range], backup: Broker
+    planned: tuple[Flow, Range], backup: KafkaCluster
 ) -> None:
     flow, range_ = planned
     assert failures(copy_now(flow)) == []
@@ -153,7 +156,7 @@ def test_positions_that_the_group_has_lost_are_committed_again_as_the_ledger_has
 
 
 def test_killed_again_and_again_while_the_source_grows_the_copy_is_exact(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     seed = random.SystemRandom().randrange(1 << 32)
     chance = random.Random(seed)

@@ -30,7 +30,7 @@ from kafka_ferry.runs import Run, takeover
 from kafka_ferry.runs.giving_back import give_back
 from kafka_ferry.runs.takeover import Takeover, read_offsets
 from kafka_sandbox import jvm
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.jars import kafka
 from kafka_sandbox.mirrormaker2 import MirrorMaker2, one_way
 from tests.support.builders import ConsumedRecord, Record, create_topic, produce, read_all
@@ -55,7 +55,9 @@ def take_over(flow: Flow, settle_s: float = 1.5) -> dict[str, TopicHandover]:
     return {topic.topic: topic for topic in Takeover(flow, settle_s=settle_s).from_mirrormaker2()}
 
 
-def mirror(flow: Flow, source: Broker, target: Broker, folder: Path, *topics: str) -> MirrorMaker2:
+def mirror(
+    flow: Flow, source: KafkaCluster, target: KafkaCluster, folder: Path, *topics: str
+) -> MirrorMaker2:
     """A MirrorMaker 2 of the flow's topics, not yet started, that flushes its positions seldom."""
     ways = one_way(flow.source.alias, source.bootstrap, flow.target.alias, target.bootstrap, topics)
     return MirrorMaker2(
@@ -76,7 +78,7 @@ def some(count: int, partitions: int, mark: str) -> list[Record]:
 
 
 @contextmanager
-def writing(source: Broker, topic: str) -> Iterator[None]:
+def writing(source: KafkaCluster, topic: str) -> Iterator[None]:
     """An application that goes on writing all the while."""
     stop = threading.Event()
 
@@ -96,15 +98,15 @@ def writing(source: Broker, topic: str) -> Iterator[None]:
         thread.join()
 
 
-def seen(target: Broker, topic: str) -> dict[int, list[ConsumedRecord]]:
+def seen(target: KafkaCluster, topic: str) -> dict[int, list[ConsumedRecord]]:
     return read_all(target.bootstrap, topic, isolation="read_uncommitted")
 
 
 @pytest.mark.long
 def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -231,21 +233,21 @@ def wait_less(monkeypatch: pytest.MonkeyPatch, flow: Flow) -> None:
         Takeover(flow).from_mirrormaker2()
 
 
-def wait_for_records(target: Broker, counts: dict[str, int]) -> None:
+def wait_for_records(target: KafkaCluster, counts: dict[str, int]) -> None:
     deadline = time.monotonic() + 60
     while any(sum(map(len, seen(target, t).values())) < count for t, count in counts.items()):
         assert time.monotonic() < deadline, f"MirrorMaker 2 has not copied {counts}"
         time.sleep(0.3)
 
 
-def latest_of(broker: Broker, topic: str) -> dict[bytes | None, bytes | None]:
+def latest_of(broker: KafkaCluster, topic: str) -> dict[bytes | None, bytes | None]:
     """The newest value of each key."""
     return {
         record.key: record.value for records in seen(broker, topic).values() for record in records
     }
 
 
-def assert_translated(flow: Flow, source: Broker, target: Broker, topic: str) -> None:
+def assert_translated(flow: Flow, source: KafkaCluster, target: KafkaCluster, topic: str) -> None:
     """Each record of the source has its counterpart, which is the same record."""
     ranges = [entry.copied for entry in ledger_of(flow).ranges(since=0, of_run="")]
     there = {n: {r.offset: r for r in rs} for n, rs in seen(target, remote(flow, topic)).items()}
@@ -266,7 +268,7 @@ def assert_translated(flow: Flow, source: Broker, target: Broker, topic: str) ->
 
 @pytest.mark.long
 def test_what_it_wrote_twice_after_a_crash_of_its_own_counts_once(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("doubled")
     create_topic(primary.bootstrap, topic)
@@ -294,7 +296,7 @@ def test_what_it_wrote_twice_after_a_crash_of_its_own_counts_once(
 
 
 def left_by_mirrormaker_2(
-    folder: Path, primary: Broker, backup: Broker, topic: str, count: int, copied: int
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str, count: int, copied: int
 ) -> Flow:
     """A flow of a topic of which so many records are on the target, as MirrorMaker 2 would leave them."""
     flow = make_flow(folder, primary, backup, [topic])
@@ -313,8 +315,8 @@ def left_by_mirrormaker_2(
 
 def test_a_topic_that_still_grows_is_not_taken_over(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -336,8 +338,8 @@ def test_a_topic_that_still_grows_is_not_taken_over(
 
 def test_what_was_not_verified_is_not_built_upon(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -366,13 +368,13 @@ def test_what_was_not_verified_is_not_built_upon(
     assert [offset.next for offset in stored(flow)] == [6]
 
 
-def read_topics(cluster: Broker) -> set[str]:
+def read_topics(cluster: KafkaCluster) -> set[str]:
     return set(AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=10).topics)
 
 
 @contextmanager
 def mirror_maker_1(
-    folder: Path, source: Broker, target: Broker, group: str, topic: str
+    folder: Path, source: KafkaCluster, target: KafkaCluster, group: str, topic: str
 ) -> Iterator[None]:
     """Kafka 3.9's own first MirrorMaker while the block lasts; ended in order, so that it commits."""
     consumer, producer = folder / "consumer.properties", folder / "producer.properties"
@@ -399,7 +401,7 @@ def mirror_maker_1(
 @pytest.mark.long
 @pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "spread"])
 def test_a_mirrormaker_1_is_gone_on_with_from_its_groups_offsets(
-    keyed: bool, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    keyed: bool, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic, group = unique("first"), unique("mirror-maker")
     records = [Record(key=b"%d" % (i % 20) if keyed else None, value=b"%d" % i) for i in range(300)]
@@ -433,8 +435,8 @@ def test_a_mirrormaker_1_is_gone_on_with_from_its_groups_offsets(
 
 def test_the_command_shows_what_it_would_take_over_and_refuses_to_guess(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -14,6 +14,7 @@ from kafka_ferry import patience
 from kafka_ferry.errors import FerryError
 from kafka_ferry.plan import Plan
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (
     Record,
     create_topic,
@@ -47,7 +48,12 @@ NOISE = bytes(range(256)) * 200
 @pytest.mark.parametrize("fate", ["deleted", "made anew"])
 @pytest.mark.parametrize("policy", ["fail", "recopy"])
 def test_a_remote_topic_that_was_lost_is_named_or_filled_again(
-    policy: str, fate: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    policy: str,
+    fate: str,
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
 ) -> None:
     """MirrorMaker 2 situation 9: it is created again, and its history never sent again."""
     topic, other = unique("lost"), unique("other")
@@ -93,8 +99,8 @@ def test_a_remote_topic_lost_between_plan_and_copy_is_named_and_left_to_the_next
     policy: str,
     fate: str,
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
 ) -> None:
     """MirrorMaker 2 situation 9, in the worst moment."""
@@ -131,7 +137,7 @@ def test_a_remote_topic_lost_between_plan_and_copy_is_named_and_left_to_the_next
 
 
 def test_a_remote_topic_with_too_few_partitions_is_grown(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 situation 7: the producer waits for the missing partitions for ever."""
     topic = unique("few")
@@ -146,7 +152,7 @@ def test_a_remote_topic_with_too_few_partitions_is_grown(
 
 
 def test_a_remote_topic_with_more_partitions_is_noted_and_filled_as_the_source(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 situation 8: nobody hears that keys go elsewhere on the target."""
     topic = unique("more")
@@ -169,7 +175,7 @@ def test_a_remote_topic_with_more_partitions_is_noted_and_filled_as_the_source(
 
 @pytest.mark.parametrize("policy", ["fail", "adopt"])
 def test_a_remote_topic_with_foreign_records_is_left_alone_or_gone_on_with(
-    policy: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    policy: str, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 situation 10: under identity naming records of others interleave with the copy."""
     topic, other = unique("foreign"), unique("other")
@@ -207,7 +213,7 @@ def test_a_remote_topic_with_foreign_records_is_left_alone_or_gone_on_with(
 
 
 def test_a_remote_topic_that_cannot_be_created_is_named_and_the_others_are_copied(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 situation 15: a warning at each refresh, while the task waits for the topic."""
     topic, other = unique("impossible"), unique("other")
@@ -228,7 +234,7 @@ def test_a_remote_topic_that_cannot_be_created_is_named_and_the_others_are_copie
 
 
 def test_with_more_replicas_than_brokers_the_plan_step_says_so(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 situation 15: the replication factor that no cluster of this size can give."""
     topic = unique("replicas")
@@ -243,7 +249,7 @@ def test_with_more_replicas_than_brokers_the_plan_step_says_so(
 
 
 def test_every_topic_that_is_not_mirrored_is_listed_with_the_reason(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 situation 12: some names are never mirrored, even if the flow names them."""
     plain = unique("named")
@@ -270,7 +276,7 @@ def test_every_topic_that_is_not_mirrored_is_listed_with_the_reason(
 
 
 @pytest.fixture
-def two_brokers(folder: Path) -> Iterator[tuple[Broker, Broker]]:
+def two_brokers(folder: Path) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     """A target of two brokers: the first is the controller and holds all internal topics."""
     first = Broker(folder / "first")
     with first:
@@ -279,7 +285,7 @@ def two_brokers(folder: Path) -> Iterator[tuple[Broker, Broker]]:
     first.wipe()
 
 
-def follower_of(first: Broker, directory: Path) -> Broker:
+def follower_of(first: KafkaCluster, directory: Path) -> KafkaCluster:
     """A second broker of the same cluster, not started."""
     host, *_ = first.bootstrap.split(":")
     broker = Broker(
@@ -300,7 +306,10 @@ def follower_of(first: Broker, directory: Path) -> Broker:
 
 
 def test_a_topic_without_enough_replicas_is_named_and_the_others_are_copied(
-    folder: Path, primary: Broker, two_brokers: tuple[Broker, Broker], unique: Unique
+    folder: Path,
+    primary: KafkaCluster,
+    two_brokers: tuple[KafkaCluster, KafkaCluster],
+    unique: Unique,
 ) -> None:
     first, second = two_brokers
     topic, other = unique("unsafe"), unique("other")
@@ -329,7 +338,7 @@ def test_a_topic_without_enough_replicas_is_named_and_the_others_are_copied(
     assert_same(primary, topic, first, remote(flow, topic))
 
 
-def create_replicated(broker: Broker, topic: str) -> None:
+def create_replicated(broker: KafkaCluster, topic: str) -> None:
     """A topic that the first broker leads, and writes to only while the second one follows."""
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     new = NewTopic(topic, 1, replica_assignment=[[1, 2]], config={"min.insync.replicas": "2"})
@@ -338,14 +347,14 @@ def create_replicated(broker: Broker, topic: str) -> None:
     wait_until(lambda: in_sync(broker, topic) == [1, 2])
 
 
-def in_sync(broker: Broker, topic: str) -> list[int]:
+def in_sync(broker: KafkaCluster, topic: str) -> list[int]:
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     found = client.list_topics(topic, timeout=10).topics[topic].partitions
     return sorted(found[0].isrs) if found else []
 
 
 def test_a_target_whose_disk_is_full_fails_the_run_and_costs_no_record(
-    folder: Path, primary: Broker, unique: Unique, monkeypatch: pytest.MonkeyPatch
+    folder: Path, primary: KafkaCluster, unique: Unique, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Who is told after a minute is not told other things than who is told after three seconds.
     monkeypatch.setattr(patience, "_PATIENCE_S", 3)

@@ -23,7 +23,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.plan import Creation, Plan
 from kafka_ferry.plan.changes import ConfigChange
 from kafka_ferry.runs import Run, applying, configuring
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import create_topic, delete_topic, produce, recreate_topic, set_config
 from tests.support.flows import (
     assert_same,
@@ -42,7 +42,7 @@ from tests.support.waiting import wait_until
 Unique = Callable[[str], str]
 
 
-def overrides(broker: Broker, topic: str) -> dict[str, str]:
+def overrides(broker: KafkaCluster, topic: str) -> dict[str, str]:
     """What is set on the topic itself."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -51,7 +51,7 @@ def overrides(broker: Broker, topic: str) -> dict[str, str]:
     return {name: str(entry.value) for name, entry in entries.items() if entry.source == own}
 
 
-def change(broker: Broker, resource: ConfigResource, name: str, value: str | None) -> None:
+def change(broker: KafkaCluster, resource: ConfigResource, name: str, value: str | None) -> None:
     """Sets a config, or unsets it; returns when the broker has heard of it."""
     kind = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
     resource.add_incremental_config(ConfigEntry(name, value, incremental_operation=kind))
@@ -67,13 +67,13 @@ def change(broker: Broker, resource: ConfigResource, name: str, value: str | Non
     wait_until(heard)
 
 
-def unset_config(broker: Broker, topic: str, name: str) -> None:
+def unset_config(broker: KafkaCluster, topic: str, name: str) -> None:
     """Unsets a config of a topic."""
     change(broker, ConfigResource(ResourceType.TOPIC, topic), name, None)
 
 
 @contextmanager
-def set_on_the_broker(broker: Broker, name: str, value: str) -> Iterator[None]:
+def set_on_the_broker(broker: KafkaCluster, name: str, value: str) -> Iterator[None]:
     """Within, the cluster's one broker has a config that it was given while it ran."""
     change(broker, ConfigResource(ResourceType.BROKER, "1"), name, value)
     try:
@@ -96,7 +96,7 @@ def unchanged(plan: Plan) -> bool:
 
 
 def test_a_new_remote_topic_has_the_sources_configs_at_once(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("new")
     create_topic(
@@ -125,7 +125,7 @@ def test_a_new_remote_topic_has_the_sources_configs_at_once(
 
 
 def test_what_copying_needs_is_not_taken_over_whatever_the_options_say(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("needed")
     create_topic(
@@ -143,7 +143,7 @@ def test_what_copying_needs_is_not_taken_over_whatever_the_options_say(
 
 
 def test_the_sources_defaults_are_set_where_the_flow_says_so(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("defaults")
     create_topic(primary.bootstrap, topic, retention_ms="1000000")
@@ -168,7 +168,11 @@ def test_the_sources_defaults_are_set_where_the_flow_says_so(
 
 
 def test_what_changes_on_the_source_is_changed_on_the_target_and_nothing_else_is_sent(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     topic, quiet = unique("changing"), unique("quiet")
     create_topic(primary.bootstrap, topic, retention_ms="1000000", segment_ms="700000")
@@ -207,7 +211,7 @@ def test_what_changes_on_the_source_is_changed_on_the_target_and_nothing_else_is
 
 
 def test_without_syncing_a_remote_topic_keeps_what_it_was_created_with(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("alone")
     create_topic(primary.bootstrap, topic, retention_ms="1000000")
@@ -230,7 +234,7 @@ def test_without_syncing_a_remote_topic_keeps_what_it_was_created_with(
 
 @pytest.mark.parametrize("policy", ["keep", "overwrite"])
 def test_what_somebody_else_set_on_the_target_is_named_and_kept_or_overwritten(
-    policy: str, folder: Path, primary: Broker, backup: Broker, unique: Unique
+    policy: str, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 wipes such an override within ten minutes, and says nothing."""
     topic = unique("drift")
@@ -268,7 +272,7 @@ def test_what_somebody_else_set_on_the_target_is_named_and_kept_or_overwritten(
 
 
 def test_of_a_topic_that_the_flow_did_not_create_only_what_is_missing_is_set(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("adopted")
     create_topic(primary.bootstrap, topic, retention_ms="1000000", segment_ms="700000")
@@ -290,7 +294,7 @@ def test_of_a_topic_that_the_flow_did_not_create_only_what_is_missing_is_set(
 
 
 def test_two_flows_into_one_topic_do_not_overwrite_each_other(
-    tmp_path: Path, primary: Broker, backup: Broker, unique: Unique
+    tmp_path: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("shared")
     create_topic(primary.bootstrap, topic, retention_ms="1000000")
@@ -309,7 +313,7 @@ def test_two_flows_into_one_topic_do_not_overwrite_each_other(
 
 
 def test_what_somebody_changes_while_a_plan_waits_is_left_alone_and_named(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic, lost = unique("approved"), unique("lost")
     for name in (topic, lost):
@@ -335,7 +339,7 @@ def test_what_somebody_changes_while_a_plan_waits_is_left_alone_and_named(
 
 
 def test_a_step_that_is_repeated_after_newer_runs_leaves_what_they_did(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("cleared")
     create_topic(primary.bootstrap, topic, retention_ms="1000000")
@@ -388,8 +392,8 @@ def test_a_config_that_the_target_does_not_take_is_named_and_left_out(
     how: str,
     untaken: dict[str, str],
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
 ) -> None:
     topic = unique("untaken")
@@ -422,7 +426,7 @@ def test_a_config_that_the_target_does_not_take_is_named_and_left_out(
 
 
 def test_a_refusal_that_names_no_config_refuses_the_topic(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("refused")
     create_topic(primary.bootstrap, topic)
@@ -494,8 +498,8 @@ def test_what_a_run_created_before_it_died_is_the_flows_own(
     call: str,
     before: bool,
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -526,8 +530,8 @@ def test_what_a_run_changed_before_it_died_is_the_flows_own(
     call: str,
     before: bool,
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -563,7 +567,7 @@ def test_what_a_run_changed_before_it_died_is_the_flows_own(
 
 
 def test_a_topic_with_preserved_offsets_follows_its_sources_configs_too(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("preserved")
     create_topic(primary.bootstrap, topic, retention_ms="1000000")
@@ -584,7 +588,7 @@ def test_a_topic_with_preserved_offsets_follows_its_sources_configs_too(
 def test_a_broker_that_changes_no_single_config_is_told_of_once(
     folder: Path,
     tmp_path_factory: pytest.TempPathFactory,
-    primary: Broker,
+    primary: KafkaCluster,
     unique: Unique,
 ) -> None:
     topics = [unique("old"), unique("older")]
@@ -605,7 +609,11 @@ def test_a_broker_that_changes_no_single_config_is_told_of_once(
 
 
 def test_creations_of_topics_that_exist_by_then_are_compared(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Somebody was faster: the topic is theirs, and so is what it has set."""
     monkeypatch.setattr(configuring, "_PAUSES_S", (0.01, 0.1))

@@ -8,16 +8,15 @@ from kafka_ferry.config import Cluster
 from kafka_ferry.control.topic_records import NewRecord, TopicRecords, append_records
 from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.patience import patience_of
-from kafka_sandbox.broker import Broker
 from tests.support.builders import Record, create_topic, delete_before, produce, read_all
 
 
-def _cluster(broker: Broker) -> Cluster:
+def _cluster(broker: Cluster) -> Cluster:
     return Cluster(alias="backup", properties={"bootstrap.servers": broker.bootstrap})
 
 
 def test_every_record_of_every_partition_is_read_once_to_the_ends(
-    backup: Broker, unique: Callable[[str], str]
+    backup: Cluster, unique: Callable[[str], str]
 ) -> None:
     topic = unique("small")
     create_topic(backup.bootstrap, topic, 3)
@@ -32,7 +31,7 @@ def test_every_record_of_every_partition_is_read_once_to_the_ends(
 
 
 def test_what_was_aborted_is_read_only_if_asked_for(
-    backup: Broker, unique: Callable[[str], str]
+    backup: Cluster, unique: Callable[[str], str]
 ) -> None:
     topic = unique("aborted")
     create_topic(backup.bootstrap, topic)
@@ -46,7 +45,7 @@ def test_what_was_aborted_is_read_only_if_asked_for(
     assert [message.value() for message in everything] == [b"no", b"yes"]
 
 
-def test_reading_begins_where_it_is_told_to(backup: Broker, unique: Callable[[str], str]) -> None:
+def test_reading_begins_where_it_is_told_to(backup: Cluster, unique: Callable[[str], str]) -> None:
     topic = unique("later")
     create_topic(backup.bootstrap, topic)
     produce(backup.bootstrap, topic, [Record(b"k", b"%d" % n) for n in range(5)])
@@ -54,7 +53,7 @@ def test_reading_begins_where_it_is_told_to(backup: Broker, unique: Callable[[st
     assert [message.value() for message in found] == [b"3", b"4"]
 
 
-def test_what_was_deleted_is_left_out(backup: Broker, unique: Callable[[str], str]) -> None:
+def test_what_was_deleted_is_left_out(backup: Cluster, unique: Callable[[str], str]) -> None:
     topic = unique("deleted")
     create_topic(backup.bootstrap, topic)
     produce(backup.bootstrap, topic, [Record(b"k", b"%d" % n) for n in range(5)])
@@ -63,14 +62,16 @@ def test_what_was_deleted_is_left_out(backup: Broker, unique: Callable[[str], st
     assert [message.value() for message in found] == [b"3", b"4"]
 
 
-def test_a_topic_that_cannot_be_read_is_named(backup: Broker, unique: Callable[[str], str]) -> None:
+def test_a_topic_that_cannot_be_read_is_named(
+    backup: Cluster, unique: Callable[[str], str]
+) -> None:
     topic = unique("nowhere")
     with patience_of(1), pytest.raises(FerryError, match=f"backup, while reading {topic}"):
         list(TopicRecords(_cluster(backup), topic, {0: 0}))
 
 
 def test_records_get_their_time_and_the_partition_of_javas_producer(
-    backup: Broker, unique: Callable[[str], str]
+    backup: Cluster, unique: Callable[[str], str]
 ) -> None:
     topic = unique("written")
     create_topic(backup.bootstrap, topic, 4)
@@ -88,14 +89,14 @@ def test_records_get_their_time_and_the_partition_of_javas_producer(
     ]
 
 
-def _murmur2_partition(broker: Broker, unique: Callable[[str], str]) -> int:
+def _murmur2_partition(broker: Cluster, unique: Callable[[str], str]) -> int:
     topic = unique("hashed")
     create_topic(broker.bootstrap, topic, 4)
     produce(broker.bootstrap, topic, [Record(b"b", b"")])
     return next(number for number, of in read_all(broker.bootstrap, topic).items() if of)
 
 
-def test_a_record_that_is_refused_is_told(backup: Broker, unique: Callable[[str], str]) -> None:
+def test_a_record_that_is_refused_is_told(backup: Cluster, unique: Callable[[str], str]) -> None:
     topic = unique("tight")
     create_topic(backup.bootstrap, topic, max_message_bytes="200")
     with pytest.raises(BrokerError, match=f"backup, while writing to {topic}"):

@@ -23,7 +23,7 @@ from kafka_ferry.control import read_positions
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.plan import Plan, TopicPartition
 from kafka_ferry.runs.lag import lag
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (
     Record,
     add_partitions,
@@ -56,7 +56,7 @@ SIX = Path(__file__).parents[2] / "docs" / "examples" / "six-clusters.properties
 
 
 @pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Broker]]:
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, KafkaCluster]]:
     home = tmp_path_factory.mktemp("three")
     # So that rights count.
     with running(home, "A", "B", "C", config={"super.users": "User:nobody"}) as three:
@@ -64,7 +64,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Brok
 
 
 @pytest.fixture
-def clusters(brokers: dict[str, Broker]) -> Clusters:
+def clusters(brokers: dict[str, KafkaCluster]) -> Clusters:
     """Three clusters without topics."""
     for broker in brokers.values():
         make_empty(broker)
@@ -198,7 +198,7 @@ def test_a_chain(
     assert set(origins) == {cluster_id(a), cluster_id(b)}
 
 
-def cluster_id(broker: Broker) -> str:
+def cluster_id(broker: KafkaCluster) -> str:
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     return str(client.describe_cluster().result().cluster_id)
 
@@ -326,7 +326,7 @@ def test_what_was_known_of_origins_stays_while_they_cannot_be_read(
 
 
 @contextmanager
-def denied(broker: Broker, group: str) -> Iterator[None]:
+def denied(broker: KafkaCluster, group: str) -> Iterator[None]:
     """Meanwhile nobody may look at a group."""
     about = (ResourceType.GROUP, group, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*")
     rule = AclBinding(*about, AclOperation.ALL, AclPermissionType.DENY)

@@ -13,7 +13,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 from kafka_ferry.cli import main
 from kafka_ferry.config import Flow
-from kafka_sandbox.broker import Broker, free_port
+from kafka_sandbox.broker import free_port
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, recreate_topic
 from tests.support.flows import copy_now, failures, make_flow, remote
 from tests.support.proof import recount_here, verified
@@ -72,7 +73,7 @@ def translate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     return run
 
 
-def commit(broker: Broker, group: str, topic: str, offset: int) -> None:
+def commit(broker: KafkaCluster, group: str, topic: str, offset: int) -> None:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
     consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
     consumer.close()
@@ -81,7 +82,9 @@ def commit(broker: Broker, group: str, topic: str, offset: int) -> None:
 class Copied:
     """A topic of 20 records of which 10 were copied and verified, and then 8 more, of 5 offsets less."""
 
-    def __init__(self, folder: Path, source: Broker, target: Broker, unique: Unique) -> None:
+    def __init__(
+        self, folder: Path, source: KafkaCluster, target: KafkaCluster, unique: Unique
+    ) -> None:
         self.source, self.topic, self.group = source, unique("orders"), unique("shop")
         create_topic(source.bootstrap, self.topic)
         self.write(10)
@@ -98,7 +101,7 @@ class Copied:
 
 
 @pytest.fixture
-def copied(folder: Path, primary: Broker, backup: Broker, unique: Unique) -> Copied:
+def copied(folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique) -> Copied:
     return Copied(folder, primary, backup, unique)
 
 
@@ -135,7 +138,7 @@ def test_offsets_are_translated_there_and_back(copied: Copied, translate: Transl
 
 
 def test_groups_are_translated_as_far_as_is_verified_and_nothing_is_written(
-    copied: Copied, translate: Translate, primary: Broker, backup: Broker
+    copied: Copied, translate: Translate, primary: KafkaCluster, backup: KafkaCluster
 ) -> None:
     flow, topic, there, group = copied.flow, copied.topic, copied.remote, copied.group
     assert failures(copy_now(flow, "run-2")) == []
@@ -172,7 +175,7 @@ def test_offsets_are_translated_while_the_source_is_down(
 
 
 def test_what_has_no_answer_is_said_to_have_none(
-    copied: Copied, translate: Translate, primary: Broker, folder: Path
+    copied: Copied, translate: Translate, primary: KafkaCluster, folder: Path
 ) -> None:
     flow, topic = copied.flow, copied.topic
     nobody = translate(flow, "--group", "nobody-knows-me")
@@ -193,7 +196,7 @@ def test_what_has_no_answer_is_said_to_have_none(
 
 
 def test_a_flow_that_was_never_run_has_nothing_to_translate_by(
-    folder: Path, primary: Broker, backup: Broker, translate: Translate
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, translate: Translate
 ) -> None:
     result = translate(make_flow(folder, primary, backup, ["orders"]), "--offset", "orders:0:1")
 

@@ -14,6 +14,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.groups.history import Route, routes
 from kafka_ferry.plan import TopicPartition as Partition
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (
     Record,
     create_topic,
@@ -44,7 +45,12 @@ class History:
     """A topic, its copy, and where the source had each record when it was copied."""
 
     def __init__(
-        self, folder: Path, source: Broker, target: Broker, topic: str, **options: object
+        self,
+        folder: Path,
+        source: KafkaCluster,
+        target: KafkaCluster,
+        topic: str,
+        **options: object,
     ) -> None:
         self.source, self.target, self.topic = source, target, topic
         self.flow: Flow = make_flow(folder, source, target, [topic], **options)
@@ -131,8 +137,8 @@ class History:
 
 def test_every_offset_of_a_log_with_transactions_and_aborted_data(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -162,7 +168,7 @@ def test_every_offset_of_a_log_with_transactions_and_aborted_data(
 
 
 def test_every_offset_of_a_compacted_log(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("compacted")
     compaction = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01"}
@@ -190,7 +196,7 @@ def compacted(history: History, below: int) -> None:
 
 
 def test_a_topic_made_anew_is_translated_by_what_was_copied_of_it_alone(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("anew")
     create_topic(primary.bootstrap, topic)
@@ -211,7 +217,7 @@ def test_a_topic_made_anew_is_translated_by_what_was_copied_of_it_alone(
 
 
 def test_a_log_that_was_cut_back_is_translated_by_its_new_branch(
-    folder: Path, backup: Broker, tmp_path: Path
+    folder: Path, backup: KafkaCluster, tmp_path: Path
 ) -> None:
     source = Broker(tmp_path / "cut")
     with source:
@@ -236,7 +242,7 @@ def test_a_log_that_was_cut_back_is_translated_by_its_new_branch(
 
 
 def test_where_offsets_are_preserved_they_stay_as_they_are(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("preserved")
     create_topic(primary.bootstrap, topic, partitions=2)
@@ -255,7 +261,7 @@ def test_where_offsets_are_preserved_they_stay_as_they_are(
 
 
 def test_a_consumer_that_goes_on_at_the_target_gets_the_record_that_was_next(
-    folder: Path, primary: Broker, backup: Broker, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic, group = unique("going-on"), unique("group")
     create_topic(primary.bootstrap, topic, partitions=2)
@@ -284,7 +290,7 @@ def test_a_consumer_that_goes_on_at_the_target_gets_the_record_that_was_next(
 
 
 @contextmanager
-def consumer(broker: Broker, group: str, place: TopicPartition) -> Iterator[Consumer]:
+def consumer(broker: KafkaCluster, group: str, place: TopicPartition) -> Iterator[Consumer]:
     reader = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
 from kafka_ferry.plan.changes import Acl, Entity, QuotaChange
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.quotas import alter_quotas, describe_quotas
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.waiting import wait_until
 
 _CLUSTER = "CLUSTER"
@@ -55,13 +55,13 @@ def rules(*texts: str) -> frozenset[Acl]:
     return frozenset(map(rule, texts))
 
 
-def allow(broker: Broker, *texts: str) -> None:
+def allow(broker: KafkaCluster, *texts: str) -> None:
     """Creates rules; returns when the broker has heard of them."""
     _create(broker, *texts)
     wait_until(lambda: rules(*texts) <= rules_of(broker))
 
 
-def deny(broker: Broker, resource: str, operation: str, principal: str = "ANONYMOUS") -> None:
+def deny(broker: KafkaCluster, resource: str, operation: str, principal: str = "ANONYMOUS") -> None:
     """Takes one right to a resource away and leaves all others; returns when the broker has heard of it."""
     allow(broker, f"{resource}: {principal} ALLOW ALL")
     denial = f"{resource}: {principal} DENY {operation}"
@@ -75,7 +75,7 @@ def deny(broker: Broker, resource: str, operation: str, principal: str = "ANONYM
     wait_until(heard)
 
 
-def forget(broker: Broker, *texts: str) -> None:
+def forget(broker: KafkaCluster, *texts: str) -> None:
     """Deletes rules; returns when the broker has heard of it."""
     filters = [AclBindingFilter(*_binding(rule(text))._to_tuple()) for text in texts]
     client = _client(broker)
@@ -84,7 +84,7 @@ def forget(broker: Broker, *texts: str) -> None:
     wait_until(lambda: not rules(*texts) & rules_of(broker))
 
 
-def rules_of(broker: Broker) -> frozenset[Acl]:
+def rules_of(broker: KafkaCluster) -> frozenset[Acl]:
     """All rules that a broker has."""
     client = _client(broker)
     return frozenset(
@@ -101,20 +101,20 @@ def rules_of(broker: Broker) -> frozenset[Acl]:
     )
 
 
-def set_quota(broker: Broker, entity: Entity, key: str, value: float | None) -> None:
+def set_quota(broker: KafkaCluster, entity: Entity, key: str, value: float | None) -> None:
     """Sets or deletes a quota; returns when the broker has heard of it."""
     with _wire(broker) as cluster:
         assert not alter_quotas(cluster, [QuotaChange(entity, key, value, None)])
     wait_until(lambda: quotas_of(broker).get((entity, key)) == value)
 
 
-def quotas_of(broker: Broker) -> dict[tuple[Entity, str], float]:
+def quotas_of(broker: KafkaCluster) -> dict[tuple[Entity, str], float]:
     """All quotas that a broker has."""
     with _wire(broker) as cluster:
         return describe_quotas(cluster)
 
 
-def add_user(broker: Broker, user: str, password: str, iterations: int = 4096) -> None:
+def add_user(broker: KafkaCluster, user: str, password: str, iterations: int = 4096) -> None:
     """Creates a SCRAM-SHA-512 user; returns when the broker has heard of it."""
     made = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, iterations)
     alteration = UserScramCredentialUpsertion(user, made, password.encode())
@@ -123,7 +123,7 @@ def add_user(broker: Broker, user: str, password: str, iterations: int = 4096) -
     wait_until(lambda: user in users_of(broker))
 
 
-def remove_user(broker: Broker, user: str) -> None:
+def remove_user(broker: KafkaCluster, user: str) -> None:
     """Deletes a SCRAM-SHA-512 user; returns when the broker has heard of it."""
     alteration = UserScramCredentialDeletion(user, ScramMechanism.SCRAM_SHA_512)
     client = _client(broker)
@@ -131,7 +131,7 @@ def remove_user(broker: Broker, user: str) -> None:
     wait_until(lambda: user not in users_of(broker))
 
 
-def users_of(broker: Broker) -> dict[str, int]:
+def users_of(broker: KafkaCluster) -> dict[str, int]:
     """The iterations of a broker's SCRAM-SHA-512 users."""
     client = _client(broker)
     described = client.describe_user_scram_credentials().result()
@@ -143,15 +143,15 @@ def users_of(broker: Broker) -> dict[str, int]:
     }
 
 
-def _client(broker: Broker) -> AdminClient:
+def _client(broker: KafkaCluster) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.bootstrap})
 
 
-def _wire(broker: Broker) -> WireCluster:
+def _wire(broker: KafkaCluster) -> WireCluster:
     return WireCluster("broker", {"bootstrap_servers": [broker.bootstrap]})
 
 
-def _create(broker: Broker, *texts: str) -> None:
+def _create(broker: KafkaCluster, *texts: str) -> None:
     client = _client(broker)
     for future in client.create_acls([_binding(rule(text)) for text in texts]).values():
         future.result()

@@ -29,7 +29,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -74,17 +74,22 @@ class ConsumedRecord:
     timestamp_type: str
 
 
-def create_topic(bootstrap: str, name: str, partitions: int = 1, **configs: str) -> None:
-    """Creates a topic; the dots of a config's name are underscores here (``segment_ms="1"``)."""
+def create_topic(
+    bootstrap: str, name: str, partitions: int = 1, replicas: int = -1, **configs: str
+) -> None:
+    """Creates a topic; the dots of a config's name are underscores here (``segment_ms="1"``).
+
+    It has a replica on each of up to three brokers; ones before Kafka 2.4 must be told how many.
+    """
     config = {key.replace("_", "."): value for key, value in configs.items()}
     client = AdminClient({"bootstrap.servers": bootstrap})
-    client.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result()
+    client.create_topics([NewTopic(name, partitions, replicas, config=config)])[name].result()
     # The controller has it; the broker hears of it a moment later.
     while client.list_topics(name, timeout=10).topics[name].error:
         time.sleep(0.01)
 
 
-def set_config(broker: Broker, topic: str, name: str, value: str) -> None:
+def set_config(broker: KafkaCluster, topic: str, name: str, value: str) -> None:
     """Sets one config of a topic."""
     change = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
@@ -92,14 +97,14 @@ def set_config(broker: Broker, topic: str, name: str, value: str) -> None:
     client.incremental_alter_configs([resource])[resource].result()
 
 
-def delete_before(broker: Broker, topic: str, offset: int) -> None:
+def delete_before(broker: KafkaCluster, topic: str, offset: int) -> None:
     """Deletes the records of partition 0 before an offset."""
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     for future in client.delete_records([TopicPartition(topic, 0, offset)]).values():
         future.result()
 
 
-def delete_topic(broker: Broker, topic: str) -> None:
+def delete_topic(broker: KafkaCluster, topic: str) -> None:
     """Deletes a topic; returns when the broker has forgotten it."""
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     client.delete_topics([topic])[topic].result()
@@ -107,13 +112,13 @@ def delete_topic(broker: Broker, topic: str) -> None:
         time.sleep(0.01)
 
 
-def recreate_topic(broker: Broker, topic: str, partitions: int = 1, **configs: str) -> None:
+def recreate_topic(broker: KafkaCluster, topic: str, partitions: int = 1, **configs: str) -> None:
     """Deletes a topic and creates another one of its name."""
     delete_topic(broker, topic)
     create_topic(broker.bootstrap, topic, partitions, **configs)
 
 
-def add_partitions(broker: Broker, topic: str, count: int) -> None:
+def add_partitions(broker: KafkaCluster, topic: str, count: int) -> None:
     """Grows a topic to ``count`` partitions; returns when all of them have a leader."""
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     client.create_partitions([NewPartitions(topic, count)])[topic].result()

@@ -5,12 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from kafka_sandbox.airflow import PROJECT
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.flows import write_flow
 
 
 def add_flow(
-    folder: Path, configs: Path, source: Broker, target: Broker, *topics: str, **options: object
+    folder: Path,
+    configs: Path,
+    source: KafkaCluster,
+    target: KafkaCluster,
+    *topics: str,
+    **options: object,
 ) -> str:
     """Gives Airflow a flow file; the id of the DAG that it becomes.
 

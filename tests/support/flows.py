@@ -14,14 +14,14 @@ from kafka_ferry.ledger import CopiedRange, LedgerTable, ledger_topic
 from kafka_ferry.plan import Plan
 from kafka_ferry.runs import Run
 from kafka_ferry.state import StateFolder
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import ConsumedRecord, read_all
 
 
 def write_flow(
     folder: Path,
-    source: Broker,
-    target: Broker,
+    source: KafkaCluster,
+    target: KafkaCluster,
     topics: Iterable[str],
     *,
     into: str = "backup",
@@ -37,7 +37,7 @@ def write_flow(
         "source": {"alias": folder.name, "bootstrap.servers": source.bootstrap},
         "target": {"alias": into, "bootstrap.servers": target.bootstrap},
         "topics": list(topics),
-        "replication.factor": 1,
+        "replication.factor": -1,
         "writers": 4,
         "state.dir": str(folder / "state"),
         # That topic has one name whichever flow writes it, and flows of other tests would copy it.
@@ -52,8 +52,8 @@ def write_flow(
 
 def make_flow(
     folder: Path,
-    source: Broker,
-    target: Broker,
+    source: KafkaCluster,
+    target: KafkaCluster,
     topics: Iterable[str],
     *,
     into: str = "backup",
@@ -122,7 +122,7 @@ def content(
     }
 
 
-def assert_same(source: Broker, topic: str, target: Broker, remote_topic: str) -> None:
+def assert_same(source: KafkaCluster, topic: str, target: KafkaCluster, remote_topic: str) -> None:
     """The target shows a ``read_committed`` consumer exactly what the source shows it, in order."""
     want = content(read_all(source.bootstrap, topic))
     have = content(read_all(target.bootstrap, remote_topic))

@@ -12,13 +12,12 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from kafka_ferry.config import Cluster
 from kafka_ferry.config.cluster import ClientProperties
 from kafka_ferry.plan.ranges import TopicPartition
-from kafka_sandbox.broker import Broker
 from tests.support.waiting import wait_until
 
 Protocol = Literal["classic", "consumer"]
 
 
-def cluster_of(broker: Broker, alias: str = "there") -> Cluster:
+def cluster_of(broker: Cluster, alias: str = "there") -> Cluster:
     """The broker as a flow's file would name it."""
     return Cluster(
         alias=alias, properties=ClientProperties({"bootstrap.servers": broker.bootstrap})
@@ -27,7 +26,7 @@ def cluster_of(broker: Broker, alias: str = "there") -> Cluster:
 
 @contextmanager
 def member(
-    broker: Broker, group: str, topic: str, protocol: Protocol = "classic"
+    broker: Cluster, group: str, topic: str, protocol: Protocol = "classic"
 ) -> Iterator[Consumer]:
     """The only member of a group, which has all partitions of a topic; it commits nothing by itself."""
     consumer = _consumer(broker, group, protocol)
@@ -44,7 +43,7 @@ def member(
         consumer.close()
 
 
-def commit_alone(broker: Broker, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+def commit_alone(broker: Cluster, group: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Commits as a simple consumer does: one that is no member of the group."""
     consumer = _consumer(broker, group)
     partitions = [ConfluentPartition(tp.topic, tp.partition, at) for tp, at in offsets.items()]
@@ -53,7 +52,7 @@ def commit_alone(broker: Broker, group: str, offsets: Mapping[TopicPartition, in
 
 
 def first_read(
-    broker: Broker, group: str, topic: str, protocol: Protocol = "classic"
+    broker: Cluster, group: str, topic: str, protocol: Protocol = "classic"
 ) -> tuple[int, int]:
     """Partition and offset of the first record that a new member of a group is given."""
     consumer = _consumer(broker, group, protocol)
@@ -71,7 +70,7 @@ def first_read(
         consumer.close()
 
 
-def read_shared(broker: Broker, group: str, topic: str, count: int) -> set[tuple[int, int]]:
+def read_shared(broker: Cluster, group: str, topic: str, count: int) -> set[tuple[int, int]]:
     """Partitions and offsets of so many records, or some more, that a share group hands out; acknowledges them."""
     consumer = ShareConsumer(
         {"bootstrap.servers": broker.bootstrap, "group.id": group, "log_level": 0}
@@ -91,7 +90,7 @@ def read_shared(broker: Broker, group: str, topic: str, count: int) -> set[tuple
         consumer.close()
 
 
-def _consumer(broker: Broker, group: str, protocol: Protocol = "classic") -> Consumer:
+def _consumer(broker: Cluster, group: str, protocol: Protocol = "classic") -> Consumer:
     return Consumer(
         {
             "bootstrap.servers": broker.bootstrap,

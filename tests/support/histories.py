@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, read_all
 
 
@@ -16,7 +16,7 @@ def told(part: str, count: int, *, since: int = 0) -> list[str]:
     return [f"{part} {i}" for i in range(since, count)]
 
 
-def values(broker: Broker, topic: str, partition: int = 0) -> list[str]:
+def values(broker: KafkaCluster, topic: str, partition: int = 0) -> list[str]:
     """The values that a consumer reads from a partition."""
     return [
         (record.value or b"").decode() for record in read_all(broker.bootstrap, topic)[partition]

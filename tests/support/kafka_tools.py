@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from kafka_sandbox import jvm
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 
 EARLIEST, LATEST = -2, -1
 
@@ -47,7 +47,7 @@ class DumpedBatch:
     valid: bool
 
 
-def get_offsets(broker: Broker, topic: str, time: Literal[-1, -2]) -> dict[int, int]:
+def get_offsets(broker: KafkaCluster, topic: str, time: Literal[-1, -2]) -> dict[int, int]:
     """kafka-get-offsets: where each partition starts (``EARLIEST``) or ends (``LATEST``)."""
     printed = _run(
         "org.apache.kafka.tools.GetOffsetShell",
@@ -59,7 +59,7 @@ def get_offsets(broker: Broker, topic: str, time: Literal[-1, -2]) -> dict[int, 
     return {int(partition): int(offset) for _, partition, offset in fields}
 
 
-def dump_logs(broker: Broker, topic: str, partitions: int) -> list[list[DumpedBatch]]:
+def dump_logs(broker: KafkaCluster, topic: str, partitions: int) -> list[list[DumpedBatch]]:
     """kafka-dump-log: the batches of all of each partition's segments, in the order of their offsets.
 
     Segments hold what was before the log's start too, until they are deleted.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import Consumer, TopicPartition
 
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
 
 PARTITIONS = 4
@@ -12,7 +12,7 @@ EACH = 100
 RECORDS = PARTITIONS * EACH
 
 
-def a_long_topic(broker: Broker, name: str) -> str:
+def a_long_topic(broker: KafkaCluster, name: str) -> str:
     """Creates and fills it: some 260 KB; its name."""
     create_topic(broker.bootstrap, name, partitions=PARTITIONS)
     for partition in range(PARTITIONS):
@@ -21,7 +21,7 @@ def a_long_topic(broker: Broker, name: str) -> str:
     return name
 
 
-def length(broker: Broker, topic: str) -> int:
+def length(broker: KafkaCluster, topic: str) -> int:
     """How many offsets the topic or its copy has, also those of transactions that have not ended."""
     settings = {"isolation.level": "read_uncommitted", "group.id": "length"}
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, **settings})

@@ -16,14 +16,14 @@ from kafka_ferry.plan import TopicPartition
 from kafka_ferry.plan.groups import Committed, Group
 from kafka_ferry.runs.emitting import emit
 from kafka_ferry.runs.grouping import translate_groups
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import read_all
 from tests.support.flows import ledger_of
 
 Commits = Mapping[TopicPartition, int]
 
 
-def commit(broker: Broker, group: str, offsets: Commits, metadata: str = "") -> None:
+def commit(broker: KafkaCluster, group: str, offsets: Commits, metadata: str = "") -> None:
     """Commits offsets for a group without members."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
     partitions = [
@@ -58,24 +58,24 @@ def emit_now(flow: Flow, moves: GroupMoves) -> list[str]:
     return emit(flow, ledger_of(flow), moves, run="run")
 
 
-def records_in(broker: Broker, topic: str) -> list[tuple[bytes, bytes]]:
+def records_in(broker: KafkaCluster, topic: str) -> list[tuple[bytes, bytes]]:
     """Keys and values of a topic of one partition, none of them a tombstone."""
     (records,) = read_all(broker.bootstrap, topic).values()
     assert all(record.key and record.value for record in records)
     return [(record.key or b"", record.value or b"") for record in records]
 
 
-def checkpoints_in(broker: Broker, topic: str) -> list[Checkpoint]:
+def checkpoints_in(broker: KafkaCluster, topic: str) -> list[Checkpoint]:
     """All checkpoints in a topic."""
     return [Checkpoint.read(key, value) for key, value in records_in(broker, topic)]
 
 
-def heartbeats_in(broker: Broker, topic: str, source_alias: str) -> list[Heartbeat]:
+def heartbeats_in(broker: KafkaCluster, topic: str, source_alias: str) -> list[Heartbeat]:
     """Heartbeats in a topic, but only those of flows from one cluster: tests share brokers."""
     found = [Heartbeat.read(key, value) for key, value in records_in(broker, topic)]
     return [heartbeat for heartbeat in found if heartbeat.source_alias == source_alias]
 
 
-def offset_syncs_in(broker: Broker, topic: str) -> list[OffsetSync]:
+def offset_syncs_in(broker: KafkaCluster, topic: str) -> list[OffsetSync]:
     """All offset syncs in a topic."""
     return [OffsetSync.read(key, value) for key, value in records_in(broker, topic)]

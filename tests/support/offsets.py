@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import ConsumedRecord, read_all
 
 ISOLATIONS = ("read_committed", "read_uncommitted")
@@ -30,7 +30,7 @@ class Bounds:
 
 
 def read_offsets(
-    broker: Broker, topic: str, isolation: str = "read_committed"
+    broker: KafkaCluster, topic: str, isolation: str = "read_committed"
 ) -> dict[int, dict[int, ConsumedRecord]]:
     """What a consumer is shown of a topic: by partition and by offset."""
     shown = {}
@@ -42,7 +42,7 @@ def read_offsets(
 
 
 def bounds(
-    broker: Broker, topic: str, partitions: Iterable[int], isolation: str = "read_committed"
+    broker: KafkaCluster, topic: str, partitions: Iterable[int], isolation: str = "read_committed"
 ) -> dict[int, Bounds]:
     """The log start, and the last stable offset or the high watermark, of each partition."""
     wanted = [TopicPartition(topic, number) for number in partitions]
@@ -59,9 +59,9 @@ def bounds(
 
 
 def assert_same_offsets(
-    source: Broker,
+    source: KafkaCluster,
     topic: str,
-    target: Broker,
+    target: KafkaCluster,
     remote_topic: str,
     *,
     source_isolation: str = "read_committed",

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from kafka_sandbox.broker import Broker, start_all
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster, start_all
 
 
 @contextmanager
 def own_pair(
     home: Path, config: Mapping[str, str] | None = None
-) -> Iterator[tuple[Broker, Broker]]:
+) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
     """A source and a target, wiped afterwards.
 
     Args:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kafka_sandbox.broker import HOST, Broker, free_port
+from kafka_sandbox.broker import HOST, free_port
+from kafka_sandbox.cluster import KafkaCluster
 
 _T = TypeVar("_T")
 _PIECE = 64 * 1024
@@ -173,7 +174,7 @@ class Address:
     bootstrap: str
 
 
-class ProxiedBroker(Broker):
+class ProxiedBroker(KafkaCluster):
     """A broker with a second way in: whoever begins at ``proxied`` stays behind the proxy.
 
     ``bootstrap`` is the direct way, which no fault of the proxy concerns.

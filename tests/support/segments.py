@@ -13,7 +13,7 @@ from typing import Final
 from kafka.codec import gzip_encode, lz4_encode, lz4_encode_old_kafka, snappy_encode
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.batches import DELETE_HORIZON
 from tests.support.builders import Record
 
@@ -31,12 +31,12 @@ _COMPRESS: Final = {
 }
 
 
-def segments(broker: Broker, topic: str, partition: int = 0) -> list[Path]:
+def segments(broker: KafkaCluster, topic: str, partition: int = 0) -> list[Path]:
     """The files of a partition's log, oldest first."""
     return sorted(_folder(broker, topic, partition).glob("*.log"))
 
 
-def read_batches(broker: Broker, topic: str, partition: int = 0) -> list[bytes]:
+def read_batches(broker: KafkaCluster, topic: str, partition: int = 0) -> list[bytes]:
     """The batches that lie in a partition's log, as they lie there."""
     return [
         batch
@@ -45,7 +45,7 @@ def read_batches(broker: Broker, topic: str, partition: int = 0) -> list[bytes]:
     ]
 
 
-def write_log(broker: Broker, topic: str, log: Iterable[bytes], partition: int = 0) -> None:
+def write_log(broker: KafkaCluster, topic: str, log: Iterable[bytes], partition: int = 0) -> None:
     """Put ``log`` in the place of all that a partition of a stopped broker holds."""
     assert broker.pid is None, "its broker must be stopped"
     folder = _folder(broker, topic, partition)
@@ -55,7 +55,7 @@ def write_log(broker: Broker, topic: str, log: Iterable[bytes], partition: int =
     (folder / f"{0:020}.log").write_bytes(b"".join(log))
 
 
-def cut_log(broker: Broker, topic: str, offset: int, partition: int = 0) -> None:
+def cut_log(broker: KafkaCluster, topic: str, offset: int, partition: int = 0) -> None:
     """Leave of a stopped broker's log what lies before the batch at ``offset``, as an unclean
     election of a follower that lagged behind would."""
     batches = read_batches(broker, topic, partition)
@@ -64,7 +64,7 @@ def cut_log(broker: Broker, topic: str, offset: int, partition: int = 0) -> None
     write_log(broker, topic, kept, partition)
 
 
-def damage(broker: Broker, topic: str, *, number: int, at: int, partition: int = 0) -> None:
+def damage(broker: KafkaCluster, topic: str, *, number: int, at: int, partition: int = 0) -> None:
     """Turn a bit of a stopped broker's batch, which no broker notices after an orderly stop.
 
     Args:
@@ -143,7 +143,7 @@ def _message(
     return bytes(builder._buffer)
 
 
-def _folder(broker: Broker, topic: str, partition: int) -> Path:
+def _folder(broker: KafkaCluster, topic: str, partition: int) -> Path:
     return broker.directory / "data" / f"{topic}-{partition}"
 
 

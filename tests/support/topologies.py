@@ -10,12 +10,13 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow, load_flows
 from kafka_ferry.plan import Plan
-from kafka_sandbox.broker import Broker, start_all
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.flows import copy_planned, failures, plan_now
 from tests.support.waiting import wait_until
 
-Clusters = Mapping[str, Broker]
+Clusters = Mapping[str, KafkaCluster]
 
 _OF_FERRY = ("ferry-", "__")
 
@@ -23,7 +24,7 @@ _OF_FERRY = ("ferry-", "__")
 @contextmanager
 def running(
     home: Path, *names: str, config: Mapping[str, str] | None = None
-) -> Iterator[dict[str, Broker]]:
+) -> Iterator[dict[str, KafkaCluster]]:
     """Brokers of these names, each a cluster; wiped in the end."""
     brokers = {name: Broker(home / name, config=config) for name in names}
     try:
@@ -51,8 +52,8 @@ def write_flows(
 
 
 def settings(state: Path) -> list[str]:
-    """What all flows have in common whose clusters have one broker."""
-    return ["replication.factor = 1", "writers = 2", f"state.dir = {state}"]
+    """What all flows have in common."""
+    return ["replication.factor = -1", "writers = 2", f"state.dir = {state}"]
 
 
 def between(
@@ -89,26 +90,26 @@ def settle(flows: Sequence[Flow], run: str, *, at_most: int) -> list[list[Plan]]
     raise AssertionError(f"not settled after {at_most} rounds: {busy}")
 
 
-def topics_of(broker: Broker) -> set[str]:
+def topics_of(broker: KafkaCluster) -> set[str]:
     """The topics that are neither Kafka's nor Kafka Ferry's own."""
     listed = AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).topics
     return {name for name in listed if not name.startswith(_OF_FERRY)}
 
 
-def values(broker: Broker, topic: str) -> list[str]:
+def values(broker: KafkaCluster, topic: str) -> list[str]:
     """What an independent consumer reads of a topic, partition by partition."""
     read = read_all(broker.bootstrap, topic)
     return [record.value.decode() for part in read.values() for record in part if record.value]
 
 
-def write(broker: Broker, topic: str, *texts: str, partitions: int = 1) -> None:
+def write(broker: KafkaCluster, topic: str, *texts: str, partitions: int = 1) -> None:
     """Records with these values, and the topic if it is not there."""
     if topic not in topics_of(broker):
         create_topic(broker.bootstrap, topic, partitions)
     produce(broker.bootstrap, topic, [Record(value=text.encode()) for text in texts])
 
 
-def make_empty(broker: Broker) -> None:
+def make_empty(broker: KafkaCluster) -> None:
     """Delete all topics that are not Kafka's own, and all groups."""
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
 

@@ -13,7 +13,7 @@ import pytest
 from kafka_ferry.plan import TopicPartition
 from kafka_sandbox.airflow import SETTINGS, Airflow
 from kafka_sandbox.airflow_api import AirflowApi
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.dags import add_flow
 from tests.support.flows import assert_same
@@ -73,8 +73,8 @@ def test_a_cleared_mirror_copies_nothing_twice_and_its_groups_fail_over(
     tmp_path: Path,
     configs: Path,
     api: AirflowApi,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     statsd: UdpReceiver,
 ) -> None:
@@ -134,8 +134,8 @@ def test_what_airflow_was_killed_in_is_done_after_its_start_and_nobody_can_call_
     configs: Path,
     airflow: Airflow,
     api: AirflowApi,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
 ) -> None:
     source, topic = unique("src"), unique("orders")
@@ -168,7 +168,12 @@ def test_what_airflow_was_killed_in_is_done_after_its_start_and_nobody_can_call_
 
 @pytest.mark.usefixtures("no_spark_connection")
 def test_a_topic_that_cannot_be_copied_is_named_in_the_log_and_the_others_are_copied(
-    tmp_path: Path, configs: Path, api: AirflowApi, primary: Broker, backup: Broker, unique: Unique
+    tmp_path: Path,
+    configs: Path,
+    api: AirflowApi,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
 ) -> None:
     source, good, bad = unique("src"), unique("good"), unique("bad")
     for topic in (good, bad):

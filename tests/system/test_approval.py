@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from kafka_sandbox.airflow_api import AirflowApi
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
 from tests.support.dags import add_flow
 from tests.support.flows import assert_same
@@ -20,14 +20,19 @@ pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
 Unique = Callable[[str], str]
 
 
-def topics_of(broker: Broker) -> set[str]:
+def topics_of(broker: KafkaCluster) -> set[str]:
     """All but Kafka's own: a broker that is asked for a group's offsets makes its topic for them."""
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     return {name for name in client.list_topics(timeout=10).topics if not name.startswith("__")}
 
 
 def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
-    tmp_path: Path, configs: Path, api: AirflowApi, primary: Broker, backup: Broker, unique: Unique
+    tmp_path: Path,
+    configs: Path,
+    api: AirflowApi,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
 ) -> None:
     source, topic = unique("src"), unique("orders")
     create_topic(primary.bootstrap, topic, partitions=2)

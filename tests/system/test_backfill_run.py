@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafka_sandbox.airflow_api import AirflowApi
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.dags import add_flow
 from tests.support.waiting import wait_until
@@ -33,13 +33,18 @@ def records_of(day: datetime) -> list[Record]:
     ]
 
 
-def values(broker: Broker, topic: str) -> list[bytes | None]:
+def values(broker: KafkaCluster, topic: str) -> list[bytes | None]:
     return [record.value for part in read_all(broker.bootstrap, topic).values() for record in part]
 
 
 @pytest.mark.long
 def test_a_backfill_copies_its_intervals_once_beside_the_scheduled_runs_and_tells_whom_it_concerns(
-    tmp_path: Path, configs: Path, api: AirflowApi, primary: Broker, backup: Broker, unique: Unique
+    tmp_path: Path,
+    configs: Path,
+    api: AirflowApi,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
 ) -> None:
     source, topic = unique("src"), unique("orders")
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)

@@ -15,7 +15,8 @@ import yaml
 
 from kafka_sandbox.airflow import Airflow
 from kafka_sandbox.airflow_api import AirflowApi
-from kafka_sandbox.broker import Broker, free_port
+from kafka_sandbox.broker import free_port
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
 from tests.support.dags import add_flow
 from tests.support.receivers import HttpReceiver, MailReceiver, http_receiver, mail_receiver
@@ -82,8 +83,8 @@ def test_a_killed_task_is_told_once_to_each_channel_and_then_that_all_is_well(
     configs: Path,
     airflow: Airflow,
     api: AirflowApi,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Unique,
     web: HttpReceiver,
     mail: MailReceiver,

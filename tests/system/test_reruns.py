@@ -12,7 +12,7 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.runs import Run
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.flows import assert_same, ledger_rows, make_flow, plan_now, remote
 from tests.support.long_topic import RECORDS, a_long_topic, length
 from tests.support.task_process import JVM, TaskProcess, mirror_task
@@ -29,16 +29,16 @@ BYTES_PER_S = 32 * 1024
 
 
 @pytest.fixture
-def topic(primary: Broker, unique: Unique) -> str:
+def topic(primary: KafkaCluster, unique: Unique) -> str:
     return a_long_topic(primary, unique("orders"))
 
 
 @pytest.fixture
-def flow(folder: Path, primary: Broker, backup: Broker, topic: str) -> Flow:
+def flow(folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str) -> Flow:
     return make_flow(folder, primary, backup, [topic], rate_limit_bytes=BYTES_PER_S)
 
 
-def sends(running: TaskProcess, target: Broker, topic: str, before: int) -> bool:
+def sends(running: TaskProcess, target: KafkaCluster, topic: str, before: int) -> bool:
     """Whether the task sends something before it ends."""
     over = running.supervisor.poll
     wait_until(lambda: over() is not None or length(target, topic) > before, 400)
@@ -46,7 +46,9 @@ def sends(running: TaskProcess, target: Broker, topic: str, before: int) -> bool
 
 
 @contextmanager
-def copying_task(folder: Path, flow: Flow, target: Broker, topic: str) -> Iterator[TaskProcess]:
+def copying_task(
+    folder: Path, flow: Flow, target: KafkaCluster, topic: str
+) -> Iterator[TaskProcess]:
     """A mirror task that has sent more than was there."""
     before = length(target, topic)
     for _ in range(TRIES):
@@ -69,7 +71,7 @@ def complete(folder: Path, flow: Flow) -> None:
     raise AssertionError("Spark does not start")
 
 
-def assert_exact(flow: Flow, source: Broker, topic: str, target: Broker) -> None:
+def assert_exact(flow: Flow, source: KafkaCluster, topic: str, target: KafkaCluster) -> None:
     """The copy is the original, and the ledger counts each record once."""
     assert_same(source, topic, target, remote(flow, topic))
     assert sum(int(str(row["records"])) for row in ledger_rows(flow)) == RECORDS
@@ -88,7 +90,7 @@ def ask_it_to_end(running: TaskProcess) -> None:
 
 
 def test_however_a_mirror_task_ends_spark_ends_with_it_and_a_rerun_completes_the_copy(
-    folder: Path, flow: Flow, primary: Broker, topic: str, backup: Broker
+    folder: Path, flow: Flow, primary: KafkaCluster, topic: str, backup: KafkaCluster
 ) -> None:
     plan_now(flow)
     last_words = []
@@ -108,7 +110,7 @@ def test_however_a_mirror_task_ends_spark_ends_with_it_and_a_rerun_completes_the
 
 
 def test_a_mirror_task_that_is_timed_out_ends_with_its_spark_application(
-    folder: Path, flow: Flow, topic: str, backup: Broker
+    folder: Path, flow: Flow, topic: str, backup: KafkaCluster
 ) -> None:
     plan_now(flow)
 
@@ -121,7 +123,7 @@ def test_a_mirror_task_that_is_timed_out_ends_with_its_spark_application(
 
 @pytest.mark.long
 def test_an_orphan_that_survives_its_task_is_fenced_by_the_next_one(
-    folder: Path, flow: Flow, primary: Broker, topic: str, backup: Broker
+    folder: Path, flow: Flow, primary: KafkaCluster, topic: str, backup: KafkaCluster
 ) -> None:
     plan_now(flow)
     with copying_task(folder, flow, backup, remote(flow, topic)) as orphan:

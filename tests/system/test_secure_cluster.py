@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.secure import Authority, SecureBroker
 from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import assert_same
@@ -21,7 +21,7 @@ WORD = "l0gin-pa5sword"
 
 @pytest.mark.long
 def test_executors_need_neither_the_flows_file_nor_its_connection(
-    folder: Path, backup: Broker
+    folder: Path, backup: KafkaCluster
 ) -> None:
     """The cluster is started without the connection, and in another folder than the driver."""
     root = Authority("root")

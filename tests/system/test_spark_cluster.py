@@ -15,7 +15,7 @@ import pytest
 from kafka_ferry.config import load_flow
 from kafka_ferry.runs import Run
 from kafka_sandbox.airflow import PROJECT
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import assert_same, make_flow, remote
 from tests.support.spark_cluster import SparkCluster
@@ -55,8 +55,8 @@ def connect(monkeypatch: pytest.MonkeyPatch, cluster: SparkCluster, archive: Pat
 
 def test_two_workers_are_sent_the_library_and_its_packages(
     folder: Path,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Callable[[str], str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from kafka_sandbox.airflow_api import AirflowApi
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.browser import People, screenshot
 from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.dags import have_read
@@ -41,7 +41,7 @@ def records_of(day: datetime) -> list[Record]:
 
 
 def add_flow_by_connection(
-    folder: Path, configs: Path, site: str, source: Broker, target: Broker, topic: str
+    folder: Path, configs: Path, site: str, source: KafkaCluster, target: KafkaCluster, topic: str
 ) -> str:
     """Gives Airflow a flow whose source is a connection; the id of its DAG."""
     folder.mkdir()
@@ -100,8 +100,8 @@ def test_a_backfill_is_run_and_a_task_that_failed_is_cleared_without_a_shell(
     tmp_path: Path,
     configs: Path,
     api: AirflowApi,
-    primary: Broker,
-    backup: Broker,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
     unique: Callable[[str], str],
     people: People,
 ) -> None:

@@ -201,6 +201,8 @@ class Broker(KafkaCluster):
             # A killed broker may come back only when its old session is over: 9 s by default.
             "broker.session.timeout.ms": "2000",
             "broker.heartbeat.interval.ms": "300",
+            # Of a few topics at a time nothing is won by waiting for more.
+            "controller.quorum.append.linger.ms": "0",
             "auto.create.topics.enable": "false",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "allow.everyone.if.no.acl.found": "true",

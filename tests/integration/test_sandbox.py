@@ -113,9 +113,9 @@ def test_an_orderly_stop_leaves_a_class_archive_where_there_is_none(
         assert f"-XX:SharedArchiveFile={archive}" in psutil.Process(second.pid).cmdline()
 
 
-def test_a_broker_that_cannot_start_says_why(primary: KafkaCluster, tmp_path: Path) -> None:
-    with pytest.raises(SandboxError, match=f"Port {primary.port} .* in use"):
-        Broker(tmp_path, port=primary.port).start()
+def test_a_broker_that_cannot_start_says_why(own: Broker, tmp_path: Path) -> None:
+    with pytest.raises(SandboxError, match=f"Port {own.port} .* in use"):
+        Broker(tmp_path, port=own.port).start()
 
     with pytest.raises(SandboxError, match=r"log\.cleaner\.threads"):
         Broker(tmp_path, config={"log.cleaner.threads": "many"}).start().wait_ready()

@@ -1,4 +1,4 @@
-"""Requests that any broker of a cluster answers, if it is of a release that knows them."""
+"""Requests that any broker of a cluster answers, or only its controller, if it is of a release that knows them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,24 @@ class TooOld(FerryError):
     """A broker is of a release that does not know a request."""
 
 
-def ask(cluster: WireCluster, request: Any, *, version: int = 0) -> Any:
-    """Send ``request`` to any broker and wait for its answer.
+def ask(
+    cluster: WireCluster, request: Any, *, version: int = 0, of_controller: bool = False
+) -> Any:
+    """Send ``request`` to a broker and wait for its answer.
 
     Args:
         cluster: the cluster.
         request: the message.
         version: the oldest version of it that says all that is meant.
+        of_controller: ask the controller and no other broker. Before KRaft, only that one changes
+            users' credentials (``KafkaApis.handleAlterUserScramCredentialsRequest``).
 
     Raises:
         TooOld: if the broker does not know that version.
+        BrokerError: transient while no controller is known.
         ClusterUnreachable: if no broker answers.
     """
-    connection = cluster.any_connection()
+    connection = cluster.controller() if of_controller else cluster.any_connection()
     if not connection.offers(request, version=version):
         name = request.name.removesuffix("Request")
         raise TooOld(f"{connection.address} is too old to know {name} v{version}.")

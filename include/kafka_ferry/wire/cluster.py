@@ -14,7 +14,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.connection import Connection
-from kafka_ferry.wire.faults import UNKNOWN_TOPIC_OR_PARTITION, fault
+from kafka_ferry.wire.faults import NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION, fault
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
@@ -72,16 +72,7 @@ class WireCluster:
     ) -> dict[TopicPartition, PartitionLeader]:
         """Ask for the leaders of ``partitions`` as they are now; one that does not exist has an error."""
         wanted = set(partitions)
-        answer = self.any_connection().call(
-            MetadataRequest(
-                topics=[
-                    MetadataRequest.MetadataRequestTopic(name=name)
-                    for name in sorted({w.topic for w in wanted})
-                ],
-                allow_auto_topic_creation=False,
-            )
-        )
-        self._learn({broker.node_id: (broker.host, broker.port) for broker in answer.brokers})
+        answer = self._metadata(sorted({tp.topic for tp in wanted}))
         leaders = {}
         for topic in answer.topics:
             topic_id = printed(topic.topic_id)
@@ -135,8 +126,19 @@ class WireCluster:
 
     def nodes(self) -> list[int]:
         """Ask for the node ids of all brokers that are up."""
-        self.leaders(())
+        self._metadata([])
         return sorted(self._brokers)
+
+    def controller(self) -> Connection:
+        """The connection to the controller; before KRaft one of the brokers, otherwise any of them forwards.
+
+        Raises:
+            BrokerError: transient while no controller is known.
+        """
+        node = self._metadata([]).controller_id
+        if node < 0:
+            raise fault(NOT_CONTROLLER, f"Looking for the controller of {self.alias}")
+        return self.connection(node)
 
     def add_broker(self, node: int, host: str, port: int) -> None:
         """Learn where a broker is, from an answer that named it."""
@@ -161,11 +163,11 @@ class WireCluster:
             try:
                 return self._connected(node, lane)
             except ClusterUnreachable:
-                self.leaders(())
+                self._metadata([])
                 if self._brokers.get(node, known) == known:
                     raise
         else:
-            self.leaders(())
+            self._metadata([])
         if node not in self._brokers:
             raise ClusterUnreachable(f"{self.alias} has no broker {node}.")
         return self._connected(node, lane)
@@ -197,6 +199,13 @@ class WireCluster:
             connection.close()
         self._connections.clear()
         self._coordinators.clear()
+
+    def _metadata(self, topics: Iterable[str]) -> Any:
+        asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+        answer = self.any_connection().call(request)
+        self._learn({broker.node_id: (broker.host, broker.port) for broker in answer.brokers})
+        return answer
 
     def _candidates(self) -> list[int]:
         """Brokers to try: the one that has been silent most recently is the last."""

@@ -21,6 +21,7 @@ TOPIC_AUTHORIZATION_FAILED: Final = 29
 GROUP_AUTHORIZATION_FAILED: Final = 30
 CLUSTER_AUTHORIZATION_FAILED: Final = 31
 INVALID_TIMESTAMP: Final = 32
+NOT_CONTROLLER: Final = 41
 TRANSACTION_COORDINATOR_FENCED: Final = 52
 SECURITY_DISABLED: Final = 54
 OPERATION_NOT_ATTEMPTED: Final = 55
@@ -37,10 +38,10 @@ _DENIED: Final = frozenset({29, 30, 31, 53, 58})  # topic, group, cluster, trans
 # Normal for a while, though not all of them are called retriable: a coordinator that loads or
 # moves (14, 15, 16), markers still being written (51), a leader that moves (3, 5, 6, 74, 75), a
 # request that was too slow for the broker (7), too few in-sync replicas before the write (19) or
-# after it (20), a full disk (56), offsets of an open transaction (88), a topic id that is not yet
-# known or that another topic has (100, 103: new metadata tell which).
+# after it (20), a controller that moves (41), a full disk (56), offsets of an open transaction (88),
+# a topic id that is not yet known or that another topic has (100, 103: new metadata tell which).
 _TRANSIENT: Final = frozenset(
-    {3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 19, 20, 51, 56, 72, 74, 75, 78, 88, 89, 100, 103}
+    {3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 72, 74, 75, 78, 88, 89, 100, 103}
 )
 
 

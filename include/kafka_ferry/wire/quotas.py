@@ -68,7 +68,7 @@ def alter_quotas(
         ],
         validate_only=False,
     )
-    answer = ask(cluster, request)
+    answer = ask(cluster, request, of_controller=True)
     answers = {_entity(entry): entry for entry in answer.entries}
     errors: dict[QuotaChange, FerryError] = {}
     for entity, some in by_entity.items():

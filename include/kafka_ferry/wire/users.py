@@ -61,7 +61,8 @@ def change_user(cluster: WireCluster, change: UserChange, password: str = "") ->
         deletions=[_deletion(change)] if change.change == "delete" else [],
         upsertions=[_upsertion(change, password)] if change.change == "create" else [],
     )
-    answers = {result.user: result for result in ask(cluster, request).results}
+    answer = ask(cluster, request, of_controller=True)
+    answers = {result.user: result for result in answer.results}
     if change.user not in answers:
         raise ClusterUnreachable(f"{cluster.alias} did not answer for the user {change.user}.")
     result = answers[change.user]

@@ -80,9 +80,10 @@ class Kind(NamedTuple):
         return body
 
 
+METADATA = Kind(MetadataRequest, 12)
 KINDS = [
     Kind(ApiVersionsRequest, 3),
-    Kind(MetadataRequest, 12),
+    METADATA,
     Kind(FetchRequest, 12),
     Kind(FetchRequest, 13),
     Kind(ProduceRequest, 9),
@@ -222,6 +223,18 @@ class ScriptedBroker:
                         return
             except OSError:
                 return  # the other side has closed
+
+
+def metadata(brokers: Mapping[int, ScriptedBroker], controller: int = 1) -> bytes:
+    """An answer that says where the brokers are, which is the controller, and of no topic."""
+    response, version = METADATA.response[None], METADATA.version
+    entries = [
+        sample(response.MetadataResponseBroker, version, node_id=node, host=HOST, port=broker.port)
+        for node, broker in brokers.items()
+    ]
+    answer = sample(response, version, brokers=entries, controller_id=controller, topics=[])
+    encoded: bytes = answer.encode(version=version)
+    return encoded
 
 
 def _versions() -> bytes:

@@ -29,7 +29,19 @@ from kafka_ferry.wire.quotas import alter_quotas, describe_quotas
 from kafka_ferry.wire.users import change_user, describe_users
 from tests.support.access import rule
 
-from .scripted import HOST, KINDS, Asked, Kind, ScriptedBroker, framed, mutated, mutations, sample
+from .scripted import (
+    HOST,
+    KINDS,
+    METADATA,
+    Asked,
+    Kind,
+    ScriptedBroker,
+    framed,
+    metadata,
+    mutated,
+    mutations,
+    sample,
+)
 
 RULES = [rule("topic a: anna ALLOW READ"), rule("topic b: anna ALLOW READ")]
 # Two entities, of which the samples have one.
@@ -90,13 +102,14 @@ def speaking(newest: dict[int, int]) -> ScriptedBroker:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[ScriptedBroker]:
-    with speaking({kind.request.API_KEY: kind.version for kind, _ in CALLS}) as broker:
+    known = [METADATA, *(kind for kind, _ in CALLS)]
+    with speaking({kind.request.API_KEY: kind.version for kind in known}) as broker:
         yield broker
 
 
 def calling(broker: ScriptedBroker, call: Call, kind: Kind, said: bytes) -> Any:
     broker.drop()
-    broker.speak({kind: said})
+    broker.speak({METADATA: metadata({1: broker}), kind: said})
     settings = {"bootstrap_servers": [f"{HOST}:{broker.port}"], "request_timeout_ms": 2000}
     with WireCluster("backup", settings) as cluster:
         return call(cluster)
@@ -167,6 +180,7 @@ def test_a_rule_that_was_found_and_could_not_be_deleted_is_told(broker: Scripted
 def test_an_old_broker_is_told_apart(kind: Kind, call: Call) -> None:
     # Kafka 1.1: rules, but none by prefix.
     old = {kind.request.API_KEY: 0 for kind in (DESCRIBED, CREATED, DELETED)}
+    old[METADATA.request.API_KEY] = METADATA.version
     with speaking(old) as broker, pytest.raises(TooOld, match="too old"):
         calling(broker, call, kind, b"")
 

@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
-from kafka_ferry.errors import ClusterUnreachable
+from kafka_ferry.errors import BrokerError, ClusterUnreachable
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.cluster import GROUP
 
-from .scripted import HOST, KINDS, ScriptedBroker, sample
+from .scripted import HOST, KINDS, METADATA, ScriptedBroker, metadata, sample
 
-METADATA = next(kind for kind in KINDS if kind.request is MetadataRequest)
 COORDINATOR = next(kind for kind in KINDS if kind.request is FindCoordinatorRequest)
-Places = dict[int, ScriptedBroker]
 Starting = Callable[[], ScriptedBroker]
 
 
@@ -32,18 +30,7 @@ def start() -> Iterator[Starting]:
         broker.stop()
 
 
-def metadata(brokers: Places) -> bytes:
-    """An answer that says where the brokers are."""
-    response, version = METADATA.response[None], METADATA.version
-    entries = [
-        sample(response.MetadataResponseBroker, version, node_id=node, host=HOST, port=broker.port)
-        for node, broker in brokers.items()
-    ]
-    encoded: bytes = sample(response, version, brokers=entries, topics=[]).encode()
-    return encoded
-
-
-def say_where(brokers: Places, *, coordinator: int = 1) -> None:
+def say_where(brokers: dict[int, ScriptedBroker], *, coordinator: int = 1) -> None:
     """Let each broker tell where all of them are, and who coordinates."""
     found = sample(
         COORDINATOR.response[None],
@@ -152,3 +139,22 @@ def test_a_broker_that_has_hung_up_is_asked_last(start: Starting) -> None:
         first = cluster.any_connection()
         first.close()
         assert cluster.any_connection().peer != first.peer
+
+
+def test_the_controller_is_asked_for(start: Starting) -> None:
+    brokers = {1: start(), 2: start()}
+    say_where(brokers)
+    brokers[1].speak({METADATA: metadata(brokers, controller=2)})
+    with cluster_of(brokers[1]) as cluster:
+        assert cluster.controller().peer == (HOST, brokers[2].port)
+
+
+def test_a_cluster_that_elects_its_controller_is_asked_again(start: Starting) -> None:
+    broker = start()
+    broker.speak({METADATA: metadata({1: broker}, controller=-1)})
+    with (
+        cluster_of(broker) as cluster,
+        pytest.raises(BrokerError, match="NOT_CONTROLLER") as caught,
+    ):
+        cluster.controller()
+    assert caught.value.transient

@@ -123,7 +123,7 @@ class Brokers(KafkaCluster):
         """
         client = quiet_client(self.bootstrap)
         # Whoever asks for a coordinator has its topic made.
-        client.describe_consumer_groups(["any"])["any"].exception(60)
+        client.describe_consumer_groups(["any"], request_timeout=60)["any"].exception(60)
         settings = {"bootstrap.servers": self.bootstrap, "transactional.id": "any", "log_level": 0}
         Producer(settings).init_transactions(60)
         for topic in ("__transaction_state", "__consumer_offsets"):

@@ -365,7 +365,10 @@ def test_sequences_go_on_behind_two_to_the_31(
 def forgetful(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
-    """Two brokers; the second one forgets producers after a second, and may be stopped."""
+    """Two brokers; the second one forgets producers after a second, and may be stopped.
+
+    Each is alone: what is cut off its log, no replica gives back.
+    """
     home = tmp_path_factory.mktemp("forgetful")
     forgets = {
         "producer.id.expiration.ms": "1000",

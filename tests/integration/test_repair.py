@@ -387,6 +387,7 @@ def test_a_run_that_was_planned_before_the_repair_does_no_harm(copy: Copied) -> 
 def stoppable(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
+    """Two brokers, each alone: what is cut off its log, no replica gives back."""
     home = tmp_path_factory.mktemp("stoppable")
     brokers = Broker(home / "source"), Broker(home / "target")
     start_all(brokers)

@@ -21,8 +21,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from kafka_sandbox import jvm
+from kafka_sandbox import clusters, jvm
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.demo_data import COMPRESSIONS, fill
 from kafka_sandbox.errors import SandboxError
@@ -111,6 +112,37 @@ def test_an_orderly_stop_leaves_a_class_archive_where_there_is_none(
     assert jvm.archive_fits(KAFKA)
     with Broker(tmp_path / "second") as second:
         assert f"-XX:SharedArchiveFile={archive}" in psutil.Process(second.pid).cmdline()
+
+
+def test_where_one_broker_of_three_dies_the_others_lead(tmp_path: Path) -> None:
+    quick = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300"}
+    with Brokers(tmp_path / "three", config=quick) as three:
+        three.assert_spread()
+        create_topic(three.bootstrap, "orders", 3)
+        three.brokers[2].kill()
+
+        produce(three.bootstrap, "orders", [Record(value=b"%d" % p, partition=p) for p in range(3)])
+        assert [len(read) for read in read_all(three.bootstrap, "orders").values()] == [1, 1, 1]
+
+        three.start().wait_ready()
+        client = AdminClient({"bootstrap.servers": three.bootstrap})
+        wait_until(
+            lambda: all(
+                {*partition.isrs} == {1, 2, 3}
+                for partition in client.list_topics("orders").topics["orders"].partitions.values()
+            )
+        )
+
+
+def test_data_of_one_broker_are_not_taken_for_those_of_three(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "SANDBOX", tmp_path)
+    (tmp_path / "clusters" / "primary" / "broker-1").mkdir(parents=True)
+
+    assert len(clusters.clusters()["primary"].brokers) == 1
+    with pytest.raises(SandboxError, match="primary has data of 1 broker"):
+        clusters.clusters(brokers=3)
 
 
 def test_a_broker_that_cannot_start_says_why(own: Broker, tmp_path: Path) -> None:

@@ -401,7 +401,7 @@ WHENS = ("before the plan", "between plan and copy")
 def cuts(
     tmp_path_factory: pytest.TempPathFactory, backup: KafkaCluster
 ) -> Iterator[dict[tuple[str, str, str], Cut]]:
-    """One broker's topics, all of them cut back at once, and a flow of each."""
+    """One broker's topics, all of them cut back at once as no replica could be, and a flow of each."""
     home = tmp_path_factory.mktemp("cut")
     source = Broker(home / "source")
     made = {}

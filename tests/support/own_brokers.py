@@ -14,7 +14,7 @@ from kafka_sandbox.cluster import KafkaCluster, start_all
 def own_pair(
     home: Path, config: Mapping[str, str] | None = None
 ) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
-    """A source and a target, wiped afterwards.
+    """A source and a target, of one broker each since nothing here depends on who leads; wiped afterwards.
 
     Args:
         home: a folder for both.

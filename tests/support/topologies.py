@@ -25,7 +25,7 @@ _OF_FERRY = ("ferry-", "__")
 def running(
     home: Path, *names: str, config: Mapping[str, str] | None = None
 ) -> Iterator[dict[str, KafkaCluster]]:
-    """Brokers of these names, each a cluster; wiped in the end."""
+    """Brokers of these names, each a cluster, since there are up to six of them; wiped in the end."""
     brokers = {name: Broker(home / name, config=config) for name in names}
     try:
         start_all(brokers.values())

@@ -103,7 +103,7 @@ class Broker(KafkaCluster):
         return process.pid if process else None
 
     def log_folder(self, topic: str, partition: int) -> Path:
-        """Where the segments of a partition's log are."""
+        """See ``KafkaCluster.log_folder``."""
         return self._data / f"{topic}-{partition}"
 
     def start(self) -> Self:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -101,6 +100,11 @@ class Brokers(KafkaCluster):
         """Whether all brokers run."""
         return all(broker.pid for broker in self.brokers.values())
 
+    def log_folder(self, topic: str, partition: int) -> Path:
+        """See ``KafkaCluster.log_folder``."""
+        leader = _leaders(quiet_client(self.bootstrap), topic)[partition]
+        return self.brokers[leader].log_folder(topic, partition)
+
     def start(self) -> Self:
         """See ``KafkaCluster.start``."""
         for broker in self.brokers.values():
@@ -127,7 +131,9 @@ class Brokers(KafkaCluster):
         settings = {"bootstrap.servers": self.bootstrap, "transactional.id": "any", "log_level": 0}
         Producer(settings).init_transactions(60)
         for topic in ("__transaction_state", "__consumer_offsets"):
-            self._wait(partial(_leaders, client, topic), f"leaders of {topic}", 30)
+            self._wait(
+                lambda topic=topic: {*_leaders(client, topic).values()}, f"leaders of {topic}", 30
+            )
 
     def _wait(self, nodes: Callable[[], set[int]], what: str, timeout: float) -> None:
         deadline = time.monotonic() + timeout
@@ -153,6 +159,7 @@ class Brokers(KafkaCluster):
             list(pool.map(lambda broker: getattr(broker, what)(*arguments), self.brokers.values()))
 
 
-def _leaders(client: AdminClient, topic: str) -> set[int]:
+def _leaders(client: AdminClient, topic: str) -> dict[int, int]:
+    """By partition, the node that leads it."""
     partitions = client.list_topics(topic, timeout=10).topics[topic].partitions
-    return {partition.leader for partition in partitions.values()}
+    return {number: partition.leader for number, partition in partitions.items()}

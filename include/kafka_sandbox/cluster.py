@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -18,6 +19,10 @@ class KafkaCluster(ABC):
     @abstractmethod
     def bootstrap(self) -> str:
         """Hosts and ports of the plaintext listeners, as clients want them."""
+
+    @abstractmethod
+    def log_folder(self, topic: str, partition: int) -> Path:
+        """Where the segments of a partition's log are, on the broker that leads it now."""
 
     @abstractmethod
     def start(self) -> Self:

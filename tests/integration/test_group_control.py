@@ -61,7 +61,7 @@ def a_topic(broker: KafkaCluster, name: str, partitions: int = 2) -> str:
 
 def seen(broker: KafkaCluster, group: str) -> dict[TopicPartition, Committed]:
     """What a group has committed, read in the older way: one group a request."""
-    with WireCluster("seen", {"bootstrap_servers": [broker.bootstrap]}) as cluster:
+    with WireCluster("seen", {"bootstrap_servers": broker.bootstrap.split(",")}) as cluster:
         found = committed_offsets(cluster, group)
         return {tp: Committed(it.offset, it.leader_epoch, it.metadata) for tp, it in found.items()}
 

@@ -88,7 +88,7 @@ def test_a_plan_is_what_a_run_then_does_and_changes_nothing_itself(
         "access rules to change": 1,
     }
     for line in (
-        f"create {remote(flow, new)}: 2 partitions x 1 replicas, max.message.bytes=65536",
+        f"create {remote(flow, new)}: 2 partitions, max.message.bytes=65536",
         f"grow {remote(flow, grows)} to 3 partitions",
         f"alter {remote(flow, grows)}: set retention.ms=86400001",
         f"grant ALLOW READ on the topic {remote(flow, new)} to User:anna",

@@ -47,13 +47,13 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
 
 @pytest.fixture
 def cluster(broker: KafkaCluster) -> Iterator[WireCluster]:
-    with WireCluster("target", {"bootstrap_servers": [broker.bootstrap]}) as cluster:
+    with WireCluster("target", {"bootstrap_servers": broker.bootstrap.split(",")}) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def coordination(broker: KafkaCluster) -> Iterator[WireCluster]:
-    with WireCluster("target", {"bootstrap_servers": [broker.bootstrap]}) as cluster:
+    with WireCluster("target", {"bootstrap_servers": broker.bootstrap.split(",")}) as cluster:
         yield cluster
 
 

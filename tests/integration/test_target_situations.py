@@ -239,7 +239,7 @@ def test_with_more_replicas_than_brokers_the_plan_step_says_so(
     """MirrorMaker 2 situation 15: the replication factor that no cluster of this size can give."""
     topic = unique("replicas")
     create_topic(primary.bootstrap, topic)
-    flow = make_flow(folder, primary, backup, [topic], replication_factor=3)
+    flow = make_flow(folder, primary, backup, [topic], replication_factor=4)
 
     with pytest.raises(FerryError, match=r"INVALID_REPLICATION_FACTOR|replication factor"):
         plan_now(flow)

@@ -23,8 +23,10 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.plan import Creation, Plan
 from kafka_ferry.plan.changes import ConfigChange
 from kafka_ferry.runs import Run, applying, configuring
+from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import create_topic, delete_topic, produce, recreate_topic, set_config
+from tests.support.everywhere import wait_for_config
 from tests.support.flows import (
     assert_same,
     copy_now,
@@ -52,7 +54,7 @@ def overrides(broker: KafkaCluster, topic: str) -> dict[str, str]:
 
 
 def change(broker: KafkaCluster, resource: ConfigResource, name: str, value: str | None) -> None:
-    """Sets a config, or unsets it; returns when the broker has heard of it."""
+    """Sets a config, or unsets it; returns when each broker has heard of it."""
     kind = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
     resource.add_incremental_config(ConfigEntry(name, value, incremental_operation=kind))
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -65,6 +67,8 @@ def change(broker: KafkaCluster, resource: ConfigResource, name: str, value: str
         return (entry.value if is_set else None) == value
 
     wait_until(heard)
+    if resource.restype == ResourceType.TOPIC:
+        wait_for_config(broker.bootstrap, resource.name, name, value)
 
 
 def unset_config(broker: KafkaCluster, topic: str, name: str) -> None:
@@ -73,13 +77,16 @@ def unset_config(broker: KafkaCluster, topic: str, name: str) -> None:
 
 
 @contextmanager
-def set_on_the_broker(broker: KafkaCluster, name: str, value: str) -> Iterator[None]:
-    """Within, the cluster's one broker has a config that it was given while it ran."""
-    change(broker, ConfigResource(ResourceType.BROKER, "1"), name, value)
+def set_on_the_brokers(broker: Brokers, name: str, value: str) -> Iterator[None]:
+    """Within, each of the cluster's brokers has a config that it was given while it ran."""
+    nodes = [ConfigResource(ResourceType.BROKER, str(node)) for node in broker.brokers]
+    for node in nodes:
+        change(broker, node, name, value)
     try:
         yield
     finally:
-        change(broker, ConfigResource(ResourceType.BROKER, "1"), name, None)
+        for node in nodes:
+            change(broker, node, name, None)
 
 
 def entries_of(flow: Flow) -> int:
@@ -110,7 +117,7 @@ def test_a_new_remote_topic_has_the_sources_configs_at_once(
     )
     flow = make_flow(folder, primary, backup, [topic])
 
-    with set_on_the_broker(primary, "log.index.interval.bytes", "8192"):
+    with set_on_the_brokers(primary, "log.index.interval.bytes", "8192"):
         plan = plan_now(flow)
 
     assert overrides(backup, remote(flow, topic)) == {
@@ -434,7 +441,7 @@ def test_a_refusal_that_names_no_config_refuses_the_topic(
     run = Run(flow, "run-1")
     plan = run.plan()
     (creation,) = plan.creations
-    run._folder.save_plan(replace(plan, creations=(replace(creation, replication_factor=3),)))
+    run._folder.save_plan(replace(plan, creations=(replace(creation, replication_factor=4),)))
 
     (refusal,) = run.sync_topics().refused
 

@@ -148,7 +148,7 @@ def _client(broker: KafkaCluster) -> AdminClient:
 
 
 def _wire(broker: KafkaCluster) -> WireCluster:
-    return WireCluster("broker", {"bootstrap_servers": [broker.bootstrap]})
+    return WireCluster("broker", {"bootstrap_servers": broker.bootstrap.split(",")})
 
 
 def _create(broker: KafkaCluster, *texts: str) -> None:

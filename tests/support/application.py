@@ -35,17 +35,21 @@ def running_application(
 
 
 def process_until(
-    bootstrap: str, group: str, topics: Iterable[str], processed: Path, *, values: int
+    bootstrap: str, group: str, topics: Iterable[str], processed: Path, *, values: int | set[str]
 ) -> list[str]:
-    """Let the application run until it has processed so many values in all, each counted once.
+    """Let the application run until it has processed these values, or so many, each counted once.
 
     Returns:
         What it processed this time.
     """
     before = len(lines(processed)) if processed.exists() else 0
     with running_application(bootstrap, group, topics, processed):
-        wait_until(lambda: len(set(lines(processed))) >= values, seconds=60)
+        wait_until(lambda: _is_enough(set(lines(processed)), values), seconds=60)
     return lines(processed)[before:]
+
+
+def _is_enough(seen: set[str], values: int | set[str]) -> bool:
+    return len(seen) >= values if isinstance(values, int) else values <= seen
 
 
 def lines(processed: Path) -> list[str]:

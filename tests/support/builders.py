@@ -30,6 +30,7 @@ from confluent_kafka.admin import (
 )
 
 from kafka_sandbox.cluster import KafkaCluster
+from tests.support.everywhere import wait_for_config, wait_for_topic
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -84,9 +85,7 @@ def create_topic(
     config = {key.replace("_", "."): value for key, value in configs.items()}
     client = AdminClient({"bootstrap.servers": bootstrap})
     client.create_topics([NewTopic(name, partitions, replicas, config=config)])[name].result()
-    # The controller has it; the broker hears of it a moment later.
-    while client.list_topics(name, timeout=10).topics[name].error:
-        time.sleep(0.01)
+    wait_for_topic(bootstrap, name, partitions)
 
 
 def set_config(broker: KafkaCluster, topic: str, name: str, value: str) -> None:
@@ -95,6 +94,7 @@ def set_config(broker: KafkaCluster, topic: str, name: str, value: str) -> None:
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     client.incremental_alter_configs([resource])[resource].result()
+    wait_for_config(broker.bootstrap, topic, name, value)
 
 
 def delete_before(broker: KafkaCluster, topic: str, offset: int) -> None:
@@ -105,11 +105,10 @@ def delete_before(broker: KafkaCluster, topic: str, offset: int) -> None:
 
 
 def delete_topic(broker: KafkaCluster, topic: str) -> None:
-    """Deletes a topic; returns when the broker has forgotten it."""
+    """Deletes a topic; returns when each broker has forgotten it."""
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     client.delete_topics([topic])[topic].result()
-    while topic in client.list_topics(timeout=10).topics:
-        time.sleep(0.01)
+    wait_for_topic(broker.bootstrap, topic, 0)
 
 
 def recreate_topic(broker: KafkaCluster, topic: str, partitions: int = 1, **configs: str) -> None:
@@ -122,13 +121,7 @@ def add_partitions(broker: KafkaCluster, topic: str, count: int) -> None:
     """Grows a topic to ``count`` partitions; returns when all of them have a leader."""
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     client.create_partitions([NewPartitions(topic, count)])[topic].result()
-
-    def leaders() -> list[int]:
-        found = client.list_topics(topic, timeout=10).topics[topic].partitions.values()
-        return [partition.leader for partition in found if partition.leader >= 0]
-
-    while len(leaders()) < count:
-        time.sleep(0.01)
+    wait_for_topic(broker.bootstrap, topic, count)
 
 
 def produce(

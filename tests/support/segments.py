@@ -13,6 +13,7 @@ from typing import Final
 from kafka.codec import gzip_encode, lz4_encode, lz4_encode_old_kafka, snappy_encode
 from kafka.record.legacy_records import LegacyRecordBatchBuilder
 
+from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.batches import DELETE_HORIZON
 from tests.support.builders import Record
@@ -45,7 +46,7 @@ def read_batches(broker: KafkaCluster, topic: str, partition: int = 0) -> list[b
     ]
 
 
-def write_log(broker: KafkaCluster, topic: str, log: Iterable[bytes], partition: int = 0) -> None:
+def write_log(broker: Broker, topic: str, log: Iterable[bytes], partition: int = 0) -> None:
     """Put ``log`` in the place of all that a partition of a stopped broker holds."""
     assert broker.pid is None, "its broker must be stopped"
     folder = _folder(broker, topic, partition)
@@ -55,7 +56,7 @@ def write_log(broker: KafkaCluster, topic: str, log: Iterable[bytes], partition:
     (folder / f"{0:020}.log").write_bytes(b"".join(log))
 
 
-def cut_log(broker: KafkaCluster, topic: str, offset: int, partition: int = 0) -> None:
+def cut_log(broker: Broker, topic: str, offset: int, partition: int = 0) -> None:
     """Leave of a stopped broker's log what lies before the batch at ``offset``, as an unclean
     election of a follower that lagged behind would."""
     batches = read_batches(broker, topic, partition)
@@ -64,7 +65,7 @@ def cut_log(broker: KafkaCluster, topic: str, offset: int, partition: int = 0) -
     write_log(broker, topic, kept, partition)
 
 
-def damage(broker: KafkaCluster, topic: str, *, number: int, at: int, partition: int = 0) -> None:
+def damage(broker: Broker, topic: str, *, number: int, at: int, partition: int = 0) -> None:
     """Turn a bit of a stopped broker's batch, which no broker notices after an orderly stop.
 
     Args:

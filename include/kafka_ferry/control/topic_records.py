@@ -53,6 +53,7 @@ class TopicRecords:
         self.ends: dict[int, int] = {}
         self._cluster, self._topic, self._starts = cluster, topic, starts
         self._isolation, self._doing = isolation, doing or f"reading {topic}"
+        self._known_ends: dict[int, int] = {}
 
     @classmethod
     def whole(cls, cluster: Cluster, topic: str, partitions: int) -> TopicRecords:
@@ -74,6 +75,7 @@ class TopicRecords:
                 for number, start in self._starts.items()
             ]
             consumer.assign(assigned)
+            self._known_ends = self._ask_ends(consumer)
             while self.ends.keys() != self._starts.keys():
                 for message in self._next(consumer):
                     if self._is_wanted(message):
@@ -96,8 +98,20 @@ class TopicRecords:
             return message.partition() not in self.ends
         if error.code() != KafkaError._PARTITION_EOF:
             raise as_ferry_error(KafkaException(error), self._cluster.alias, self._doing)
-        self.ends.setdefault(message.partition(), message.offset())
+        # A leader that was just elected gives out less than is committed, until followers have
+        # answered it; only then does it say where its log ends (KIP-207).
+        if message.offset() >= self._known_ends[message.partition()]:
+            self.ends.setdefault(message.partition(), message.offset())
         return False
+
+    def _ask_ends(self, consumer: Consumer) -> dict[int, int]:
+        with as_ours(self._cluster.alias, self._doing):
+            return {
+                number: consumer.get_watermark_offsets(
+                    ConfluentPartition(self._topic, number), timeout=at_most(_READ_S), cached=False
+                )[1]
+                for number in self._starts
+            }
 
     def _settings(self) -> dict[str, object]:
         return {

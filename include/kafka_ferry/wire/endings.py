@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kafka.protocol.admin.transactions import (
     DescribeProducersRequest,
@@ -53,6 +53,7 @@ _OUTCOMES: Final = {
     "CompleteAbort": Outcome.ABORTED,
     "PrepareEpochFence": Outcome.ABORTED,
 }
+_ENDING: Final = frozenset({"PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
 
 def last_ending(cluster: WireCluster, transactional_id: str) -> Ending:
@@ -61,24 +62,45 @@ def last_ending(cluster: WireCluster, transactional_id: str) -> Ending:
     Raises:
         FerryError: if the coordinator does not answer.
     """
+    state = _described(cluster, transactional_id)
+    if state is None:
+        return Ending(Outcome.UNKNOWN)
+    partitions = frozenset(
+        TopicPartition(topic.topic, number)
+        for topic in state.topics
+        for number in topic.partitions
+        if not topic.topic.startswith("__")
+    )
+    return Ending(_OUTCOMES.get(state.transaction_state, Outcome.UNKNOWN), partitions)
+
+
+def is_replicated(cluster: WireCluster, transactional_id: str) -> bool:
+    """Whether the last transaction's end is replicated on all of its partitions, so that consumers see it.
+
+    A leader takes the end at once; its coordinator calls the transaction complete when the followers
+    have it too (WriteTxnMarkers is acknowledged by all in-sync replicas). True where brokers cannot
+    tell (before 3.0).
+
+    Raises:
+        FerryError: if the coordinator does not answer.
+    """
+    state = _described(cluster, transactional_id)
+    return state is None or state.transaction_state not in _ENDING
+
+
+def _described(cluster: WireCluster, transactional_id: str) -> Any:
+    """The coordinator's word on the last transaction, None where it knows none or cannot tell."""
     coordinator = cluster.coordinator(transactional_id, TRANSACTION)
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
     if not coordinator.offers(request):
-        return Ending(Outcome.UNKNOWN)
+        return None
     for state in coordinator.call(request).transaction_states:
         if state.error_code == _TRANSACTIONAL_ID_NOT_FOUND:
-            break
+            return None
         if state.error_code:
             raise fault(state.error_code, f"Describing the transaction of {transactional_id}")
-        partitions = frozenset(
-            TopicPartition(topic.topic, number)
-            for topic in state.topics
-            for number in topic.partitions
-            if not topic.topic.startswith("__")
-        )
-        outcome = _OUTCOMES.get(state.transaction_state, Outcome.UNKNOWN)
-        return Ending(outcome, partitions)
-    return Ending(Outcome.UNKNOWN)
+        return state
+    return None
 
 
 def open_on(

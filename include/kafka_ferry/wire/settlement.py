@@ -20,7 +20,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.endings import Ending, Outcome, open_on
+from kafka_ferry.wire.endings import Ending, Outcome, is_replicated, open_on
 from kafka_ferry.wire.transactions import TransactionalProducer, has_pending_offsets
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class Settlement:
         committed: Iterable[TopicPartition],
         evidence: Evidence | None = None,
     ) -> None:
-        """Return when nothing of the producer's last transaction is open any more.
+        """Return when nothing of the producer's last transaction is open any more, for no consumer.
 
         Args:
             ending: how it ended.
@@ -120,10 +120,15 @@ class Settlement:
     ) -> tuple[dict[TopicPartition, int], bool]:
         """What is still open when markers have had their time."""
         deadline, pause = time.monotonic() + _GRACE_S, 0.001
+        name = self._producer.transactional_id
         while True:
-            open_ = patiently(lambda: open_on(self._cluster, written, self._producer.producer_id))
-            pending = has_pending_offsets(self._coordination, self._group, committed)
-            if not (open_ or pending) or time.monotonic() > deadline:
-                return open_, pending
+            late = time.monotonic() > deadline
+            if late or patiently(lambda: is_replicated(self._coordination, name)):
+                open_ = patiently(
+                    lambda: open_on(self._cluster, written, self._producer.producer_id)
+                )
+                pending = has_pending_offsets(self._coordination, self._group, committed)
+                if late or not (open_ or pending):
+                    return open_, pending
             time.sleep(pause)
             pause = min(pause * 2, 0.1)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Self
 
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
+from kafka_ferry.patience import patiently
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.cluster import GROUP, TRANSACTION
 from kafka_sandbox.broker import HOST, Broker, free_port, quiet_client
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.errors import SandboxError
@@ -125,15 +128,15 @@ class Brokers(KafkaCluster):
         Raises:
             SandboxError: a broker coordinates no groups, or no transactions.
         """
-        client = quiet_client(self.bootstrap)
-        # Whoever asks for a coordinator has its topic made.
-        client.describe_consumer_groups(["any"], request_timeout=60)["any"].exception(60)
-        settings = {"bootstrap.servers": self.bootstrap, "transactional.id": "any", "log_level": 0}
-        Producer(settings).init_transactions(60)
+        with WireCluster("sandbox", {"bootstrap_servers": self.bootstrap.split(",")}) as cluster:
+            # A cluster makes these topics when somebody asks who coordinates.
+            for kind in (GROUP, TRANSACTION):
+                patiently(partial(cluster.coordinator, "any", kind))
         for topic in ("__transaction_state", "__consumer_offsets"):
-            self._wait(
-                lambda topic=topic: {*_leaders(client, topic).values()}, f"leaders of {topic}", 30
-            )
+            self._wait(partial(self._leading, topic), f"leaders of {topic}", 30)
+
+    def _leading(self, topic: str) -> set[int]:
+        return {*_leaders(quiet_client(self.bootstrap), topic).values()}
 
     def _wait(self, nodes: Callable[[], set[int]], what: str, timeout: float) -> None:
         deadline = time.monotonic() + timeout

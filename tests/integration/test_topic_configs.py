@@ -79,14 +79,16 @@ def unset_config(broker: KafkaCluster, topic: str, name: str) -> None:
 @contextmanager
 def set_on_the_brokers(broker: Brokers, name: str, value: str) -> Iterator[None]:
     """Within, each of the cluster's brokers has a config that it was given while it ran."""
-    nodes = [ConfigResource(ResourceType.BROKER, str(node)) for node in broker.brokers]
-    for node in nodes:
-        change(broker, node, name, value)
+
+    def change_all(value: str | None) -> None:
+        for node in broker.brokers:
+            change(broker, ConfigResource(ResourceType.BROKER, str(node)), name, value)
+
+    change_all(value)
     try:
         yield
     finally:
-        for node in nodes:
-            change(broker, node, name, None)
+        change_all(None)
 
 
 def entries_of(flow: Flow) -> int:

@@ -145,7 +145,7 @@ def _message(
 
 
 def _folder(broker: KafkaCluster, topic: str, partition: int) -> Path:
-    return broker.directory / "data" / f"{topic}-{partition}"
+    return broker.log_folder(topic, partition)
 
 
 def _base_offset(batch: bytes) -> int:

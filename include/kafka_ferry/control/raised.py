@@ -20,6 +20,9 @@ _UNREACHABLE: Final = frozenset(
         KafkaError._TIMED_OUT_QUEUE,
     }
 )
+# librdkafka's words for partitions whose broker has just restarted, and for those of a topic that
+# the broker it asked has not heard of yet.
+_TRANSIENT: Final = frozenset({KafkaError._NOENT, KafkaError._UNKNOWN_PARTITION})
 _DENIED: Final = frozenset(
     {
         KafkaError._AUTHENTICATION,
@@ -62,8 +65,5 @@ def as_ferry_error(raised: KafkaException, alias: str, doing: str) -> FerryError
         message,
         code=error.code(),
         name=error.name(),
-        transient=error.retriable()
-        or is_transient(error.code())
-        # "No leaders found": librdkafka's word for partitions whose broker has just restarted.
-        or error.code() == KafkaError._NOENT,
+        transient=error.retriable() or is_transient(error.code()) or error.code() in _TRANSIENT,
     )

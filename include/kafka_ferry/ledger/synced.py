@@ -78,7 +78,9 @@ def store_synced(folder: StateFolder, end: int, synced: Synced) -> None:
     ]
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in _SCHEMA]
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.table(columns, schema=_SCHEMA), sink, compression="zstd", write_page_checksum=True)
+    pq.write_table(
+        pa.table(columns, schema=_SCHEMA), sink, compression="zstd", write_page_checksum=True
+    )
     folder.write(_name(end), sink.getvalue().to_pybytes())
     folder.delete(name for name in earlier if name != _name(end))
 

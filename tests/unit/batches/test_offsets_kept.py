@@ -138,8 +138,10 @@ def opened_of(
     opened: Counter[int] = Counter()
 
     def counted(batch: Batch, *limit: int) -> list[tuple[int, int, bytes, bytes]]:
+        # One that is larger than the limit is not opened whole.
+        records = read_records(batch, *limit)
         opened[batch.header.base_offset] += 1
-        return read_records(batch, *limit)
+        return records
 
     def streamed(batch: Batch) -> Iterator[list[tuple[int, int, bytes, bytes]]]:
         opened[batch.header.base_offset] += 1

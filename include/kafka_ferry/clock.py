@@ -31,6 +31,18 @@ def moment_text(at_ms: int, *, seconds: bool = True) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S UTC" if seconds else "%Y-%m-%d %H:%M UTC")
 
 
+def duration_text(seconds: float) -> str:
+    """Two units at most: 0.4 s, 12 s, 2 min 13 s, 3 h 5 min."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
 def run_id_now(command: str) -> str:
     """The id of a run that a command starts now, ``failover__2026-08-01T10:00:00+00:00``."""
     return f"{command}__{datetime.now(UTC).isoformat(timespec='seconds')}"

@@ -5,6 +5,7 @@ Nothing in it is the truth (that is the target cluster): it may be deleted at an
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
@@ -53,14 +54,29 @@ class StateFolder:
             return None
 
     def write(self, name: str, content: bytes | str) -> None:
-        """Write a file whole: a reader sees the old content or the new one, never a part."""
+        """Write a file whole: a reader sees the old content or the new one, never a part.
+
+        On a local path not even after a power cut. What is elsewhere is as durable as its store.
+        """
         data = content.encode() if isinstance(content, str) else content
         target = self._at(name)
         self._files.create_dir(target.rpartition("/")[0], recursive=True)
         unfinished = f"{target}.{uuid.uuid4().hex}.part"
         with self._files.open_output_stream(unfinished) as stream:
             stream.write(data)
+        if self.local_path:
+            _flush(unfinished)
         self._files.move(unfinished, target)
+
+    def empty_files(self) -> list[str]:
+        """The files of this folder and those below it that hold no byte."""
+        selector = fs.FileSelector(self._root, allow_not_found=True, recursive=True)
+        root = len(self._root.rstrip("/")) + 1
+        return [
+            found.path[root:]
+            for found in self._files.get_file_info(selector)
+            if found.type == fs.FileType.File and not found.size
+        ]
 
     def stamp(self, name: str) -> tuple[int, int] | None:
         """What changes whenever a file does: its time in nanoseconds and its size; None if there is none."""
@@ -132,3 +148,12 @@ class StateFolder:
 
     def _at(self, name: str) -> str:
         return f"{self._root}/{name}"
+
+
+def _flush(file: str) -> None:
+    """Bring a file's content to its disk: renamed before that, it may be empty after a power cut."""
+    opened = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -32,6 +32,7 @@ from tests.support.builders import (
 )
 from tests.support.command_line import ferry
 from tests.support.flows import copy_now, make_flow, remote
+from tests.support.segments import damage
 
 Unique = Callable[[str], str]
 HOUR_MS = 3600 * 1000
@@ -154,6 +155,54 @@ def test_without_the_right_to_see_sizes_a_plan_says_so_once_and_is_made_all_the_
     assert len(said) == 1
     assert "DESCRIBE on the cluster" in said[0]
     assert "CLUSTER_AUTHORIZATION_FAILED" in said[0]
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Iterator[Broker]:
+    """A broker that cannot open the first batch of ``damaged-0`` and ``torn-0``, and so finds no time there."""
+    broker = Broker(tmp_path / "damaged")
+    broker.start().wait_ready()
+    for topic, partitions in (("damaged", 2), ("torn", 1), ("whole", 2)):
+        create_topic(broker.bootstrap, topic, partitions=partitions)
+        for partition in range(partitions):
+            records = [Record(value=VALUE, partition=partition)] * 9
+            produce(broker.bootstrap, topic, records, compression="gzip")
+    broker.stop()
+    for topic in ("damaged", "torn"):
+        damage(broker, topic, number=0, at=61)
+    broker.start().wait_ready()
+    yield broker
+    broker.wipe()
+
+
+def test_a_partition_whose_times_its_broker_cannot_tell_is_unknown_alone(
+    folder: Path, damaged: Broker, backup: Broker
+) -> None:
+    flow = make_flow(folder, damaged, backup, ["damaged", "whole"], schedule=in_hours(5))
+
+    plan = look(flow)
+
+    assert {(range_.topic, range_.partition) for range_ in plan.ranges} == {
+        (topic, partition) for topic in ("damaged", "whole") for partition in (0, 1)
+    }
+    (said,) = [str(note) for note in plan.notes if "UNKNOWN_SERVER_ERROR" in str(note)]
+    assert "damaged-0" in said
+    assert "is not known" in said
+
+
+def test_a_remote_topic_that_nobody_can_read_is_refused_alone(
+    folder: Path, primary: Broker, damaged: Broker
+) -> None:
+    for topic in ("torn", "whole"):
+        create_topic(primary.bootstrap, topic)
+    identity = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+    flow = make_flow(folder, primary, damaged, ["torn", "whole"], replication_policy_class=identity)
+
+    refused = {refusal.topic: refusal.reason for refusal in look(flow).refused}
+
+    assert "torn-0" in refused["torn"]
+    assert "wrong CRC" in refused["torn"]
+    assert "records that this flow has not copied" in refused["whole"]
 
 
 def in_hours(hours: int) -> str:

@@ -352,6 +352,24 @@ def spark(spark_files: Path) -> Iterator[SparkSource]:
             yield spark
 
 
+def test_stores_that_spark_would_write_to_a_file_are_refused(
+    folder: Path, site: Site, backup: Broker, unique: Unique, spark: SparkSource, spark_files: Path
+) -> None:
+    topic = filled(site.broker, unique("large"))
+    bundle = folder / "authorities.pem"
+    others = (Authority(f"other {number}").pem for number in range(2_500))
+    bundle.write_text("".join([site.authority.pem, *others]))
+    way = ways(site, "SASL_SSL PLAIN") | {"ssl.truststore.location": str(bundle)}
+    run = Run(secured_flow(folder, way, plainly(backup), topic), "run-1")
+    run.plan()
+    run.sync_topics()
+
+    with pytest.raises(ConfigError, match=r"spark\.io\.encryption\.enabled=true"):
+        run.mirror(spark)
+
+    assert not any(WORD.encode() in content for content in contents(spark_files))
+
+
 def test_a_whole_run_leaves_no_secret_behind_and_its_tasks_need_no_files(
     folder: Path,
     site: Site,

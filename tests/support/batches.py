@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from kafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 from kafka.record.legacy_records import LegacyRecordBatch, LegacyRecordBatchBuilder
+from kafka.record.util import encode_varint
+from zstandard import ZstdCompressor
 
 NOW: Final = 1_700_000_000_000
 CODECS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
@@ -112,6 +114,31 @@ def a_batch(
         payload,
         **{"base_offset": at, "leader_epoch": 3, "attributes": attributes, **header},
     )
+
+
+def a_bomb(mebibytes: int, *, at: int = 0, cut: int = 0) -> bytes:
+    """A zstd batch of so many records of a mebibyte of zeros, in a few hundred bytes for each.
+
+    Args:
+        mebibytes: how many.
+        at: the base offset.
+        cut: how many bytes are missing at the end of what was compressed.
+    """
+    packer = ZstdCompressor().compressobj()
+    parts = []
+    for delta in range(mebibytes):
+        value = bytes(1024 * 1024)
+        inside = b"\0\0" + _varint(delta) + _varint(-1) + _varint(len(value)) + value + b"\0"
+        parts.append(packer.compress(_varint(len(inside)) + inside))
+    payload = b"".join((*parts, packer.flush()))
+    header = {"base_offset": at, "attributes": CODECS["zstd"]}
+    return with_payload(a_batch(mebibytes), payload[: len(payload) - cut], **header)
+
+
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
+    encode_varint(number, encoded.append)
+    return bytes(encoded)
 
 
 def an_empty_batch(*, at: int, last_offset_delta: int, **more: Any) -> bytes:

@@ -1,3 +1,4 @@
+import os
 import threading
 from pathlib import Path
 
@@ -72,6 +73,33 @@ def test_a_write_that_fails_leaves_the_old_content(folder: StateFolder) -> None:
         folder.write("plan.json", None)  # type: ignore[arg-type]
     assert folder.read("plan.json") == b"old"
     assert folder.names(".json") == ["plan.json"]
+
+
+def test_a_file_is_on_its_disk_before_it_has_its_name(
+    folder: StateFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a power cut leaves a name with nothing in it."""
+    flushed: list[tuple[bytes, bool]] = []
+    flush = os.fsync
+
+    def fsync(opened: int) -> None:
+        flush(opened)
+        content = Path(f"/proc/self/fd/{opened}").read_bytes()
+        flushed.append((content, "plan.json" in folder.names()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    folder.write("plan.json", b"new")
+
+    assert flushed == [(b"new", False)]
+    assert folder.read("plan.json") == b"new"
+
+
+def test_files_without_content_are_named(folder: StateFolder) -> None:
+    for name, content in (("a", b""), ("b", b"x"), ("deep/er/c", b"")):
+        folder.write(name, content)
+
+    assert sorted(folder.empty_files()) == ["a", "deep/er/c"]
+    assert folder.folder("missing").empty_files() == []
 
 
 def test_a_finished_write_leaves_no_other_file(folder: StateFolder) -> None:

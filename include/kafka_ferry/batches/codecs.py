@@ -1,7 +1,8 @@
 """Compressing and decompressing the records of a batch, in bounded memory.
 
 kafka-python's decoders decode everything at once, so a few kilobytes could ask for any amount of
-memory; these stop at a limit.
+memory; these give chunk after chunk. Where several streams lie behind each other, they read what
+the Java client reads: all gzip members, zstd frames and xerial streams, of lz4 the first frame.
 """
 
 from __future__ import annotations
@@ -35,8 +36,15 @@ _XERIAL_HEADER_BYTES: Final = 16
 _SNAPPY_MAX_RATIO: Final = 64
 _ZSTD_MAX_WINDOW: Final = 128 * 1024 * 1024
 _CHUNK: Final = 1024 * 1024
-# Producers write one. What follows each is copied, so a great many would take very long.
-_MAX_STREAMS: Final = 64
+_PACKED_CHUNK: Final = 64 * 1024
+_GZIP_MEMBER: Final = b"\x1f\x8b\x08"
+# A header and a trailer: what is less behind a member, java.util.zip.GZIPInputStream does not look at.
+_GZIP_LEAST: Final = 18
+_SIZE_BYTES: Final = 4
+
+
+class TooLarge(MalformedBatch):
+    """Records that are more bytes than their reader takes."""
 
 
 def compress(plain: bytes, codec: int) -> bytes:
@@ -57,49 +65,70 @@ def decompress(packed: bytes, codec: int, limit: int = MAX_PLAIN_BYTES) -> bytes
     """
     if codec == NONE:
         return packed
+    chunks, size = [], 0
+    for chunk in decompressed(packed, codec, limit):
+        size += len(chunk)
+        if size > limit:
+            raise TooLarge(f"more than {limit} bytes in {len(packed)} compressed ones")
+        chunks.append(chunk)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def decompressed(packed: bytes, codec: int, limit: int = MAX_PLAIN_BYTES) -> Iterator[bytes]:
+    """What ``packed`` holds, in chunks of about a mebibyte; of snappy, in its blocks.
+
+    Args:
+        packed: as of ``decompress``.
+        codec: as of ``decompress``.
+        limit: how large a block of snappy may become, which comes whole.
+
+    Raises:
+        MalformedBatch: as of ``decompress``; the chunks before stay right.
+    """
+    if codec == NONE:
+        yield packed
+        return
     if codec not in _DECOMPRESS:
         raise MalformedBatch(f"the codec {codec}, which Kafka does not have")
-    chunks, size = [], 0
     try:
-        for chunk in _DECOMPRESS[codec](packed, limit):
-            size += len(chunk)
-            if size > limit:
-                raise MalformedBatch(f"more than {limit} bytes in {len(packed)} compressed ones")
-            chunks.append(chunk)
+        yield from _DECOMPRESS[codec](packed, limit)
     except MalformedBatch:
         raise
     except Exception as error:  # each library has its own errors
         raise MalformedBatch(f"records that cannot be decompressed: {error}") from error
-    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 def _gzip(packed: bytes, limit: int) -> Iterator[bytes]:
-    for _ in range(_MAX_STREAMS):
+    at, step = 0, min(_CHUNK, limit + 1)
+    # java.util.zip.GZIPInputStream takes what begins like no member for the end.
+    while not at or (len(packed) - at >= _GZIP_LEAST and packed.startswith(_GZIP_MEMBER, at)):
         stream = zlib.decompressobj(_GZIP_WINDOW)
-        yield stream.decompress(packed, limit + 1)
-        if not stream.eof:
-            raise MalformedBatch("a gzip stream that is cut off or too large")
-        packed = stream.unused_data.lstrip(b"\0")
-        if not packed:
-            return
-    raise MalformedBatch(f"more than {_MAX_STREAMS} gzip streams")
+        # What lies behind a member is copied with its last piece: of small ones, as little.
+        size = 256
+        while not stream.eof:
+            if at >= len(packed):
+                raise MalformedBatch("a gzip stream that is cut off")
+            piece = packed[at : at + size]
+            at, size = at + len(piece), min(4 * size, _PACKED_CHUNK)
+            chunk = stream.decompress(piece, step)
+            yield chunk
+            # A full chunk may have left some behind, in zlib or before it.
+            while len(chunk) == step and not stream.eof:
+                chunk = stream.decompress(stream.unconsumed_tail, step)
+                yield chunk
+        at -= len(stream.unused_data)
 
 
 def _lz4(packed: bytes, limit: int) -> Iterator[bytes]:
     step = min(_CHUNK, limit + 1)  # the library allocates so many bytes at once
-    for _ in range(_MAX_STREAMS):
-        stream = lz4.frame.LZ4FrameDecompressor()
-        chunk = stream.decompress(packed, step)
+    stream = lz4.frame.LZ4FrameDecompressor()
+    chunk = stream.decompress(packed, step)
+    yield chunk
+    while not stream.eof:
+        if not chunk and stream.needs_input:
+            raise MalformedBatch("an lz4 frame that is cut off")
+        chunk = stream.decompress(b"", step)
         yield chunk
-        while not stream.eof:
-            if not chunk and stream.needs_input:
-                raise MalformedBatch("an lz4 frame that is cut off")
-            chunk = stream.decompress(b"", step)
-            yield chunk
-        packed = stream.unused_data or b""
-        if not packed:
-            return
-    raise MalformedBatch(f"more than {_MAX_STREAMS} lz4 frames")
 
 
 def _zstd(packed: bytes, limit: int) -> Iterator[bytes]:
@@ -115,10 +144,16 @@ def _snappy(packed: bytes, limit: int) -> Iterator[bytes]:
     if not packed.startswith(_XERIAL_MAGIC):
         yield _snappy_block(packed, limit)
         return
-    at = _XERIAL_HEADER_BYTES
-    while at < len(packed):
-        size = int.from_bytes(packed[at : at + 4], "big", signed=True)
-        at += 4
+    at = 0
+    # Less than a size behind the last block is not looked at (org.xerial.snappy.SnappyInputStream).
+    while at + _SIZE_BYTES <= len(packed):
+        if packed.startswith(_XERIAL_MAGIC, at):
+            at += _XERIAL_HEADER_BYTES
+            if at > len(packed):
+                raise MalformedBatch("a snappy stream whose header is cut off")
+            continue
+        size = int.from_bytes(packed[at : at + _SIZE_BYTES], "big", signed=True)
+        at += _SIZE_BYTES
         if not 0 < size <= len(packed) - at:
             raise MalformedBatch(f"a snappy block of {size} bytes")
         yield _snappy_block(packed[at : at + size], limit)
@@ -132,7 +167,8 @@ def _snappy_block(block: bytes, limit: int) -> bytes:
         if byte < 0x80:
             break
     if promised > min(limit, _SNAPPY_MAX_RATIO * len(block)):
-        raise MalformedBatch(f"a snappy block of {len(block)} bytes that promises {promised}")
+        kind = TooLarge if promised > limit else MalformedBatch
+        raise kind(f"a snappy block of {len(block)} bytes that promises {promised}")
     return bytes(snappy.decompress(block))
 
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import pairwise
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -112,7 +111,7 @@ def copied_before(start: int, end: int) -> Passage:
 def assembled(
     start: int,
     end: int,
-    pieces: Sequence[tuple[Batch, Runs]],
+    pieces: Iterable[tuple[Batch, Runs]],
     *,
     known: Iterable[Absent] = (),
     rebuilt: Mapping[Rebuilt, int],
@@ -123,18 +122,22 @@ def assembled(
     Args:
         start: first source offset to account for.
         end: source offset after the last one.
-        pieces: the batches, and the source offsets of their records.
+        pieces: the batches, and the source offsets of their records; made one after the other.
         known: why other offsets have no record, where it is not compaction; ascending.
         rebuilt: the source batches by reason; they count on the first passage.
         leader_epoch: of the source batches.
     """
-    known = tuple(known)
-    cuts = [start, *(runs[0][0] for _, runs in pieces[1:]), end]
-    batches: Sequence[tuple[Batch | None, Runs]] = pieces or [(None, ())]
-    for (begin, stop), (batch, runs) in zip(pairwise(cuts), batches, strict=True):
+    known, begin, following = tuple(known), start, iter(pieces)
+    piece: tuple[Batch | None, Runs] = next(following, (None, ()))
+    while True:
+        after = next(following, None)
+        stop = after[1][0][0] if after else end
+        batch, runs = piece
         absent = tuple(_others(begin, stop, runs, within(known, begin, stop)))
         yield Passage(begin, stop, batch, runs, absent, rebuilt, leader_epoch)
-        rebuilt = {}
+        if after is None:
+            return
+        begin, piece, rebuilt = stop, after, {}
 
 
 def within(absent: Sequence[Absent], start: int, end: int) -> Iterator[Absent]:

@@ -9,9 +9,17 @@ batch's header is part of, are written anew. Record layout:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
-from kafka_ferry.batches.codecs import GZIP, compress, decompress
+from kafka_ferry.batches.codecs import (
+    GZIP,
+    MAX_PLAIN_BYTES,
+    TooLarge,
+    compress,
+    decompress,
+    decompressed,
+)
 from kafka_ferry.batches.header import HEADER, Batch, BatchHeader, MalformedBatch
 from kafka_ferry.batches.varint import SMALL, decode_varint, encode_varint
 
@@ -29,24 +37,81 @@ Runs = tuple[tuple[int, int], ...]
 """Offsets of records in a row as ``(first offset, count)``, ascending."""
 
 
-def read_records(batch: Batch) -> list[Record]:
+def read_records(batch: Batch, limit: int = MAX_PLAIN_BYTES) -> list[Record]:
     """The records of a batch, at the times that consumers see.
 
+    Args:
+        batch: the batch.
+        limit: how many bytes they are at most, as they are encoded.
+
     Raises:
-        MalformedBatch: if they cannot be read, or their offsets do not ascend within the batch.
+        MalformedBatch: if they cannot be read, or their offsets do not ascend within the batch;
+            ``TooLarge`` if they are more than ``limit`` bytes.
     """
     header = batch.header
-    try:
+    with _named(header):
         if header.records > MAX_RECORDS:
-            raise MalformedBatch(f"{header.records} records, where {MAX_RECORDS} can be rebuilt")
-        records = _walk(decompress(batch.payload, header.codec), header)
-    except IndexError:
-        reason = "records are cut off"
-    except MalformedBatch as error:
-        reason = str(error)
-    else:
+            raise TooLarge(f"{header.records} records, where {MAX_RECORDS} can be rebuilt")
+        plain = decompress(batch.payload, header.codec, limit)
+        records = _walk(plain, header, header.records)
         return _at_append_time(records, header) if header.is_log_append_time else records
-    raise MalformedBatch(f"a batch at offset {header.base_offset} that cannot be read: {reason}")
+
+
+def stream_records(batch: Batch) -> Iterator[list[Record]]:
+    """The same, a mebibyte or so after the other: as many records as are whole by then.
+
+    Raises:
+        MalformedBatch: as of ``read_records``; the records before stay right.
+    """
+    header, left, expected = batch.header, batch.header.records, 0
+    rest: list[bytes] = []
+    size = needed = 0
+    with _named(header):
+        for chunk in decompressed(batch.payload, header.codec):
+            rest.append(chunk)
+            size += len(chunk)
+            if size < needed:
+                continue
+            if size > MAX_PLAIN_BYTES:
+                raise TooLarge(f"a record of more than {MAX_PLAIN_BYTES} bytes")
+            plain = b"".join(rest)
+            count, end, needed = _whole(plain, left)
+            if count:
+                records = _walk(plain[:end], header, count, expected)
+                left -= count
+                expected = records[-1][0] - header.base_offset + 1
+                yield _at_append_time(records, header) if header.is_log_append_time else records
+            rest, size = [plain[end:]], size - end
+        if left:
+            raise IndexError
+        if size:
+            raise MalformedBatch(f"{size} bytes behind the last record")
+
+
+def _whole(plain: bytes, most: int) -> tuple[int, int, int]:
+    """How many whole records ``plain`` begins with, where they end, and how much the next one needs from there."""
+    at = count = 0
+    while count < most and at < len(plain):
+        try:
+            length, begin = decode_varint(plain, at)
+        except IndexError:
+            break
+        if not 0 <= length <= len(plain) - begin:
+            return count, at, begin - at + max(length, 0)
+        at, count = begin + length, count + 1
+    return count, at, 0
+
+
+@contextmanager
+def _named(header: BatchHeader) -> Iterator[None]:
+    """Name the batch whose records cannot be read."""
+    named = f"a batch at offset {header.base_offset} that cannot be read"
+    try:
+        yield
+    except IndexError as error:
+        raise MalformedBatch(f"{named}: records are cut off") from error
+    except MalformedBatch as error:
+        raise type(error)(f"{named}: {error}") from error
 
 
 def _at_append_time(records: list[Record], header: BatchHeader) -> list[Record]:
@@ -54,14 +119,19 @@ def _at_append_time(records: list[Record], header: BatchHeader) -> list[Record]:
     return [(offset, seen, attributes, content) for offset, _, attributes, content in records]
 
 
-def _walk(plain: bytes, header: BatchHeader) -> list[Record]:  # noqa: PLR0912
-    """Numbers of one and two bytes are decoded in place, since a call for each costs more than all else."""
+def _walk(  # noqa: PLR0912
+    plain: bytes, header: BatchHeader, count: int, expected: int = 0
+) -> list[Record]:
+    """``count`` records, the first of them ``expected`` offsets behind the batch's first one or later.
+
+    Numbers of one and two bytes are decoded in place, since a call for each costs more than all else.
+    """
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
-    expected, behind_last = 0, header.last_offset_delta + 1
+    behind_last = header.last_offset_delta + 1
     records: list[Record] = []
     append = records.append
     at, size = 0, len(plain)
-    for _ in range(header.records):
+    for _ in range(count):
         number = plain[at]
         if number < 0x80:
             at += 1

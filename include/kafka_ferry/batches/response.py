@@ -16,21 +16,32 @@ and its refusal names the partition.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from kafka_ferry.batches.aborted import AbortFilter
-from kafka_ferry.batches.codecs import NONE
+from kafka_ferry.batches.codecs import NONE, TooLarge
 from kafka_ferry.batches.header import Batch, MalformedBatch
 from kafka_ferry.batches.intake import Intake
 from kafka_ferry.batches.left_out import NOTHING, Returned
 from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, assembled, gap
-from kafka_ferry.batches.records import Record, Runs, fitting_batches, read_records, split_at_gaps
+from kafka_ferry.batches.records import (
+    Record,
+    Runs,
+    fitting_batches,
+    read_records,
+    split_at_gaps,
+    stream_records,
+)
 from kafka_ferry.batches.rules import Case, judge
 from kafka_ferry.batches.split import split_batches
 from kafka_ferry.batches.windows import TimeWindow
 
 _ANY = Intake()
+# A few kilobytes may unpack to half a gibibyte: what is rebuilt is in memory so much at a time.
+_STRETCH_BYTES: Final = 8 * 1024 * 1024
+_STRETCH_RECORDS: Final = 100_000
 
 
 def passages(
@@ -160,12 +171,14 @@ class _Passing:
         # Producers leave a batch uncompressed that compressing does not shrink.
         if NONE not in (self._codec, wanted.case.codec) and self._codec != wanted.case.codec:
             return False
-        if self._intake.offsets_kept and not self._waiting[-1].joins(wanted):
+        limit = self._intake.join_limit
+        if self._intake.offsets_kept and not self._waiting[-1].joins(wanted, limit):
             return False
         if len(self._waiting) == 1:
-            self._bytes = self._waiting[0].size
-        self._bytes += wanted.size
-        return self._bytes <= self._intake.join_limit
+            self._bytes = self._waiting[0].size(limit)
+        if self._bytes <= limit:
+            self._bytes += wanted.size(limit)
+        return self._bytes <= limit
 
     def _pass(self, all_wanted: list[_Wanted], stop: int) -> Iterator[Passage]:
         """The passages up to ``stop``; ``all_wanted`` is of the batches of which records are left."""
@@ -174,13 +187,10 @@ class _Passing:
             judge(replace(wanted.case, has_neighbours=have_neighbours)) for wanted in all_wanted
         ]
         rebuilt = Counter(verdict for verdict in verdicts if isinstance(verdict, Rebuilt))
+        pieces: Iterable[tuple[Batch, Runs]] = self._rebuilt(all_wanted)
         if all_wanted and not rebuilt:
             batch = all_wanted[0].case.batch
-            pieces: list[tuple[Batch, Runs]] = [
-                (batch, ((batch.header.base_offset, batch.header.records),))
-            ]
-        else:
-            pieces = list(self._rebuilt(all_wanted))
+            pieces = [(batch, ((batch.header.base_offset, batch.header.records),))]
         others = (absent for wanted in all_wanted for absent in wanted.absent)
         start, known = self._start, tuple(sorted((*self._absent, *others)))
         self._start = self.at = stop
@@ -195,11 +205,27 @@ class _Passing:
             leader_epoch=self._leader_epoch,
         )
 
-    def _rebuilt(self, all_wanted: list[_Wanted]) -> Iterator[tuple[Batch, Runs]]:
-        records = [record for wanted in all_wanted for record in wanted.records]
+    def _rebuilt(self, all_wanted: Sequence[_Wanted]) -> Iterator[tuple[Batch, Runs]]:
         codec = max((wanted.case.codec for wanted in all_wanted), default=NONE)
-        for part in split_at_gaps(records) if self._intake.offsets_kept else [records]:
-            yield from fitting_batches(part, codec, self._intake.max_batch_bytes)
+        for records in _stretches(all_wanted):
+            for part in split_at_gaps(records) if self._intake.offsets_kept else [records]:
+                yield from fitting_batches(part, codec, self._intake.max_batch_bytes)
+
+
+def _stretches(all_wanted: Sequence[_Wanted]) -> Iterator[list[Record]]:
+    """The wanted records; those of one batch in parts, each as much as a rebuilt batch may hold."""
+    if len(all_wanted) > 1:
+        yield [record for wanted in all_wanted for record in wanted.records]
+        return
+    stretch, size = list[Record](), 0
+    for records in all_wanted[0].parts() if all_wanted else ():
+        stretch += records
+        size += sum(len(record[3]) for record in records)
+        if size > _STRETCH_BYTES or len(stretch) > _STRETCH_RECORDS:
+            yield stretch
+            stretch, size = [], 0
+    if stretch:
+        yield stretch
 
 
 class _Wanted:
@@ -214,6 +240,7 @@ class _Wanted:
         self.case = case
         self.absent: list[Absent] = []
         self._records: list[Record] | None = None
+        self._is_large = False
 
     def of_window(self, window: TimeWindow) -> _Wanted:
         """What is wanted of it in ``window``."""
@@ -237,26 +264,57 @@ class _Wanted:
     def records(self) -> list[Record]:
         """The records that are wanted."""
         if self._records is None:
-            records, case = read_records(self.case.batch), self.case
-            if not case.is_whole:
-                records = [record for record in records if case.start <= record[0] < case.end]
-            self._records = records
+            self._records = self._inside(read_records(self.case.batch))
         return self._records
 
-    @property
-    def size(self) -> int:
-        """Plain bytes, with what a record's offset and time take at most between neighbours."""
-        records = self.records
-        return sum(len(record[3]) for record in records) + 12 * len(records)
+    def parts(self) -> Iterator[list[Record]]:
+        """The same, a part after the other."""
+        if self._records is not None:
+            yield self._records
+            return
+        yield from map(self._inside, stream_records(self.case.batch))
 
-    def joins(self, following: _Wanted) -> bool:
-        """Whether the first record of ``following`` is at the offset behind the last one here."""
+    def size(self, limit: int) -> int:
+        """Plain bytes, with what a record's offset and time take at most between neighbours.
+
+        More than ``limit`` where that is so, however much more, and for compressed ones that cannot
+        be read: a broker opens these itself, and is the judge of them.
+
+        Raises:
+            MalformedBatch: if they cannot be read, though nothing is compressed.
+        """
+        if self._records is None and not self._is_large:
+            try:
+                self._records = self._inside(read_records(self.case.batch, limit))
+            except MalformedBatch as error:
+                if not (self.case.batch.header.codec or isinstance(error, TooLarge)):
+                    raise
+                self._is_large = True
+        if self._records is None:
+            return limit + 1
+        return sum(len(record[3]) for record in self._records) + 12 * len(self._records)
+
+    def _inside(self, records: list[Record]) -> list[Record]:
+        case = self.case
+        if case.is_whole:
+            return records
+        return [record for record in records if case.start <= record[0] < case.end]
+
+    def joins(self, following: _Wanted, limit: int) -> bool:
+        """Whether the first record of ``following`` is at the offset behind the last one here.
+
+        No where there are more plain bytes than ``limit``.
+        """
         if self.case.end != following.case.start:
             return False
-        return self._reaches(self.case.end - 1, -1) and following._reaches(following.case.start, 0)
+        if not self._reaches(self.case.end - 1, -1, limit):
+            return False
+        return following._reaches(following.case.start, 0, limit)
 
-    def _reaches(self, offset: int, place: int) -> bool:
+    def _reaches(self, offset: int, place: int, limit: int) -> bool:
         """Whether the record at ``place`` is the one at ``offset``, which dense batches need not show."""
         if self.case.is_dense:
             return True
+        if self.size(limit) > limit:
+            return False
         return bool(self.records) and self.records[place][0] == offset

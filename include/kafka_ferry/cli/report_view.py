@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kafka_ferry.cli.plan_view import show_notes
 from kafka_ferry.cli.terminal import out
+from kafka_ferry.clock import duration_text
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.group_rows import group_counts
 
@@ -35,5 +36,7 @@ def show_report(report: RunReport, page: Path | None) -> None:
     if report.verdict:
         found = f"{report.verdict.records:,} records in {report.verdict.ranges:,} ranges"
         out.print(f"{report.state}: {found}", markup=False)
+    if report.seconds:
+        out.print(f"took:     {duration_text(report.duration)}", markup=False, highlight=False)
     if page:
         out.print(f"report:   {page}", markup=False)

@@ -214,6 +214,7 @@ class RangeFetcher:
     def _fetch(self, node: int, cursors: Sequence[_Cursor]) -> list[Read]:
         asked = [cursor for cursor in cursors if cursor.must_be_alone][:1] or cursors
         reads = []
+        room = self._rules.max_bytes
         try:
             for fetched in fetch(
                 self._cluster,
@@ -226,15 +227,23 @@ class RangeFetcher:
                 committed=self._rules.committed,
             ):
                 cursor = self._cursors[fetched.partition]
-                reads.append(Read(cursor.range, self._judge(cursor, fetched, node)))
+                found = self._judge(cursor, fetched, node, room)
+                reads.append(Read(cursor.range, found))
+                room -= sum(it.batch.header.size for it in found if it.batch)
         except FerryError as error:
             if not error.transient:
                 raise
             self._stumble(asked, error.message)
         return [read for read in reads if read.passages]
 
-    def _judge(self, cursor: _Cursor, fetched: Fetched, node: int) -> tuple[Passage, ...]:
-        """What the answer makes of the cursor's next offsets; the cursor moves behind them."""
+    def _judge(
+        self, cursor: _Cursor, fetched: Fetched, node: int, room: int
+    ) -> tuple[Passage, ...]:
+        """What the answer makes of the cursor's next offsets; the cursor moves behind them.
+
+        Batches that grow when they are rebuilt end it when they are more than ``room``; what is left
+        of the answer is fetched again.
+        """
         malformed = ""
         found: list[Passage] = []
         if fetched.error == OFFSET_OUT_OF_RANGE:
@@ -247,6 +256,9 @@ class RangeFetcher:
             try:
                 for passage in self._passages(cursor, fetched):
                     found.append(passage)
+                    room -= passage.batch.header.size if passage.batch else 0
+                    if room < 0:
+                        break
             except MalformedBatch as error:
                 malformed = str(error)
             if not found and not malformed:

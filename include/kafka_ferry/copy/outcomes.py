@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from kafka_ferry.copy.copier import Outcome
 from kafka_ferry.state import StateFolder
+
+log = logging.getLogger(__name__)
 
 _OUTCOMES: Final = TypeAdapter(list[Outcome])
 _FILES: Final = "outcomes-"
@@ -35,10 +38,16 @@ class OutcomeFiles:
 
     @classmethod
     def read_all(cls, folder: StateFolder) -> list[Outcome]:
-        """The outcomes of every attempt at the run, a range's as often as it was tried."""
-        names = [name for name in folder.names(".json") if name.startswith(_FILES)]
-        return [
-            outcome
-            for name in names
-            for outcome in _OUTCOMES.validate_json(folder.read(name) or b"[]")
-        ]
+        """The outcomes of every attempt at the run, a range's as often as it was tried.
+
+        A file that no release has written is left out: they are for measures, not for proofs.
+        """
+        outcomes: list[Outcome] = []
+        for name in folder.names(".json"):
+            if name.startswith(_FILES):
+                try:
+                    outcomes += _OUTCOMES.validate_json(folder.read(name) or b"")
+                except ValidationError as error:
+                    reason = error.errors(include_url=False, include_input=False)[0]["msg"]
+                    log.warning("%s in %s is left out: %s", name, folder.location, reason)
+        return outcomes

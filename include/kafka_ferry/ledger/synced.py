@@ -6,6 +6,7 @@ come to is stored beside the table from time to time, and only later ones are re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -18,7 +19,10 @@ from kafka_ferry.state import StateFolder
 Synced = dict[str, dict[tuple[str, int], SyncedOffset]]
 """By group, then by remote topic's id and partition."""
 
+DAMAGE: Final = (pa.ArrowException, OSError)
+"""What Arrow raises for a file that is no table, or was cut off."""
 _SUFFIX: Final = ".synced"
+_NAME: Final = re.compile(rf"[0-9]{{20}}{re.escape(_SUFFIX)}")
 _SCHEMA: Final = pa.schema(
     [
         ("group", pa.string()),
@@ -41,11 +45,21 @@ def fold_synced(synced: Synced, entries: Iterable[str]) -> None:
 
 def stored_to(folder: StateFolder) -> int:
     """The ledger offset before which all is in what is stored, 0 if nothing is."""
-    return max((int(name.removesuffix(_SUFFIX)) for name in folder.names(_SUFFIX)), default=0)
+    name = stored_name(folder)
+    return int(name.removesuffix(_SUFFIX)) if name else 0
+
+
+def stored_name(folder: StateFolder) -> str:
+    """The file that holds it, "" if there is none."""
+    return max(_names(folder), default="")
 
 
 def stored_synced(folder: StateFolder) -> tuple[int, Synced]:
-    """What is stored, and the ledger offset before which everything is in it."""
+    """What is stored, and the ledger offset before which everything is in it.
+
+    Raises:
+        pa.ArrowException, OSError: if it is damaged.
+    """
     while end := stored_to(folder):
         content = folder.read(_name(end))
         # Another run of the flow may have replaced it since it was listed.
@@ -56,7 +70,7 @@ def stored_synced(folder: StateFolder) -> tuple[int, Synced]:
 
 def store_synced(folder: StateFolder, end: int, synced: Synced) -> None:
     """Store what all entries before the ledger offset ``end`` come to, instead of what was stored before."""
-    earlier = folder.names(_SUFFIX)
+    earlier = _names(folder)
     rows = [
         (group, topic, number, offset.source, offset.target)
         for group, offsets in synced.items()
@@ -64,18 +78,25 @@ def store_synced(folder: StateFolder, end: int, synced: Synced) -> None:
     ]
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in _SCHEMA]
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.table(columns, schema=_SCHEMA), sink, compression="zstd")
+    pq.write_table(
+        pa.table(columns, schema=_SCHEMA), sink, compression="zstd", write_page_checksum=True
+    )
     folder.write(_name(end), sink.getvalue().to_pybytes())
     folder.delete(name for name in earlier if name != _name(end))
 
 
 def _synced(content: bytes) -> Synced:
     synced: Synced = {}
-    rows = pq.read_table(pa.BufferReader(content), schema=_SCHEMA)
+    file = pa.BufferReader(content)
+    rows = pq.read_table(file, schema=_SCHEMA, page_checksum_verification=True)
     for group, topic, number, source, target in zip(*rows.to_pydict().values(), strict=True):
         offset = SyncedOffset.model_construct(source=source, target=target)
         synced.setdefault(group, {})[topic, number] = offset
     return synced
+
+
+def _names(folder: StateFolder) -> list[str]:
+    return [name for name in folder.names(_SUFFIX) if _NAME.fullmatch(name)]
 
 
 def _name(end: int) -> str:

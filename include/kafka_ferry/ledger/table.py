@@ -1,8 +1,9 @@
 """The ledger's shadow: a Parquet table in the flow's state folder, one row per entry or copied range.
 
 A file's name says which ledger offsets it holds, ``{first}-{next}.parquet``: where to go on is
-read from the names, nothing else is stored. The table may be deleted at any time; the next
-projection makes it anew from the topic.
+read from the names, nothing else is stored. The table may be deleted at any time, as a whole or file
+by file; the next projection makes it anew from the topic. The same happens to a file that cannot be
+read, after a power cut for example. Files of other names are left alone.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import re
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -25,9 +27,11 @@ from kafka_ferry.ledger.record import (
 )
 from kafka_ferry.ledger.rows import SCHEMA, LedgerRange, copied_range, copied_rows, rows_of
 from kafka_ferry.ledger.synced import (
+    DAMAGE,
     Synced,
     fold_synced,
     store_synced,
+    stored_name,
     stored_synced,
     stored_to,
 )
@@ -46,6 +50,7 @@ _MERGE_AT: Final = 64
 _ROWS_AT_ONCE: Final = 20_000
 _FOLD_AT_BYTES: Final = 2_000_000
 _PAUSES_S: Final = (0.01, 0.1, 0.5, 1.0)
+_NAME: Final = re.compile(r"([0-9]{20})-([0-9]{20})\.parquet")
 
 
 class _Part(NamedTuple):
@@ -68,6 +73,7 @@ class LedgerTable:
         self._folder = folder
         self._flow = flow
         self._complete_to = 0
+        self._topic: tuple[Cluster, str] | None = None
 
     @property
     def next_offset(self) -> int:
@@ -80,6 +86,7 @@ class LedgerTable:
         Returns:
             The ledger offset up to which the table is complete.
         """
+        self._topic = target, topic
         first = self.next_offset
         rows: list[dict[str, Any]] = []
         following = first
@@ -106,20 +113,46 @@ class LedgerTable:
         """The rows that match, in ledger order.
 
         Raises:
-            LedgerError: transient, if somebody deletes the table again and again meanwhile.
+            LedgerError: transient, if somebody deletes the table again and again meanwhile, or if a
+                file is damaged and nothing was projected yet.
         """
         for pause_s in _PAUSES_S:
             parts = self._parts()
             if max((part.end for part in parts), default=0) >= self._complete_to:
                 # Another run of the flow may have merged the files since they were listed.
                 with contextlib.suppress(FileNotFoundError):
-                    return self._read(parts, filter_, columns)
+                    try:
+                        return self._read(parts, filter_, columns)
+                    except DAMAGE:
+                        if not self._mend(parts):
+                            raise
             time.sleep(pause_s)
         raise LedgerError(
             f"The ledger's table in {self._folder.location} was deleted while it was read.",
             advice="Run it again: the table is made anew.",
             transient=True,
         )
+
+    def _mend(self, parts: Sequence[_Part]) -> bool:
+        """Project what damaged files held anew; whether there was any."""
+        damaged = [part.name for part in parts if _is_damaged(self._folder, part.name)]
+        if damaged:
+            self._project_again(damaged)
+        return bool(damaged)
+
+    def _project_again(self, damaged: Sequence[str], *, all_of_it: bool = False) -> None:
+        where = f"{', '.join(damaged)} in {self._folder.location}"
+        if self._topic is None:
+            raise LedgerError(
+                f"The ledger's table cannot be read: {where}.",
+                advice="Run the flow: it makes the table anew from the ledger's topic.",
+                transient=True,
+            )
+        log.warning("%s cannot be read: it is made anew from the ledger's topic.", where)
+        self._folder.delete(self._own_names() if all_of_it else damaged)
+        self._folder.delete(damaged)
+        self._complete_to = 0
+        self.project(*self._topic)
 
     def _read(
         self, parts: Sequence[_Part], filter_: pc.Expression | None, columns: list[str] | None
@@ -133,6 +166,7 @@ class LedgerTable:
                     columns=columns,
                     filters=wanted if filter_ is None else wanted & filter_,
                     schema=SCHEMA,
+                    page_checksum_verification=True,
                 )
             )
         if not tables:
@@ -205,8 +239,14 @@ class LedgerTable:
 
     def synced_groups(self) -> Synced:
         """What was last committed for groups: by group, then by remote topic's id and partition."""
+        try:
+            since, synced = stored_synced(self._folder)
+        except DAMAGE:
+            damaged = stored_name(self._folder)
+            # Merged files have left out what it held: only the topic still has that.
+            self._project_again([damaged], all_of_it=True)
+            since, synced = stored_synced(self._folder)
         end = self.next_offset
-        since, synced = stored_synced(self._folder)
         later = (pc.field("type") == "groups") & (pc.field("ledger_offset") >= since)
         entries = self.read(later, ["groups"])["groups"].to_pylist()
         fold_synced(synced, entries)
@@ -243,7 +283,7 @@ class LedgerTable:
         """
         parts: list[_Part] = []
         at = 0
-        intervals = {name: _interval(name) for name in self._folder.names(".parquet")}
+        intervals = {name: _interval(name) for name in self._own_names()}
         for name in sorted(intervals, key=lambda name: (intervals[name][0], -intervals[name][1])):
             first, following = intervals[name]
             if first <= at < following:
@@ -251,24 +291,40 @@ class LedgerTable:
                 at = following
         return parts
 
+    def _own_names(self) -> list[str]:
+        return [name for name in self._folder.names(".parquet") if _NAME.fullmatch(name)]
+
     def _append(self, rows: list[dict[str, Any]], first: int, following: int) -> None:
         self._write(pa.Table.from_pylist(rows, SCHEMA), first, following)
 
     def _merge(self) -> None:
-        names = self._folder.names(".parquet")
+        names = self._own_names()
         if len(names) >= _MERGE_AT:
             # What is folded is not read again, and may be the most of the table.
             folded = stored_to(self._folder)
             needed = (pc.field("type") != "groups") | (pc.field("ledger_offset") >= folded)
-            self._write(self.read(needed), 0, self.next_offset)
-            self._folder.delete(names)
+            merged = self._write(self.read(needed), 0, self.next_offset)
+            self._folder.delete(name for name in names if name != merged)
 
-    def _write(self, table: pa.Table, first: int, following: int) -> None:
-        sink = pa.BufferOutputStream()
-        pq.write_table(table, sink, compression="zstd")
-        self._folder.write(f"{first:020d}-{following:020d}.parquet", sink.getvalue().to_pybytes())
+    def _write(self, table: pa.Table, first: int, following: int) -> str:
+        sink, name = pa.BufferOutputStream(), f"{first:020d}-{following:020d}.parquet"
+        pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+        self._folder.write(name, sink.getvalue().to_pybytes())
+        return name
 
 
 def _interval(name: str) -> tuple[int, int]:
     first, following = name.removesuffix(".parquet").split("-")
     return int(first), int(following)
+
+
+def _is_damaged(folder: StateFolder, name: str) -> bool:
+    """Whether a file's bytes are no table; one that is gone, or whose storage fails, is not damaged."""
+    content = folder.read(name)
+    if content is None:
+        return False
+    try:
+        pq.read_table(pa.BufferReader(content), schema=SCHEMA, page_checksum_verification=True)
+    except DAMAGE:
+        return True
+    return False

@@ -221,7 +221,13 @@ def _costs(flow: Flow, pair: Pair, found: Found) -> _Costs:
 def _choice(
     pair: Pair, preserved: bool, reason: str, gaps: int = 0, fill_ms: int = 0
 ) -> OffsetsChoice:
-    topic_id = pair.source.topic_id if pair.source else ""
     return OffsetsChoice(
-        pair.topic, pair.remote_topic, preserved, reason, gaps, fill_ms, topic_id=topic_id
+        pair.topic,
+        pair.remote_topic,
+        preserved,
+        reason,
+        gaps,
+        fill_ms,
+        topic_id=pair.source.topic_id if pair.source else "",
+        is_compacted=pair.source is not None and pair.source.is_compacted,
     )

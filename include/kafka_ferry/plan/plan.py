@@ -159,6 +159,7 @@ class OffsetsChoice:
         gaps: about how many offsets without a record the run has to pass over then.
         fill_ms: about how long that takes, in milliseconds.
         topic_id: the source topic's id.
+        is_compacted: whether the source compacts the topic.
     """
 
     topic: str
@@ -168,6 +169,7 @@ class OffsetsChoice:
     gaps: int = 0
     fill_ms: int = 0
     topic_id: str = ""
+    is_compacted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

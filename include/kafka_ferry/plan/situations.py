@@ -202,7 +202,7 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
         holds=lambda it: it.source is not None and bool(it.unreadable),
         reason="{it.remote_topic} on the target holds something, and nobody can tell whose records "
         "they are. {it.unreadable}",
-        advice="Grant READ on it.",
+        advice="Grant READ on it, or mend what it holds.",
         option="on.foreign.records",
         go_on="adopt",
         outcome="The source's records go behind it.",

@@ -139,7 +139,7 @@ def _of_flow(report: RunReport, found: Measures) -> Iterator[Sample]:
         yield Sample("run-state", {"state": state}, float(state == report.state))
     yield _untagged("run-planned-seconds", report.planned_at / 1000)
     yield _untagged("run-finished-seconds", report.finished_at / 1000)
-    yield _untagged("run-duration-seconds", sum(report.seconds.values()))
+    yield _untagged("run-duration-seconds", report.duration)
     for step, seconds in report.seconds.items():
         yield Sample("run-step-seconds", {"step": step}, seconds)
     yield _untagged("run-records", report.records)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from kafka_ferry.clock import moment_text
+from kafka_ferry.clock import duration_text, moment_text
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.report.group_rows import group_counts, group_rows, left_alone
 from kafka_ferry.report.measures import Measures
@@ -61,6 +61,10 @@ def _state(report: RunReport) -> str:
     if report.refused:
         what = _count(len(report.refused), "topic or partition", "topics or partitions")
         return f"{what} cannot be mirrored; {_rest(report)}"
+    if report.step_failures:
+        steps = " and ".join(report.step_failures)
+        they = "step" if len(report.step_failures) == 1 else "steps"
+        return f"The {they} {steps} failed; {_rest(report)}"
     if report.verdict is None:
         return "Copied, not verified"
     if not report.verdict.success:
@@ -111,7 +115,7 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters.update(number=_number, count_of=_count)
-    environment.filters.update(when=moment_text, duration=_duration, size=_size)
+    environment.filters.update(when=moment_text, duration=duration_text, size=_size)
     return environment.get_template("page.html.j2")
 
 
@@ -121,18 +125,6 @@ def _count(number: int, one: str, many: str = "") -> str:
 
 def _number(value: int) -> str:
     return f"{value:,}"
-
-
-def _duration(seconds: float) -> str:
-    """Two units at most: 0.4 s, 12 s, 2 min 13 s, 3 h 5 min."""
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def _size(size: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from kafka_ferry.clock import duration_text
 from kafka_ferry.plan.text import bytes_text, topics_table
 from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.report.run_report import RunReport
@@ -22,6 +23,7 @@ def report_lines(report: RunReport) -> Iterator[str]:
         yield f"Without a record on the target: {counts}."
     for what, several in (
         ("failed", report.failures),
+        ("failed steps", tuple(report.step_failures)),
         ("refused", report.refused),
         ("lost", report.losses),
         ("drifted", report.drifts),
@@ -29,6 +31,9 @@ def report_lines(report: RunReport) -> Iterator[str]:
     ):
         if several:
             yield f"{what}: {len(several):,}"
+    if report.seconds:
+        each = ", ".join(f"{step} {duration_text(took)}" for step, took in report.seconds.items())
+        yield f"took {duration_text(report.duration)}: {each}"
 
 
 def _bytes(partitions: Iterable[PartitionMeasures]) -> int:

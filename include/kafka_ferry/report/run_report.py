@@ -36,6 +36,7 @@ class RunReport(AsJson):
         reasons: source offsets without a record on the target, by reason.
         rebuilt: batches that could not pass unopened, by reason.
         failures: partitions that were not copied to their end, a sentence each.
+        step_failures: by step, what else it raised, a sentence each; without what the verdict says.
         refused: topics and partitions that cannot be mirrored as things are, a sentence each.
         skipped: source topics that the flow does not mirror, each with the reason.
         losses: intervals of source offsets that were deleted on the source before they were
@@ -93,6 +94,12 @@ class RunReport(AsJson):
     group_failures: tuple[str, ...] = ()
     measures: Measures | None = None
     window: Window | None = None
+    step_failures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def duration(self) -> float:
+        """How many seconds the run took: all of its steps together, what starts them left out."""
+        return round(sum(self.seconds.values()), 3)
 
     @property
     def offsets(self) -> int:
@@ -132,7 +139,7 @@ class RunReport(AsJson):
     @property
     def state(self) -> State:
         """The worst that is true: something failed, is incomplete, was not verified, not applied, or not synced."""
-        if self.failures or self.refused:
+        if self.failures or self.refused or self.step_failures:
             return "failed"
         if self.verdict is None:
             return "not verified"

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.errors import AccessDenied, SameCluster
+from kafka_ferry.errors import FerryError, SameCluster
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan import Found, Position, Topic, TopicPartition, select, select_topics
@@ -208,7 +208,7 @@ def _strange(
 def _foreign(
     flow: Flow, target: ClusterControl, topics: Iterable[Topic]
 ) -> tuple[frozenset[str], dict[str, str]]:
-    """Which of ``topics``, none of them known to the flow, hold records; and which may not be read."""
+    """Which of ``topics``, none of them known to the flow, hold records; and which cannot be read."""
     bounds = target.log_bounds(topics)
     foreign, unreadable = set[str](), dict[str, str]()
     settings = kafka_python_config(flow.target.client_properties("consumer"))
@@ -219,13 +219,16 @@ def _foreign(
                 try:
                     if patiently(partial(holds_records, cluster, tp)):
                         foreign.add(tp.topic)
-                except AccessDenied as error:
+                except FerryError as error:
+                    # A topic that cannot be read is refused alone; a cluster that is away stops all.
+                    if error.transient:
+                        raise
                     unreadable[tp.topic] = error.message
     return frozenset(foreign), unreadable
 
 
 def foreign_records(flow: Flow, target: ClusterControl, topics: Iterable[Topic]) -> frozenset[str]:
-    """Which of ``topics``, none of them known to the flow, hold records, or may not be read."""
+    """Which of ``topics``, none of them known to the flow, hold records, or cannot be read."""
     asked = list(topics)
     if not asked:
         return frozenset()

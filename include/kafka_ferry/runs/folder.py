@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ from kafka_ferry.runs.history import remember
 from kafka_ferry.runs.verify.stored_recounts import StoredRecounts
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRow, RangeRow, TopicRow, Verdict
+
+log = logging.getLogger(__name__)
 
 _T = TypeVar("_T", bound=AsJson)
 REPORT: Final = "report.html"
@@ -184,8 +187,7 @@ class RunFolder:
 
     def groups_seen(self) -> GroupMoves | None:
         """The groups as the last run of the flow that saw any found them; None if none ever did."""
-        stored = self._runs.read(GROUPS_SEEN)
-        return None if stored is None else GroupMoves.from_json(stored)
+        return self._load_beside(GROUPS_SEEN, GroupMoves)
 
     def save_verified_until(self, verified: VerifiedUntil) -> None:
         """Store until when the flow's copy was proved complete, beside the runs."""
@@ -193,12 +195,20 @@ class RunFolder:
 
     def verified_until(self) -> VerifiedUntil:
         """Until when it was, by the last run that was measured."""
-        stored = self._runs.read(_VERIFIED)
-        return VerifiedUntil.from_json(stored) if stored else VerifiedUntil()
+        return self._load_beside(_VERIFIED, VerifiedUntil) or VerifiedUntil()
 
     def remember(self, summary: RunSummary) -> None:
         """Add the run to the flow's history, beside the runs."""
         remember(self._runs, summary)
+
+    def _load_beside(self, name: str, kind: type[_T]) -> _T | None:
+        """What stands beside the runs: what is damaged there must not fail each of them."""
+        stored = self._runs.read(name)
+        try:
+            return None if stored is None else kind.from_json(stored)
+        except FerryError as error:
+            log.warning("%s in %s is left out: %s", name, self._runs.location, error)
+            return None
 
     def _load(self, name: str, kind: type[_T]) -> _T | None:
         stored = self.files.read(name)

@@ -138,6 +138,6 @@ def _verified(partitions: Partitions, plan: Plan, report: RunReport) -> Verified
     # The plan has the time at which it was made, when all had been looked at.
     until = plan.at - math.ceil(report.seconds.get("plan", 0.0) * 1000)
     proved = dict.fromkeys(map(str, proved_partitions(partitions, plan, report)), until)
-    complete = verdict.success and not report.failures and not report.refused
+    complete = verdict.success and report.state != "failed"
     whole = complete and plan.options.is_whole
     return VerifiedUntil(until if whole else 0, proved)

@@ -29,7 +29,7 @@ from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import Claim
 from kafka_ferry.verify.sharing import behind, with_strangers, without_others
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.times import offsets_at
+from kafka_ferry.wire.times import LookedUp, look_up
 
 log = logging.getLogger(__name__)
 
@@ -131,9 +131,11 @@ def _starts(flow: Flow, ledgers: Collection[str], since: int) -> dict[str, int]:
     partitions = [TopicPartition(name, 0) for name in ledgers]
     with WireCluster(flow.target.alias, settings) as cluster:
 
-        def ask() -> Mapping[TopicPartition, int | None]:
+        def ask() -> LookedUp:
             nodes = {tp: leader.node for tp, leader in cluster.leaders(partitions).items()}
-            return offsets_at(cluster, nodes, dict.fromkeys(partitions, since))
+            return look_up(cluster, nodes, dict.fromkeys(partitions, since))
 
-        offsets = patiently(ask)
-    return {tp.topic: start for tp, start in offsets.items() if start is not None}
+        found = patiently(ask)
+    starts = {tp.topic: entry.offset for tp, entry in found.entries.items() if entry}
+    # Read whole, a ledger says the same, and its reader tells if it is damaged.
+    return starts | dict.fromkeys((tp.topic for tp in found.refused), 0)

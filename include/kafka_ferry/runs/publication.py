@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
 
 from kafka_ferry.clock import now_ms
+from kafka_ferry.errors import RangesFailed
 from kafka_ferry.ledger import copied_rows
 from kafka_ferry.plan import TopicPartition
 from kafka_ferry.report import RunReport, render
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.plan import Plan
-    from kafka_ferry.runs.folder import RunFolder
+    from kafka_ferry.runs.folder import RunFolder, StepRecord
+    from kafka_ferry.verify import Verdict
 
 _COLUMNS: Final = [
     "topic",
@@ -66,6 +70,7 @@ def publish_run(
     refused = tuple(map(str, plan.refused))
     ended = {step: record for step in steps if (record := folder.step_record(step))}
     groups = folder.groups()
+    partitions, others = step_sentences(ended, refused, found.verdict)
     copied = _copied(ledger, run)
     report = RunReport(
         flow=flow.name,
@@ -80,12 +85,8 @@ def publish_run(
         batches=copied.batches,
         reasons=dict(copied.reasons),
         rebuilt=dict(copied.rebuilt),
-        failures=tuple(
-            failure
-            for step, record in ended.items()
-            for failure in record.failures
-            if failure not in refused and step != _GROUPS_STEP
-        ),
+        failures=tuple(chain.from_iterable(partitions.values())),
+        step_failures=others,
         refused=refused,
         skipped=tuple((skipped.topic, skipped.reason) for skipped in plan.skipped),
         losses=tuple(copied.losses),
@@ -116,6 +117,25 @@ def publish_run(
         _write(folder, report)
     folder.remember(summarise(report, plan.options))
     return report
+
+
+def step_sentences(
+    ended: Mapping[str, StepRecord], refused: Collection[str], verdict: Verdict | None
+) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    """What the steps raised, without what a report says in another place: refusals, groups and the verdict.
+
+    Returns:
+        By step, a sentence for each partition that was not copied to its end; and all else.
+    """
+    partitions, others = dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]]()
+    for step, record in ended.items():
+        said = tuple(sentence for sentence in record.failures if sentence not in refused)
+        is_judged = step == "verify" and verdict is not None and not verdict.success
+        if not said or is_judged or step == _GROUPS_STEP:
+            continue
+        of_ranges = record.exit_code == RangesFailed.exit_code
+        (partitions if of_ranges else others)[step] = said
+    return partitions, others
 
 
 def _write(folder: RunFolder, report: RunReport) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, kafka_python_config
@@ -14,7 +17,10 @@ from kafka_ferry.plan.retention import Questions, questions, uncopied
 from kafka_ferry.plan.situations import Pair
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.log_dirs import log_sizes
-from kafka_ferry.wire.times import first_times, offsets_at
+from kafka_ferry.wire.times import look_up
+
+# Every record that has a time is as young.
+_FIRST: Final = 0
 
 
 def with_sizes(flow: Flow, found: Found, pairs: Iterable[Pair]) -> Found:
@@ -47,14 +53,31 @@ def _ask(
             raise
         sizes = {}
         unknown += (f"How many bytes there are to copy is not known. {error}",)
-    expiring = offsets_at(cluster, nodes, asked.expiring)
-    recent = offsets_at(cluster, nodes, asked.recent)
+    expiring = look_up(cluster, nodes, asked.expiring)
+    recent = look_up(cluster, nodes, asked.recent)
+    oldest = look_up(cluster, nodes, dict.fromkeys(asked.oldest, _FIRST))
+    refused = expiring.refused | recent.refused | oldest.refused
     return replace(
         found,
         sizes=sizes,
         # Where all records are older, all of them may go.
-        expiring={tp: found.bounds[tp].end if at is None else at for tp, at in expiring.items()},
-        recent={tp: at for tp, at in recent.items() if at is not None},
-        oldest=first_times(cluster, nodes, asked.oldest),
-        unknown=unknown,
+        expiring={
+            tp: entry.offset if entry else found.bounds[tp].end
+            for tp, entry in expiring.entries.items()
+        },
+        recent={tp: entry.offset for tp, entry in recent.entries.items() if entry},
+        oldest={
+            tp: entry.timestamp
+            for tp, entry in oldest.entries.items()
+            if entry and entry.timestamp >= 0
+        },
+        unknown=(*unknown, *_untold(refused)),
     )
+
+
+def _untold(refused: Mapping[TopicPartition, FerryError]) -> Iterator[str]:
+    """A sentence for each topic with partitions whose broker does not tell when records were written."""
+    for _, of_topic in groupby(sorted(refused), attrgetter("topic")):
+        partitions = list(of_topic)
+        named = ", ".join(map(str, partitions))
+        yield f"How old the records of {named} are is not known. {refused[partitions[0]]}"

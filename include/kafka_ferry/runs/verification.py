@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -76,7 +76,11 @@ def verify_run(
         partitions = _backfilled_rows(target, ledger, plan, ranges, recounted)
     else:
         partitions = _partition_rows(flow, target, plan, topics, recounted)
-    rows = [*recounted.present, *recounted.gone]
+    compacted = {choice.topic for choice in plan.choices if choice.is_compacted}
+    rows = [
+        replace(row, compaction_expected=row.topic in compacted)
+        for row in (*recounted.present, *recounted.gone)
+    ]
     of_topics = topic_rows(plan, topics, _set_configs(flow, ledger, topics))
     tables: Rows = {"ranges": rows, "partitions": partitions, "topics": of_topics}
     verdict = judge(tables, terms_of(flow, plan.run, state))

@@ -2,16 +2,51 @@
 
 It travels inside the pickled code of a job, as the tasks' own data: in no option, property, file or
 argument, all of which Spark shows or leaves behind. So executors need neither the flow's file, nor
-its stores, providers and connections.
+its stores, providers and connections. Spark broadcasts code that is larger than a mebibyte through a
+file on the driver's disk: so each store is in it once, and what is too large all the same is refused
+unless Spark encrypts its files.
 """
 
 from __future__ import annotations
 
+import io
 import pickle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_ferry.errors import ConfigError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from kafka_ferry.config import Flow
+
+# Strings of a store's size; shorter ones need no look.
+_LONG: Final = 500
+# What a job's code is besides the flow.
+_CODE_BYTES: Final = 32 * 1024
+ENCRYPTION: Final = "spark.io.encryption.enabled"
+
+
+def carried(spark: SparkSession, flow: Flow) -> bytes:
+    """The flow as ``packed`` packs it, in a form that Spark writes to no disk in plain text.
+
+    Raises:
+        ConfigError: as ``packed``; or if the flow's stores are too large for that.
+    """
+    pack, context = packed(flow), spark.sparkContext
+    jvm: Any = context._jvm
+    limit = int(jvm.PythonUtils.getBroadcastThreshold(context._jsc)) - _CODE_BYTES
+    is_encrypted = str(context.getConf().get(ENCRYPTION, "false")).lower() == "true"
+    if len(pack) > limit and not is_encrypted:
+        raise ConfigError(
+            flow.file,
+            "ssl.truststore",
+            f"the stores of {flow.source.alias} and {flow.target.alias} take {len(pack):,} bytes, and "
+            f"Spark would write them to a file, with all passwords, from {limit:,} on.",
+            advice="Trust only the authorities that have signed the brokers' certificates, or let Spark "
+            f"encrypt its files: {ENCRYPTION}=true.",
+        )
+    return pack
 
 
 def packed(flow: Flow) -> bytes:
@@ -21,10 +56,29 @@ def packed(flow: Flow) -> bytes:
         ConfigError: a store or a connection of one of its clusters cannot be read.
     """
     clusters = {"source": flow.source.resolved(), "target": flow.target.resolved()}
-    return pickle.dumps(flow.model_copy(update=clusters))
+    pack = io.BytesIO()
+    _Packer(pack).dump(flow.model_copy(update=clusters))
+    return pack.getvalue()
 
 
 def unpacked(flow: bytes) -> Flow:
     """What ``packed`` packed. Only importing what a flow is made of takes a while: not while planning."""
-    found: Flow = pickle.loads(flow)
+    found: Flow = _Unpacker(io.BytesIO(flow)).load()
     return found
+
+
+class _Packer(pickle.Pickler):
+    """Writes a long string once, however many equal ones there are: a store is in each client's properties."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
+        self._known: dict[str, str] = {}
+
+    def persistent_id(self, obj: Any) -> str | None:
+        # What is given here is pickled too, and a second time only referred to.
+        return self._known.setdefault(obj, obj) if type(obj) is str and len(obj) > _LONG else None
+
+
+class _Unpacker(pickle.Unpickler):
+    def persistent_load(self, pid: Any) -> Any:
+        return pid

@@ -85,12 +85,16 @@ class QueryCheckpoint:
             ) from error
 
     def _renew(self) -> None:
-        """Begin a new checkpoint instead of one that is too long, or that has lost its files.
+        """Begin a new checkpoint instead of one that is too long, or that has lost its files or their content.
+
+        Spark does not flush what it writes: after a power cut its last files may be empty, and then
+        no query starts from them again.
 
         What an unfinished micro-batch of it was copying, the run's own plan has too.
         """
         files = len(self._files())
-        if files >= _MAX_FILES or (not files and self._folder.folder("offsets").names()):
+        is_lost = not files and self._folder.folder("offsets").names()
+        if files >= _MAX_FILES or is_lost or self._folder.empty_files():
             for name in self._folder.folders():
                 self._folder.delete_folder(name)
             self._folder.delete(self._folder.names())

@@ -24,7 +24,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.plan.sharding import writers_of
 from kafka_ferry.plan.tasks import TaskRanges, planned_again, task_ranges
 from kafka_ferry.spark.breaking import spark_failures
-from kafka_ferry.spark.carrying import packed, unpacked
+from kafka_ferry.spark.carrying import carried, unpacked
 from kafka_ferry.spark.checkpoint import FILE_SUFFIX, QueryCheckpoint, StartRanges
 from kafka_ferry.spark.jobs import done_in_tasks
 
@@ -125,7 +125,7 @@ class _Batches:
             at_a_time=self.spark.sparkContext.defaultParallelism,
         )
         copied = done_in_tasks(
-            self.spark, partial(_copy_task, packed(self.flow), self.plan.run), tasks
+            self.spark, partial(_copy_task, carried(self.spark, self.flow), self.plan.run), tasks
         )
         found = [outcome for outcomes in copied for outcome in outcomes]
         OutcomeFiles(self.folder, self.start.attempt).write(number, found)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.spark.breaking import spark_failures
-from kafka_ferry.spark.carrying import packed, unpacked
+from kafka_ferry.spark.carrying import carried, unpacked
 from kafka_ferry.spark.jobs import done_in_tasks
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import Claim
@@ -51,7 +51,7 @@ def recount_all(
         f"the recount of {flow.name}",
         advice="What was copied stays. Verify again once the target answers.",
     ):
-        found = done_in_tasks(spark, partial(_recount_task, packed(flow)), asked)
+        found = done_in_tasks(spark, partial(_recount_task, carried(spark, flow)), asked)
     return dict(recounted for of_task in found for recounted in of_task)
 
 

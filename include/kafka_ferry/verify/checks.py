@@ -259,10 +259,11 @@ WARNINGS: Final = Suite[RangeRow](
         ),
         Check(
             "compacted",
-            "the target's cleaner has removed no copied record",
-            "target_compacted",
-            lambda row: f"{row.target_compacted:,} of {count(row.copied, 'record')} compacted away",
-            "Normal for a compacted topic; what was removed cannot be counted any more.",
+            "the target's cleaner has removed no record of a topic that the source does not compact",
+            "oddly_compacted",
+            lambda row: f"{row.oddly_compacted:,} of {count(row.copied, 'record')} compacted away",
+            "The remote topic's cleanup.policy has compact, and the source's has not, or is not known "
+            "to this run: set it back. What was removed cannot be counted any more.",
         ),
         Check(
             "lost",

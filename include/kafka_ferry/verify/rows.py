@@ -136,6 +136,12 @@ class RangeRow:
     outside_window: int = 0
     copied_before: int = 0
     unmapped: int = 0
+    compaction_expected: bool = False
+
+    @property
+    def oddly_compacted(self) -> int:
+        """Copied records that the target's cleaner has removed, though the source compacts no such topic."""
+        return 0 if self.compaction_expected else self.target_compacted
 
     @property
     def found(self) -> int:

@@ -2,13 +2,16 @@
 
 Messages, SASL mechanisms and TLS settings are kafka-python's; the socket is read and written
 here, blocking and in large pieces, because its own loop reads 4 KiB at a time and copies each
-response three times. Requests may be pipelined: brokers answer them in order.
+response three times. Requests may be pipelined: brokers answer them in order. Where a broker ends
+sessions (KIP-368), the connection logs in again before that.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import mmap
+import random
 import socket
 import ssl
 import time
@@ -72,6 +75,8 @@ _MAX_RESPONSE: Final = 256 * 1024 * 1024
 _MAPPED_FROM: Final = 32 * 1024 * 1024
 # Small quotas make brokers ask for minutes of silence, never for the 24 days that would fit.
 _LONGEST_QUIET_S: Final = 600.0
+# When to log in again, as shares of a session: ExpiryBasedReauthentication in Java's SaslClientAuthenticator.
+_RENEW_AFTER: Final = (0.85, 0.95)
 _AUTHENTICATED: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
 
 
@@ -106,6 +111,8 @@ class Connection:
         self._client_id = str(settings.get("client_id", "kafka-ferry"))
         self._correlation_id = 0
         self._in_flight: deque[tuple[int, Any, int]] = deque()
+        self._early: deque[memoryview] = deque()
+        self._renew_at = math.inf
         self._versions: dict[int, tuple[int, int]] = {}
         self.closed = False
         self.is_before_2_4 = False
@@ -147,6 +154,7 @@ class Connection:
         if request.API_VERSION is None:
             version = self._version_of(request)
             request.API_VERSION = version if newest is None else min(version, newest)
+        self._stay_authenticated()
         if (quiet := self._quiet_until - time.monotonic()) > 0:
             time.sleep(quiet)
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
@@ -166,11 +174,7 @@ class Connection:
     def receive(self) -> Any:
         """Wait for the response to the oldest request in flight, and decode it."""
         expected, response_class, body_at = self._in_flight.popleft()
-        with self._as_unreachable():
-            size = int.from_bytes(self._read(4), "big", signed=True)
-            if not 4 <= size <= _MAX_RESPONSE:
-                raise kafka_errors.InvalidReceiveError(f"a response of {size} bytes")
-            frame = self._read(size)
+        frame = self._early.popleft() if self._early else self._frame()
         try:
             got = int.from_bytes(frame[:4], "big", signed=True)
             if got != expected:
@@ -229,6 +233,22 @@ class Connection:
             )
         return version
 
+    def _stay_authenticated(self) -> None:
+        """Log in again if the session soon ends: a broker closes the connection at the first request after that."""
+        if time.monotonic() < self._renew_at:
+            return
+        # Connections that always have something in flight get no pause but this one.
+        while len(self._early) < len(self._in_flight):
+            self._early.append(self._frame())
+        waiting = self._in_flight, self._early
+        self._in_flight, self._early, self._renew_at = deque(), deque(), math.inf
+        try:
+            self._authenticate()
+        except BaseException:
+            self.close()
+            raise
+        self._in_flight, self._early = waiting
+
     def _authenticate(self) -> None:
         mechanism_name = str(self._settings.get("sasl_mechanism"))
         handshake = self.call(SaslHandshakeRequest(mechanism=mechanism_name))
@@ -238,6 +258,7 @@ class Connection:
                 advice=f"It offers: {', '.join(handshake.mechanisms)}. Check sasl.mechanism.",
             )
         mechanism = get_sasl_mechanism(mechanism_name)(host=self.peer[0], **self._settings)
+        lifetime_ms = 0
         while not mechanism.is_done():
             answer = self.call(SaslAuthenticateRequest(auth_bytes=mechanism.auth_bytes()))
             if answer.error_code:
@@ -246,6 +267,7 @@ class Connection:
                     f"{self.address} refused the login: {said}.",
                     advice="Check sasl.mechanism, and name and password in sasl.jaas.config.",
                 )
+            lifetime_ms = getattr(answer, "session_lifetime_ms", 0)
             try:
                 mechanism.receive(answer.auth_bytes)
             except Exception as error:  # value, key and index errors, whatever comes to parse
@@ -257,6 +279,18 @@ class Connection:
             raise AccessDenied(
                 f"{self.address} did not prove that it knows the password ({mechanism_name})."
             )
+        if lifetime_ms:
+            # Not all connections of all tasks at the same moment.
+            share = random.uniform(*_RENEW_AFTER)
+            self._renew_at = time.monotonic() + lifetime_ms / 1000 * share
+
+    def _frame(self) -> memoryview:
+        """The next response as it comes."""
+        with self._as_unreachable():
+            size = int.from_bytes(self._read(4), "big", signed=True)
+            if not 4 <= size <= _MAX_RESPONSE:
+                raise kafka_errors.InvalidReceiveError(f"a response of {size} bytes")
+            return self._read(size)
 
     def _read(self, size: int) -> memoryview:
         # Pages that nothing was written to cost nothing: an announced size is only the broker's word.

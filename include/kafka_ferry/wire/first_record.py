@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Final
 
-from kafka_ferry.batches import AbortFilter, Record, read_records, split_batches
+from kafka_ferry.batches import AbortFilter, Record, split_batches
+from kafka_ferry.batches.records import stream_records
 from kafka_ferry.batches.varint import decode_varint
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
@@ -40,8 +42,9 @@ def first_record(cluster: WireCluster, partition: TopicPartition, offset: int) -
         aborted = AbortFilter(fetched.aborted)
         for batch in split_batches(fetched.records):
             is_data = not (aborted.is_aborted(batch) or batch.header.is_control)
-            records = read_records(batch) if is_data and batch.header.next_offset > at else []
-            for record in records:
+            is_wanted = is_data and batch.header.next_offset > at
+            parts = stream_records(batch) if is_wanted else ()
+            for record in chain.from_iterable(parts):
                 if record[0] >= offset:
                     return record
             at = max(at, batch.header.next_offset)

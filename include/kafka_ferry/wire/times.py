@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from kafka.protocol.consumer import ListOffsetsRequest
 
+from kafka_ferry.errors import FerryError
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.faults import NONE, fault, is_transient
@@ -17,6 +19,28 @@ _READ_UNCOMMITTED: Final = 0
 _AT_ONCE: Final = 5_000
 _Topic = ListOffsetsRequest.ListOffsetsTopic
 _Partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+
+
+class Entry(NamedTuple):
+    """The record that a look-up found: its offset, and its time in milliseconds since 1970."""
+
+    offset: int
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """What brokers answered to look-ups of times; a partition whose leader moves is in neither.
+
+    Attributes:
+        entries: by partition, the first record as young as its time or younger; None where all
+            records are older.
+        refused: by partition, why its broker cannot tell. Brokers open the batches around a time,
+            and one that is damaged costs its own partition the answer, not the others.
+    """
+
+    entries: dict[TopicPartition, Entry | None] = field(default_factory=dict)
+    refused: dict[TopicPartition, FerryError] = field(default_factory=dict)
 
 
 def offsets_at(
@@ -34,50 +58,38 @@ def offsets_at(
 
     Raises:
         AccessDenied: without DESCRIBE on a topic.
-        BrokerError: for whatever else a broker says.
+        BrokerError: for whatever else a broker says of a partition.
         ClusterUnreachable: if a broker does not answer, or not for every partition.
     """
-    found = _look_up(cluster, nodes, times)
-    return {tp: entry.offset if entry else None for tp, entry in found.items()}
+    found = look_up(cluster, nodes, times)
+    for error in found.refused.values():
+        raise error
+    return {tp: entry.offset if entry else None for tp, entry in found.entries.items()}
 
 
-def first_times(
-    cluster: WireCluster, nodes: Mapping[TopicPartition, int], partitions: Iterable[TopicPartition]
-) -> dict[TopicPartition, int]:
-    """The time of the first record in each partition's log, in milliseconds since 1970.
-
-    A partition without a record that has a time is absent, as is one whose leader moves.
+def look_up(
+    cluster: WireCluster, nodes: Mapping[TopicPartition, int], times: Mapping[TopicPartition, int]
+) -> LookedUp:
+    """The same for each partition by itself: what one broker refuses, the answer holds.
 
     Raises:
-        AccessDenied, BrokerError, ClusterUnreachable: as ``offsets_at``.
+        ClusterUnreachable: as ``offsets_at``.
     """
-    found = _look_up(cluster, nodes, dict.fromkeys(partitions, 0))
-    return {tp: entry.timestamp for tp, entry in found.items() if entry and entry.timestamp >= 0}
-
-
-class _Entry(NamedTuple):
-    offset: int
-    timestamp: int
-
-
-def _look_up(
-    cluster: WireCluster, nodes: Mapping[TopicPartition, int], times: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, _Entry | None]:
     by_node: dict[int, list[TopicPartition]] = defaultdict(list)
     for tp in times:
         if tp in nodes:
             by_node[nodes[tp]].append(tp)
-    entries: dict[TopicPartition, _Entry | None] = {}
+    found = LookedUp()
     for node, partitions in by_node.items():
         for first in range(0, len(partitions), _AT_ONCE):
             some = partitions[first : first + _AT_ONCE]
-            entries.update(_ask(cluster, node, {tp: times[tp] for tp in some}))
-    return entries
+            _ask(cluster, node, {tp: times[tp] for tp in some}, found)
+    return found
 
 
 def _ask(
-    cluster: WireCluster, node: int, times: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, _Entry | None]:
+    cluster: WireCluster, node: int, times: Mapping[TopicPartition, int], found: LookedUp
+) -> None:
     topics: dict[str, list[object]] = defaultdict(list)
     for tp, time in times.items():
         topics[tp.topic].append(
@@ -96,12 +108,10 @@ def _ask(
         for entry in topic.partitions
     }
     cluster.require_answers(times, answers)
-    found: dict[TopicPartition, _Entry | None] = {}
     for tp in times:
-        entry = answers[tp]
-        if entry.error_code == NONE:
-            has_one = entry.offset >= 0
-            found[tp] = _Entry(int(entry.offset), int(entry.timestamp)) if has_one else None
-        elif not is_transient(entry.error_code):
-            raise fault(entry.error_code, f"Looking a time up in {tp} on {cluster.alias}")
-    return found
+        entry, code = answers[tp], answers[tp].error_code
+        if code == NONE:
+            at = Entry(int(entry.offset), int(entry.timestamp))
+            found.entries[tp] = at if at.offset >= 0 else None
+        elif not is_transient(code):
+            found.refused[tp] = fault(code, f"Looking a time up in {tp} on {cluster.alias}")

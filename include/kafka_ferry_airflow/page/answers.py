@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any, Final
 
 from kafka_ferry.config import Flow
@@ -204,6 +205,7 @@ def attention(report: RunReport) -> list[dict[str, Any]]:
     measures = report.measures
     kinds: list[tuple[str, str, Sequence[str]]] = [
         ("Failed", "failed", report.failures),
+        ("Failed steps", "failed", tuple(chain.from_iterable(report.step_failures.values()))),
         ("Cannot be mirrored", "failed", report.refused),
         ("Not as expected", "failed", verdict.failures if verdict else ()),
         ("Lost before it was copied", "failed", report.losses),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -25,7 +25,7 @@ from kafka_ferry.batches import (
     set_aside,
 )
 from kafka_ferry.batches.header import Batch
-from kafka_ferry.batches.records import read_records
+from kafka_ferry.batches.records import read_records, stream_records
 from tests.support import batches as build
 from tests.support.batches import (
     CODECS,
@@ -137,12 +137,19 @@ def opened_of(
     """The passages, and how often each batch was opened, by its base offset."""
     opened: Counter[int] = Counter()
 
-    def counted(batch: Batch) -> list[tuple[int, int, bytes, bytes]]:
+    def counted(batch: Batch, *limit: int) -> list[tuple[int, int, bytes, bytes]]:
+        # One that is larger than the limit is not opened whole.
+        records = read_records(batch, *limit)
         opened[batch.header.base_offset] += 1
-        return read_records(batch)
+        return records
+
+    def streamed(batch: Batch) -> Iterator[list[tuple[int, int, bytes, bytes]]]:
+        opened[batch.header.base_offset] += 1
+        return stream_records(batch)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(response, "read_records", counted)
+        patch.setattr(response, "stream_records", streamed)
         found = list(passages(log, AbortFilter(()), start, end, intake))
     return found, opened
 

@@ -389,6 +389,80 @@ def test_what_waited_comes_before_a_neighbour_that_cannot_be_read() -> None:
         next(found)
 
 
+# What a few bytes unpack to
+
+MIB = 1024 * 1024
+
+
+def traced(work: Callable[[], None]) -> int:
+    """The most memory that it takes."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("offsets_kept", [False, True])
+def test_small_batches_that_unpack_to_much_pass_unopened(offsets_kept: bool) -> None:
+    records = build.a_bomb(60) + build.a_bomb(60, at=60) + a_batch(2, at=120) + a_batch(2, at=122)
+    intake = Intake(join_below=32 * 1024, offsets_kept=offsets_kept)
+    found: list[Passage] = []
+
+    peak = traced(lambda: found.extend(passages(records, AbortFilter(()), 0, 124, intake)))
+
+    assert [(it.start, it.end, dict(it.rebuilt)) for it in found] == [
+        (0, 60, {}),
+        (60, 120, {}),
+        (120, 124, {Rebuilt.JOINED: 2}),
+    ]
+    assert peak < 12 * MIB
+
+
+def test_more_than_can_be_rebuilt_passes_unopened_too() -> None:
+    records = b"".join(build.a_bomb(520, at=at) for at in (0, 520))
+    found = passages(records, AbortFilter(()), 0, 1040, Intake(join_below=100 * 1024))
+    assert [dict(it.rebuilt) for it in found] == [{}, {}]
+
+
+@pytest.mark.parametrize("cut", [1, 10])
+def test_compressed_neighbours_that_cannot_be_read_are_for_the_broker_to_judge(cut: int) -> None:
+    records = build.a_bomb(1, cut=cut) + build.a_bomb(1, at=1, cut=cut)
+    found = passages(records, AbortFilter(()), 0, 2, Intake(join_up_to=4 * MIB))
+    assert [dict(it.rebuilt) for it in found] == [{}, {}]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "intake", "why"),
+    [
+        (0, 100, Intake(codec=1), Rebuilt.OTHER_CODEC),
+        (0, 100, Intake(codec=0, max_batch_bytes=4 * MIB), Rebuilt.OTHER_CODEC),
+        (0, 100, Intake(max_batch_bytes=1000), Rebuilt.TOO_LARGE),
+        (7, 93, Intake(), Rebuilt.RANGE_EDGE),
+        (7, 93, Intake(offsets_kept=True), Rebuilt.RANGE_EDGE),
+    ],
+)
+def test_what_must_be_opened_is_unpacked_piece_by_piece(
+    start: int, end: int, intake: Intake, why: Rebuilt
+) -> None:
+    bomb = build.a_bomb(100)
+    at, rebuilt = start, Counter[Rebuilt]()
+
+    def work() -> None:
+        nonlocal at
+        for passage in passages(bomb, AbortFilter(()), start, end, intake):
+            assert passage.start == at
+            assert passage.runs == ((passage.start, passage.end - passage.start),)
+            at = passage.end
+            rebuilt.update(passage.rebuilt)
+
+    peak = traced(work)
+
+    assert (at, rebuilt) == (end, {why: 1})
+    assert peak < 64 * MIB
+
+
 # What is malformed
 
 

@@ -148,3 +148,21 @@ def test_folding_nothing_changes_nothing() -> None:
     synced = {"a": {("t", 0): SyncedOffset(source=2, target=1)}}
     fold_synced(synced, [])
     assert targets(synced) == {"a": {("t", 0): 1}}
+
+
+@pytest.mark.parametrize("left", [b"", b"PAR1", bytes(500)], ids=["empty", "cut off", "zeros"])
+def test_what_is_stored_and_cannot_be_read_comes_from_the_topic(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, left: bytes
+) -> None:
+    """Merged files have left out what it held."""
+    monkeypatch.setattr("kafka_ferry.ledger.table._FOLD_AT_BYTES", 1)
+    monkeypatch.setattr("kafka_ferry.ledger.table._MERGE_AT", 3)
+    for entry in ENTRIES:
+        ledger.append(entry)
+        ledger.table.synced_groups()
+    ledger.append(a_run())
+    (stored,) = ledger.folder.glob("*.synced")
+    stored.write_bytes(left)
+
+    assert targets(ledger.table.synced_groups()) == TOGETHER
+    assert targets(ledger.table.synced_groups()) == TOGETHER

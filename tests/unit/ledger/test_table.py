@@ -476,3 +476,114 @@ def test_a_backfill_moves_no_position_and_is_among_the_ranges(
     assert table.topics() == {"orders": "primary.orders"}
     windows = [entry.window for entry in table.ranges(since=0, of_run="")]
     assert windows == [None, Window(NOW - 1_000, NOW)]
+
+
+# What a power cut, or somebody else, leaves in its folder
+
+
+def torn(content: bytes) -> dict[str, bytes]:
+    """What may be left of a file that was never flushed to the disk."""
+    half = len(content) // 2
+    return {
+        "empty": b"",
+        "cut off": content[:half],
+        "zeros": bytes(len(content)),
+        "zeros in its pages": content[:4] + bytes(60) + content[64:],
+    }
+
+
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("how", torn(b"").keys())
+def test_what_cannot_be_read_is_projected_anew(
+    ledger: Topic, tmp_path: Path, how: str, number: int
+) -> None:
+    first = LedgerTable(StateFolder(str(tmp_path)), FLOW)
+    in_steps(first, ledger, 3)
+    before = first.read()
+    file = tmp_path / files(tmp_path)[number]
+    file.write_bytes(torn(file.read_bytes())[how])
+    table = LedgerTable(StateFolder(str(tmp_path)), FLOW)
+
+    assert project(table, ledger, LEDGER) == 17
+    assert table.read() == before
+    assert table.verified_through() == 7
+    assert LedgerTable(StateFolder(str(tmp_path)), FLOW).read() == before
+
+
+def test_a_file_is_torn_while_files_are_merged(
+    table: LedgerTable, ledger: Topic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_steps(table, ledger, 1)
+    before = table.read()
+    (tmp_path / files(tmp_path)[2]).write_bytes(b"")
+    monkeypatch.setattr("kafka_ferry.ledger.table._MERGE_AT", 2)
+
+    assert project(table, ledger, LEDGER) == 17
+    assert table.read() == before
+
+
+def test_whoever_only_reads_is_told_what_to_do(
+    table: LedgerTable, ledger: Topic, tmp_path: Path
+) -> None:
+    project(table, ledger, LEDGER)
+    name = files(tmp_path)[0]
+    (tmp_path / name).write_bytes(b"")
+
+    with pytest.raises(LedgerError, match="Run the flow: it makes the table anew") as caught:
+        LedgerTable(StateFolder(str(tmp_path)), FLOW).read()
+    assert caught.value.transient
+    assert files(tmp_path) == [name]
+
+
+def test_a_disk_that_fails_destroys_nothing(
+    table: LedgerTable, ledger: Topic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project(table, ledger, LEDGER)
+
+    def fails(*_: object) -> None:
+        raise OSError("Input/output error")
+
+    before = files(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(StateFolder, "open_parquet", fails)
+        with pytest.raises(OSError, match="Input/output"):
+            table.read()
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "copy of the table.parquet",
+        "0-99.parquet",
+        "a-b-c.parquet",
+        f"{0:020}-{17:020}.parquet.bak",
+        "x.synced",
+        "-1.synced",
+        f"{0:020}-{17:020}.parquet.0123.part",
+    ],
+)
+def test_a_stray_file_does_not_matter(
+    table: LedgerTable, ledger: Topic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / name).write_bytes(b"anything")
+    monkeypatch.setattr("kafka_ferry.ledger.table._MERGE_AT", 2)
+
+    in_steps(table, ledger, 1)
+
+    assert table.read()["ledger_offset"].to_pylist() == [0, 2, 2, 6, 8, 12, 16]
+    assert table.synced_groups() == {}
+    assert (tmp_path / name).read_bytes() == b"anything"
+
+
+def test_a_merge_that_finds_nothing_new_keeps_its_file(
+    table: LedgerTable, ledger: Topic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a merge that was interrupted, when nothing is written to the ledger until the next run."""
+    in_steps(table, ledger, 3)
+    before = table.read()
+    monkeypatch.setattr("kafka_ferry.ledger.table._MERGE_AT", 1)
+
+    for _ in range(2):
+        assert project(table, ledger, LEDGER) == 17
+        assert table.read() == before

@@ -170,7 +170,7 @@ CASES = {
         reason="primary.orders on the target holds something, and nobody can tell whose records "
         "they are. Not authorized.",
         outcome="The source's records go behind it.",
-        advice="Grant READ on it.",
+        advice="Grant READ on it, or mend what it holds.",
         copied=(10, 50),
     ),
     "the log was cut back": Case(copied_before(diverged={SOURCE: 20}), copied=(20, 50), **DIVERGED),

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from kafka_ferry.clock import duration_text
 from kafka_ferry.plan import OffsetsChoice
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.measures import Measures, PartitionMeasures
-from kafka_ferry.report.page import _duration, _size, headline
+from kafka_ferry.report.page import _size, headline
 from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict
 
 RANGE = RangeRow(
@@ -113,6 +114,14 @@ class TestTheHeadline:
                 "Verified: the copy is complete",
             ),
             ({"verdict": None}, "Copied, not verified"),
+            (
+                {"step_failures": {"verify": ("no broker answers.",)}, "verdict": None},
+                "The step verify failed; nothing is verified",
+            ),
+            (
+                {"failures": ("a",), "step_failures": {"verify": ("b",)}, "verdict": None},
+                "1 partition failed; nothing is verified",
+            ),
             ({"verdict": Verdict(False)}, "The copy is incomplete"),
             ({"failures": ("a",)}, "1 partition failed; the rest is verified"),
             ({"failures": ("a", "b"), "verdict": None}, "2 partitions failed; nothing is verified"),
@@ -461,7 +470,7 @@ class TestSafety:
     ],
 )
 def test_a_duration_has_two_units_at_most(seconds: float, said: str) -> None:
-    assert _duration(seconds) == said
+    assert duration_text(seconds) == said
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kafka_ferry.copy import OutcomeFiles
 from kafka_ferry.errors import FerryError
+from kafka_ferry.report.measures import VerifiedUntil
 from kafka_ferry.runs.folder import RunFolder
 from kafka_ferry.state import StateFolder
 
@@ -54,3 +56,26 @@ def test_a_shard_that_is_begun_anew_leaves_the_others_records(folder: RunFolder)
 
     assert folder.step_record("mirror-0") is None
     assert folder.step_record("mirror-1") is not None
+
+
+@pytest.mark.parametrize("left", [b"", b'{"topics": [', bytes(99)])
+def test_a_torn_file_beside_the_runs_fails_none_of_them(
+    folder: RunFolder, tmp_path: Path, left: bytes
+) -> None:
+    for name in ("groups-seen.json", "verified-until.json"):
+        (tmp_path / name).write_bytes(left)
+
+    assert folder.groups_seen() is None
+    assert folder.verified_until() == VerifiedUntil()
+
+
+@pytest.mark.parametrize("left", [b"", b"[{", b"[1]"])
+def test_a_torn_file_of_outcomes_is_left_out(
+    tmp_path: Path, left: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = StateFolder(str(tmp_path))
+    OutcomeFiles(folder, "one").write(1, [])
+    folder.write("outcomes-two-000001.json", left)
+
+    assert OutcomeFiles.read_all(folder) == []
+    assert "outcomes-two-000001.json" in caplog.text

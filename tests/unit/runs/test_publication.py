@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import load_flow
-from kafka_ferry.errors import GroupsFailed
+from kafka_ferry.errors import GroupsFailed, RangesFailed, VerificationFailed
 from kafka_ferry.groups.moves import GroupMove, GroupMoves
 from kafka_ferry.ledger import CopiedRange, LedgerTable, encode
 from kafka_ferry.plan import Note, OffsetsChoice, Plan
@@ -17,8 +17,9 @@ from kafka_ferry.plan.changes import Acl, AclChange, ConfigChange, Drift, Retire
 from kafka_ferry.plan.groups import Group
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs.folder import RunFolder
-from kafka_ferry.runs.publication import publish_run
+from kafka_ferry.runs.publication import publish_run, step_sentences
 from kafka_ferry.state import StateFolder
+from kafka_ferry.verify import Verdict
 from tests.unit.ledger.entries import a_copied_range, a_transaction
 
 ANNA = Acl("TOPIC", "primary.orders", "LITERAL", "User:anna", "*", "READ", "ALLOW")
@@ -127,3 +128,23 @@ def test_says_what_was_changed_and_what_could_not_be(report: RunReport) -> None:
     assert report.unapplied == ("primary.orders: its configs could not be changed.",)
     assert [drift.split(",")[0] for drift in report.drifts] == ["primary.orders has segment.ms=7"]
     assert ["old is gone" in retirement for retirement in report.retirements] == [True]
+
+
+def test_a_failed_partition_is_counted_once_and_what_the_verdict_says_is_no_other_failure(
+    tmp_path: Path,
+) -> None:
+    """The verification fails for the same partition, with a sentence of its own."""
+    folder = RunFolder(StateFolder(str(tmp_path)), "run-1")
+    stopped = "orders-0 stopped at offset 7."
+    with suppress(RangesFailed), folder.step("mirror"):
+        raise RangesFailed([stopped], transient=False)
+    with suppress(VerificationFailed), folder.step("verify"):
+        raise VerificationFailed("1 partition is not covered.")
+    ended = {step: folder.step_record(step) for step in ("mirror", "verify")}
+    records = {step: record for step, record in ended.items() if record}
+
+    with_verdict = step_sentences(records, (), Verdict(success=False))
+    without = step_sentences(records, (), None)
+
+    assert with_verdict == ({"mirror": (stopped,)}, {})
+    assert without == ({"mirror": (stopped,)}, {"verify": ("1 partition is not covered.",)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kafka_ferry.config import Cluster, Flow
+from kafka_ferry.config.vocabulary import ROLES
 from kafka_ferry.spark.carrying import packed, unpacked
 from kafka_sandbox.secure import Authority
 from tests.support.secure import PASSWORD, key_store
@@ -32,3 +33,29 @@ def test_what_is_carried_needs_no_files_any_more(tmp_path: Path) -> None:
     properties = there.source.client_properties("consumer")
     assert properties["ssl.keystore.key"] == identity.key_pem
     assert PASSWORD not in str(dict(properties))
+
+
+def test_a_store_is_carried_once_however_many_clients_have_it(tmp_path: Path) -> None:
+    """As the system's authorities on both sides: some 220 KB for each client of each cluster."""
+    bundle = tmp_path / "authorities.pem"
+    bundle.write_text("".join(Authority(f"root {number}").pem for number in range(300)))
+    trusting = {
+        "security.protocol": "SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(bundle),
+    }
+    source, target = (
+        Cluster(alias=alias, properties={"bootstrap.servers": f"{alias}:1", **trusting})
+        for alias in "ab"
+    )
+
+    carried = packed(Flow(source=source, target=target, topics=("x",)))
+
+    size = bundle.stat().st_size
+    assert size > 140_000
+    assert size < len(carried) < size + 30_000
+    there = unpacked(carried)
+    for cluster in (there.source, there.target):
+        for role in ROLES:
+            properties = cluster.client_properties(role)
+            assert properties["ssl.truststore.certificates"] == bundle.read_text()

@@ -81,6 +81,24 @@ def test_a_checkpoint_without_its_files_is_begun_again(
     assert checkpoint.has_ranges
 
 
+@pytest.mark.parametrize("torn", ["offsets/1", "commits/0", "sources/0/1", "metadata", "ranges/x"])
+def test_a_checkpoint_with_an_empty_file_is_begun_again(
+    checkpoint: QueryCheckpoint, tmp_path: Path, torn: str
+) -> None:
+    """As a power cut leaves the last files that Spark wrote: no query starts from them."""
+    folder = tmp_path / "checkpoint"
+    checkpoint.add(a_start(1, ORDERS))
+    for name in ("offsets/0", "offsets/1", "commits/0", "sources/0/1", "metadata"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("v1")
+    (folder / torn).write_bytes(b"")
+
+    checkpoint.add(a_start(2, ORDERS))
+
+    left = [path for path in folder.rglob("*") if path.is_file()]
+    assert [path.name for path in left] == ["2-attempt-2.json"]
+
+
 def test_a_location_is_no_pattern(tmp_path: Path) -> None:
     folder = StateFolder(str(tmp_path / "a[1]{b}*?"))
     assert QueryCheckpoint(folder).source_pattern.endswith(r"/a\[1\]\{b\}\*\?/ranges")

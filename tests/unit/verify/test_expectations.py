@@ -38,7 +38,9 @@ FAR_ENOUGH = "the target's log goes as far as the ledger"
 STARTS_THERE = "the target's log starts where the mirror does"
 COVERED = "every planned offset is covered"
 NOT_EXPIRED = "no copied record has expired on the target"
-NOT_CLEANED = "the target's cleaner has removed no copied record"
+NOT_CLEANED = (
+    "the target's cleaner has removed no record of a topic that the source does not compact"
+)
 NOT_LOST = "no record was lost before it could be copied"
 NO_DEAD_LETTER = "no record went to the dead letter topic"
 NOT_CUT_BACK = "the source's log was not cut back below what was copied"
@@ -203,6 +205,20 @@ def test_a_partition_fails_just_the_expectation_that_it_violates(changes, name, 
 def test_what_an_attempt_left_behind_that_broke_off_is_no_failure() -> None:
     adopted = replace(RANGE, preserved=True, adopted=90, digest_comparable=False)
     verdict = judge([adopted], [replace(PARTITION, preserved=True, unsealed=40)])
+    assert verdict.success
+    assert not verdict.warnings
+
+
+def test_a_copy_that_is_compacted_as_its_source_is_needs_no_warning() -> None:
+    removed = replace(
+        RANGE,
+        target_records=60,
+        target_compacted=30,
+        compaction_expected=True,
+        digest_read="of the rest",
+        digest_comparable=False,
+    )
+    verdict = judge([removed], [PARTITION])
     assert verdict.success
     assert not verdict.warnings
 

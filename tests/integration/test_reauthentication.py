@@ -14,7 +14,7 @@ from kafka_ferry.config import kafka_python_config
 from kafka_ferry.copy import RateLimit, copy_for_flow
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.wire import Connection
-from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.secure import Authority, SecureBroker
 from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import assert_same, failures, plan_now
@@ -103,7 +103,7 @@ def test_a_login_that_is_no_longer_right_is_told(restless: SecureBroker) -> None
 
 
 def test_a_copy_takes_longer_than_its_sessions(
-    folder: Path, restless: SecureBroker, backup: Broker, unique: Unique
+    folder: Path, restless: SecureBroker, backup: KafkaCluster, unique: Unique
 ) -> None:
     out, back = folder / unique("out"), folder / unique("back")
     out.mkdir()

@@ -353,7 +353,12 @@ def spark(spark_files: Path) -> Iterator[SparkSource]:
 
 
 def test_stores_that_spark_would_write_to_a_file_are_refused(
-    folder: Path, site: Site, backup: Broker, unique: Unique, spark: SparkSource, spark_files: Path
+    folder: Path,
+    site: Site,
+    backup: KafkaCluster,
+    unique: Unique,
+    spark: SparkSource,
+    spark_files: Path,
 ) -> None:
     topic = filled(site.broker, unique("large"))
     bundle = folder / "authorities.pem"

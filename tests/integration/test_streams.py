@@ -12,8 +12,10 @@ from kafka.protocol.producer import ProduceRequest
 
 from kafka_ferry.batches import MalformedBatch, read_records, split_batches
 from kafka_ferry.batches.codecs import compress
-from kafka_ferry.wire import Connection
-from kafka_sandbox.broker import Broker
+from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.scan import leader_of
+from kafka_sandbox.cluster import KafkaCluster
 from tests.support.batches import CONTROL, a_batch, a_bomb, with_payload
 from tests.support.builders import create_topic
 from tests.support.flows import copy_planned, failures, make_flow, plan_now, remote
@@ -82,28 +84,27 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def topic(primary: Broker) -> str:
+def topic(primary: KafkaCluster) -> str:
     create_topic(primary.bootstrap, "streams", retention_ms="-1")
     return "streams"
 
 
 @pytest.fixture(scope="module")
-def connection(primary: Broker) -> Iterator[Connection]:
-    host, _, port = primary.bootstrap.partition(":")
-    connection = Connection(host, int(port), {})
-    yield connection
-    connection.close()
+def cluster(primary: KafkaCluster) -> Iterator[WireCluster]:
+    with WireCluster("primary", {"bootstrap_servers": primary.bootstrap.split(",")}) as cluster:
+        yield cluster
 
 
 def batch_of(case: Case) -> bytes:
     return with_payload(a_batch(RECORDS), case.payload, attributes=case.codec, leader_epoch=-1)
 
 
-def is_taken(connection: Connection, topic: str, batch: bytes) -> bool:
+def is_taken(cluster: WireCluster, topic: str, batch: bytes) -> bool:
     """Whether a broker, which reads with the Java client's code, takes a batch."""
     data: Any = ProduceRequest.TopicProduceData
     part = data.PartitionProduceData(index=0, records=batch)
-    answer = connection.call(
+    leader = leader_of(cluster, TopicPartition(topic, 0))
+    answer = cluster.connection(leader).call(
         ProduceRequest(
             transactional_id=None,
             acks=-1,
@@ -124,21 +125,21 @@ def is_read(batch: bytes) -> bool:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_streams_are_read_as_a_broker_reads_them(
-    case: Case, connection: Connection, topic: str
+    case: Case, cluster: WireCluster, topic: str
 ) -> None:
     batch = batch_of(case)
 
-    assert is_read(batch) == is_taken(connection, topic, batch)
+    assert is_read(batch) == is_taken(cluster, topic, batch)
 
 
 @pytest.mark.long
 def test_batches_that_unpack_to_half_a_gibibyte_take_no_memory_and_arrive_as_they_are(
-    folder: Path, primary: Broker, backup: Broker, connection: Connection, unique: Unique
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, cluster: WireCluster, unique: Unique
 ) -> None:
     topic, mebibytes = unique("bombs"), (520, 520)
     create_topic(primary.bootstrap, topic, retention_ms="-1")
     for each in mebibytes:
-        assert is_taken(connection, topic, a_bomb(each))
+        assert is_taken(cluster, topic, a_bomb(each))
     flow = make_flow(folder, primary, backup, [topic], join_batches_below=1024 * 1024)
     plan = plan_now(flow)
 

@@ -363,22 +363,45 @@ def test_a_flow_that_is_switched_off_is_no_dag_and_no_error(load: Load, configs:
     [
         ("source: [", "bad.yaml: "),
         (GOOD.replace("left", "l") + "timetable: '@daily'", "bad.yaml: timetable: "),
-        (GOOD.replace("left", "l") + "schedule: 99 * * * *", "bad.yaml: schedule: [99 * * * *]"),
+        (
+            GOOD.replace("left", "l") + "schedule: 99 * * * *",
+            "bad.yaml: schedule: is no cron expression",
+        ),
+        (GOOD.replace("left", "l") + "start.date: 2024-02-30", "bad.yaml: start.date: is no date"),
+        (
+            GOOD.replace("left", "l") + "topics.rename: &a [*a]",
+            "bad.yaml: line 12: contains itself",
+        ),
+        (GOOD.replace("left", "l") + f"a: {'[' * 100_000}", "bad.yaml: line 12: nests more than"),
         (GOOD, "zbad.yaml: left->right: is in "),
     ],
-    ids=["unreadable", "unknown key", "a time that does not exist", "a flow of another file"],
+    ids=[
+        "unreadable",
+        "unknown key",
+        "a time that does not exist",
+        "a day that no calendar has",
+        "a list that contains itself",
+        "a list of a hundred thousand levels",
+        "a flow of another file",
+    ],
 )
 def test_a_bad_flow_file_is_named_and_takes_no_other_dag_away(
     content: str, expected: str, load: Load, configs: Path
 ) -> None:
     (configs / "good.yaml").write_text(GOOD)
     (configs / "zbad.yaml").write_text(content)
+    from kafka_ferry_airflow.flow_files import FlowFiles, check_flow
+    from kafka_ferry_airflow.project import Project
+
     bag = load()
 
     assert mirrors(bag) == ["mirror_left_to_right"]
     (error,) = bag.import_errors.values()
     assert expected in error
     assert SECRET not in error
+    # Those who may see import errors see the same on the page.
+    (problem,) = FlowFiles(Project(ROOT), check_flow).read().problems
+    assert str(problem) in error
 
 
 def test_only_the_flows_into_the_clusters_named_are_dags(

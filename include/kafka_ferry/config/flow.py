@@ -68,11 +68,10 @@ def _as_mode(value: object) -> OffsetsMode:
 def _as_start(value: object) -> MirrorStart:
     if value == "log-start":
         return "log-start"
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    if is_number or (isinstance(value, str) and regex.fullmatch(r"[0-9]+", value)):
-        offset = int(str(value))
-        if 0 <= offset <= _INT64_MAX:
-            return offset
+    if isinstance(value, str) and regex.fullmatch(r"[0-9]{1,19}", value):
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _INT64_MAX:
+        return value
     raise ValueError("must be log-start or an offset")
 
 

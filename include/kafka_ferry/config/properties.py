@@ -21,6 +21,7 @@ from kafka_ferry.config.problems import (
     WHOLE_FILE,
     Problem,
     config_error,
+    no_text,
     problems_of,
     unknown_target,
 )
@@ -48,6 +49,9 @@ def parse_flows(
         ConfigError: the file is no such file; all that is wrong with it is listed.
     """
     raw, problems = read_properties(content, file), list[Problem]()
+    for key, value in raw.items():
+        if problem := no_text(repr(key)[1:-1], key + value):
+            raise config_error(file, problem)
     providers = _providers(raw, problems)
     aliases = _aliases(raw, providers, file)
     if problem := unknown_target(targets, aliases):

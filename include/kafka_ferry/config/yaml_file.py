@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import regex
-import yaml
 from pydantic import ValidationError
 
 from kafka_ferry.config.flow import OPTIONS, Flow
@@ -26,8 +24,11 @@ from kafka_ferry.config.problems import (
 )
 from kafka_ferry.config.providers import PROVIDERS, Providers
 from kafka_ferry.config.vocabulary import IGNORED_CONNECTION_NAMES, ROLE_PREFIXES, ROLES
+from kafka_ferry.config.yaml_document import NoDocument, read_document
 
 _SIDES = ("source", "target")
+# Java's longest number; Python refuses to write one of thousands of digits.
+_LARGEST = 2**63
 
 
 def parse_flow(content: bytes, file: str) -> Flow:
@@ -155,8 +156,10 @@ def _java_text(value: object) -> str | None:
     match value:
         case bool():
             return str(value).lower()
-        case str() | int() | float():
+        case str() | float():
             return str(value).strip()
+        case int():
+            return str(value) if abs(value) <= _LARGEST else None
         case list():
             items = [_java_text(item) for item in value]
             return None if None in items else ",".join(item for item in items if item)
@@ -164,73 +167,13 @@ def _java_text(value: object) -> str | None:
             return None
 
 
-def _read(text: str) -> Any:
-    """What PyYAML's safe loader makes of a text, except that a key may not come twice in a mapping."""
-    if not yaml.__with_libyaml__:
-        return _read_with(yaml.SafeLoader, text)
-    try:
-        # A fifth of the time, which counts where Airflow reads 200 flows again and again.
-        return _read_with(yaml.CSafeLoader, text)
-    except yaml.YAMLError:
-        # The other one says better where.
-        return _read_with(yaml.SafeLoader, text)
-
-
-def _read_with(kind: Any, text: str) -> Any:
-    loader = kind(text)
-    try:
-        node = loader.get_single_node()
-        if node is None:
-            return None
-        _refuse_twins(node)
-        return loader.construct_document(node)
-    finally:
-        loader.dispose()
-
-
-def _refuse_twins(node: yaml.Node) -> None:
-    if isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _refuse_twins(item)
-    if not isinstance(node, yaml.MappingNode):
-        return
-    seen: set[str] = set()
-    for key, value in node.value:
-        if isinstance(key, yaml.ScalarNode) and key.value != "<<":
-            if key.value in seen:
-                raise _DuplicateKey(key.value, key.start_mark.line + 1)
-            seen.add(key.value)
-        _refuse_twins(value)
-
-
-class _DuplicateKey(Exception):
-    def __init__(self, key: str, line: int) -> None:
-        super().__init__(key)
-        self.key = key
-        self.line = line
-
-
 def _mapping(content: bytes, file: str) -> Mapping[object, object]:
     try:
-        data = _read(content.decode("utf-8-sig"))
-    except _DuplicateKey as error:
-        problem = Problem(error.key, f"stands twice, again in line {error.line}")
-        raise config_error(file, problem) from None
-    except UnicodeDecodeError as error:
-        problem = Problem(WHOLE_FILE, f"is not UTF-8 (byte {error.start})")
-        raise config_error(file, problem) from None
-    except yaml.YAMLError as error:
-        raise config_error(file, _syntax_problem(error)) from None
+        data = read_document(content)
+    except NoDocument as error:
+        raise config_error(file, error.problem) from None
     if data is None:
         raise config_error(file, Problem(WHOLE_FILE, "is empty", "A flow needs source and target."))
     if not isinstance(data, Mapping):
         raise config_error(file, Problem(WHOLE_FILE, "must hold a mapping of keys to values"))
     return data
-
-
-def _syntax_problem(error: yaml.YAMLError) -> Problem:
-    mark = getattr(error, "problem_mark", None)
-    where = f"line {mark.line + 1}" if mark else WHOLE_FILE
-    # What PyYAML quotes may be part of a password.
-    reason = regex.sub(r"'.*'", "'...'", getattr(error, "problem", None) or "unreadable text")
-    return Problem(where, f"is no valid YAML: {reason}")

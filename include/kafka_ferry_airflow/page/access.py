@@ -10,7 +10,7 @@ from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires
 from fastapi import Depends, HTTPException, Request
 
 from kafka_ferry.config import Flow
-from kafka_ferry_airflow.page.flows import FlowFiles
+from kafka_ferry_airflow.flow_files import FlowFiles
 
 SignedIn = Depends(get_user)
 """Refuses a request (401) without a session or a token of Airflow's."""
@@ -54,7 +54,7 @@ def readable_flow(
     """
     check: Any = requires_access_dag("GET", param_dag_id=dag_id_of(slug))
     check(request, user)
-    flow = files.flows().get(slug)
+    flow = files.read().flows.get(slug)
     if flow is None:
         raise HTTPException(404, f"There is no flow {slug} in {files.folder}.")
     return flow

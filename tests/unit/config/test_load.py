@@ -144,3 +144,23 @@ def test_a_cluster_that_the_file_does_not_know_is_an_error(
 ) -> None:
     with pytest.raises(ConfigError, match=r"'backups' is no cluster of this file\. Did you mean"):
         load_flows(make(tmp_path), clusters=["backup", "backups"])
+
+
+def test_a_file_that_takes_its_reader_by_surprise_fails_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def surprised(*_: object) -> Flow:
+        raise RecursionError("hunter2")
+
+    monkeypatch.setattr("kafka_ferry.config.yaml_file.parse_flow", surprised)
+    file = yaml_file(tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        load_flows(file)
+    assert str(caught.value) == f"{file}: file: cannot be read (RecursionError)"
+
+
+def test_a_properties_file_with_what_no_text_can_hold_is_refused(tmp_path: Path) -> None:
+    for escaped in ("\\u0000", "\\ud800"):
+        file = properties_file(tmp_path, f"topics = a{escaped}b\n")
+        with pytest.raises(ConfigError, match="topics: has a character that no text can have"):
+            load_flows(file)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import attrs
 import pytest
 
+from kafka_ferry.errors import ConfigError
+
 if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import DagBag
     from airflow.sdk import DAG
@@ -54,6 +56,9 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
     monkeypatch.setenv("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
     monkeypatch.setenv("FERRY_HOME", str(tmp_path))
+    # Reading DAG files sets it where it is not set.
+    monkeypatch.setenv("FERRY_CONFIG_PROVIDERS", "")
+    monkeypatch.delenv("FERRY_CONFIG_PROVIDERS")
     from airflow.dag_processing.dagbag import DagBag
 
     return lambda: DagBag(ROOT / "dags", bundle_name="dags-folder")
@@ -331,6 +336,28 @@ def test_nothing_secret_is_in_a_dag(load: Load, configs: Path) -> None:
     assert SECRET not in str(DagSerialization.to_dict(dag))
     assert "left:9092" in dag.doc_md
     assert r"`b\|c`" in dag.doc_md
+
+
+def test_dags_are_made_without_looking_anything_up_and_tasks_may_look_up_what_they_are_allowed(
+    load: Load, configs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    monkeypatch.setenv("FERRY_TEST", SECRET)
+    reference = "${env:FERRY_TEST}"
+    (configs / "good.yaml").write_text(
+        GOOD.replace(SECRET, reference) + "config.providers: [env]\nnotify: slack:ops\n"
+    )
+    bag = load()
+    assert bag.import_errors == {}
+    dag = bag.dags["mirror_left_to_right"]
+    assert SECRET not in str(DagSerialization.to_dict(dag))
+
+    source = dag.task_dict["plan"].flow.source
+    with pytest.raises(ConfigError, match="FERRY_CONFIG_PROVIDERS allows nothing"):
+        source.client_properties("consumer")
+    monkeypatch.setenv("FERRY_CONFIG_PROVIDERS", "env:FERRY_.*")
+    assert SECRET in source.client_properties("consumer")["sasl.jaas.config"]
 
 
 def test_a_flow_without_a_timetable_is_started_by_hand_only(load: Load, configs: Path) -> None:

@@ -62,6 +62,8 @@ _SUPPORTED: Final = {
         "heartbeats.topic.replication.factor": "3",
         "offset-syncs.topic.location": "source",
         "offset-syncs.topic.replication.factor": "3",
+    },
+    "for client properties of clusters only; what tasks may look up, the deployment says": {
         "config.providers": _NONE,
         "config.providers.*": _NONE,
     },

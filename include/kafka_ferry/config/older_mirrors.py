@@ -182,6 +182,11 @@ def _read(path: str | Path) -> dict[str, str]:
     problems: list[Problem] = []
     told = {key: value for key, value in raw.items() if key.startswith(PROVIDERS)}
     providers = Providers.declared(told, problems)
+    for key, value in raw.items():
+        if wrong := providers.wrong(key, value, of_client=key not in _READ):
+            problems.append(wrong)
+    if problems:
+        raise config_error(str(path), *problems)
     resolved = {
         key: providers.resolve(key, value, problems)
         for key, value in raw.items()

@@ -27,10 +27,12 @@ from kafka_ferry.config.problems import (
 )
 from kafka_ferry.config.providers import PROVIDERS, Providers
 from kafka_ferry.config.scopes import Settings, sort_by_scope
-from kafka_ferry.config.vocabulary import CLUSTER_NAMES, ROLE_PREFIXES
+from kafka_ferry.config.vocabulary import AIRFLOW_CONNECTION, CLUSTER_NAMES, ROLE_PREFIXES
 
 # MirrorMaker 2 has these as properties of the source's consumer, the flow as options of its own.
 _OF_CONSUMER: Final = ("isolation.level", "auto.offset.reset")
+# Where no reference is looked up: all else is a property of a cluster's clients.
+_NOT_OF_CLIENTS: Final = frozenset({*OPTIONS, *FIXED, AIRFLOW_CONNECTION})
 
 
 def parse_flows(
@@ -100,10 +102,10 @@ def _providers(raw: Mapping[str, str], problems: list[Problem]) -> Providers:
 
 
 def _aliases(raw: Mapping[str, str], providers: Providers, file: str) -> list[str]:
-    problems: list[Problem] = []
-    aliases = split_list(providers.resolve("clusters", raw.get("clusters", ""), problems))
-    if problems:
-        raise config_error(file, *problems)
+    named = raw.get("clusters", "")
+    if problem := providers.wrong("clusters", named, of_client=False):
+        raise config_error(file, problem)
+    aliases = split_list(named)
     if not aliases:
         raise config_error(file, Problem("clusters", "is required", "List the clusters' aliases."))
     for alias in aliases:
@@ -123,31 +125,29 @@ class _Reader:
         self.problems = problems
         self._raw = settings.values
         self._providers = providers
-        self._resolved: dict[str, dict[str, str]] = {}
+        self._checked: set[str] = set()
         self._broken: set[str] = set()
 
     def values(self, scope: str) -> dict[str, str]:
-        """What stands in a scope; what references stand for is only looked up where it is needed."""
-        if scope not in self._resolved:
-            found: list[Problem] = []
-            self._resolved[scope] = {
-                name: self._providers.resolve(f"{scope}{name}", value, found)
-                for name, value in self._raw[scope].items()
-            }
-            if found:
-                self.problems += found
-                self._broken.add(scope)
-        return self._resolved[scope]
+        """What stands in a scope, with its references as they are; those of other scopes need not be right."""
+        if scope not in self._checked:
+            self._checked.add(scope)
+            for name, value in self._raw[scope].items():
+                of_client = name not in _NOT_OF_CLIENTS
+                if wrong := self._providers.wrong(f"{scope}{name}", value, of_client=of_client):
+                    self.problems.append(wrong)
+                    self._broken.add(scope)
+        return self._raw[scope]
 
     def enabled(self, source: str, target: str) -> bool:
         """Whether there is such a flow."""
         for place in (f"{source}->{target}.", ""):
             if "enabled" in self._raw[place]:
-                key, found = f"{place}enabled", list[Problem]()
-                value = self._providers.resolve(key, self._raw[place]["enabled"], found).lower()
-                if not found and value not in ("true", "false"):
-                    found.append(Problem(key, "must be true or false"))
-                self.problems += found
+                key, value = f"{place}enabled", self._raw[place]["enabled"].lower()
+                if wrong := self._providers.wrong(key, value, of_client=False):
+                    self.problems.append(wrong)
+                elif value not in ("true", "false"):
+                    self.problems.append(Problem(key, "must be true or false"))
                 return value == "true"
         return False
 
@@ -175,8 +175,16 @@ class _Reader:
             value = clusters["source"].pop(f"consumer.{name}", None)
             if value is not None and name not in places:
                 data[name], places[name] = value, f"{source}.consumer."
+                if misplaced := self._providers.wrong(key_of([name]), value, of_client=False):
+                    self.problems.append(misplaced)
+                    return None
         for side, alias in aliases.items():
-            data[side] = {"alias": alias, "properties": clusters[side], "file": self.file}
+            data[side] = {
+                "alias": alias,
+                "properties": clusters[side],
+                "file": self.file,
+                "providers": self._providers.told,
+            }
         data["file"] = self.file
         scopes = ("", f"{source}.", f"{target}.", scope)
         if self._broken.intersection(scopes):

@@ -23,7 +23,12 @@ from kafka_ferry.config.problems import (
     problems_of,
 )
 from kafka_ferry.config.providers import PROVIDERS, Providers
-from kafka_ferry.config.vocabulary import IGNORED_CONNECTION_NAMES, ROLE_PREFIXES, ROLES
+from kafka_ferry.config.vocabulary import (
+    AIRFLOW_CONNECTION,
+    IGNORED_CONNECTION_NAMES,
+    ROLE_PREFIXES,
+    ROLES,
+)
 from kafka_ferry.config.yaml_document import NoDocument, read_document
 
 _SIDES = ("source", "target")
@@ -38,7 +43,10 @@ def parse_flow(content: bytes, file: str) -> Flow:
         ConfigError: the file is no such file; all that is wrong with it is listed.
     """
     problems: list[Problem] = []
-    data = _resolved(_mapping(content, file), problems)
+    whole = _mapping(content, file)
+    providers = _providers(whole, problems)
+    data = {key: value for key, value in whole.items() if not str(key).startswith(PROVIDERS)}
+    problems += _wrong_references(data, providers)
     if problems:
         raise config_error(file, *problems)
     problems += [problem for key, value in data.items() if (problem := _refused(key, value))]
@@ -46,7 +54,7 @@ def parse_flow(content: bytes, file: str) -> Flow:
     ignored: list[tuple[str, str]] = []
     for side in _SIDES:
         if side in data:
-            values[side] = _cluster(side, data[side], file, problems)
+            values[side] = _cluster(side, data[side], file, providers, problems)
             ignored += _ignored(side, values[side])
     try:
         flow = Flow.model_validate({**values, "file": file, "ignored": ignored})
@@ -63,39 +71,43 @@ def parse_aliases(content: bytes, file: str) -> tuple[str, ...]:
     Raises:
         ConfigError: it says nothing that can be read, or one has no alias.
     """
-    problems: list[Problem] = []
     data = _mapping(content, file)
-    asked: dict[object, object] = {
-        key: value for key, value in data.items() if str(key).startswith(PROVIDERS)
-    }
-    aliases = _resolved(asked | {side: _alias(data.get(side)) for side in _SIDES}, problems)
-    problems += [Problem(f"{side}.alias", "is required") for side in _SIDES if not aliases[side]]
+    aliases = [_alias(data.get(side)) for side in _SIDES]
+    named = zip(_SIDES, aliases, strict=True)
+    problems = [Problem(f"{side}.alias", "is required") for side, alias in named if not alias]
     if problems:
         raise config_error(file, *problems)
-    return tuple(str(aliases[side]) for side in _SIDES)
+    return tuple(map(str, aliases))
 
 
 def _alias(cluster: object) -> object:
     return cluster.get("alias") if isinstance(cluster, Mapping) else None
 
 
-def _resolved(data: Mapping[object, object], problems: list[Problem]) -> Mapping[object, object]:
-    """The file with what its references stand for, and without what tells how to find that."""
-    own = {key for key in data if str(key).startswith(PROVIDERS)}
-    told = {str(key): _java_text(data[key]) or "" for key in own}
-    providers = Providers.declared(told, problems, usual=True)
+def _providers(data: Mapping[object, object], problems: list[Problem]) -> Providers:
+    keys = [key for key in data if str(key).startswith(PROVIDERS)]
+    told = {str(key): _java_text(data[key]) or "" for key in keys}
+    return Providers.declared(told, problems, yaml=True)
 
-    def resolve(value: Any, *path: str) -> Any:
+
+def _wrong_references(data: Mapping[object, object], providers: Providers) -> Iterator[Problem]:
+    """What is wrong with references as they stand, before any is looked up."""
+
+    def below(value: object, *path: str) -> Iterator[Problem]:
         match value:
             case str():
-                return providers.resolve(".".join(path), value, problems)
+                of_client = path[0] in _SIDES and path[-1] not in ("alias", AIRFLOW_CONNECTION)
+                if wrong := providers.wrong(".".join(path), value, of_client=of_client):
+                    yield wrong
             case list():
-                return [resolve(item, *path) for item in value]
+                for item in value:
+                    yield from below(item, *path)
             case dict():
-                return {key: resolve(item, *path, str(key)) for key, item in value.items()}
-        return value
+                for key, item in value.items():
+                    yield from below(item, *path, str(key))
 
-    return {key: resolve(value, str(key)) for key, value in data.items() if key not in own}
+    for key, value in data.items():
+        yield from below(value, str(key))
 
 
 def _dotted(path: Sequence[str]) -> str:
@@ -127,7 +139,9 @@ def _ignored(side: str, cluster: object) -> Iterator[tuple[str, str]]:
             yield f"{side}.{name}", why
 
 
-def _cluster(side: str, data: object, file: str, problems: list[Problem]) -> object:
+def _cluster(
+    side: str, data: object, file: str, providers: Providers, problems: list[Problem]
+) -> object:
     """``alias`` apart from the Java properties, and those of each kind of client flattened."""
     if not isinstance(data, Mapping):
         return data
@@ -148,7 +162,7 @@ def _cluster(side: str, data: object, file: str, problems: list[Problem]) -> obj
             else:
                 properties[key] = text
     alias = {"alias": data["alias"]} if "alias" in data else {}
-    return {**alias, "properties": properties, "file": file}
+    return {**alias, "properties": properties, "file": file, "providers": providers.told}
 
 
 def _java_text(value: object) -> str | None:

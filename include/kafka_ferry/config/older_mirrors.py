@@ -60,7 +60,8 @@ _RESET_VALUES: Final[Mapping[str, ResetName]] = {
     "latest": "latest",
     "largest": "latest",
 }
-_OF_0_7: Final = frozenset({"groupid", "zk.connect", "autooffset.reset", _WHITELIST, _BLACKLIST})
+# Not groupid, which stayed in files that later mirrors read.
+_OF_0_7: Final = frozenset({"zk.connect", "autooffset.reset", _WHITELIST, _BLACKLIST})
 _READ: Final = frozenset({*_RESETS, _WHITELIST, _BLACKLIST, _THREADS, _INTERNAL, _ISOLATION})
 
 

@@ -70,7 +70,9 @@ _SUPPORTED: Final = {
     "for all flows too, where MirrorMaker 2 reads it only behind source->target": {
         "use.defaults.from": "target",
     },
-    "as source->target.enabled; without a flow before it, for all flows": {"enabled": "false"},
+    "as source->target.enabled; without a flow before it, for all flows, but for those that emit.heartbeats.enabled "
+    "is false for, which MirrorMaker 2 does not start either": {"enabled": "false"},
+    "for a policy of your own, which gets them by configure": {"replication.policy.*": _NONE},
     "by default, Kafka Ferry's own topics are left out too": {
         "topics.exclude": r"mm2.*\.internal, .*\.replica, __.*"
     },
@@ -129,6 +131,7 @@ _NO_MEANING: Final = {
     "there is no JVM to ask: metrics.prometheus.dir, metrics.prometheus.push.url, Airflow's metrics and "
     "each run's report have them": {
         "metric.reporters": "org.apache.kafka.common.metrics.JmxReporter",
+        "auto.include.jmx.reporter": "true (to 3.9)",
     },
     "metrics have the names and tags of the legacy format": {"metric.names.formats": "legacy"},
     "a run is one sample": {

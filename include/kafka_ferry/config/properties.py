@@ -6,7 +6,7 @@ what ``MirrorConnectorConfig`` makes of it for each client.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
 from typing import Final
 
@@ -14,7 +14,7 @@ import javaproperties
 import regex
 from pydantic import ValidationError
 
-from kafka_ferry.config.flow import OPTIONS, Flow, names_of
+from kafka_ferry.config.flow import OPTIONS, Flow, is_policy_setting, misplaced_setting, names_of
 from kafka_ferry.config.mirrormaker2 import FIXED, why_not
 from kafka_ferry.config.patterns import split_list
 from kafka_ferry.config.problems import (
@@ -29,6 +29,11 @@ from kafka_ferry.config.providers import PROVIDERS, Providers
 from kafka_ferry.config.scopes import Settings, sort_by_scope
 from kafka_ferry.config.vocabulary import AIRFLOW_CONNECTION, CLUSTER_NAMES, ROLE_PREFIXES
 
+_HEARTBEATS: Final = "emit.heartbeats.enabled"
+_NO_FLOW: Final = (
+    "MirrorMaker 2 writes heartbeats for clusters without a flow between them, and here only a flow does: "
+    "enable it"
+)
 # MirrorMaker 2 has these as properties of the source's consumer, the flow as options of its own.
 _OF_CONSUMER: Final = ("isolation.level", "auto.offset.reset")
 # Where no reference is looked up: all else is a property of a cluster's clients.
@@ -127,6 +132,7 @@ class _Reader:
         self._providers = providers
         self._checked: set[str] = set()
         self._broken: set[str] = set()
+        self._heartbeats_alone: list[tuple[str, str]] = []
 
     def values(self, scope: str) -> dict[str, str]:
         """What stands in a scope, with its references as they are; those of other scopes need not be right."""
@@ -140,16 +146,25 @@ class _Reader:
         return self._raw[scope]
 
     def enabled(self, source: str, target: str) -> bool:
-        """Whether there is such a flow."""
-        for place in (f"{source}->{target}.", ""):
-            if "enabled" in self._raw[place]:
-                key, value = f"{place}enabled", self._raw[place]["enabled"].lower()
-                if wrong := self._providers.wrong(key, value, of_client=False):
-                    self.problems.append(wrong)
-                elif value not in ("true", "false"):
-                    self.problems.append(Problem(key, "must be true or false"))
-                return value == "true"
-        return False
+        """Whether there is such a flow, as ``MirrorMakerConfig.clusterPairs`` and ``connectorBaseConfig`` have it."""
+        flow = f"{source}->{target}."
+        own, shared = (self._truth(place, "enabled") for place in (flow, ""))
+        beats, all_beat = (self._truth(place, _HEARTBEATS) for place in (flow, ""))
+        if own is None and beats and not shared:
+            self._heartbeats_alone.append((f"{flow}{_HEARTBEATS}", _NO_FLOW))
+        beating = all_beat is not False if beats is None else beats
+        return bool(own or (own is None and shared and beating))
+
+    def _truth(self, place: str, name: str) -> bool | None:
+        """What stands there, None where nothing does."""
+        if name not in self._raw[place]:
+            return None
+        key, value = f"{place}{name}", self._raw[place][name].lower()
+        if wrong := self._providers.wrong(key, value, of_client=False):
+            self.problems.append(wrong)
+        elif value not in ("true", "false") and name == "enabled":
+            self.problems.append(Problem(key, "must be true or false"))
+        return value == "true"
 
     def flow(self, source: str, target: str) -> Flow | None:
         """The flow; None where something is wrong with it."""
@@ -186,15 +201,32 @@ class _Reader:
                 "providers": self._providers.told,
             }
         data["file"] = self.file
+        data["policy_settings"] = self._policy_settings(places, data, key_of)
         scopes = ("", f"{source}.", f"{target}.", scope)
         if self._broken.intersection(scopes):
             return None  # what stands for an unknown value would only look wrong as well
-        data["ignored"] = [said for place in scopes for said in self.ignored[place]]
+        data["ignored"] = [
+            *(said for place in scopes for said in self.ignored[place]),
+            *self._heartbeats_alone,
+        ]
         try:
             return Flow.model_validate(data)
         except ValidationError as error:
             self.problems += problems_of(error, key_of)
         return None
+
+    def _policy_settings(
+        self,
+        places: Mapping[str, str],
+        data: Mapping[str, object],
+        key_of: Callable[[Sequence[str]], str],
+    ) -> list[tuple[str, str]]:
+        names = sorted(filter(is_policy_setting, places))
+        policy = data.get("replication.policy.class", "DefaultReplicationPolicy")
+        for name in names:
+            if wrong := misplaced_setting(key_of([name]), name, policy):
+                self.problems.append(wrong)
+        return [(name, self.values(places[name])[name]) for name in names]
 
     def _cluster(self, side: str, alias: str, scope: str) -> dict[str, str]:
         top, own, flow = (self.values(place) for place in ("", f"{alias}.", scope))

@@ -48,7 +48,10 @@ def flow_schema() -> Schema:
                 "or names of your own.",
             },
         },
-        "patternProperties": {rf"^{PROVIDERS.replace('.', '[.]')}[.].+": _TEXT},
+        "patternProperties": {
+            rf"^{PROVIDERS.replace('.', '[.]')}[.].+": _TEXT,
+            r"^replication[.]policy[.].+": {},
+        },
         "required": list(_SIDES),
         "additionalProperties": False,
     }

@@ -53,7 +53,7 @@ _AT_TOP: Final = "it is read only without a cluster or a flow before it"
 _KNOWN: Final[dict[str, _Known]] = {
     "all": _Known(
         names=CONNECTION_NAMES.union(OPTIONS, FIXED, {"clusters", PROVIDERS}),
-        prefixes=(f"{PROVIDERS}.",),
+        prefixes=(f"{PROVIDERS}.", "replication.policy."),
         dropped_prefixes={
             **dict.fromkeys(ROLE_PREFIXES, _BEHIND_ALIAS),
             **dict.fromkeys((*_SIDE_PREFIXES, *_SIDE_CLUSTERS), _BEHIND_FLOW),
@@ -66,7 +66,7 @@ _KNOWN: Final[dict[str, _Known]] = {
     ),
     "flow": _Known(
         names=_SIDE_NAMES.union(OPTIONS, FIXED),
-        prefixes=(*ROLE_PREFIXES, *_SIDE_PREFIXES),
+        prefixes=(*ROLE_PREFIXES, *_SIDE_PREFIXES, "replication.policy."),
         # A connector has these options, and the clients that it starts do not read them.
         dropped=dict.fromkeys(CONNECTION_NAMES, _BEFORE_CLUSTER) | {PROVIDERS: _AT_TOP},
         dropped_prefixes={

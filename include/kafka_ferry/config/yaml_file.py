@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from kafka_ferry.config.flow import OPTIONS, Flow
+from kafka_ferry.config.flow import OPTIONS, Flow, is_policy_setting, misplaced_setting
 from kafka_ferry.config.mirrormaker2 import (
     FIXED,
     REMOVED,
@@ -51,6 +51,7 @@ def parse_flow(content: bytes, file: str) -> Flow:
         raise config_error(file, *problems)
     problems += [problem for key, value in data.items() if (problem := _refused(key, value))]
     values: dict[str, Any] = {key: data[key] for key in OPTIONS if key in data}
+    values["policy_settings"] = _policy_settings(data, problems)
     ignored: list[tuple[str, str]] = []
     for side in _SIDES:
         if side in data:
@@ -110,13 +111,28 @@ def _wrong_references(data: Mapping[object, object], providers: Providers) -> It
         yield from below(value, str(key))
 
 
+def _policy_settings(
+    data: Mapping[object, object], problems: list[Problem]
+) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    policy = data.get("replication.policy.class", "DefaultReplicationPolicy")
+    for name in sorted(filter(is_policy_setting, map(str, data))):
+        text = _java_text(data[name])
+        wrong = misplaced_setting(name, name, policy)
+        if wrong or text is None:
+            problems.append(wrong or Problem(name, "must be text or a number"))
+        else:
+            found.append((name, text))
+    return found
+
+
 def _dotted(path: Sequence[str]) -> str:
     return ".".join(path) or WHOLE_FILE
 
 
 def _refused(key: object, value: object) -> Problem | None:
     name = str(key)
-    if key in _SIDES or key in OPTIONS:
+    if key in _SIDES or key in OPTIONS or is_policy_setting(name):
         return None
     if name in FIXED:
         wrong = why_not(name, _java_text(value) or "")

@@ -120,7 +120,7 @@ class _Translator(Tokens):
         if self.accept(","):
             high = self.while_in(DIGITS)
         if not self.accept("}"):
-            raise JavaSyntaxError("unclosed counted closure")
+            raise JavaSyntaxError("illegal repetition, with an unclosed {")
         numbers = [int(number) for number in (low, high) if number and len(number) < 20]
         if numbers != sorted(numbers) or max(numbers, default=_MOST_TIMES + 1) > _MOST_TIMES:
             raise JavaSyntaxError("illegal repetition range")

@@ -15,6 +15,7 @@ from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.connection import Connection
 from kafka_ferry.wire.faults import UNKNOWN_TOPIC_OR_PARTITION, fault
+from kafka_ferry.wire.sockets import Backoff, bootstrap_addresses, idle_limit_s
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
@@ -57,6 +58,8 @@ class WireCluster:
         self._brokers: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[int, int], Connection] = {}
         self._coordinators: dict[tuple[str, int], tuple[int, float]] = {}
+        self._backoff = Backoff(settings)
+        self._idle_limit = idle_limit_s(settings)
 
     def __enter__(self) -> Self:
         return self
@@ -147,26 +150,32 @@ class WireCluster:
             lane: which one of several: a broker works on one request of a connection at a time.
         """
         existing = self._connections.get((node, lane))
-        if existing is None or existing.closed:
+        if existing is None or existing.closed or existing.idle_s > self._idle_limit:
             if existing:
                 existing.close()
             if node not in self._brokers:
                 raise ClusterUnreachable(f"{self.alias} has no broker {node}.")
-            made = Connection(*self._brokers[node], self._settings, self.alias)
-            self._connections[node, lane] = made
+            self._connections[node, lane] = self._connected(*self._brokers[node])
         return self._connections[node, lane]
+
+    def _connected(self, host: str, port: int) -> Connection:
+        broker = (host, port)
+        self._backoff.wait(broker)
+        settings = {**self._settings, **self._backoff.settings(broker)}
+        try:
+            made = Connection(host, port, settings, self.alias)
+        except ClusterUnreachable:
+            self._backoff.failed(broker)
+            raise
+        self._backoff.succeeded(broker)
+        return made
 
     def any_connection(self) -> Connection:
         """A connection to whichever broker answers: one that is open, one that is known, or a bootstrap server."""
         if not self._brokers:
             # Brokers' own node ids are never negative.
-            self._brokers = {
-                -number: (host, int(port))
-                for number, (host, _, port) in enumerate(
-                    (server.rpartition(":") for server in self._settings["bootstrap_servers"]),
-                    start=1,
-                )
-            }
+            told = bootstrap_addresses(self._settings)
+            self._brokers = {-number: address for number, address in enumerate(told, start=1)}
         failures = []
         connected = [
             node for (node, lane), it in self._connections.items() if not (lane or it.closed)

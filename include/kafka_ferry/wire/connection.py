@@ -23,6 +23,7 @@ from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
 from kafka_ferry.wire.responses import decode_response
+from kafka_ferry.wire.sockets import opened
 from kafka_ferry.wire.tls import UNREACHED, secured, tls_fault
 
 # The newest version of each request that this package speaks (pass-through writing needs Produce
@@ -109,6 +110,7 @@ class Connection:
         self.closed = False
         self.is_before_2_4 = False
         self._quiet_until = 0.0
+        self._used_at = time.monotonic()
         self._socket = self._connect(host, port)
         try:
             self._agree_versions()
@@ -153,6 +155,7 @@ class Connection:
         )
         body_at = _CORRELATION_ID + flexible
         self._in_flight.append((self._correlation_id, response_class, body_at))
+        self._used_at = time.monotonic()
         with self._as_unreachable():
             self._socket.sendall(frame)
         return len(frame)
@@ -178,10 +181,16 @@ class Connection:
                 f"{self.address} sent a response that cannot be read: {error!r}."
             ) from error
 
+        self._used_at = time.monotonic()
         # A broker that enforces a quota answers at once and expects its client to wait (KIP-219).
         quiet = getattr(response, "throttle_time_ms", 0) / 1000
         self._quiet_until = time.monotonic() + min(quiet, _LONGEST_QUIET_S)
         return response
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds since the last request or answer; 0 while an answer is waited for."""
+        return 0.0 if self._in_flight else time.monotonic() - self._used_at
 
     def close(self) -> None:
         """Close the socket; safe to call twice and from another thread."""
@@ -192,9 +201,7 @@ class Connection:
 
     def _connect(self, host: str, port: int) -> socket.socket:
         with self._as_unreachable():
-            plain = socket.create_connection((host, port), timeout=self._timeout)
-            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            plain = opened(host, port, self._settings, self._timeout)
             return secured(plain, host, self._settings)
 
     def _agree_versions(self) -> None:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.config import Flow, load_flows
+from kafka_ferry.config.clients import KAFKA_PYTHON, LIBRDKAFKA
 from kafka_ferry.config.properties import read_properties
 from kafka_ferry.errors import ConfigError
 
@@ -432,3 +433,45 @@ def test_settings_of_a_policy_of_ones_own_reach_it(tmp_path: Path) -> None:
         ("replication.policy.my.setting", "c"),
         ("replication.policy.other", "b"),
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("consumer.fetch.max.byte", "no Kafka client knows it. Did you mean 'fetch.max.bytes'?"),
+        ("producer.lingerms", "no Kafka client knows it. Did you mean 'linger.ms'?"),
+        ("admin.company.setting", "no Kafka client knows it."),
+        ("consumer.client.rack", "fetching from the nearest replica is not there yet"),
+        ("consumer.metadata.max.age.ms", "asked for anew in each run"),
+        ("consumer.default.api.timeout.ms", "no client here has such a setting"),
+    ],
+)
+def test_a_clients_property_that_does_nothing_is_named(tmp_path: Path, key: str, why: str) -> None:
+    ((told, reason),) = the_flow(tmp_path, f"primary.{key} = 1").ignored
+    assert told == f"primary.{key}"
+    assert why in reason
+    yaml = tmp_path / "flow.yaml"
+    yaml.write_text(
+        f"source: {{alias: a, bootstrap.servers: 'a:1', {key}: 1}}\n"
+        "target: {alias: b, bootstrap.servers: 'b:1'}\n"
+    )
+    (flow,) = load_flows(yaml)
+    assert flow.ignored == ((f"source.{key}", reason),)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "receive.buffer.bytes",
+        "send.buffer.bytes",
+        "reconnect.backoff.ms",
+        "connections.max.idle.ms",
+        "socket.connection.setup.timeout.ms",
+        "client.dns.lookup",
+        "request.timeout.ms",
+    ],
+)
+def test_what_binds_both_planes_is_passed_on(tmp_path: Path, key: str) -> None:
+    flow = the_flow(tmp_path, f"primary.consumer.{key} = 1000")
+    assert flow.ignored == ()
+    assert key in KAFKA_PYTHON and key in LIBRDKAFKA

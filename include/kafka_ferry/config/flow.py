@@ -224,6 +224,16 @@ class Flow(Scheduling, Backfilling, Syncing, Grouping, Policies, Verifying, Tell
         compile_patterns(patterns)
         return patterns
 
+    @field_validator("state_dir")
+    @classmethod
+    def _names_no_user(cls, folder: str) -> str:
+        if "://" in folder and "@" in folder.partition("://")[2].partition("/")[0]:
+            raise ValueError(
+                "must not hold a user's name, key or secret, since it is shown: the object store's own "
+                "variables and files have them, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            )
+        return folder
+
     @field_validator("replication_policy_class", mode="before")
     @classmethod
     def _short_class_name(cls, value: Any) -> Any:

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import regex
 from kafka import errors as kafka_errors
 from kafka.net.sasl import get_sasl_mechanism
 from kafka.protocol.metadata import ApiVersionsRequest
@@ -73,6 +74,9 @@ _MAX_RESPONSE: Final = 256 * 1024 * 1024
 _MAPPED_FROM: Final = 32 * 1024 * 1024
 # Small quotas make brokers ask for minutes of silence, never for the 24 days that would fit.
 _LONGEST_QUIET_S: Final = 600.0
+# ScramMechanism.minIterations, which Java's client demands.
+_FEWEST_ITERATIONS: Final = 4096
+_ITERATIONS: Final = regex.compile(rb"(?:^|,)i=([0-9]{1,9})(?:,|$)")
 _AUTHENTICATED: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
 
 
@@ -247,6 +251,7 @@ class Connection:
                     f"{self.address} refused the login: {said}.",
                     advice="Check sasl.mechanism, and name and password in sasl.jaas.config.",
                 )
+            self._refuse_few_iterations(mechanism_name, answer.auth_bytes)
             try:
                 mechanism.receive(answer.auth_bytes)
             except Exception as error:  # value, key and index errors, whatever comes to parse
@@ -257,6 +262,16 @@ class Connection:
         if not mechanism.is_authenticated():
             raise AccessDenied(
                 f"{self.address} did not prove that it knows the password ({mechanism_name})."
+            )
+
+    def _refuse_few_iterations(self, mechanism: str, message: bytes) -> None:
+        """With few iterations, who only poses as the broker could find the password out of the proof."""
+        told = _ITERATIONS.search(message) if mechanism.startswith("SCRAM-") else None
+        if told and int(told[1]) < _FEWEST_ITERATIONS:
+            raise AccessDenied(
+                f"{self.address} asks for {int(told[1])} iterations of {mechanism}, and {_FEWEST_ITERATIONS} "
+                "is the least.",
+                advice="Set the user's password anew with --add-config 'SCRAM-...=[iterations=8192,...]'.",
             )
 
     def _read(self, size: int) -> memoryview:

@@ -357,8 +357,8 @@ def test_mirrormaker_2s_own_classes_may_be_named_and_no_others(
             "by_duration (KIP-1106) is not supported",
         ),
         (
-            "replication.policy.seperator=_",
-            "replication.policy.seperator",
+            "replication.policy.separatr=_",
+            "replication.policy.separatr",
             "Did you mean 'replication.policy.separator'?",
         ),
         ("backup.bootstrap.servers=x", "backup.bootstrap.servers", "must list brokers"),

@@ -111,6 +111,8 @@ target: {<<: *base, alias: b}
         (f"topics: {'[' * 100_000}", "line 7", "nests more than 50 levels deep"),
         (f"topics: {'{a: ' * 3_000}", "line 7", "nests more than 50 levels deep"),
         (LAUGHS, "line 12", "comes to more than 200,000 values"),
+        ("state.dir: s3://KEY:hunter2@bucket/x", "state.dir", "must not hold a user's name"),
+        ("state.dir: s3://KEY@bucket", "state.dir", "must not hold a user's name"),
         ('state.dir: "a\\0b"', "state.dir", "has a character that no text can have"),
         ('topics: ["\\uD800"]', "topics.0", "has a character that no text can have"),
     ],

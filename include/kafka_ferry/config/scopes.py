@@ -130,7 +130,8 @@ def _why_ignored(scope: str, name: str) -> str | None:
     for prefix, why in known.dropped_prefixes.items():
         if name.startswith(prefix) and name not in known.names:
             return why
-    role = next((prefix for prefix in known.prefixes if name.startswith(prefix)), "")
+    of_clients = {*known.prefixes}.intersection((*ROLE_PREFIXES, *_SIDE_PREFIXES))
+    role = next((prefix for prefix in of_clients if name.startswith(prefix)), "")
     bare = name.removeprefix(role).removeprefix("override.")
     for prefix in _SIDE_CLUSTERS:
         bare = bare.removeprefix(prefix)

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from airflow.sdk import DAG, get_parsing_context
 
-from kafka_ferry.config import Flow, cluster_aliases, flow_files, load_flows
-from kafka_ferry.config.back import load_way_back
+from kafka_ferry.config import Flow
+from kafka_ferry.config.providers import ALLOWED
 from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry_airflow.deadlines import deadline_of
 from kafka_ferry_airflow.description import describe
 from kafka_ferry_airflow.failover import failback_dag, failover_dag
+from kafka_ferry_airflow.flow_files import FlowFiles, check_flow
 from kafka_ferry_airflow.lineage import tell_lineage
 from kafka_ferry_airflow.notifying import add_notify_task
 from kafka_ferry_airflow.params import run_params, show_form
-from kafka_ferry_airflow.project import CLUSTERS, Project
+from kafka_ferry_airflow.project import Project
 from kafka_ferry_airflow.tasks import BACK_OFF, add_tasks
 from kafka_ferry_airflow.timetables import timetable_of
 
@@ -52,7 +53,7 @@ class Mirrors:
 def build_mirrors(
     root: Path,
     kinds: Collection[Kind] = ("mirror", "emergency"),
-    also: Callable[[Flow], object] = lambda _: None,
+    check: Callable[[Flow], object] = lambda _: None,
 ) -> Mirrors:
     """The DAGs of all flow files; never raises because of one of them.
 
@@ -62,29 +63,25 @@ def build_mirrors(
         root: the folder that holds ``dags/``, ``include/`` and ``spark_jobs/``.
         kinds: which DAGs of each flow: those with a timetable, and those that are started by hand in
             an emergency. Airflow reads 200 flows in a second, but not for both.
-        also: what else is tried of each flow; what it raises is a problem.
+        check: what else is tried of each flow; a ``ConfigError`` that it raises is a problem.
     """
     project = Project(root)
     # The tasks' processes load this file too, and Spark's inherit their environment.
     os.environ.setdefault("FERRY_HOME", str(root))
+    os.environ.setdefault(ALLOWED, "")
     asked = get_parsing_context().dag_id or ""
+    found = FlowFiles(project, check).read()
     dags: dict[str, DAG] = {}
-    files: dict[str, Path] = {}
-    problems: list[ConfigError] = []
-    for file, flow in _load_flows(project, problems):
-        first = files.setdefault(flow.slug, file)
-        if first is not file:
-            problems.append(ConfigError(str(file), flow.name, f"is in {first} already"))
-            continue
+    problems = list(found.problems)
+    for flow in found.flows.values():
         try:
-            also(flow)
             dags |= _dags_of(flow, project, asked, kinds)
         except ConfigError as error:
             problems.append(error)
         except Exception as error:
-            # Airflow's own checks, such as that of a cron expression.
-            problems.append(ConfigError(str(file), "schedule", str(error)))
-    return Mirrors(dags, tuple(problems))
+            # What Airflow itself refuses in a DAG.
+            problems.append(ConfigError(flow.file, flow.name, f"gives no DAG: {error}"))
+    return Mirrors(dags, tuple({str(problem): problem for problem in problems}.values()))
 
 
 def raise_problems(root: Path) -> None:
@@ -95,8 +92,7 @@ def raise_problems(root: Path) -> None:
     """
     kinds: tuple[Kind, ...] = ("mirror",)
     # The DAGs of emergencies are made of the same tasks, by this flow.
-    found = build_mirrors(root, kinds, also=lambda flow: load_way_back(flow.file, flow))
-    found.raise_problems()
+    build_mirrors(root, kinds, check_flow).raise_problems()
 
 
 def _dags_of(flow: Flow, project: Project, asked: str, kinds: Collection[Kind]) -> dict[str, DAG]:
@@ -107,28 +103,6 @@ def _dags_of(flow: Flow, project: Project, asked: str, kinds: Collection[Kind]) 
     if "emergency" in kinds and (not asked or asked.endswith(f"_{flow.slug}")):
         dags += emergency_dags(flow, project)
     return {dag.dag_id: dag for dag in dags}
-
-
-def _load_flows(project: Project, problems: list[ConfigError]) -> Iterator[tuple[Path, Flow]]:
-    """The enabled flows of each file that can be read; what is wrong with the others is added."""
-    try:
-        files = flow_files(project.configs)
-    except ConfigError as error:
-        problems.append(error)
-        return
-    unknown = set(project.clusters)
-    for file in files:
-        try:
-            known = set(cluster_aliases(file)) if project.clusters else set()
-            here = [alias for alias in project.clusters if alias in known]
-            unknown -= known
-            flows = load_flows(file, here) if here or not project.clusters else ()
-        except ConfigError as error:
-            problems.append(error)
-        else:
-            yield from ((file, flow) for flow in flows if flow.enabled)
-    for alias in sorted(unknown):
-        problems.append(ConfigError(CLUSTERS, alias, "is a cluster of no file that can be read"))
 
 
 def mirror_dag(flow: Flow, project: Project) -> DAG:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kafka_ferry.config import Flow
     from kafka_ferry.state import StateFolder
-    from kafka_ferry_airflow.page.flows import FlowFiles
+    from kafka_ferry_airflow.flow_files import FlowFiles
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ def operator_links(root: Path) -> tuple[BaseOperatorLink, ...]:
 
     @cache
     def files() -> FlowFiles:
-        from kafka_ferry_airflow.page.flows import FlowFiles  # noqa: PLC0415  (every process has us)
+        from kafka_ferry_airflow.flow_files import FlowFiles  # noqa: PLC0415  (every process has us)
         from kafka_ferry_airflow.project import Project  # noqa: PLC0415
 
         # Relative paths of flows begin where the DAG processor and the tasks let them begin.
@@ -69,7 +69,7 @@ def operator_links(root: Path) -> tuple[BaseOperatorLink, ...]:
         return FlowFiles(Project(root))
 
     def flows() -> Mapping[str, Flow]:
-        return files().flows()
+        return files().read().flows
 
     return _Mirror(flows), _Report(flows), _DataDocs(flows), _Spark(flows)
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import javaproperties
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
 from kafka_ferry.errors import SparkNeeded
+from kafka_ferry.memory_file import memory_file
 from kafka_ferry.spark.properties import QUICK_START, driver_options
 from kafka_ferry.spark.session import no_spark
 from kafka_ferry_airflow.connections import provide_connections
@@ -113,11 +117,10 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         if self._done_without_spark(context):
             return
         self._prepare(self._connection())
-        self._hook = self._get_hook()
-        if not _resumes(self._hook):
+        if not _resumes(self._get_hook()):
             self._forget(context)
         try:
-            with Leash() as self._leash:
+            with Leash() as self._leash, self._told_privately():
                 if self._told_to_end:
                     raise AirflowException("It was told to end before Spark was started.")
                 super().execute(context)
@@ -128,6 +131,20 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
             if failure is None:
                 raise
             raise as_airflow(failure) from error
+
+    @contextmanager
+    def _told_privately(self) -> Iterator[None]:
+        """Hands the connection's properties over in a file: any user sees a process's arguments."""
+        own = _properties(BaseHook.get_connection(self._conn_id))
+        if not own:
+            self._hook = self._get_hook()
+            yield
+            return
+        # What stands there wins over a file of properties, so what the connection says must not.
+        self.conf = {name: text for name, text in (self.conf or {}).items() if name not in own}
+        with memory_file(_as_file(own, self.properties_file)) as self.properties_file:
+            self._hook = self._get_hook()
+            yield
 
     def submit_job(self, context: Context) -> str | None:
         """Submits a driver to a cluster, where the task does not find one that it has submitted before."""
@@ -198,7 +215,6 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         self.conf = {
             _DRIVER_OPTIONS: driver_options(),
             **(self.conf or {}),
-            **_properties(connection),
             **history_conf(connection),
         }
         library = self.project.library
@@ -217,6 +233,15 @@ def _properties(connection: Connection) -> dict[str, str]:
         for name, value in connection.extra_dejson.items()
         if name.startswith("spark.")
     }
+
+
+def _as_file(properties: Mapping[str, str], other: str | None) -> str:
+    """The properties below those that Spark would read without them: of equal keys, the last counts."""
+    home = os.environ.get("SPARK_CONF_DIR") or f"{os.environ.get('SPARK_HOME', '')}/conf"
+    defaults = Path(other or f"{home}/spark-defaults.conf")
+    before = defaults.read_text() if defaults.is_file() else ""
+    lines = (javaproperties.join_key_value(name, text) for name, text in properties.items())
+    return "\n".join((before, *lines, ""))
 
 
 def _resumes(hook: SparkSubmitHook) -> bool:

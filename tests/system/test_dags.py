@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import attrs
 import pytest
 
+from kafka_ferry.errors import ConfigError
+
 if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import DagBag
     from airflow.sdk import DAG
@@ -54,6 +56,9 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
     monkeypatch.setenv("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
     monkeypatch.setenv("FERRY_HOME", str(tmp_path))
+    # Reading DAG files sets it where it is not set.
+    monkeypatch.setenv("FERRY_CONFIG_PROVIDERS", "")
+    monkeypatch.delenv("FERRY_CONFIG_PROVIDERS")
     from airflow.dag_processing.dagbag import DagBag
 
     return lambda: DagBag(ROOT / "dags", bundle_name="dags-folder")
@@ -333,6 +338,28 @@ def test_nothing_secret_is_in_a_dag(load: Load, configs: Path) -> None:
     assert r"`b\|c`" in dag.doc_md
 
 
+def test_dags_are_made_without_looking_anything_up_and_tasks_may_look_up_what_they_are_allowed(
+    load: Load, configs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    monkeypatch.setenv("FERRY_TEST", SECRET)
+    reference = "${env:FERRY_TEST}"
+    (configs / "good.yaml").write_text(
+        GOOD.replace(SECRET, reference) + "config.providers: [env]\nnotify: slack:ops\n"
+    )
+    bag = load()
+    assert bag.import_errors == {}
+    dag = bag.dags["mirror_left_to_right"]
+    assert SECRET not in str(DagSerialization.to_dict(dag))
+
+    source = dag.task_dict["plan"].flow.source
+    with pytest.raises(ConfigError, match="FERRY_CONFIG_PROVIDERS allows nothing"):
+        source.client_properties("consumer")
+    monkeypatch.setenv("FERRY_CONFIG_PROVIDERS", "env:FERRY_.*")
+    assert SECRET in source.client_properties("consumer")["sasl.jaas.config"]
+
+
 def test_a_flow_without_a_timetable_is_started_by_hand_only(load: Load, configs: Path) -> None:
     (configs / "good.yaml").write_text(GOOD + "schedule: ''\n")
 
@@ -363,22 +390,45 @@ def test_a_flow_that_is_switched_off_is_no_dag_and_no_error(load: Load, configs:
     [
         ("source: [", "bad.yaml: "),
         (GOOD.replace("left", "l") + "timetable: '@daily'", "bad.yaml: timetable: "),
-        (GOOD.replace("left", "l") + "schedule: 99 * * * *", "bad.yaml: schedule: [99 * * * *]"),
+        (
+            GOOD.replace("left", "l") + "schedule: 99 * * * *",
+            "bad.yaml: schedule: is no cron expression",
+        ),
+        (GOOD.replace("left", "l") + "start.date: 2024-02-30", "bad.yaml: start.date: is no date"),
+        (
+            GOOD.replace("left", "l") + "topics.rename: &a [*a]",
+            "bad.yaml: line 12: contains itself",
+        ),
+        (GOOD.replace("left", "l") + f"a: {'[' * 100_000}", "bad.yaml: line 12: nests more than"),
         (GOOD, "zbad.yaml: left->right: is in "),
     ],
-    ids=["unreadable", "unknown key", "a time that does not exist", "a flow of another file"],
+    ids=[
+        "unreadable",
+        "unknown key",
+        "a time that does not exist",
+        "a day that no calendar has",
+        "a list that contains itself",
+        "a list of a hundred thousand levels",
+        "a flow of another file",
+    ],
 )
 def test_a_bad_flow_file_is_named_and_takes_no_other_dag_away(
     content: str, expected: str, load: Load, configs: Path
 ) -> None:
     (configs / "good.yaml").write_text(GOOD)
     (configs / "zbad.yaml").write_text(content)
+    from kafka_ferry_airflow.flow_files import FlowFiles, check_flow
+    from kafka_ferry_airflow.project import Project
+
     bag = load()
 
     assert mirrors(bag) == ["mirror_left_to_right"]
     (error,) = bag.import_errors.values()
     assert expected in error
     assert SECRET not in error
+    # Those who may see import errors see the same on the page.
+    (problem,) = FlowFiles(Project(ROOT), check_flow).read().problems
+    assert str(problem) in error
 
 
 def test_only_the_flows_into_the_clusters_named_are_dags(

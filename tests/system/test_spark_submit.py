@@ -23,10 +23,13 @@ class Submissions:
         from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
         self.commands: list[str] = []
+        self.properties: list[str] = []
         self.error: Exception | None = None
 
         def submit(hook: SparkSubmitHook, application: str) -> None:
             self.commands.append(" ".join(hook._build_spark_submit_command(application)))
+            if file := hook._properties_file:
+                self.properties.append(Path(file).read_text())
             if self.error:
                 raise self.error
 
@@ -112,6 +115,24 @@ def test_workers_elsewhere_are_sent_the_wheel(
 
     (command,) = spark.commands
     assert f"--py-files {tmp_path}/dist/kafka_ferry.zip" in command
+
+
+def test_the_connections_properties_are_no_arguments_and_on_no_disk(
+    tmp_path: Path, spark: Submissions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra = {"spark.ssl.keyPassword": "hunter2", "spark.log.level": "INFO"}
+    connection = {"conn_type": "spark", "host": "local[*]", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+    run_step(tmp_path)
+
+    (command,) = spark.commands
+    assert "hunter2" not in command
+    # What stands in an argument would win over the file.
+    assert "spark.log.level" not in command
+    name = command.partition("--properties-file ")[2].split()[0]
+    assert name.startswith("/proc/") and not Path(name).exists()
+    (told,) = spark.properties
+    assert "spark.ssl.keyPassword=hunter2" in told and "spark.log.level=INFO" in told
 
 
 @pytest.mark.parametrize("step", ["mirror", "verify"])

@@ -22,7 +22,7 @@ from kafka_ferry.cli import (
     translate,
     verify,
 )
-from kafka_ferry.cli.terminal import show_error
+from kafka_ferry.cli.terminal import Printable, show_error
 from kafka_ferry.errors import ConfigError, FerryError
 
 app = typer.Typer(
@@ -51,7 +51,9 @@ _CLUSTERS: Final = "--clusters"
 
 def main() -> None:
     """Run the command line; an error of ours ends it with its own exit status."""
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(Printable("%(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     try:
         status = app(_completed(sys.argv[1:]), standalone_mode=False)
     except FerryError as error:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kafka_ferry.runs.older_mirrors import ClusterIds, OlderMirror
 
 _ABORT: Final = "--abort.on.send.failure"
+_ABORTS: Final = (_ABORT, *options.OLDER_ABORTS)
 _SUFFIX: Final = ".properties"
 
 
@@ -113,7 +114,7 @@ def with_values(arguments: Sequence[str]) -> Iterator[str]:
     """``--abort.on.send.failure`` alone as the same with ``true``; typer knows of no optional values."""
     for argument, after in zip(arguments, [*arguments[1:], "--"], strict=True):
         yield argument
-        if argument == _ABORT and after.startswith("-"):
+        if argument in _ABORTS and after.startswith("-"):
             yield "true"
 
 
@@ -137,11 +138,9 @@ def _refuse_to_lose(abort: str) -> None:
 
 def _tell(mirror: OlderMirror, in_vain: Iterable[str]) -> None:
     """What is done otherwise than the options and files say, or is left open by them: a line each."""
-    from kafka_ferry.runs.older_mirrors import remarks_on
-
     lines = [f"{option}: {options.IN_VAIN[option]}" for option in in_vain]
     for source in mirror.sources:
-        lines += [f"{source.file}: {remark}" for remark in remarks_on(source)]
+        lines += [f"{source.file}: {remark}" for remark in mirror.remarks_on(source)]
     lines += [f"{mirror.target.file}: {remark}" for remark in mirror.target.remarks]
     for line in lines:
         messages.print(f"NOTE {line}", style="yellow", markup=False)

@@ -69,10 +69,13 @@ CommitIntervalOption = Annotated[
         help="How long a transaction may last, which commits records and positions together.",
     ),
 ]
+OLDER_ABORTS: Final = ("--abortOnSendFail", "--abort.on.send.fail")
+"""What ``--abort.on.send.failure`` was called at first."""
+
 AbortOption = Annotated[
     str,
     typer.Option(
-        "--abort.on.send.failure",
+        *("--abort.on.send.failure", *OLDER_ABORTS),
         metavar="[true]",
         help="A partition that cannot be written to stops, and the run fails by its name. "
         "false is refused: it loses records.",

@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
+from rich.text import Text
+
+from kafka_ferry.printable import printable
+
+
+class _Terminal(Console):
+    """Shows text from clusters as text: control characters could rewrite what stands above them."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """As rich does, with control characters escaped."""
+        return super().render_str(printable(text), **options)
+
+
+class Printable(logging.Formatter):
+    """Log lines without control characters."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line as it is written."""
+        return printable(super().format(record))
+
 
 # Lines are not broken: they hold paths and sentences that people copy and programs search.
-out = Console(soft_wrap=True)
-messages = Console(stderr=True, soft_wrap=True)
+out = _Terminal(soft_wrap=True)
+messages = _Terminal(stderr=True, soft_wrap=True)
 
 
 def show_error(error: object) -> None:

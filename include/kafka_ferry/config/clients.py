@@ -91,10 +91,11 @@ KAFKA_PYTHON: Final[dict[str, str]] = {
     "client.id": "client_id",
     "client.dns.lookup": "client_dns_lookup",
     "connections.max.idle.ms": "connections_max_idle_ms",
-    "metadata.max.age.ms": "metadata_max_age_ms",
+    "receive.buffer.bytes": "receive_buffer_bytes",
     "reconnect.backoff.max.ms": "reconnect_backoff_max_ms",
     "reconnect.backoff.ms": "reconnect_backoff_ms",
     "request.timeout.ms": "request_timeout_ms",
+    "send.buffer.bytes": "send_buffer_bytes",
     "socket.connection.setup.timeout.max.ms": "socket_connection_setup_timeout_max_ms",
     "socket.connection.setup.timeout.ms": "socket_connection_setup_timeout_ms",
 }
@@ -177,7 +178,7 @@ def kafka_python_config(properties: Mapping[str, str], *, file: str = "") -> dic
     for key, name in KAFKA_PYTHON.items():
         if key in properties:
             value = properties[key]
-            config[name] = _integer(key, value, file) if key.endswith(".ms") else value
+            config[name] = _integer(key, value, file) if key.endswith((".ms", ".bytes")) else value
     if "SSL" in protocol:
         config |= kafka_python_tls(properties, file)
     if login := credentials(properties, protocol, file):

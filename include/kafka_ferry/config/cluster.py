@@ -6,11 +6,20 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final
 
 import regex
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_core import CoreSchema, core_schema
 
 from kafka_ferry.config.airflow_connection import connection_properties
-from kafka_ferry.config.problems import Problem, cluster_error, did_you_mean
+from kafka_ferry.config.problems import Problem, cluster_error, config_error, did_you_mean
+from kafka_ferry.config.providers import Providers
 from kafka_ferry.config.stores import without_stores
 from kafka_ferry.config.vocabulary import (
     AIRFLOW_CONNECTION,
@@ -76,9 +85,8 @@ class ClientProperties(Mapping[str, str]):
         )
 
 
-def _check(properties: ClientProperties) -> ClientProperties:
-    problems = [*_unknown_names(properties), *_wrong_values(properties)]
-    if problems:
+def _known_names(properties: ClientProperties) -> ClientProperties:
+    if problems := list(_unknown_names(properties)):
         raise cluster_error(problems)
     return properties
 
@@ -119,16 +127,33 @@ class Cluster(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
+    providers: tuple[tuple[str, str], ...] = Field(
+        default=(), description="The config providers that the file declares, as it does."
+    )
     alias: str = Field(
         pattern=r"^[A-Za-z0-9._-]+$",
         description="The cluster's name; it becomes part of topic names on the target.",
     )
-    properties: Annotated[ClientProperties, AfterValidator(_check)] = Field(
+    properties: Annotated[ClientProperties, AfterValidator(_known_names)] = Field(
         description="Java client properties: bootstrap.servers, security.protocol, ssl.*, sasl.*, "
         "and any property under consumer., producer. or admin.",
     )
 
     file: str = Field(default="", description="The file that the cluster was read from.")
+
+    @field_validator("properties")
+    @classmethod
+    def _right_values(cls, properties: ClientProperties, info: ValidationInfo) -> ClientProperties:
+        """Refuses what no client could use; of a reference, only its client can tell."""
+        providers = Providers.declared(dict(info.data.get("providers", ())), [])
+        told = [
+            problem
+            for problem in _wrong_values(properties)
+            if not providers.refers(properties.get(problem.key, ""))
+        ]
+        if told:
+            raise cluster_error(told)
+        return properties
 
     @property
     def airflow_connection(self) -> str | None:
@@ -148,7 +173,8 @@ class Cluster(BaseModel):
         connection says comes first, so that any property of the file wins over it.
 
         Raises:
-            ConfigError: the Airflow connection is not there, or cannot be used.
+            ConfigError: the Airflow connection is not there, or cannot be used; or a reference leads
+                nowhere.
         """
         own = f"{role}."
         shared = {key: value for key, value in self.properties.items() if key in CONNECTION_NAMES}
@@ -157,7 +183,7 @@ class Cluster(BaseModel):
             for key, value in self.properties.items()
             if key.startswith(own)
         }
-        own_properties = shared | special
+        own_properties = self._looked_up(shared | special)
         found = ClientProperties(self._connected(own_properties) | own_properties, self.origin)
         if not found.get("bootstrap.servers"):
             reason = f"is required: the connection {self.airflow_connection!r} has none either"
@@ -180,6 +206,20 @@ class Cluster(BaseModel):
             properties.setdefault("bootstrap.servers", whole["bootstrap.servers"])
             properties |= {f"{role}.{key}": value for key, value in whole.items()}
         return Cluster(alias=self.alias, properties=ClientProperties(properties), file=self.file)
+
+    def _looked_up(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """The properties with what their references stand for, where there are any."""
+        if not self.providers:
+            return dict(properties)
+        problems: list[Problem] = []
+        providers = Providers.declared(dict(self.providers), problems)
+        found = {key: providers.resolve(key, it, problems) for key, it in properties.items()}
+        if not problems:
+            at_hand = {AIRFLOW_CONNECTION: self.airflow_connection or "", **found}
+            problems += _wrong_values(at_hand)
+        if problems:
+            raise config_error(self.origin, *problems)
+        return found
 
     def _connected(self, own: Mapping[str, str]) -> dict[str, str]:
         """What the Airflow connection says, but for stores in whose place the file has its own."""

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Final
 
 import regex
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 PATTERN: Final = (
     r"^\s*([0-9]+\s*(seconds?|minutes?|hours?|days?|weeks?)\s*)+$|^\s*P[0-9DTHMSW.,]+\s*$"
@@ -35,7 +35,7 @@ def read_duration(text: str) -> timedelta:
         elif is_duration(text):
             for number, unit in _PART.findall(text):
                 span += timedelta(**{f"{unit}s": int(number)})
-    except (ValidationError, OverflowError):
+    except (ValueError, OverflowError):  # pydantic's are ValueErrors too
         span = timedelta()
     if span <= timedelta():
         raise ValueError("must be a span of time such as 15 minutes, 1 day 12 hours or PT15M")

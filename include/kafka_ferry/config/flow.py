@@ -20,6 +20,7 @@ from kafka_ferry.config.notifying import Notifying
 from kafka_ferry.config.patterns import NameFilter, compile_patterns
 from kafka_ferry.config.per_topic import PerTopic, per_topic
 from kafka_ferry.config.policies import Policies
+from kafka_ferry.config.problems import Problem, did_you_mean
 from kafka_ferry.config.scheduling import Scheduling
 from kafka_ferry.config.syncing import Syncing
 from kafka_ferry.config.telling import Telling
@@ -34,7 +35,9 @@ __all__ = [
     "MirrorStart",
     "OffsetsMode",
     "at_home",
+    "is_policy_setting",
     "is_secret",
+    "misplaced_setting",
     "names_of",
 ]
 
@@ -42,6 +45,7 @@ IsolationLevelName = Literal["read_committed", "read_uncommitted"]
 OffsetsMode = Literal["translated", "preserved", "auto"]
 MirrorStart = Literal["log-start"] | int
 _POLICIES: Final = ("DefaultReplicationPolicy", "IdentityReplicationPolicy")
+_POLICY_SETTING: Final = "replication.policy."
 _POLICY_PACKAGE: Final = "org.apache.kafka.connect.mirror."
 _PYTHON_CLASS: Final = regex.compile(r"(?!org\.apache\.)[^\W\d]\w*(\.[^\W\d]\w*)+")
 
@@ -68,11 +72,10 @@ def _as_mode(value: object) -> OffsetsMode:
 def _as_start(value: object) -> MirrorStart:
     if value == "log-start":
         return "log-start"
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    if is_number or (isinstance(value, str) and regex.fullmatch(r"[0-9]+", value)):
-        offset = int(str(value))
-        if 0 <= offset <= _INT64_MAX:
-            return offset
+    if isinstance(value, str) and regex.fullmatch(r"[0-9]{1,19}", value):
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _INT64_MAX:
+        return value
     raise ValueError("must be log-start or an offset")
 
 
@@ -203,6 +206,10 @@ class Flow(Scheduling, Backfilling, Syncing, Grouping, Policies, Verifying, Tell
         description="Folder or object store for what can be rebuilt from the target: Spark's "
         "checkpoint and the ledger's table. Relative to FERRY_HOME, else to where Ferry runs.",
     )
+    policy_settings: tuple[tuple[str, str], ...] = Field(
+        default=(),
+        description="What else begins with replication.policy., for a policy of your own.",
+    )
     file: str = Field(default="", description="The file that the flow was read from.")
     ignored: tuple[tuple[str, str], ...] = Field(
         default=(),
@@ -216,6 +223,16 @@ class Flow(Scheduling, Backfilling, Syncing, Grouping, Policies, Verifying, Tell
     def _patterns_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         compile_patterns(patterns)
         return patterns
+
+    @field_validator("state_dir")
+    @classmethod
+    def _names_no_user(cls, folder: str) -> str:
+        if "://" in folder and "@" in folder.partition("://")[2].partition("/")[0]:
+            raise ValueError(
+                "must not hold a user's name, key or secret, since it is shown: the object store's own "
+                "variables and files have them, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            )
+        return folder
 
     @field_validator("replication_policy_class", mode="before")
     @classmethod
@@ -292,6 +309,19 @@ def names_of(source: str, target: str) -> tuple[str, str]:
     return f"{source}->{target}", f"{source}_to_{target}"
 
 
+def is_policy_setting(name: str) -> bool:
+    """Whether a key is one that only a replication policy of your own can know."""
+    return name.startswith(_POLICY_SETTING) and name not in OPTIONS
+
+
+def misplaced_setting(key: str, name: str, policy: object) -> Problem | None:
+    """What is wrong with a setting of a policy that is none of your own, and so reads no settings."""
+    if str(policy).removeprefix(_POLICY_PACKAGE) not in _POLICIES:
+        return None
+    reason = "is no option, and only a policy of your own reads settings of its own"
+    return Problem(key, reason, did_you_mean(name, OPTIONS))
+
+
 def _group(name: str) -> int:
     """Where an option's group stands: pydantic lists inherited fields before a class's own."""
     groups: tuple[type[BaseModel], ...] = (
@@ -310,6 +340,6 @@ def _group(name: str) -> int:
 OPTIONS: Final[tuple[str, ...]] = tuple(
     Flow.model_fields[name].alias or name
     for name in sorted(Flow.model_fields, key=_group)
-    if name not in {"source", "target", "file", "ignored"}
+    if name not in {"source", "target", "policy_settings", "file", "ignored"}
 )
 """The names of all options of a flow, as they stand in files."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ from kafka_ferry.config.problems import (
     did_you_mean,
     unknown_target,
 )
+from kafka_ferry.errors import FerryError
 
 SUFFIXES: Final = (".properties", ".yaml", ".yml")
 
@@ -42,22 +44,37 @@ def cluster_aliases(path: str | Path) -> tuple[str, ...]:
     """
     file, content, suffix = _content(path)
     parse = properties.parse_aliases if suffix == ".properties" else yaml_file.parse_aliases
-    return parse(content, file)
+    with _for_itself(file):
+        return parse(content, file)
 
 
 def _parse(
     path: str | Path, *, clusters: Sequence[str] = (), name: str | None = None
 ) -> tuple[Flow, ...]:
     file, content, suffix = _content(path)
-    if suffix == ".properties":
-        return properties.parse_flows(content, file, clusters, name)
-    if clusters:
-        source, target = yaml_file.parse_aliases(content, file)
-        if unknown := unknown_target(clusters, (source, target)):
-            raise config_error(file, unknown)
-        if target not in clusters:
-            return ()
-    return (yaml_file.parse_flow(content, file),)
+    with _for_itself(file):
+        if suffix == ".properties":
+            return properties.parse_flows(content, file, clusters, name)
+        if clusters:
+            source, target = yaml_file.parse_aliases(content, file)
+            if unknown := unknown_target(clusters, (source, target)):
+                raise config_error(file, unknown)
+            if target not in clusters:
+                return ()
+        return (yaml_file.parse_flow(content, file),)
+
+
+@contextmanager
+def _for_itself(file: str) -> Iterator[None]:
+    """Lets a file fail for itself, whatever reading it comes upon: other files' flows go on."""
+    try:
+        yield
+    except FerryError:
+        raise
+    except Exception as error:
+        # Its text may be part of a password.
+        reason = f"cannot be read ({type(error).__name__})"
+        raise config_error(file, Problem(WHOLE_FILE, reason)) from error
 
 
 def _content(path: str | Path) -> tuple[str, bytes, str]:

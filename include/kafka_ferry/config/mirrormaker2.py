@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
+from kafka_ferry.config.clients import KAFKA_PYTHON, LIBRDKAFKA
 from kafka_ferry.config.older_vocabulary import WITHOUT_MEANING
+from kafka_ferry.config.problems import did_you_mean
+from kafka_ferry.config.vocabulary import CONNECTION_NAMES
 
 State = Literal["supported", "no meaning here"]
 
@@ -62,13 +65,17 @@ _SUPPORTED: Final = {
         "heartbeats.topic.replication.factor": "3",
         "offset-syncs.topic.location": "source",
         "offset-syncs.topic.replication.factor": "3",
+    },
+    "for client properties of clusters only; what tasks may look up, the deployment says": {
         "config.providers": _NONE,
         "config.providers.*": _NONE,
     },
     "for all flows too, where MirrorMaker 2 reads it only behind source->target": {
         "use.defaults.from": "target",
     },
-    "as source->target.enabled; without a flow before it, for all flows": {"enabled": "false"},
+    "as source->target.enabled; without a flow before it, for all flows, but for those that emit.heartbeats.enabled "
+    "is false for, which MirrorMaker 2 does not start either": {"enabled": "false"},
+    "for a policy of your own, which gets them by configure": {"replication.policy.*": _NONE},
     "by default, Kafka Ferry's own topics are left out too": {
         "topics.exclude": r"mm2.*\.internal, .*\.replica, __.*"
     },
@@ -127,6 +134,7 @@ _NO_MEANING: Final = {
     "there is no JVM to ask: metrics.prometheus.dir, metrics.prometheus.push.url, Airflow's metrics and "
     "each run's report have them": {
         "metric.reporters": "org.apache.kafka.common.metrics.JmxReporter",
+        "auto.include.jmx.reporter": "true (to 3.9)",
     },
     "metrics have the names and tags of the legacy format": {"metric.names.formats": "legacy"},
     "a run is one sample": {
@@ -265,6 +273,25 @@ REMOVED: Final = {
 """Gone since MirrorMaker 2 4.0, which then copies what the list was meant to leave out."""
 
 
+_PASSED_ON: Final = CONNECTION_NAMES | LIBRDKAFKA.keys() | KAFKA_PYTHON.keys()
+# ConsumerConfig, ProducerConfig and AdminClientConfig of 4.3.1 have these too.
+_LEFT_OUT: Final = frozenset(
+    {
+        "bootstrap.controllers",
+        "config.providers",
+        "default.api.timeout.ms",
+        "exclude.internal.topics",
+        "internal.throw.on.fetch.stable.offset.unsupported",
+        "metadata.recovery.rebootstrap.trigger.ms",
+        "security.providers",
+        "share.acknowledgement.mode",
+        "share.acquire.mode",
+        "transaction.two.phase.commit.enable",
+    }
+)
+_KNOWN_TO_CLIENTS: Final = sorted(_PASSED_ON | _LEFT_OUT | WITHOUT_MEANING.keys())
+
+
 def why_ignored(name: str) -> str | None:
     """Why an option of MirrorMaker 2 does nothing here; None for any other name."""
     key = KEYS.get(name) or next(
@@ -274,8 +301,14 @@ def why_ignored(name: str) -> str | None:
 
 
 def why_client_ignores(name: str) -> str | None:
-    """Why a property of a consumer or producer does nothing here; None where it is passed on."""
-    return WITHOUT_MEANING.get(name)
+    """Why a property of one kind of client does nothing here; None where it is passed on."""
+    if name in WITHOUT_MEANING:
+        return WITHOUT_MEANING[name]
+    if name in _PASSED_ON:
+        return None
+    if name in _LEFT_OUT:
+        return "no client here has such a setting"
+    return f"no Kafka client knows it. {did_you_mean(name, _KNOWN_TO_CLIENTS)}".rstrip()
 
 
 def why_not(name: str, value: str) -> tuple[str, str] | None:

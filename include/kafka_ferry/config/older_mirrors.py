@@ -60,7 +60,8 @@ _RESET_VALUES: Final[Mapping[str, ResetName]] = {
     "latest": "latest",
     "largest": "latest",
 }
-_OF_0_7: Final = frozenset({"groupid", "zk.connect", "autooffset.reset", _WHITELIST, _BLACKLIST})
+# Not groupid, which stayed in files that later mirrors read.
+_OF_0_7: Final = frozenset({"zk.connect", "autooffset.reset", _WHITELIST, _BLACKLIST})
 _READ: Final = frozenset({*_RESETS, _WHITELIST, _BLACKLIST, _THREADS, _INTERNAL, _ISOLATION})
 
 
@@ -182,6 +183,11 @@ def _read(path: str | Path) -> dict[str, str]:
     problems: list[Problem] = []
     told = {key: value for key, value in raw.items() if key.startswith(PROVIDERS)}
     providers = Providers.declared(told, problems)
+    for key, value in raw.items():
+        if wrong := providers.wrong(key, value, of_client=key not in _READ):
+            problems.append(wrong)
+    if problems:
+        raise config_error(str(path), *problems)
     resolved = {
         key: providers.resolve(key, value, problems)
         for key, value in raw.items()

@@ -28,9 +28,7 @@ CARRIED: Final = frozenset(
     {
         "client.dns.lookup",
         "client.id",
-        "client.rack",
         "connections.max.idle.ms",
-        "metadata.max.age.ms",
         "receive.buffer.bytes",
         "reconnect.backoff.max.ms",
         "reconnect.backoff.ms",
@@ -94,8 +92,11 @@ _REASONS: Final = {
     "remote topics are created with the source's partitions and configs": (
         "allow.auto.create.topics"
     ),
-    "metadata is asked for anew in each run": """
-        metadata.max.idle.ms reconnect.interval reconnect.time.interval.ms
+    "records are fetched from the partitions' leaders; fetching from the nearest replica is not there yet": (
+        "client.rack"
+    ),
+    "metadata is asked for anew in each run, and after each error": """
+        metadata.max.age.ms metadata.max.idle.ms reconnect.interval reconnect.time.interval.ms
         topic.metadata.refresh.interval.ms
     """,
     "each run has a report instead": """

@@ -10,22 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any
 
 import regex
 
+from kafka_ferry.config.java_regex import NotTranslated, translated
 from kafka_ferry.errors import ConfigError
-
-# What Java writes differently, and braces that Java calls an "illegal repetition" while `regex`
-# takes them for literals or for its own fuzzy matching.
-_JAVA: Final = regex.compile(
-    r"\\Q(?P<quoted>.*?)(?:\\E|\Z)"
-    r"|\\k<(?P<group>\w+)>"
-    r"|\\[pPxN]\{[^}]*\}|\\."
-    r"|\[\^?+\]?+(?:\\.|[^\]\\])*+\]"
-    r"|(?P<brace>\{(?!\d++(?:,\d*+)?\}))",
-    regex.DOTALL,
-)
 
 
 class PatternError(ValueError):
@@ -46,35 +37,31 @@ def compile_patterns(patterns: Sequence[str]) -> Any:
     Raises:
         PatternError: the joined expression is not valid.
     """
+    joined = "|".join(patterns)
     try:
-        # Version 1 has Java's nested sets, intersections and position-dependent inline flags.
-        return regex.compile("|".join(map(_from_java, patterns)), regex.VERSION1)
-    except regex.error as error:
-        culprit = _first_invalid(patterns)
+        return _compiled(joined)
+    except ValueError:
+        culprit, error = _first_invalid(patterns)
+        if isinstance(error, NotTranslated):
+            reason = f"{culprit!r} has {error}, which Java knows and Kafka Ferry does not"
+            raise PatternError(reason) from None
         hint = " ('*' repeats what is before it; any text is '.*')" if culprit[:1] == "*" else ""
         raise PatternError(f"{culprit!r} is no valid regular expression: {error}{hint}") from None
 
 
-def _from_java(pattern: str) -> str:
-    def rewrite(token: Any) -> str:
-        if token["quoted"] is not None:
-            return str(regex.escape(token["quoted"]))
-        if token["group"] is not None:
-            return f"(?P={token['group']})"
-        if token["brace"] is not None:
-            raise regex.error("illegal repetition", pattern, token.start())
-        return str(token[0])
-
-    return str(_JAVA.sub(rewrite, pattern))
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> Any:
+    # Version 1 has nested sets and intersections.
+    return regex.compile(translated(pattern), regex.VERSION1)
 
 
-def _first_invalid(patterns: Sequence[str]) -> str:
-    for pattern in patterns:
+def _first_invalid(patterns: Sequence[str]) -> tuple[str, ValueError]:
+    for pattern in (*patterns, "|".join(patterns)):
         try:
-            regex.compile(_from_java(pattern), regex.VERSION1)
-        except regex.error:
-            return pattern
-    return "|".join(patterns)
+            _compiled(pattern)
+        except ValueError as error:
+            return pattern, error
+    raise AssertionError("all of them are valid")
 
 
 @dataclass(frozen=True)

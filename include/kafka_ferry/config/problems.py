@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
+import regex
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
@@ -18,12 +19,22 @@ WHOLE_FILE: Final = "file"
 """Stands where an error has no key because it concerns the file as such."""
 
 
+_NO_TEXT: Final = regex.compile(r"[\x00\uD800-\uDFFF]")
+
+
 class Problem(NamedTuple):
     """One thing to mend: the key as it stands in the file, the reason, and what to do."""
 
     key: str
     reason: str
     advice: str = ""
+
+
+def no_text(key: str, value: str) -> Problem | None:
+    """What is wrong with a value that neither a file's name nor a program's argument can hold."""
+    if _NO_TEXT.search(value) is None:
+        return None
+    return Problem(key, "has a character that no text can have (NUL or half of a surrogate pair)")
 
 
 def config_error(file: str, *problems: Problem) -> ConfigError:

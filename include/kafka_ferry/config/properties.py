@@ -6,7 +6,7 @@ what ``MirrorConnectorConfig`` makes of it for each client.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
 from typing import Final
 
@@ -14,22 +14,30 @@ import javaproperties
 import regex
 from pydantic import ValidationError
 
-from kafka_ferry.config.flow import OPTIONS, Flow, names_of
+from kafka_ferry.config.flow import OPTIONS, Flow, is_policy_setting, misplaced_setting, names_of
 from kafka_ferry.config.mirrormaker2 import FIXED, why_not
 from kafka_ferry.config.patterns import split_list
 from kafka_ferry.config.problems import (
     WHOLE_FILE,
     Problem,
     config_error,
+    no_text,
     problems_of,
     unknown_target,
 )
 from kafka_ferry.config.providers import PROVIDERS, Providers
 from kafka_ferry.config.scopes import Settings, sort_by_scope
-from kafka_ferry.config.vocabulary import CLUSTER_NAMES, ROLE_PREFIXES
+from kafka_ferry.config.vocabulary import AIRFLOW_CONNECTION, CLUSTER_NAMES, ROLE_PREFIXES
 
+_HEARTBEATS: Final = "emit.heartbeats.enabled"
+_NO_FLOW: Final = (
+    "MirrorMaker 2 writes heartbeats for clusters without a flow between them, and here only a flow does: "
+    "enable it"
+)
 # MirrorMaker 2 has these as properties of the source's consumer, the flow as options of its own.
 _OF_CONSUMER: Final = ("isolation.level", "auto.offset.reset")
+# Where no reference is looked up: all else is a property of a cluster's clients.
+_NOT_OF_CLIENTS: Final = frozenset({*OPTIONS, *FIXED, AIRFLOW_CONNECTION})
 
 
 def parse_flows(
@@ -48,6 +56,9 @@ def parse_flows(
         ConfigError: the file is no such file; all that is wrong with it is listed.
     """
     raw, problems = read_properties(content, file), list[Problem]()
+    for key, value in raw.items():
+        if problem := no_text(repr(key)[1:-1], key + value):
+            raise config_error(file, problem)
     providers = _providers(raw, problems)
     aliases = _aliases(raw, providers, file)
     if problem := unknown_target(targets, aliases):
@@ -96,10 +107,10 @@ def _providers(raw: Mapping[str, str], problems: list[Problem]) -> Providers:
 
 
 def _aliases(raw: Mapping[str, str], providers: Providers, file: str) -> list[str]:
-    problems: list[Problem] = []
-    aliases = split_list(providers.resolve("clusters", raw.get("clusters", ""), problems))
-    if problems:
-        raise config_error(file, *problems)
+    named = raw.get("clusters", "")
+    if problem := providers.wrong("clusters", named, of_client=False):
+        raise config_error(file, problem)
+    aliases = split_list(named)
     if not aliases:
         raise config_error(file, Problem("clusters", "is required", "List the clusters' aliases."))
     for alias in aliases:
@@ -119,33 +130,41 @@ class _Reader:
         self.problems = problems
         self._raw = settings.values
         self._providers = providers
-        self._resolved: dict[str, dict[str, str]] = {}
+        self._checked: set[str] = set()
         self._broken: set[str] = set()
+        self._heartbeats_alone: list[tuple[str, str]] = []
 
     def values(self, scope: str) -> dict[str, str]:
-        """What stands in a scope; what references stand for is only looked up where it is needed."""
-        if scope not in self._resolved:
-            found: list[Problem] = []
-            self._resolved[scope] = {
-                name: self._providers.resolve(f"{scope}{name}", value, found)
-                for name, value in self._raw[scope].items()
-            }
-            if found:
-                self.problems += found
-                self._broken.add(scope)
-        return self._resolved[scope]
+        """What stands in a scope, with its references as they are; those of other scopes need not be right."""
+        if scope not in self._checked:
+            self._checked.add(scope)
+            for name, value in self._raw[scope].items():
+                of_client = name not in _NOT_OF_CLIENTS
+                if wrong := self._providers.wrong(f"{scope}{name}", value, of_client=of_client):
+                    self.problems.append(wrong)
+                    self._broken.add(scope)
+        return self._raw[scope]
 
     def enabled(self, source: str, target: str) -> bool:
-        """Whether there is such a flow."""
-        for place in (f"{source}->{target}.", ""):
-            if "enabled" in self._raw[place]:
-                key, found = f"{place}enabled", list[Problem]()
-                value = self._providers.resolve(key, self._raw[place]["enabled"], found).lower()
-                if not found and value not in ("true", "false"):
-                    found.append(Problem(key, "must be true or false"))
-                self.problems += found
-                return value == "true"
-        return False
+        """Whether there is such a flow, as ``MirrorMakerConfig.clusterPairs`` and ``connectorBaseConfig`` have it."""
+        flow = f"{source}->{target}."
+        own, shared = (self._truth(place, "enabled") for place in (flow, ""))
+        beats, all_beat = (self._truth(place, _HEARTBEATS) for place in (flow, ""))
+        if own is None and beats and not shared:
+            self._heartbeats_alone.append((f"{flow}{_HEARTBEATS}", _NO_FLOW))
+        beating = all_beat is not False if beats is None else beats
+        return bool(own or (own is None and shared and beating))
+
+    def _truth(self, place: str, name: str) -> bool | None:
+        """What stands there, None where nothing does."""
+        if name not in self._raw[place]:
+            return None
+        key, value = f"{place}{name}", self._raw[place][name].lower()
+        if wrong := self._providers.wrong(key, value, of_client=False):
+            self.problems.append(wrong)
+        elif value not in ("true", "false") and name == "enabled":
+            self.problems.append(Problem(key, "must be true or false"))
+        return value == "true"
 
     def flow(self, source: str, target: str) -> Flow | None:
         """The flow; None where something is wrong with it."""
@@ -171,18 +190,43 @@ class _Reader:
             value = clusters["source"].pop(f"consumer.{name}", None)
             if value is not None and name not in places:
                 data[name], places[name] = value, f"{source}.consumer."
+                if misplaced := self._providers.wrong(key_of([name]), value, of_client=False):
+                    self.problems.append(misplaced)
+                    return None
         for side, alias in aliases.items():
-            data[side] = {"alias": alias, "properties": clusters[side], "file": self.file}
+            data[side] = {
+                "alias": alias,
+                "properties": clusters[side],
+                "file": self.file,
+                "providers": self._providers.told,
+            }
         data["file"] = self.file
+        data["policy_settings"] = self._policy_settings(places, data, key_of)
         scopes = ("", f"{source}.", f"{target}.", scope)
         if self._broken.intersection(scopes):
             return None  # what stands for an unknown value would only look wrong as well
-        data["ignored"] = [said for place in scopes for said in self.ignored[place]]
+        data["ignored"] = [
+            *(said for place in scopes for said in self.ignored[place]),
+            *self._heartbeats_alone,
+        ]
         try:
             return Flow.model_validate(data)
         except ValidationError as error:
             self.problems += problems_of(error, key_of)
         return None
+
+    def _policy_settings(
+        self,
+        places: Mapping[str, str],
+        data: Mapping[str, object],
+        key_of: Callable[[Sequence[str]], str],
+    ) -> list[tuple[str, str]]:
+        names = sorted(filter(is_policy_setting, places))
+        policy = data.get("replication.policy.class", "DefaultReplicationPolicy")
+        for name in names:
+            if wrong := misplaced_setting(key_of([name]), name, policy):
+                self.problems.append(wrong)
+        return [(name, self.values(places[name])[name]) for name in names]
 
     def _cluster(self, side: str, alias: str, scope: str) -> dict[str, str]:
         top, own, flow = (self.values(place) for place in ("", f"{alias}.", scope))

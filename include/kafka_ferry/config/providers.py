@@ -24,6 +24,13 @@ from kafka_ferry.config.problems import Problem
 PROVIDERS: Final = "config.providers"
 """The option that names providers; ``config.providers.{name}.`` comes before what each is told."""
 
+ALLOWED: Final = "FERRY_CONFIG_PROVIDERS"
+"""The variable of the environment that says what files may look up: ``file:/run/secrets, env:KAFKA_.*``.
+
+Without it a file may use what it declares; where it is empty, nothing. Airflow sets it empty where it is
+not set: who writes a flow there need not be who may read the workers' environment.
+"""
+
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
 _REFERENCE: Final = regex.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 
@@ -45,11 +52,12 @@ class _Allowed:
         for path in paths:
             if not path.is_absolute():
                 raise ValueError(f"{path} must be an absolute path")
-            if not path.exists():
-                raise ValueError(f"{path} does not exist")
         return cls(tuple(paths) or None)
 
     def path(self, text: str) -> Path:
+        for allowed in self.paths or ():
+            if not allowed.exists():
+                raise _Unresolved(f"may be read below {allowed}, which does not exist")
         if not text:
             raise _Unresolved("names no path")
         if self.paths is None:
@@ -69,6 +77,7 @@ class _File:
 
     def get(self, path: str, key: str) -> str:
         file = self.allowed.path(path)
+        _allow("file", file)
         if file not in self._read:
             self._read[file] = self._properties(file)
         if key not in self._read[file]:
@@ -93,12 +102,14 @@ class _Directory:
 
     def get(self, path: str, key: str) -> str:
         folder = self.allowed.path(path)
+        _allow("dir", folder)
         if not folder.is_dir():
             raise _Unresolved("is no folder")
         file = folder / key
         # A name with a slash would leave the folder.
         if not key or file.parent != folder or not file.is_file():
             raise _Unresolved(f"finds no file {key!r} in that folder")
+        _allow("dir", file)
         try:
             return file.read_bytes().decode("utf-8")
         except OSError as error:
@@ -118,9 +129,30 @@ class _Environment:
             raise _Unresolved("must be ${env:NAME}, without a path")
         if not self.allowed.fullmatch(key):
             raise _Unresolved("is outside of the provider's allowlist.pattern")
+        _allow("env", key)
         if key not in os.environ:
             raise _Unresolved("is not set")
         return os.environ[key]
+
+
+def _allow(kind: str, wanted: Path | str) -> None:
+    """Does nothing where the deployment lets a provider of this kind look something up."""
+    told = os.environ.get(ALLOWED)
+    if told is None:
+        return
+    for item in split_list(told):
+        name, _, limit = item.partition(":")
+        if name.strip() == kind and (not limit.strip() or _within(wanted, limit.strip())):
+            return
+    allows = f"only {told.strip()}" if told.strip() else "nothing"
+    raise _Unresolved(f"may not be looked up here: {ALLOWED} allows {allows}")
+
+
+def _within(wanted: Path | str, limit: str) -> bool:
+    if isinstance(wanted, Path):
+        # Links are followed, so that none leads out of the folder.
+        return wanted.resolve().is_relative_to(Path(limit).resolve())
+    return compile_patterns([limit]).fullmatch(wanted) is not None
 
 
 _Provider = _File | _Directory | _Environment
@@ -154,38 +186,49 @@ _PARAMETERS: Final = {
 class Providers:
     """A file's providers, by name; each reads a file once."""
 
-    def __init__(self, providers: Mapping[str, _Provider]) -> None:
+    def __init__(
+        self, providers: Mapping[str, _Provider], told: Mapping[str, str], *, yaml: bool
+    ) -> None:
         self._providers = providers
+        self._told = told
+        self._yaml = yaml
+
+    @property
+    def told(self) -> tuple[tuple[str, str], ...]:
+        """What declares them, whole: ``declared`` makes the same of it."""
+        usual = {
+            f"{PROVIDERS}.{name}.class": kind
+            for name, kind in _USUAL.items()
+            if self._yaml and name in self._providers
+        }
+        return tuple(sorted({**usual, **self._told}.items())) if self._providers else ()
 
     @classmethod
     def declared(
-        cls, told: Mapping[str, str], problems: list[Problem], *, usual: bool = False
+        cls, told: Mapping[str, str], problems: list[Problem], *, yaml: bool = False
     ) -> Providers:
         """The providers that a file declares; what is wrong with them is added to ``problems``.
 
         Args:
             told: ``config.providers`` and all keys that begin with ``config.providers.``.
             problems: takes what is wrong.
-            usual: whether ``file``, ``dir`` and ``env`` are there without being declared.
+            yaml: whether ``file``, ``dir`` and ``env`` need no class, as in YAML files.
         """
         names = dict.fromkeys(split_list(told.get(PROVIDERS, "")))
-        if usual:
-            names |= dict.fromkeys(_USUAL)
         for key in told:
             if key != PROVIDERS and not _known(key, names):
-                listed = f"Name it in {PROVIDERS}." if not usual else ""
-                problems.append(
-                    Problem(key, "belongs to no provider or is no setting of it", listed)
-                )
-        providers = {name: cls._provider(name, told, problems, usual) for name in names}
-        return cls({name: provider for name, provider in providers.items() if provider})
+                reason = "belongs to no provider or is no setting of it"
+                problems.append(Problem(key, reason, f"Name it in {PROVIDERS}."))
+        providers = {name: cls._provider(name, told, problems, yaml) for name in names}
+        found = {name: provider for name, provider in providers.items() if provider}
+        return cls(found, told, yaml=yaml)
 
     @staticmethod
     def _provider(
-        name: str, told: Mapping[str, str], problems: list[Problem], usual: bool
+        name: str, told: Mapping[str, str], problems: list[Problem], yaml: bool
     ) -> _Provider | None:
         own = f"{PROVIDERS}.{name}."
-        given = told.get(f"{own}class", _USUAL.get(name, "") if usual else "")
+        given = told.get(f"{own}class", _USUAL.get(name, "") if yaml else "")
         if not given:
             return None  # as in Kafka; its references are found wanting where they stand
         kind = given.removeprefix(_PACKAGE)
@@ -202,23 +245,46 @@ class Providers:
             problems.append(Problem(key, str(error)))
             return None
 
+    def wrong(self, key: str, value: str, *, of_client: bool) -> Problem | None:
+        """What is wrong with the references of a value as it stands, before any is looked up.
+
+        Args:
+            key: the value's key in the file.
+            value: the value.
+            of_client: whether it is a property of a cluster's clients.
+        """
+        for found in _REFERENCE.finditer(value):
+            name = found[1]
+            if name not in self._providers and name not in _USUAL:
+                continue  # as it is, for Kafka too
+            if not of_client:
+                reason = f"{found[0]} stands outside of a cluster's client properties"
+                return Problem(key, reason, "Only there references are looked up.")
+            if name not in self._providers:
+                reason = f"{found[0]} has a provider that the file does not declare"
+                return Problem(key, reason, self._how_to_declare(name))
+        return None
+
+    def _how_to_declare(self, name: str) -> str:
+        if self._yaml:
+            return f"Add {name} to {PROVIDERS}."
+        return (
+            f"Add {name} to {PROVIDERS}, with {PROVIDERS}.{name}.class = {_PACKAGE}{_USUAL[name]}."
+        )
+
+    def refers(self, value: str) -> bool:
+        """Whether a value has a reference to one of the providers."""
+        return any(found[1] in self._providers for found in _REFERENCE.finditer(value))
+
     def resolve(self, key: str, value: str, problems: list[Problem]) -> str:
         """The value with what its references stand for; those that lead nowhere are added as problems."""
 
         def replaced(found: Any) -> str:
-            name, path, wanted = found[1], found[2] or "", found[3]
-            provider = self._providers.get(name)
+            provider = self._providers.get(found[1])
             if provider is None:
-                if name in _USUAL:
-                    advice = (
-                        f"Add {name} to {PROVIDERS}, with "
-                        f"{PROVIDERS}.{name}.class = {_PACKAGE}{_USUAL[name]}."
-                    )
-                    reason = f"{found[0]} has a provider that the file does not declare"
-                    problems.append(Problem(key, reason, advice))
                 return str(found[0])
             try:
-                return provider.get(path, wanted)
+                return provider.get(found[2] or "", found[3])
             except _Unresolved as error:
                 problems.append(Problem(key, f"{found[0]} {error}"))
             except (OSError, ValueError):  # a path that no file can have

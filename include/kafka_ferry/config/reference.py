@@ -63,8 +63,8 @@ _OF_CLIENTS: Final = (
     (
         "{alias}.consumer.*, {alias}.producer.*, {alias}.admin.*",
         "the client's",
-        "how to connect and to log in, time limits and pauses; what else has no meaning here is named "
-        "in a warning",
+        "how to connect and to log in, buffers, time limits and pauses; what else has no meaning here, or is "
+        "misspelt, is named in a warning",
     ),
 )
 

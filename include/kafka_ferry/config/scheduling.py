@@ -13,7 +13,9 @@ from kafka_ferry.config.durations import PATTERN, is_duration, read_duration
 from kafka_ferry.config.values import AlsoText, Bytes, Names, Number
 
 _PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
-_CRON: Final = r"[\w*/,?#-]+( +[\w*/,?#-]+){4}"
+_CRON: Final = r"[A-Za-z0-9*/,?#-]+( +[A-Za-z0-9*/,?#-]+){4}"
+_FIRST_YEAR: Final = 1970
+_LAST_YEAR: Final = 2999
 
 
 def _as_duration(value: Any) -> Any:
@@ -27,6 +29,16 @@ def _as_start(value: Any) -> Any:
         return date.fromisoformat(value.strip())
     except ValueError:
         return value.strip()
+
+
+def _refuse_impossible_times(cron: str) -> None:
+    """Refuses a cron expression by which no run would ever be due; Airflow reads it with the same library."""
+    from croniter import croniter  # noqa: PLC0415  (a fifth of a second, and few commands ask it)
+
+    try:
+        croniter(cron, datetime(2026, 1, 1)).get_next(datetime)
+    except Exception as error:  # its own, and index or type errors of what it did not expect
+        raise ValueError(f"is no cron expression by which a run is due: {error}") from None
 
 
 Duration = Annotated[timedelta | None, BeforeValidator(_as_duration), AlsoText(PATTERN)]
@@ -136,12 +148,13 @@ class Scheduling(BaseModel):
             return None
         if is_duration(schedule):
             read_duration(schedule)
-        # The finer points of the five fields are left to Airflow.
-        elif schedule not in _PRESETS and not regex.fullmatch(_CRON, schedule):
-            listed = ", ".join(_PRESETS)
-            raise ValueError(
-                f"must be a cron expression, one of {listed}, or a span of time such as 15 minutes"
-            )
+        elif schedule not in _PRESETS:
+            if not regex.fullmatch(_CRON, schedule):
+                listed = ", ".join(_PRESETS)
+                raise ValueError(
+                    f"must be a cron expression, one of {listed}, or a span of time such as 15 minutes"
+                )
+            _refuse_impossible_times(schedule)
         return schedule
 
     @field_validator("timezone")
@@ -157,6 +170,14 @@ class Scheduling(BaseModel):
     @classmethod
     def _day_or_moment(cls, start: Any) -> Any:
         return _as_start(start)
+
+    @field_validator("start_date")
+    @classmethod
+    def _within_reach(cls, start: date | datetime) -> date | datetime:
+        # Next to the first and the last year that there is, no time zone can be applied.
+        if not _FIRST_YEAR <= start.year <= _LAST_YEAR:
+            raise ValueError(f"must be between {_FIRST_YEAR} and {_LAST_YEAR}")
+        return start
 
     @property
     def schedule_interval(self) -> timedelta | None:

@@ -1,7 +1,7 @@
 """The JSON Schema of a flow's YAML file, made from the models, for editors: ``make docs`` writes it.
 
 A file that the schema accepts may still be wrong: a pattern that is no regular expression, two clusters
-of one alias. A file that it refuses is wrong. Anything may be a reference such as ``${env:NAME}``.
+of one alias. A file that it refuses is wrong.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ Schema = dict[str, Any]
 
 _DRAFT: Final = "http://json-schema.org/draft-07/schema#"
 _SIDES: Final = ("source", "target")
-_REFERENCE: Final[Schema] = {"type": "string", "pattern": r"\$\{[^}]*:[^}]*\}"}
 _TRUTH: Final[Schema] = {"enum": ["true", "false"]}
 _TEXT: Final[Schema] = {"type": ["string", "number", "boolean"]}
 _JAVA_TEXT: Final[Schema] = {"type": ["string", "number", "boolean", "array"], "items": _TEXT}
@@ -45,23 +44,27 @@ def flow_schema() -> Schema:
             PROVIDERS: {
                 "type": ["string", "array"],
                 "items": {"type": "string"},
-                "description": "Names of config providers besides file, env and dir.",
+                "description": "The config providers that the clusters' properties refer to: file, env, dir, "
+                "or names of your own.",
             },
         },
-        "patternProperties": {rf"^{PROVIDERS.replace('.', '[.]')}[.].+": _TEXT},
+        "patternProperties": {
+            rf"^{PROVIDERS.replace('.', '[.]')}[.].+": _TEXT,
+            r"^replication[.]policy[.].+": {},
+        },
         "required": list(_SIDES),
         "additionalProperties": False,
     }
 
 
 def _option(generated: Schema) -> Schema:
-    """An option as pydantic describes it, or a reference in its place."""
+    """An option as pydantic describes it."""
     about: Schema = {key: generated[key] for key in ("description", "default") if key in generated}
     shape = {key: value for key, value in generated.items() if key not in (*about, "title")}
     alternatives = shape.pop("anyOf", None) or [shape]
     if {"type": "boolean"} in alternatives:
         alternatives = [*alternatives, _TRUTH]
-    return {**about, "anyOf": [*alternatives, _REFERENCE]}
+    return {**about, "anyOf": alternatives}
 
 
 def _cluster(description: str | None) -> Schema:

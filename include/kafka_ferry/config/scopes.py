@@ -53,7 +53,7 @@ _AT_TOP: Final = "it is read only without a cluster or a flow before it"
 _KNOWN: Final[dict[str, _Known]] = {
     "all": _Known(
         names=CONNECTION_NAMES.union(OPTIONS, FIXED, {"clusters", PROVIDERS}),
-        prefixes=(f"{PROVIDERS}.",),
+        prefixes=(f"{PROVIDERS}.", "replication.policy."),
         dropped_prefixes={
             **dict.fromkeys(ROLE_PREFIXES, _BEHIND_ALIAS),
             **dict.fromkeys((*_SIDE_PREFIXES, *_SIDE_CLUSTERS), _BEHIND_FLOW),
@@ -66,7 +66,7 @@ _KNOWN: Final[dict[str, _Known]] = {
     ),
     "flow": _Known(
         names=_SIDE_NAMES.union(OPTIONS, FIXED),
-        prefixes=(*ROLE_PREFIXES, *_SIDE_PREFIXES),
+        prefixes=(*ROLE_PREFIXES, *_SIDE_PREFIXES, "replication.policy."),
         # A connector has these options, and the clients that it starts do not read them.
         dropped=dict.fromkeys(CONNECTION_NAMES, _BEFORE_CLUSTER) | {PROVIDERS: _AT_TOP},
         dropped_prefixes={
@@ -130,7 +130,8 @@ def _why_ignored(scope: str, name: str) -> str | None:
     for prefix, why in known.dropped_prefixes.items():
         if name.startswith(prefix) and name not in known.names:
             return why
-    role = next((prefix for prefix in known.prefixes if name.startswith(prefix)), "")
+    of_clients = {*known.prefixes}.intersection((*ROLE_PREFIXES, *_SIDE_PREFIXES))
+    role = next((prefix for prefix in of_clients if name.startswith(prefix)), "")
     bare = name.removeprefix(role).removeprefix("override.")
     for prefix in _SIDE_CLUSTERS:
         bare = bare.removeprefix(prefix)

@@ -136,4 +136,9 @@ class Syncing(BaseModel):
                 "must be earliest or latest: none stops MirrorMaker 2 where it has no position, and "
                 "here every partition begins somewhere"
             )
+        if isinstance(value, str) and value.startswith("by_duration"):
+            raise ValueError(
+                "must be earliest or latest: by_duration (KIP-1106) is not supported; begin with latest, "
+                "and copy what is missing with ferry backfill"
+            )
         return value

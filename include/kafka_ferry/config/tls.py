@@ -7,7 +7,6 @@ settings, kafka-python as an ``ssl_context``.
 from __future__ import annotations
 
 import ssl
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -15,6 +14,7 @@ from kafka_ferry.config.patterns import split_list
 from kafka_ferry.config.pem import KeyPair
 from kafka_ferry.config.stores import key_pair, trusted_certificates
 from kafka_ferry.errors import ConfigError
+from kafka_ferry.memory_file import memory_file
 
 PROTOCOLS: Final = {
     "TLSv1": ssl.TLSVersion.TLSv1,
@@ -83,12 +83,9 @@ def kafka_python_tls(properties: Mapping[str, str], file: str) -> dict[str, obje
 
 
 def _show(context: ssl.SSLContext, pair: KeyPair) -> None:
-    # Python reads a private key from a file only; this one is its owner's alone and gone before
-    # the function returns.
-    with tempfile.NamedTemporaryFile("w", suffix=".pem") as both:
-        both.write(pair.key + pair.certificates)
-        both.flush()
-        context.load_cert_chain(both.name)
+    # Python reads a private key from a file only; this one is in memory, and a kill leaves nothing.
+    with memory_file(pair.key + pair.certificates) as both:
+        context.load_cert_chain(both)
 
 
 def _checks_host_name(properties: Mapping[str, str]) -> bool:

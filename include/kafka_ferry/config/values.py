@@ -36,7 +36,7 @@ def read_bytes(text: str) -> int:
     Raises:
         ValueError: it means none.
     """
-    size = regex.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", text)
+    size = regex.fullmatch(r"\s*([0-9]{1,19})\s*([A-Za-z]*)\s*", text)
     if size is None or size[2].upper() not in _UNITS:
         raise ValueError("must be a number of bytes, or a size such as 64KiB, 64MiB or 1GiB")
     return int(size[1]) * _UNITS[size[2].upper()]

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import regex
-import yaml
 from pydantic import ValidationError
 
-from kafka_ferry.config.flow import OPTIONS, Flow
+from kafka_ferry.config.flow import OPTIONS, Flow, is_policy_setting, misplaced_setting
 from kafka_ferry.config.mirrormaker2 import (
     FIXED,
     REMOVED,
@@ -25,9 +23,17 @@ from kafka_ferry.config.problems import (
     problems_of,
 )
 from kafka_ferry.config.providers import PROVIDERS, Providers
-from kafka_ferry.config.vocabulary import IGNORED_CONNECTION_NAMES, ROLE_PREFIXES, ROLES
+from kafka_ferry.config.vocabulary import (
+    AIRFLOW_CONNECTION,
+    IGNORED_CONNECTION_NAMES,
+    ROLE_PREFIXES,
+    ROLES,
+)
+from kafka_ferry.config.yaml_document import NoDocument, read_document
 
 _SIDES = ("source", "target")
+# Java's longest number; Python refuses to write one of thousands of digits.
+_LARGEST = 2**63
 
 
 def parse_flow(content: bytes, file: str) -> Flow:
@@ -37,15 +43,19 @@ def parse_flow(content: bytes, file: str) -> Flow:
         ConfigError: the file is no such file; all that is wrong with it is listed.
     """
     problems: list[Problem] = []
-    data = _resolved(_mapping(content, file), problems)
+    whole = _mapping(content, file)
+    providers = _providers(whole, problems)
+    data = {key: value for key, value in whole.items() if not str(key).startswith(PROVIDERS)}
+    problems += _wrong_references(data, providers)
     if problems:
         raise config_error(file, *problems)
     problems += [problem for key, value in data.items() if (problem := _refused(key, value))]
     values: dict[str, Any] = {key: data[key] for key in OPTIONS if key in data}
+    values["policy_settings"] = _policy_settings(data, problems)
     ignored: list[tuple[str, str]] = []
     for side in _SIDES:
         if side in data:
-            values[side] = _cluster(side, data[side], file, problems)
+            values[side] = _cluster(side, data[side], file, providers, problems)
             ignored += _ignored(side, values[side])
     try:
         flow = Flow.model_validate({**values, "file": file, "ignored": ignored})
@@ -62,39 +72,58 @@ def parse_aliases(content: bytes, file: str) -> tuple[str, ...]:
     Raises:
         ConfigError: it says nothing that can be read, or one has no alias.
     """
-    problems: list[Problem] = []
     data = _mapping(content, file)
-    asked: dict[object, object] = {
-        key: value for key, value in data.items() if str(key).startswith(PROVIDERS)
-    }
-    aliases = _resolved(asked | {side: _alias(data.get(side)) for side in _SIDES}, problems)
-    problems += [Problem(f"{side}.alias", "is required") for side in _SIDES if not aliases[side]]
+    aliases = [_alias(data.get(side)) for side in _SIDES]
+    named = zip(_SIDES, aliases, strict=True)
+    problems = [Problem(f"{side}.alias", "is required") for side, alias in named if not alias]
     if problems:
         raise config_error(file, *problems)
-    return tuple(str(aliases[side]) for side in _SIDES)
+    return tuple(map(str, aliases))
 
 
 def _alias(cluster: object) -> object:
     return cluster.get("alias") if isinstance(cluster, Mapping) else None
 
 
-def _resolved(data: Mapping[object, object], problems: list[Problem]) -> Mapping[object, object]:
-    """The file with what its references stand for, and without what tells how to find that."""
-    own = {key for key in data if str(key).startswith(PROVIDERS)}
-    told = {str(key): _java_text(data[key]) or "" for key in own}
-    providers = Providers.declared(told, problems, usual=True)
+def _providers(data: Mapping[object, object], problems: list[Problem]) -> Providers:
+    keys = [key for key in data if str(key).startswith(PROVIDERS)]
+    told = {str(key): _java_text(data[key]) or "" for key in keys}
+    return Providers.declared(told, problems, yaml=True)
 
-    def resolve(value: Any, *path: str) -> Any:
+
+def _wrong_references(data: Mapping[object, object], providers: Providers) -> Iterator[Problem]:
+    """What is wrong with references as they stand, before any is looked up."""
+
+    def below(value: object, *path: str) -> Iterator[Problem]:
         match value:
             case str():
-                return providers.resolve(".".join(path), value, problems)
+                of_client = path[0] in _SIDES and path[-1] not in ("alias", AIRFLOW_CONNECTION)
+                if wrong := providers.wrong(".".join(path), value, of_client=of_client):
+                    yield wrong
             case list():
-                return [resolve(item, *path) for item in value]
+                for item in value:
+                    yield from below(item, *path)
             case dict():
-                return {key: resolve(item, *path, str(key)) for key, item in value.items()}
-        return value
+                for key, item in value.items():
+                    yield from below(item, *path, str(key))
 
-    return {key: resolve(value, str(key)) for key, value in data.items() if key not in own}
+    for key, value in data.items():
+        yield from below(value, str(key))
+
+
+def _policy_settings(
+    data: Mapping[object, object], problems: list[Problem]
+) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    policy = data.get("replication.policy.class", "DefaultReplicationPolicy")
+    for name in sorted(filter(is_policy_setting, map(str, data))):
+        text = _java_text(data[name])
+        wrong = misplaced_setting(name, name, policy)
+        if wrong or text is None:
+            problems.append(wrong or Problem(name, "must be text or a number"))
+        else:
+            found.append((name, text))
+    return found
 
 
 def _dotted(path: Sequence[str]) -> str:
@@ -103,7 +132,7 @@ def _dotted(path: Sequence[str]) -> str:
 
 def _refused(key: object, value: object) -> Problem | None:
     name = str(key)
-    if key in _SIDES or key in OPTIONS:
+    if key in _SIDES or key in OPTIONS or is_policy_setting(name):
         return None
     if name in FIXED:
         wrong = why_not(name, _java_text(value) or "")
@@ -126,7 +155,9 @@ def _ignored(side: str, cluster: object) -> Iterator[tuple[str, str]]:
             yield f"{side}.{name}", why
 
 
-def _cluster(side: str, data: object, file: str, problems: list[Problem]) -> object:
+def _cluster(
+    side: str, data: object, file: str, providers: Providers, problems: list[Problem]
+) -> object:
     """``alias`` apart from the Java properties, and those of each kind of client flattened."""
     if not isinstance(data, Mapping):
         return data
@@ -147,7 +178,7 @@ def _cluster(side: str, data: object, file: str, problems: list[Problem]) -> obj
             else:
                 properties[key] = text
     alias = {"alias": data["alias"]} if "alias" in data else {}
-    return {**alias, "properties": properties, "file": file}
+    return {**alias, "properties": properties, "file": file, "providers": providers.told}
 
 
 def _java_text(value: object) -> str | None:
@@ -155,8 +186,10 @@ def _java_text(value: object) -> str | None:
     match value:
         case bool():
             return str(value).lower()
-        case str() | int() | float():
+        case str() | float():
             return str(value).strip()
+        case int():
+            return str(value) if abs(value) <= _LARGEST else None
         case list():
             items = [_java_text(item) for item in value]
             return None if None in items else ",".join(item for item in items if item)
@@ -164,73 +197,13 @@ def _java_text(value: object) -> str | None:
             return None
 
 
-def _read(text: str) -> Any:
-    """What PyYAML's safe loader makes of a text, except that a key may not come twice in a mapping."""
-    if not yaml.__with_libyaml__:
-        return _read_with(yaml.SafeLoader, text)
-    try:
-        # A fifth of the time, which counts where Airflow reads 200 flows again and again.
-        return _read_with(yaml.CSafeLoader, text)
-    except yaml.YAMLError:
-        # The other one says better where.
-        return _read_with(yaml.SafeLoader, text)
-
-
-def _read_with(kind: Any, text: str) -> Any:
-    loader = kind(text)
-    try:
-        node = loader.get_single_node()
-        if node is None:
-            return None
-        _refuse_twins(node)
-        return loader.construct_document(node)
-    finally:
-        loader.dispose()
-
-
-def _refuse_twins(node: yaml.Node) -> None:
-    if isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _refuse_twins(item)
-    if not isinstance(node, yaml.MappingNode):
-        return
-    seen: set[str] = set()
-    for key, value in node.value:
-        if isinstance(key, yaml.ScalarNode) and key.value != "<<":
-            if key.value in seen:
-                raise _DuplicateKey(key.value, key.start_mark.line + 1)
-            seen.add(key.value)
-        _refuse_twins(value)
-
-
-class _DuplicateKey(Exception):
-    def __init__(self, key: str, line: int) -> None:
-        super().__init__(key)
-        self.key = key
-        self.line = line
-
-
 def _mapping(content: bytes, file: str) -> Mapping[object, object]:
     try:
-        data = _read(content.decode("utf-8-sig"))
-    except _DuplicateKey as error:
-        problem = Problem(error.key, f"stands twice, again in line {error.line}")
-        raise config_error(file, problem) from None
-    except UnicodeDecodeError as error:
-        problem = Problem(WHOLE_FILE, f"is not UTF-8 (byte {error.start})")
-        raise config_error(file, problem) from None
-    except yaml.YAMLError as error:
-        raise config_error(file, _syntax_problem(error)) from None
+        data = read_document(content)
+    except NoDocument as error:
+        raise config_error(file, error.problem) from None
     if data is None:
         raise config_error(file, Problem(WHOLE_FILE, "is empty", "A flow needs source and target."))
     if not isinstance(data, Mapping):
         raise config_error(file, Problem(WHOLE_FILE, "must hold a mapping of keys to values"))
     return data
-
-
-def _syntax_problem(error: yaml.YAMLError) -> Problem:
-    mark = getattr(error, "problem_mark", None)
-    where = f"line {mark.line + 1}" if mark else WHOLE_FILE
-    # What PyYAML quotes may be part of a password.
-    reason = regex.sub(r"'.*'", "'...'", getattr(error, "problem", None) or "unreadable text")
-    return Problem(where, f"is no valid YAML: {reason}")

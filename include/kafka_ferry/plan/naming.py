@@ -32,6 +32,13 @@ class ReplicationPolicy(ABC):
         self.separator = separator
         self.internal_separator = internal_separator or separator
 
+    def configure(self, settings: Mapping[str, str]) -> None:  # noqa: B027  (most have no settings)
+        """Takes what else of the flow's file begins with ``replication.policy.``, once, before anything is named.
+
+        Args:
+            settings: whole keys, such as ``replication.policy.my.setting``, and their values.
+        """
+
     @abstractmethod
     def remote_topic(self, topic: str) -> str:
         """The name on the target of the source's ``topic`` (``formatRemoteTopic``)."""

@@ -31,6 +31,7 @@ def policy_of(flow: Flow) -> ReplicationPolicy:
             separator=flow.replication_policy_separator,
             internal_separator=own,
         )
+        made.configure(dict(flow.policy_settings))
     except Exception as error:
         name = flow.replication_policy_class
         raise _wrong(flow, f"{name} cannot be made: {error!r}") from error

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Callable, Sequence
 
 from kafka_ferry.config import load_flow
 from kafka_ferry.config.back import load_way_back
+from kafka_ferry.config.providers import ALLOWED
 from kafka_ferry.errors import FerryError
 from kafka_ferry.runs.folder import part_of
 from kafka_ferry.runs.progress import logged
@@ -64,6 +66,8 @@ def _main(options: argparse.Namespace, name: str, step: _Step) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     # Great Expectations would tell of each function that its documentation leaves out.
     logging.getLogger("kafka_ferry").setLevel(logging.INFO)
+    # As in the tasks of Airflow, also where Spark starts its driver elsewhere.
+    os.environ.setdefault(ALLOWED, "")
     try:
         flow = load_flow(options.config, options.flow)
         if options.way_back:

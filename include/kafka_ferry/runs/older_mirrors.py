@@ -6,7 +6,7 @@ a flow finds its positions again whatever its file is called and whichever files
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -81,48 +81,67 @@ class OlderMirror:
         return max(filter(None, map(self.writers, self.sources)), default=None)
 
     def check(self) -> None:
-        """Does nothing if topics and streams are told well.
+        """Does nothing if topics are told well.
 
         Raises:
             ConfigError: they are not.
         """
         for source in self.sources:
             self.topics(source)
-            self.writers(source)
 
     def topics(self, source: MirrorSource) -> MirroredTopics:
-        """The topics of one source: by the options, or by its own file.
+        """The topics of one source: by the options, or where there are none by its own file.
 
         Raises:
-            ConfigError: they are told in no place, in both, or wrongly.
+            ConfigError: they are told in no place, by both lists of one, or wrongly.
         """
-        given = {
-            "--whitelist": self.whitelist,
-            "--blacklist": self.blacklist,
-            "mirror.topics.whitelist": source.whitelist,
-            "mirror.topics.blacklist": source.blacklist,
-        }
+        options = {"--whitelist": self.whitelist, "--blacklist": self.blacklist}
+        of_file = _lists_of(source)
+        given = options if any(text is not None for text in options.values()) else of_file
         places = [place for place, text in given.items() if text is not None]
         if len(places) != 1:
             found = f"{' and '.join(places)} are given" if places else "nothing says which"
-            advice = f"Give exactly one of {', '.join(given)}."
+            advice = f"Give exactly one of {', '.join({**options, **of_file})}."
             raise config_error(source.file, Problem("topics", found, advice))
-        lists = (self.whitelist, self.blacklist)
-        if places[0].startswith("--"):
-            return mirrored_topics(*lists)
+        if given is options:
+            return mirrored_topics(self.whitelist, self.blacklist)
         return mirrored_topics(_pattern(source.whitelist), _pattern(source.blacklist))
 
     def writers(self, source: MirrorSource) -> int | None:
-        """How many writers one source's flow has; None where nothing is said of it.
+        """How many writers one source's flow has; None where nothing is said of it."""
+        streams = source.streams if self.streams is None else self.streams
+        return max(filter(None, (streams, self.producers)), default=None)
 
-        Raises:
-            ConfigError: streams are told in the options and in the file.
-        """
+    def remarks_on(self, source: MirrorSource) -> tuple[Remark, ...]:
+        """What is to be said of a consumer's file: what it says in vain, and what it leaves open."""
+        return (*source.remarks, *self._outdone(source), *_left_open(source))
+
+    def _outdone(self, source: MirrorSource) -> Iterator[Remark]:
+        """What the first MirrorMaker had in its file for the mirror inside the brokers, and read in none."""
+        option = "--whitelist" if self.whitelist is not None else "--blacklist"
+        if self.whitelist is not None or self.blacklist is not None:
+            for key, text in _lists_of(source).items():
+                if text is not None:
+                    yield Remark(key, f"has no effect: {option} is given, and wins")
         if self.streams is not None and source.streams is not None:
-            reason = "is given, and --num.streams as well"
-            problem = Problem("mirror.consumer.numthreads", reason, "Give one of the two.")
-            raise config_error(source.file, problem)
-        return max(filter(None, (self.streams, source.streams, self.producers)), default=None)
+            yield Remark(
+                "mirror.consumer.numthreads", "has no effect: --num.streams is given, and wins"
+            )
+
+
+def _lists_of(source: MirrorSource) -> dict[str, str | None]:
+    return {
+        "mirror.topics.whitelist": source.whitelist,
+        "mirror.topics.blacklist": source.blacklist,
+    }
+
+
+def _left_open(source: MirrorSource) -> Iterator[Remark]:
+    if source.isolation_level is None:
+        yield _COMMITTED_ONLY
+    if source.auto_offset_reset is None:
+        late = source.default_auto_offset_reset == "latest"
+        yield _FROM_THE_END if late else _FROM_THE_START
 
 
 @dataclass(frozen=True)
@@ -136,17 +155,6 @@ class ClusterIds:
 
     sources: tuple[str, ...]
     target: str
-
-
-def remarks_on(source: MirrorSource) -> tuple[Remark, ...]:
-    """What is to be said of a consumer's file: of what it says in vain, and of what it leaves open."""
-    left_open: list[Remark] = []
-    if source.isolation_level is None:
-        left_open.append(_COMMITTED_ONLY)
-    if source.auto_offset_reset is None:
-        late = source.default_auto_offset_reset == "latest"
-        left_open.append(_FROM_THE_END if late else _FROM_THE_START)
-    return (*source.remarks, *left_open)
 
 
 def ask_cluster_ids(mirror: OlderMirror) -> ClusterIds:
@@ -175,7 +183,7 @@ def as_properties(mirror: OlderMirror, ids: ClusterIds) -> str:
     """The flows as MirrorMaker 2 would write them: a properties file, with the secrets of the files read.
 
     Raises:
-        ConfigError: topics or streams are told wrongly.
+        ConfigError: topics are told wrongly.
     """
     clusters = [*zip(ids.sources, mirror.sources, strict=True), (ids.target, mirror.target)]
     parts = [

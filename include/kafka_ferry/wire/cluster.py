@@ -15,6 +15,7 @@ from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.connection import Connection
 from kafka_ferry.wire.faults import NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION, fault
+from kafka_ferry.wire.sockets import Backoff, bootstrap_addresses, idle_limit_s
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
@@ -60,6 +61,8 @@ class WireCluster:
         self._connections: dict[tuple[int, int], Connection] = {}
         self._coordinators: dict[tuple[str, int], tuple[int, float]] = {}
         self._silent_at: dict[int, float] = {}
+        self._backoff = Backoff(settings)
+        self._idle_limit = idle_limit_s(settings)
 
     def __enter__(self) -> Self:
         return self
@@ -181,7 +184,9 @@ class WireCluster:
         """
         for existing in self._connections.values():
             if existing.is_idle:
-                return existing
+                if existing.idle_s <= self._idle_limit:
+                    return existing
+                existing.close()
         failures = []
         for node in self._candidates():
             lane_0 = self._connections.get((node, 0))
@@ -213,7 +218,7 @@ class WireCluster:
         # Brokers' own node ids are never negative.
         bootstrap = {
             -number: address
-            for number, address in enumerate(map(_address, self._settings["bootstrap_servers"]), 1)
+            for number, address in enumerate(bootstrap_addresses(self._settings), 1)
             if address not in addresses
         }
         self._brokers |= bootstrap
@@ -229,23 +234,23 @@ class WireCluster:
 
     def _connected(self, node: int, lane: int = 0) -> Connection:
         existing = self._connections.get((node, lane))
-        if existing and not existing.closed:
+        if existing and not existing.closed and existing.idle_s <= self._idle_limit:
             return existing
         if existing:
             existing.close()
+        broker = self._brokers[node]
+        self._backoff.wait(broker)
+        settings = {**self._settings, **self._backoff.settings(broker)}
         try:
-            made = Connection(*self._brokers[node], self._settings, self.alias)
+            made = Connection(*broker, settings, self.alias)
         except ClusterUnreachable:
+            self._backoff.failed(broker)
             self._silent_at[node] = time.monotonic()
             raise
-        self._connections[node, lane] = made
+        self._backoff.succeeded(broker)
         self._silent_at.pop(node, None)
+        self._connections[node, lane] = made
         return made
-
-
-def _address(server: str) -> tuple[str, int]:
-    host, _, port = server.rpartition(":")
-    return host, int(port)
 
 
 def printed(topic_id: Any) -> str:

@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import regex
 from kafka import errors as kafka_errors
 from kafka.net.sasl import get_sasl_mechanism
 from kafka.protocol.metadata import ApiVersionsRequest
@@ -26,6 +27,7 @@ from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
 from kafka_ferry.wire.responses import decode_response
+from kafka_ferry.wire.sockets import opened
 from kafka_ferry.wire.tls import UNREACHED, secured, tls_fault
 
 # The newest version of each request that this package speaks (pass-through writing needs Produce
@@ -77,6 +79,9 @@ _MAPPED_FROM: Final = 32 * 1024 * 1024
 _LONGEST_QUIET_S: Final = 600.0
 # When to log in again, as shares of a session: ExpiryBasedReauthentication in Java's SaslClientAuthenticator.
 _RENEW_AFTER: Final = (0.85, 0.95)
+# ScramMechanism.minIterations, which Java's client demands.
+_FEWEST_ITERATIONS: Final = 4096
+_ITERATIONS: Final = regex.compile(rb"(?:^|,)i=([0-9]{1,9})(?:,|$)")
 _AUTHENTICATED: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
 
 
@@ -117,6 +122,7 @@ class Connection:
         self.closed = False
         self.is_before_2_4 = False
         self._quiet_until = 0.0
+        self._used_at = time.monotonic()
         self._socket = self._connect(host, port)
         try:
             self._agree_versions()
@@ -167,6 +173,7 @@ class Connection:
         )
         body_at = _CORRELATION_ID + flexible
         self._in_flight.append((self._correlation_id, response_class, body_at))
+        self._used_at = time.monotonic()
         with self._as_unreachable():
             self._socket.sendall(frame)
         return len(frame)
@@ -188,10 +195,16 @@ class Connection:
                 f"{self.address} sent a response that cannot be read: {error!r}."
             ) from error
 
+        self._used_at = time.monotonic()
         # A broker that enforces a quota answers at once and expects its client to wait (KIP-219).
         quiet = getattr(response, "throttle_time_ms", 0) / 1000
         self._quiet_until = time.monotonic() + min(quiet, _LONGEST_QUIET_S)
         return response
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds since the last request or answer; 0 while an answer is waited for."""
+        return 0.0 if self._in_flight else time.monotonic() - self._used_at
 
     def close(self) -> None:
         """Close the socket; safe to call twice and from another thread."""
@@ -202,9 +215,7 @@ class Connection:
 
     def _connect(self, host: str, port: int) -> socket.socket:
         with self._as_unreachable():
-            plain = socket.create_connection((host, port), timeout=self._timeout)
-            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            plain = opened(host, port, self._settings, self._timeout)
             return secured(plain, host, self._settings)
 
     def _agree_versions(self) -> None:
@@ -268,6 +279,7 @@ class Connection:
                     advice="Check sasl.mechanism, and name and password in sasl.jaas.config.",
                 )
             lifetime_ms = getattr(answer, "session_lifetime_ms", 0)
+            self._refuse_few_iterations(mechanism_name, answer.auth_bytes)
             try:
                 mechanism.receive(answer.auth_bytes)
             except Exception as error:  # value, key and index errors, whatever comes to parse
@@ -291,6 +303,16 @@ class Connection:
             if not 4 <= size <= _MAX_RESPONSE:
                 raise kafka_errors.InvalidReceiveError(f"a response of {size} bytes")
             return self._read(size)
+
+    def _refuse_few_iterations(self, mechanism: str, message: bytes) -> None:
+        """With few iterations, who only poses as the broker could find the password out of the proof."""
+        told = _ITERATIONS.search(message) if mechanism.startswith("SCRAM-") else None
+        if told and int(told[1]) < _FEWEST_ITERATIONS:
+            raise AccessDenied(
+                f"{self.address} asks for {int(told[1])} iterations of {mechanism}, and {_FEWEST_ITERATIONS} "
+                "is the least.",
+                advice="Set the user's password anew with --add-config 'SCRAM-...=[iterations=8192,...]'.",
+            )
 
     def _read(self, size: int) -> memoryview:
         # Pages that nothing was written to cost nothing: an announced size is only the broker's word.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity
 from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires_access_dag
 from fastapi import Depends, HTTPException, Request
 
 from kafka_ferry.config import Flow
-from kafka_ferry_airflow.page.flows import FlowFiles
+from kafka_ferry_airflow.flow_files import FlowFiles
 
 SignedIn = Depends(get_user)
 """Refuses a request (401) without a session or a token of Airflow's."""
@@ -50,11 +50,13 @@ def readable_flow(
     """The flow that a request is about.
 
     Raises:
-        HTTPException: 403, if the person may not read its DAG; 404, if there is none.
+        HTTPException: 403, if the person may not read its DAG or the runs of it; 404, if there is none.
     """
-    check: Any = requires_access_dag("GET", param_dag_id=dag_id_of(slug))
-    check(request, user)
-    flow = files.flows().get(slug)
+    # All that is shown of a flow was left by its runs: who may read the DAG need not be who may read these.
+    for entity in (None, DagAccessEntity.RUN):
+        check: Any = requires_access_dag("GET", entity, dag_id_of(slug))
+        check(request, user)
+    flow = files.read().flows.get(slug)
     if flow is None:
         raise HTTPException(404, f"There is no flow {slug} in {files.folder}.")
     return flow

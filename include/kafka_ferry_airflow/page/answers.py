@@ -22,9 +22,12 @@ _SPARK: Final = 24
 _LISTED: Final = 200
 
 
-def flow_answer(flow: Flow, dag: DagState | None) -> dict[str, Any]:
-    """A flow in the list of all flows."""
-    history = Showing(flow).history()
+def flow_answer(
+    flow: Flow, dag: DagState | None, history: Sequence[RunSummary] | None = None
+) -> dict[str, Any]:
+    """A flow in the list of all flows; its ``history`` is read unless it is given."""
+    if history is None:
+        history = Showing(flow).history()
     whole = [one for one in history if one.is_whole]
     last = history[-1] if history else None
     current = whole[-1] if whole else last

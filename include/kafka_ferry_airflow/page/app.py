@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import mimetypes
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -14,6 +15,7 @@ from fastapi.responses import FileResponse, RedirectResponse
 
 from kafka_ferry.report.views import GroupView, PartitionView, TopicView
 from kafka_ferry.runs.showing import RangeView, Showing
+from kafka_ferry_airflow.flow_files import FlowFiles, check_flow
 from kafka_ferry_airflow.page.access import (
     Files,
     ReadableDags,
@@ -33,10 +35,10 @@ from kafka_ferry_airflow.page.answers import (
     run_rows,
 )
 from kafka_ferry_airflow.page.dag_runs import dag_run, dag_states, newest_runs, tasks_of
-from kafka_ferry_airflow.page.flows import FlowFiles
 from kafka_ferry_airflow.page.rows import Asked, part_of
 from kafka_ferry_airflow.project import Project
 
+_LOG: Final = logging.getLogger(__name__)
 STATIC: Final = Path(__file__).parent / "static"
 _MOST_ROWS: Final = 500
 _DAG_RUNS: Final = 500
@@ -64,7 +66,7 @@ def make_app(project: Project) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
     )
-    app.state.flow_files = FlowFiles(project)
+    app.state.flow_files = FlowFiles(project, check_flow)
     app.add_api_route("/static/{name}", _static)
     for path, answer in _API.items():
         app.add_api_route(f"/api{path}", answer, response_model=None)
@@ -100,12 +102,25 @@ def _table(rows: Sequence[Any], asked: Asked, kind: type[Any], *searched: str) -
 def _flows(
     dags: ReadableDags, sees_problems: SeesProblems, files: Files, session: SessionDep
 ) -> dict[str, Any]:
-    flows = {dag_id_of(slug): flow for slug, flow in files.flows().items()}
+    found = files.read()
+    flows = {dag_id_of(slug): flow for slug, flow in found.flows.items()}
     readable = flows.keys() & dags
     states = dag_states(session, readable)
+    problems = [str(problem) for problem in found.problems]
+    rows = []
+    for dag_id in sorted(readable):
+        flow, state = flows[dag_id], states.get(dag_id)
+        try:
+            rows.append(flow_answer(flow, state))
+        except Exception as error:
+            # A state folder that is not there, or may not be read, hides no other flow.
+            _LOG.exception("What the runs of %s have left cannot be read.", flow.name)
+            reason = f"what its runs have left in {flow.state_path} cannot be read"
+            problems.append(f"{flow.file}: state.dir: {reason} ({type(error).__name__})")
+            rows.append(flow_answer(flow, state, history=()))
     return {
-        "flows": [flow_answer(flows[dag_id], states.get(dag_id)) for dag_id in sorted(readable)],
-        "problems": list(files.problems()) if sees_problems else [],
+        "flows": rows,
+        "problems": problems if sees_problems else [],
         "folder": str(files.folder) if sees_problems else "",
     }
 

@@ -25,6 +25,7 @@ OF_ALL_RELEASES = (
     *("help", "queue.size", "new.producer", "new.consumer", "offset.commit.interval.ms"),
     *("consumer.rebalance.listener", "rebalance.listener.args", "message.handler"),
     *("message.handler.args", "abort.on.send.failure", "include"),
+    *("abortOnSendFail", "abort.on.send.fail"),
 )
 
 
@@ -88,6 +89,8 @@ def test_code_of_ones_own_is_refused_with_the_reason(
         (("--abort.on.send.failure", "false"), "on.rejected.record = dead-letter"),
         (("--abort.on.send.failure=FALSE",), "loses it"),
         (("--abort.on.send.failure", "maybe"), "must be true or false"),
+        (("--abortOnSendFail", "false"), "on.rejected.record = dead-letter"),
+        (("--abort.on.send.fail=false",), "on.rejected.record = dead-letter"),
         (("--num.streams", "0"), "--num.streams"),
         (("--num.streams", "many"), "--num.streams"),
         (("--offset.commit.interval.ms", "900000"), "--offset.commit.interval.ms"),
@@ -134,6 +137,11 @@ def test_a_file_that_is_not_there_is_named(mirror_maker: MirrorMaker, tmp_path: 
         ),
         (["--abort.on.send.failure", "false"], ["--abort.on.send.failure", "false"]),
         (["--abort.on.send.failure=true"], ["--abort.on.send.failure=true"]),
+        (
+            ["--abortOnSendFail", "--num.streams", "2"],
+            ["--abortOnSendFail", "true", "--num.streams", "2"],
+        ),
+        (["--abort.on.send.fail"], ["--abort.on.send.fail", "true"]),
         (["plan", "--config", "a"], ["plan", "--config", "a"]),
     ],
 )

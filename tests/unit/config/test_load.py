@@ -113,14 +113,15 @@ def test_only_the_flows_into_some_clusters_are_read_if_these_are_named(
 def test_a_flow_is_read_by_name_whatever_is_wrong_with_the_others(tmp_path: Path) -> None:
     file = properties_file(tmp_path, start=THREE)
     assert load_flow(file, "b_to_a").name == "b->a"
-    with pytest.raises(ConfigError, match=r"c\.bootstrap\.servers: \$\{file:/nowhere:servers\}"):
-        load_flows(file)
+    into_c = load_flow(file, "a->c")
+    with pytest.raises(ConfigError, match=r"c: bootstrap\.servers: \$\{file:/nowhere:servers\}"):
+        into_c.target.client_properties("admin")
 
 
 def test_a_yaml_file_has_no_flow_into_any_cluster_but_its_target(tmp_path: Path) -> None:
-    elsewhere = yaml_file(tmp_path, "writers: ${env:FERRY_NOT_SET_HERE}")
+    elsewhere = yaml_file(tmp_path, "writers: many")
     assert load_flows(elsewhere, clusters=["primary"]) == ()
-    with pytest.raises(ConfigError, match="FERRY_NOT_SET_HERE"):
+    with pytest.raises(ConfigError, match="writers"):
         load_flows(elsewhere, clusters=["backup"])
     file = yaml_file(tmp_path)
     assert [flow.name for flow in load_flows(file, clusters=["backup"])] == ["primary->backup"]
@@ -144,3 +145,23 @@ def test_a_cluster_that_the_file_does_not_know_is_an_error(
 ) -> None:
     with pytest.raises(ConfigError, match=r"'backups' is no cluster of this file\. Did you mean"):
         load_flows(make(tmp_path), clusters=["backup", "backups"])
+
+
+def test_a_file_that_takes_its_reader_by_surprise_fails_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def surprised(*_: object) -> Flow:
+        raise RecursionError("hunter2")
+
+    monkeypatch.setattr("kafka_ferry.config.yaml_file.parse_flow", surprised)
+    file = yaml_file(tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        load_flows(file)
+    assert str(caught.value) == f"{file}: file: cannot be read (RecursionError)"
+
+
+def test_a_properties_file_with_what_no_text_can_hold_is_refused(tmp_path: Path) -> None:
+    for escaped in ("\\u0000", "\\ud800"):
+        file = properties_file(tmp_path, f"topics = a{escaped}b\n")
+        with pytest.raises(ConfigError, match="topics: has a character that no text can have"):
+            load_flows(file)

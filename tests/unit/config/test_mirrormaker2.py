@@ -29,6 +29,7 @@ def test_nothing_counts_as_a_key_of_mirrormaker_2_that_is_none() -> None:
     # Read by filters, or only by releases up to 3.9, or by Connect's workers and source connectors.
     others = {
         "use.defaults.from",
+        "auto.include.jmx.reporter",
         "use.incremental.alter.configs",
         "add.source.alias.to.metrics",
         "exactly.once.support",
@@ -69,7 +70,7 @@ def test_every_key_without_an_effect_has_a_reason() -> None:
 
 def test_what_is_supported_is_an_option_or_read_from_the_file() -> None:
     supported = {name for name, key in KEYS.items() if key.state == "supported"}
-    read = {"clusters", PROVIDERS, f"{PROVIDERS}.*", *FIXED}
+    read = {"clusters", PROVIDERS, f"{PROVIDERS}.*", "replication.policy.*", *FIXED}
     assert supported - read <= set(OPTIONS)
 
 

@@ -160,7 +160,8 @@ def test_where_reading_begins_is_said_in_todays_words(
     ("line", "default"),
     [
         ("group.id=x", "latest"),
-        ("groupid=x", "earliest"),
+        ("groupid=x", "latest"),
+        ("groupid=x\nzk.connect=z:1", "earliest"),
         ("zk.connect=z:1", "earliest"),
         ("mirror.topics.whitelist=x", "earliest"),
     ],

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.config import Flow, load_flows
+from kafka_ferry.config.clients import KAFKA_PYTHON, LIBRDKAFKA
 from kafka_ferry.config.properties import read_properties
 from kafka_ferry.errors import ConfigError
 
@@ -350,6 +351,16 @@ def test_mirrormaker_2s_own_classes_may_be_named_and_no_others(
             "primary.consumer.auto.offset.reset",
             "every partition begins somewhere",
         ),
+        (
+            "primary.consumer.auto.offset.reset=by_duration:P3D",
+            "primary.consumer.auto.offset.reset",
+            "by_duration (KIP-1106) is not supported",
+        ),
+        (
+            "replication.policy.separatr=_",
+            "replication.policy.separatr",
+            "Did you mean 'replication.policy.separator'?",
+        ),
         ("backup.bootstrap.servers=x", "backup.bootstrap.servers", "must list brokers"),
         ("backup.bootstrap.servers=", "backup.bootstrap.servers", "is required"),
         ("enabled=true\nbackup.bootstrap.servers=", "backup.bootstrap.servers", "is required"),
@@ -374,3 +385,93 @@ def test_all_problems_of_a_file_are_listed(tmp_path: Path) -> None:
 def test_secrets_never_stand_in_an_error(tmp_path: Path) -> None:
     error = refused(properties_file(tmp_path, "primary.ssl.key.passwords=hunter2\nwriters=hunter2"))
     assert "hunter2" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("lines", "flows"),
+    [
+        # What clusterPairs and connectorBaseConfig of MirrorMaker 2 4.3.1 come to.
+        ("enabled=true", ["primary->backup", "backup->primary"]),
+        ("enabled=true\nemit.heartbeats.enabled=false", []),
+        ("enabled=true\nbackup->primary.emit.heartbeats.enabled=false", ["primary->backup"]),
+        (
+            "enabled=true\nemit.heartbeats.enabled=false\nbackup->primary.emit.heartbeats.enabled=true",
+            ["backup->primary"],
+        ),
+        ("enabled=true\nprimary->backup.enabled=false", ["backup->primary"]),
+        ("emit.heartbeats.enabled=false\nprimary->backup.enabled=true", ["primary->backup"]),
+        ("primary->backup.emit.heartbeats.enabled=true", []),
+    ],
+)
+def test_the_flows_are_those_that_mirrormaker_2_starts(
+    tmp_path: Path, lines: str, flows: list[str]
+) -> None:
+    start = PROPERTIES.replace("primary->backup.enabled = true\n", "")
+    found = load_flows(properties_file(tmp_path, lines, start=start))
+    assert [flow.name for flow in found] == flows
+
+
+def test_heartbeats_without_a_flow_are_named(tmp_path: Path) -> None:
+    flow = the_flow(tmp_path, "backup->primary.emit.heartbeats.enabled = true")
+    ((key, why),) = flow.ignored
+    assert key == "backup->primary.emit.heartbeats.enabled"
+    assert "only a flow does" in why
+
+
+def test_a_reporter_of_3_9_has_no_meaning_and_is_named(tmp_path: Path) -> None:
+    flow = the_flow(tmp_path, "auto.include.jmx.reporter = true")
+    assert [key for key, _ in flow.ignored] == ["auto.include.jmx.reporter"]
+
+
+def test_settings_of_a_policy_of_ones_own_reach_it(tmp_path: Path) -> None:
+    flow = the_flow(
+        tmp_path,
+        "replication.policy.class=company.naming.ByTeam\nreplication.policy.my.setting=a\n"
+        "replication.policy.other=b\nprimary->backup.replication.policy.my.setting=c",
+    )
+    assert flow.policy_settings == (
+        ("replication.policy.my.setting", "c"),
+        ("replication.policy.other", "b"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("consumer.fetch.max.byte", "no Kafka client knows it. Did you mean 'fetch.max.bytes'?"),
+        ("producer.lingerms", "no Kafka client knows it. Did you mean 'linger.ms'?"),
+        ("admin.company.setting", "no Kafka client knows it."),
+        ("consumer.client.rack", "fetching from the nearest replica is not there yet"),
+        ("consumer.metadata.max.age.ms", "asked for anew in each run"),
+        ("consumer.default.api.timeout.ms", "no client here has such a setting"),
+    ],
+)
+def test_a_clients_property_that_does_nothing_is_named(tmp_path: Path, key: str, why: str) -> None:
+    ((told, reason),) = the_flow(tmp_path, f"primary.{key} = 1").ignored
+    assert told == f"primary.{key}"
+    assert why in reason
+    yaml = tmp_path / "flow.yaml"
+    yaml.write_text(
+        f"source: {{alias: a, bootstrap.servers: 'a:1', {key}: 1}}\n"
+        "target: {alias: b, bootstrap.servers: 'b:1'}\n"
+    )
+    (flow,) = load_flows(yaml)
+    assert flow.ignored == ((f"source.{key}", reason),)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "receive.buffer.bytes",
+        "send.buffer.bytes",
+        "reconnect.backoff.ms",
+        "connections.max.idle.ms",
+        "socket.connection.setup.timeout.ms",
+        "client.dns.lookup",
+        "request.timeout.ms",
+    ],
+)
+def test_what_binds_both_planes_is_passed_on(tmp_path: Path, key: str) -> None:
+    flow = the_flow(tmp_path, f"primary.consumer.{key} = 1000")
+    assert flow.ignored == ()
+    assert key in KAFKA_PYTHON and key in LIBRDKAFKA

@@ -7,7 +7,7 @@ from kafka_ferry.config.problems import Problem
 from kafka_ferry.config.providers import Providers
 from kafka_ferry.errors import ConfigError
 
-from .builders import properties_file, yaml_file
+from .builders import YAML, properties_file, yaml_file
 
 PACKAGE = "org.apache.kafka.common.config.provider."
 DECLARED = f"""
@@ -34,7 +34,8 @@ def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def resolved(value: str, told: dict[str, str] | None = None) -> tuple[str, list[Problem]]:
     problems: list[Problem] = []
-    providers = Providers.declared(told or {}, problems, usual=True)
+    told = {"config.providers": "file, dir, env"} | (told or {})
+    providers = Providers.declared(told, problems, yaml=True)
     return providers.resolve("key", value, problems), problems
 
 
@@ -128,7 +129,6 @@ def test_providers_read_only_what_they_may(secrets: Path) -> None:
     [
         ({"file.class": "company.Vault"}, "file.class", "must be one of org.apache.kafka.common"),
         ({"file.param.allowed.paths": "below"}, "file.param.allowed.paths", "an absolute path"),
-        ({"file.param.allowed.paths": "/no/such"}, "file.param.allowed.paths", "does not exist"),
         ({"env.param.allowlist.pattern": "["}, "env.param.allowlist.pattern", "no valid regular"),
         ({"vault.class": f"{PACKAGE}FileConfigProvider"}, "vault.class", "belongs to no provider"),
     ],
@@ -154,6 +154,50 @@ def test_a_provider_may_have_any_name_and_connects_short_names_of_classes(
     assert resolved("${mine:FERRY_TEST}", told) == ("x", [])
 
 
+def test_a_folder_that_is_not_there_is_a_problem_of_who_looks_there(secrets: Path) -> None:
+    told = {"config.providers.file.param.allowed.paths": "/no/such"}
+    assert resolved("", told) == ("", [])
+    _, (problem,) = resolved(f"${{file:{secrets}/kafka.properties:user}}", told)
+    assert "may be read below /no/such, which does not exist" in problem.reason
+
+
+@pytest.mark.parametrize(
+    ("allowed", "found"),
+    [
+        (None, {"file", "dir", "env", "outside"}),
+        ("", set()),
+        (" , ", set()),
+        ("file", {"file", "outside"}),
+        ("file:{}", {"file"}),
+        ("dir:{}/below, env:FERRY_.*", {"dir", "env"}),
+        ("dir:{}/below/token", set()),
+        ("env:OTHER_.*", set()),
+        ("file:{}/kafka.properties,env", {"file", "env"}),
+    ],
+)
+def test_a_deployment_may_allow_less_than_a_file_declares(
+    secrets: Path, monkeypatch: pytest.MonkeyPatch, allowed: str | None, found: set[str]
+) -> None:
+    monkeypatch.setenv("FERRY_CONFIG_PROVIDERS", "")
+    if allowed is None:
+        monkeypatch.delenv("FERRY_CONFIG_PROVIDERS")
+    else:
+        monkeypatch.setenv("FERRY_CONFIG_PROVIDERS", allowed.replace("{}", str(secrets)))
+    (secrets.parent / "outside").write_text("user=eve")
+    (secrets / "link").symlink_to(secrets.parent / "outside")
+    for kind, value in {
+        "file": f"${{file:{secrets}/kafka.properties:user}}",
+        "dir": f"${{dir:{secrets}/below:token}}",
+        "env": "${env:FERRY_TEST}",
+        "outside": f"${{file:{secrets}/link:user}}",
+    }.items():
+        text, problems = resolved(value)
+        assert (text != value) is (kind in found), kind
+        assert ["FERRY_CONFIG_PROVIDERS allows" in it.reason for it in problems] == (
+            [] if kind in found else [True]
+        )
+
+
 # --- in files ------------------------------------------------------------------------------------
 
 
@@ -162,103 +206,150 @@ def the_flow(folder: Path, more: str) -> Flow:
     return flow
 
 
-def test_any_value_of_a_properties_file_may_stand_elsewhere(
-    tmp_path: Path, secrets: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FERRY_TEST", "7")
-    flow = the_flow(
-        tmp_path,
-        DECLARED
-        + f"""
-primary.sasl.jaas.config = required username="u" password="${{file:{secrets}/kafka.properties:password}}";
-primary.consumer.ssl.key.password = ${{dir:{secrets}:token}}
-writers = ${{env:FERRY_TEST}}
-primary->backup.topics = a, ${{file:{secrets}/kafka.properties:user}}
-""",
-    )
-    source = flow.source.client_properties("consumer")
-    assert source["sasl.jaas.config"] == f'required username="u" password="{SECRET}";'
-    assert source["ssl.key.password"] == SECRET
-    assert (flow.writers, flow.topics) == (7, ("a", "anna"))
-    assert flow.ignored == ()
-    assert SECRET not in repr(flow)
-
-
-def test_clusters_and_what_is_enabled_may_stand_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FERRY_TEST_CLUSTERS", "primary, backup")
-    monkeypatch.setenv("FERRY_TEST_ENABLED", "true")
-    start = """
-clusters = ${env:FERRY_TEST_CLUSTERS}
-primary.bootstrap.servers = source:9092
-backup.bootstrap.servers = target:9092
-backup->primary.enabled = ${env:FERRY_TEST_ENABLED}
-"""
-    (flow,) = load_flows(properties_file(tmp_path, DECLARED, start=start))
-    assert flow.name == "backup->primary"
-
-
-def test_a_properties_file_declares_its_providers(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError) as caught:
-        load_flows(properties_file(tmp_path, "primary.ssl.key.password = ${env:HOME}"))
-    assert caught.value.key == "primary.ssl.key.password"
-    assert "config.providers.env.class = org.apache.kafka.common.config.provider.EnvVar" in str(
-        caught.value
-    )
-
-
-def test_what_is_wrong_with_references_is_listed_once_with_the_files_keys(
-    tmp_path: Path, secrets: Path
-) -> None:
-    more = (
-        DECLARED
-        + f"""
-backup->primary.enabled = true
-writers = ${{env:FERRY_MISSING}}
-primary.bootstrap.servers = ${{file:{secrets}/kafka.properties:servers}}
-"""
-    )
-    with pytest.raises(ConfigError) as caught:
-        load_flows(properties_file(tmp_path, more))
-    lines = str(caught.value).splitlines()
-    assert len(lines) == 2
-    assert "writers: ${env:FERRY_MISSING} is not set" in lines[0]
-    assert f"primary.bootstrap.servers: ${{file:{secrets}/kafka.properties:servers}}" in lines[1]
-    assert SECRET not in str(caught.value)
-
-
-def test_in_yaml_the_usual_providers_are_always_there(
-    tmp_path: Path, secrets: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FERRY_TEST", "7")
-    start = f"""
+def a_yaml(secrets: Path, declared: str = "config.providers: [file, dir, env]") -> str:
+    return f"""
 source:
   alias: primary
   bootstrap.servers: ["a:1", "${{env:FERRY_TEST_HOST}}:2"]
   sasl.jaas.config: x password="${{file:{secrets}/kafka.properties:password}}";
   consumer: {{ssl.key.password: "${{dir:{secrets}:token}}"}}
 target: {{alias: backup, bootstrap.servers: "c:3"}}
-topics: ["${{file:{secrets}/kafka.properties:user}}"]
-writers: ${{env:FERRY_TEST}}
-offsets: {{orders: "${{file:{secrets}/kafka.properties:mode}}"}}
-config.providers.file.param.allowed.paths: {secrets}
+{declared}
 """
+
+
+def test_any_client_property_of_a_properties_file_may_stand_elsewhere(
+    tmp_path: Path, secrets: Path
+) -> None:
+    flow = the_flow(
+        tmp_path,
+        DECLARED
+        + f"""
+primary.sasl.jaas.config = required username="u" password="${{file:{secrets}/kafka.properties:password}}";
+primary.consumer.ssl.key.password = ${{dir:{secrets}:token}}
+primary.bootstrap.servers = ${{file:{secrets}/kafka.properties:user}}:9092
+""",
+    )
+    source = flow.source.client_properties("consumer")
+    assert source["bootstrap.servers"] == "anna:9092"
+    assert source["sasl.jaas.config"] == f'required username="u" password="{SECRET}";'
+    assert source["ssl.key.password"] == SECRET
+    assert flow.ignored == ()
+
+
+def test_any_client_property_of_a_yaml_file_may_stand_elsewhere(
+    tmp_path: Path, secrets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FERRY_TEST_HOST", "host")
-    with (secrets / "kafka.properties").open("a") as file:
-        file.write("\nmode=preserved")
-    flow = load_flow(yaml_file(tmp_path, start=start))
+    limits = (
+        f"config.providers: file, dir, env\nconfig.providers.file.param.allowed.paths: {secrets}"
+    )
+    flow = load_flow(yaml_file(tmp_path, start=a_yaml(secrets, limits)))
     source = flow.source.client_properties("consumer")
     assert source["bootstrap.servers"] == "a:1,host:2"
     assert source["sasl.jaas.config"] == f'x password="{SECRET}";'
     assert source["ssl.key.password"] == SECRET
-    assert (flow.topics, flow.writers, flow.offsets.of("orders")) == (("anna",), 7, "preserved")
+    assert "airflow.connection" not in source
 
 
-def test_a_reference_in_yaml_that_leads_nowhere_names_file_and_key(tmp_path: Path) -> None:
-    file = yaml_file(tmp_path, "topics: [a, '${file:/no/such:key}']\nwriters: ${env:NO_SUCH}")
+def test_nothing_is_looked_up_when_a_file_is_read(
+    tmp_path: Path, secrets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FERRY_CONFIG_PROVIDERS", "")
+    monkeypatch.delenv("FERRY_TEST_HOST", raising=False)
+    file = yaml_file(tmp_path, start=a_yaml(secrets))
+    (secrets / "kafka.properties").unlink()
+    flow = load_flow(file)
+    assert flow.name == "primary->backup"
+    assert SECRET not in repr(flow) + str(flow.model_dump())
+
+
+def test_what_leads_nowhere_is_named_when_a_client_is_made(tmp_path: Path, secrets: Path) -> None:
+    file = yaml_file(tmp_path, start=a_yaml(secrets))
+    (secrets / "token").unlink()
     with pytest.raises(ConfigError) as caught:
-        load_flow(file)
-    assert (caught.value.file, caught.value.key) == (str(file), "topics")
-    assert "${file:/no/such:key} cannot be read: No such file" in str(caught.value)
-    assert "writers: ${env:NO_SUCH} is not set" in str(caught.value)
+        load_flow(file).source.client_properties("consumer")
+    first, second = str(caught.value).splitlines()
+    assert first == (f"{file}: primary: bootstrap.servers: ${{env:FERRY_TEST_HOST}} is not set")
+    assert "primary: ssl.key.password: ${dir:" in second
+    assert SECRET not in str(caught.value)
+
+
+def test_what_a_reference_stands_for_must_be_right_too(
+    tmp_path: Path, secrets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FERRY_TEST_HOST", "no host at all")
+    flow = load_flow(yaml_file(tmp_path, start=a_yaml(secrets)))
+    with pytest.raises(ConfigError, match=r"primary: bootstrap\.servers: must list brokers"):
+        flow.source.client_properties("consumer")
+
+
+@pytest.mark.parametrize(
+    ("more", "key"),
+    [
+        ("topics: [a, '${env:HOME}']", "topics"),
+        ("writers: ${env:HOME}", "writers"),
+        ("topics.rename: {a: '${env:HOME}'}", "topics.rename.a"),
+        ("notify: 'webhook:${env:HOME}'", "notify"),
+        ("state.dir: /tmp/${file:/etc/passwd:root}", "state.dir"),
+        ("schedule: '${dir:/run/secrets:x}'", "schedule"),
+    ],
+)
+def test_a_reference_elsewhere_in_a_yaml_file_is_refused(
+    tmp_path: Path, more: str, key: str
+) -> None:
+    for declared in ("", "\nconfig.providers: [file, dir, env]"):
+        with pytest.raises(ConfigError) as caught:
+            load_flow(yaml_file(tmp_path, more + declared))
+        assert caught.value.key == key
+        assert "stands outside of a cluster's client properties" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ("alias: primary", "alias: ${env:HOME}", "source.alias"),
+        (
+            "alias: primary",
+            "alias: a\n  airflow.connection: ${env:HOME}",
+            "source.airflow.connection",
+        ),
+    ],
+)
+def test_a_clusters_names_are_no_references(tmp_path: Path, old: str, new: str, key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_flow(yaml_file(tmp_path, start=YAML.replace(old, new)))
+    assert caught.value.key == key
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("clusters = primary, ${env:HOME}", "clusters"),
+        ("primary->backup.enabled = ${env:HOME}", "primary->backup.enabled"),
+        ("writers = ${env:HOME}", "writers"),
+        ("primary->backup.topics = a, ${env:HOME}", "primary->backup.topics"),
+        ("primary.consumer.isolation.level = ${env:HOME}", "primary.consumer.isolation.level"),
+        ("primary.airflow.connection = ${env:HOME}", "primary.airflow.connection"),
+    ],
+)
+def test_a_reference_elsewhere_in_a_properties_file_is_refused(
+    tmp_path: Path, line: str, key: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_flows(properties_file(tmp_path, DECLARED + line))
+    assert caught.value.key == key
+    assert "stands outside of a cluster's client properties" in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_file_declares_its_providers(tmp_path: Path, secrets: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_flows(properties_file(tmp_path, "primary.ssl.key.password = ${env:HOME}"))
+    assert caught.value.key == "primary.ssl.key.password"
+    advice = "config.providers.env.class = org.apache.kafka.common.config.provider.EnvVar"
+    assert advice in str(caught.value)
+    with pytest.raises(ConfigError) as caught:
+        load_flow(yaml_file(tmp_path, start=a_yaml(secrets, "config.providers: [dir, env]")))
+    assert caught.value.key == "source.sasl.jaas.config"
+    assert "Add file to config.providers." in str(caught.value)

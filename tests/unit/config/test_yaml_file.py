@@ -7,6 +7,11 @@ from kafka_ferry.errors import ConfigError
 
 from .builders import YAML, yaml_file
 
+# Seven lines, and 43 million values.
+LAUGHS = "x0: &x0 [a, a, a, a, a, a, a, a, a]\n" + "".join(
+    f"x{at}: &x{at} [{', '.join([f'*x{at - 1}'] * 9)}]\n" for at in range(1, 8)
+)
+
 
 def refused(file: Path) -> ConfigError:
     with pytest.raises(ConfigError) as caught:
@@ -91,6 +96,25 @@ target: {<<: *base, alias: b}
         ("a: [", "line 7", "is no valid YAML"),
         ("a: b: c", "line 7", "is no valid YAML"),
         ("---\na: b", "line 7", "is no valid YAML"),
+        ("start.date: 2024-02-30", "start.date", "is no date (line 7)"),
+        ("topics: [a, 2024-02-30]", "topics.1", "If it is text, put it in quotes."),
+        (f"writers: {'9' * 5_000}", "writers", "is no number (line 7)"),
+        (f"writers: 0x{'f' * 5_000}", "writers", "less than or equal to 1000"),
+        (f"offsets.start: 0x{'f' * 5_000}", "offsets.start", "must be log-start or an offset"),
+        (f"transaction.max.bytes: '{'9' * 5_000}'", "transaction.max.bytes", "a number of bytes"),
+        (f"deadline: {'9' * 5_000} seconds", "deadline", "must be a span of time"),
+        ("writers: !!int many", "writers", "is no number"),
+        ("enabled: !!bool maybe", "enabled", "is no true or false"),
+        ("topics: &a [*a]", "line 7", "contains itself"),
+        ("topics.rename: &a {b: *a}", "line 7", "contains itself"),
+        (f"topics: {'[' * 3_000}", "line 7", "nests more than 50 levels deep"),
+        (f"topics: {'[' * 100_000}", "line 7", "nests more than 50 levels deep"),
+        (f"topics: {'{a: ' * 3_000}", "line 7", "nests more than 50 levels deep"),
+        (LAUGHS, "line 12", "comes to more than 200,000 values"),
+        ("state.dir: s3://KEY:hunter2@bucket/x", "state.dir", "must not hold a user's name"),
+        ("state.dir: s3://KEY@bucket", "state.dir", "must not hold a user's name"),
+        ('state.dir: "a\\0b"', "state.dir", "has a character that no text can have"),
+        ('topics: ["\\uD800"]', "topics.0", "has a character that no text can have"),
     ],
 )
 def test_an_error_names_key_and_reason(tmp_path: Path, more: str, key: str, reason: str) -> None:
@@ -169,3 +193,13 @@ def test_all_problems_are_listed_and_the_first_is_the_errors_own(tmp_path: Path)
 @pytest.mark.parametrize("line", ["  ssl.key.password: *hunter2", "  ssl.key.password: !hunter2 x"])
 def test_a_syntax_error_does_not_repeat_what_may_be_a_password(tmp_path: Path, line: str) -> None:
     assert "hunter2" not in str(refused(yaml_file(tmp_path, start=f"source:\n{line}\n")))
+
+
+def test_a_value_that_stands_for_nothing_is_not_repeated(tmp_path: Path) -> None:
+    start = "source:\n  ssl.key.password: !!int hunter2\n"
+    assert "hunter2" not in str(refused(yaml_file(tmp_path, start=start)))
+
+
+def test_a_value_may_stand_in_several_places_by_an_alias(tmp_path: Path) -> None:
+    flow = load_flow(yaml_file(tmp_path, "topics: &a [x, y]\ngroups: *a"))
+    assert flow.topics == flow.groups == ("x", "y")

@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -253,3 +254,18 @@ def test_a_class_that_is_no_policy_is_an_error_in_the_flows_file(name: str, reas
 
 def test_a_flow_is_read_before_its_policys_class_is_looked_for() -> None:
     assert a_flow(replication_policy_class="no.such.module.Policy").name == "primary->backup"
+
+
+class Prefixed(DefaultReplicationPolicy):
+    """A policy with a setting of its own."""
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        self.source_alias = settings["replication.policy.my.prefix"]
+
+
+def test_a_policy_of_somebodys_own_gets_its_settings_from_the_flow() -> None:
+    flow = a_flow(
+        replication_policy_class=f"{__name__}.Prefixed",
+        policy_settings=[("replication.policy.my.prefix", "eu")],
+    )
+    assert policy_of(flow).remote_topic("orders") == "eu.orders"

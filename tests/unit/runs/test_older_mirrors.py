@@ -11,7 +11,7 @@ from kafka_ferry.config import Flow, load_flows
 from kafka_ferry.config.older_mirrors import read_source, read_target
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.plan import select_topics
-from kafka_ferry.runs.older_mirrors import ClusterIds, OlderMirror, as_properties, remarks_on
+from kafka_ferry.runs.older_mirrors import ClusterIds, OlderMirror, as_properties
 from kafka_sandbox.clusters import PORTS
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "mirror-maker"
@@ -69,14 +69,51 @@ def test_what_the_file_says_counts_and_what_it_leaves_open_is_said(tmp_path: Pat
     west, east = flows(tmp_path, told)
     assert (west.auto_offset_reset, west.isolation_level) == ("latest", "read_committed")
     assert (east.auto_offset_reset, east.isolation_level) == ("earliest", "read_uncommitted")
-    left_open = [[remark.key for remark in remarks_on(source)] for source in told.sources]
+    left_open = [[remark.key for remark in told.remarks_on(source)] for source in told.sources]
     assert left_open == [["group.id", "isolation.level", "auto.offset.reset"], []]
 
 
+# As the documentation of the first MirrorMaker has them, but for the brokers and the lists.
+FIRST_EXAMPLE = """
+zk.connect=localhost:2181/
+zk.connectiontimeout.ms=1000000
+groupid=dummy-group
+shallowiterator.enable=true
+mirror.topics.whitelist=test
+mirror.consumer.numthreads=2
+"""
+
+
+def test_the_commands_options_win_over_the_file_with_a_warning(tmp_path: Path) -> None:
+    told = mirror(tmp_path, FIRST_EXAMPLE, whitelist=".*", streams=4)
+    told.check()
+    (west, _) = flows(tmp_path, told)
+    assert copied(west, *TOPICS) == ["a.b", "axb", "clicks", "orders", "orders-eu"]
+    assert (west.writers, told.tasks) == (4, 4)
+    said = {remark.key: remark.why for remark in told.remarks_on(told.sources[0])}
+    assert said["mirror.topics.whitelist"] == "has no effect: --whitelist is given, and wins"
+    assert said["mirror.consumer.numthreads"] == "has no effect: --num.streams is given, and wins"
+    assert "mirror.topics.whitelist" not in {one.key for one in told.remarks_on(told.sources[1])}
+
+
+@pytest.mark.parametrize("list_of_file", ["whitelist", "blacklist"])
+@pytest.mark.parametrize("option", ["whitelist", "blacklist"])
+def test_either_list_of_the_command_wins_over_either_of_the_file(
+    tmp_path: Path, list_of_file: str, option: str
+) -> None:
+    told = mirror(tmp_path, f"mirror.topics.{list_of_file}=orders\n", **{option: "clicks"})
+    kept = [
+        topic for topic in ("clicks", "orders") if (topic == "clicks") is (option == "whitelist")
+    ]
+    assert copied(flows(tmp_path, told)[0], "clicks", "orders") == kept
+    why = f"has no effect: --{option} is given, and wins"
+    assert (f"mirror.topics.{list_of_file}", why) in told.remarks_on(told.sources[0])
+
+
 def test_mirrors_of_0_7_began_at_the_start(tmp_path: Path) -> None:
-    told = mirror(tmp_path, "groupid=mirror\n", whitelist=".*")
+    told = mirror(tmp_path, "zk.connect=z:2181\n", whitelist=".*")
     assert flows(tmp_path, told)[0].auto_offset_reset == "earliest"
-    assert any(remark.key == "autooffset.reset" for remark in remarks_on(told.sources[0]))
+    assert any(remark.key == "autooffset.reset" for remark in told.remarks_on(told.sources[0]))
 
 
 TOPICS = (
@@ -126,8 +163,6 @@ BLACK = "mirror.topics.blacklist=orders\n"
     [
         ("", {}, "nothing says which"),
         ("", {"whitelist": "a", "blacklist": "b"}, "--whitelist and --blacklist are given"),
-        (WHITE, {"whitelist": "a"}, "--whitelist and mirror.topics.whitelist are given"),
-        (WHITE, {"blacklist": "a"}, "--blacklist and mirror.topics.whitelist are given"),
         (
             WHITE + BLACK,
             {},
@@ -135,11 +170,6 @@ BLACK = "mirror.topics.blacklist=orders\n"
         ),
         ("", {"whitelist": "a{1,3}"}, "no valid regular expression"),
         ("", {"whitelist": " '' "}, "names no topic"),
-        (
-            "mirror.consumer.numthreads=4\n",
-            {"whitelist": "a", "streams": 2},
-            "mirror.consumer.numthreads: is given, and --num.streams as well",
-        ),
     ],
 )
 def test_what_is_told_twice_wrongly_or_not_at_all_is_an_error(
@@ -160,6 +190,7 @@ def test_what_is_told_twice_wrongly_or_not_at_all_is_an_error(
         ("", {"producers": 2}, [2, 2], 2),
         ("mirror.consumer.numthreads=4\n", {}, [4, 32], 4),
         ("mirror.consumer.numthreads=4\n", {"producers": 2}, [4, 2], 4),
+        ("mirror.consumer.numthreads=4\n", {"streams": 2}, [2, 2], 2),
     ],
 )
 def test_streams_and_producers_are_writers(
@@ -187,7 +218,7 @@ def test_a_value_with_any_characters_is_read_back_as_it_was(tmp_path: Path) -> N
 def test_secrets_are_in_the_file_alone(tmp_path: Path) -> None:
     told = mirror(tmp_path, "ssl.truststore.password=not-for-you\n", whitelist=".*")
     assert "not-for-you" in as_properties(told, IDS)
-    assert "not-for-you" not in f"{told!r} {[map(str, remarks_on(s)) for s in told.sources]}"
+    assert "not-for-you" not in f"{told!r} {[map(str, told.remarks_on(s)) for s in told.sources]}"
 
 
 def test_references_to_providers_that_a_file_declares_are_resolved(
@@ -195,6 +226,7 @@ def test_references_to_providers_that_a_file_declares_are_resolved(
 ) -> None:
     provider = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
     declared = f"config.providers=env\nconfig.providers.env.class={provider}\n"
+    monkeypatch.delenv("FERRY_CONFIG_PROVIDERS", raising=False)
     monkeypatch.setenv("STORE_PASSWORD", "from outside")
     reference = "ssl.truststore.password=${env:STORE_PASSWORD}\n"
     west, _ = flows(tmp_path, mirror(tmp_path, declared + reference, whitelist=".*"))

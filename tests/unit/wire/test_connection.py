@@ -220,3 +220,16 @@ def test_no_login_is_another_error(
     broker.speak(answers | {kind: mutated(kind.answer(), changes)})
     with pytest.raises(FerryError):
         broker.connect(**LOGIN)
+
+
+@pytest.mark.parametrize(("iterations", "asked"), [(1, True), (4095, True), (4096, False)])
+def test_a_login_with_few_iterations_is_refused(
+    broker: ScriptedBroker, iterations: int, asked: bool
+) -> None:
+    """As Java's client does: the proof of a password would be as good as the password."""
+    message = f"r=nonce,s=c2FsdA==,i={iterations}".encode()
+    answer = sample(AUTHENTICATE.response[None], 2, auth_bytes=message).encode(version=2)
+    broker.speak({HANDSHAKE: HANDSHAKE.answer(), AUTHENTICATE: answer})
+    with pytest.raises(AccessDenied) as caught:
+        broker.connect(**LOGIN)
+    assert ("4096 is the least" in str(caught.value)) is asked

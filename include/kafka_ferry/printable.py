@@ -1,0 +1,15 @@
+"""Text from elsewhere as a terminal or a log may show it: names from a cluster can hold control characters."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import regex
+
+# All but line breaks and tabs, with those that change the direction of writing.
+_CONTROL: Final = regex.compile(r"[^\P{Cc}\n\t]|[\u202A-\u202E\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """The text with each control character written as its number, such as ``\\x1b``."""
+    return str(_CONTROL.sub(lambda found: ascii(found[0])[1:-1], text))

@@ -1,0 +1,131 @@
+"""Sockets to brokers as the Java client opens them: which addresses, which buffers, how long, how soon again."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Final
+
+_CANONICAL: Final = "resolve_canonical_bootstrap_servers_only"
+_SECOND_MS: Final = 1000
+# CommonClientConfigs
+_IDLE_MS: Final = 540_000
+_SETUP_MAX_MS: Final = 30_000
+_FIRST_BACKOFF_MS: Final = 50
+_LONGEST_BACKOFF_MS: Final = 1_000
+_SPREAD: Final = 0.2
+
+
+def opened(host: str, port: int, settings: Mapping[str, Any], timeout: float) -> socket.socket:
+    """A connected socket to the first of the host's addresses that answers.
+
+    Args:
+        host: name or address.
+        port: its port.
+        settings: kafka-python's names: buffers, and ``socket_connection_setup_timeout_ms`` for each address.
+        timeout: seconds for each address where the settings have none, and for all that comes after.
+
+    Raises:
+        OSError: no address answers; the last one's.
+    """
+    setup = settings.get("socket_connection_setup_timeout_ms")
+    failed: OSError = OSError(f"{host} has no address")
+    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM):
+        plain = socket.socket(family, kind, protocol)
+        try:
+            _tune(plain, settings)
+            plain.settimeout(timeout if setup is None else setup / _SECOND_MS)
+            plain.connect(address)
+            plain.settimeout(timeout)
+            return plain
+        except OSError as error:
+            plain.close()
+            failed = error
+    raise failed
+
+
+def _tune(plain: socket.socket, settings: Mapping[str, Any]) -> None:
+    """Buffers count before the connection is made: by them the window of TCP is scaled."""
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, option in (
+        ("receive_buffer_bytes", socket.SO_RCVBUF),
+        ("send_buffer_bytes", socket.SO_SNDBUF),
+    ):
+        # -1 is Java's word for what the system gives.
+        if settings.get(name, -1) >= 0:
+            plain.setsockopt(socket.SOL_SOCKET, option, settings[name])
+
+
+def bootstrap_addresses(settings: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
+    """Where to ask first; with ``resolve_canonical_bootstrap_servers_only`` the names behind each address."""
+    found: list[tuple[str, int]] = []
+    for server in settings["bootstrap_servers"]:
+        host, _, port = server.rpartition(":")
+        names = [host]
+        if settings.get("client_dns_lookup") == _CANONICAL:
+            with contextlib.suppress(OSError):
+                told = socket.getaddrinfo(host.strip("[]"), int(port), 0, socket.SOCK_STREAM)
+                names = [socket.getnameinfo(entry[4], 0)[0] for entry in told]
+        found += ((name, int(port)) for name in dict.fromkeys(names))
+    return found
+
+
+def idle_limit_s(settings: Mapping[str, Any]) -> float:
+    """Seconds without a request after which a connection is closed; infinite where it never is."""
+    limit = settings.get("connections_max_idle_ms", _IDLE_MS)
+    return float("inf") if limit < 0 else limit / _SECOND_MS
+
+
+class Backoff:
+    """How long to wait before a broker is connected to again, and for how long to try.
+
+    Only where the flow sets ``reconnect.backoff.ms`` or ``reconnect.backoff.max.ms``, or with
+    ``socket.connection.setup.timeout.ms`` its limit: else those who call again wait by themselves.
+
+    Args:
+        settings: kafka-python's names.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        first, longest = "reconnect_backoff_ms", "reconnect_backoff_max_ms"
+        self._waits = first in settings or longest in settings
+        self._longest = settings.get(
+            longest,
+            max(settings.get(first, 0), _LONGEST_BACKOFF_MS if first not in settings else 0),
+        )
+        self._first = min(settings.get(first, _FIRST_BACKOFF_MS), self._longest)
+        self._setup = settings.get("socket_connection_setup_timeout_ms")
+        self._setup_max = settings.get("socket_connection_setup_timeout_max_ms", _SETUP_MAX_MS)
+        self._failures: dict[Hashable, int] = {}
+        self._not_before: dict[Hashable, float] = {}
+
+    def wait(self, broker: Hashable) -> None:
+        """Sleeps until the broker may be connected to again."""
+        if (left := self._not_before.get(broker, 0.0) - time.monotonic()) > 0:
+            time.sleep(left)
+
+    def settings(self, broker: Hashable) -> dict[str, Any]:
+        """What the next connection's time limit is: it doubles with each failure in a row."""
+        if self._setup is None:
+            return {}
+        grown = self._setup * 2 ** min(self._failures.get(broker, 0), 10)
+        limit = max(self._setup, min(grown, self._setup_max))
+        return {"socket_connection_setup_timeout_ms": limit}
+
+    def failed(self, broker: Hashable) -> None:
+        """Notes that a connection could not be made."""
+        before = self._failures.get(broker, 0)
+        self._failures[broker] = before + 1
+        if self._waits:
+            pause = min(self._first * 2 ** min(before, 20), self._longest)
+            pause *= random.uniform(1 - _SPREAD, 1 + _SPREAD)
+            self._not_before[broker] = time.monotonic() + pause / _SECOND_MS
+
+    def succeeded(self, broker: Hashable) -> None:
+        """Notes that a connection was made."""
+        self._failures.pop(broker, None)
+        self._not_before.pop(broker, None)

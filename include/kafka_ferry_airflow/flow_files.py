@@ -1,0 +1,133 @@
+"""The flows of this Airflow, and what is wrong with their files: the same for DAGs and for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from kafka_ferry.config import Flow, cluster_aliases, flow_files, load_flows
+from kafka_ferry.config.back import load_way_back
+from kafka_ferry.errors import ConfigError
+from kafka_ferry_airflow.channels import check_providers
+from kafka_ferry_airflow.project import CLUSTERS, Project
+
+_Stamp = tuple[int, int]
+_GONE: Final = (0, 0)
+
+
+@dataclass(frozen=True)
+class FlowFile:
+    """What a file holds.
+
+    Attributes:
+        path: the file.
+        stamp: its time and size when it was read.
+        aliases: of its clusters, where it can be read.
+        flows: its enabled flows.
+        problems: why it could not be read, or what stands in the way of its flows' DAGs.
+    """
+
+    path: Path
+    stamp: _Stamp
+    aliases: tuple[str, ...] = ()
+    flows: tuple[Flow, ...] = ()
+    problems: tuple[ConfigError, ...] = ()
+
+
+@dataclass(frozen=True)
+class FlowsFound:
+    """What a folder of flows comes to.
+
+    Attributes:
+        flows: the enabled flows by slug; of two files with the same flow, the first one's.
+        problems: what is wrong with the files, each with file, key and reason.
+    """
+
+    flows: Mapping[str, Flow]
+    problems: tuple[ConfigError, ...]
+
+
+def check_flow(flow: Flow) -> None:
+    """Does nothing where Airflow can make all DAGs of a flow that could be read.
+
+    Raises:
+        ConfigError: the opposite flow of its file is not right, or the provider of one of its channels
+            is not installed.
+    """
+    load_way_back(flow.file, flow)
+    check_providers(flow)
+
+
+class FlowFiles:
+    """The files in the project's folder of flows, each read again when it changes.
+
+    Args:
+        project: where that folder is.
+        check: what else is tried of each flow; a ``ConfigError`` that it raises is a problem.
+    """
+
+    def __init__(self, project: Project, check: Callable[[Flow], object] = lambda _: None) -> None:
+        self._project = project
+        self._check = check
+        self._known: dict[Path, FlowFile] = {}
+        self._lock = Lock()
+
+    @property
+    def folder(self) -> Path:
+        """Where the files are."""
+        return self._project.configs
+
+    def read(self) -> FlowsFound:
+        """The flows and the problems of all files; none of the files can keep the others from counting."""
+        try:
+            files = flow_files(self.folder)
+        except ConfigError as error:
+            return FlowsFound({}, (error,))
+        with self._lock:
+            self._known = {file: self._file(file) for file in files}
+            read = tuple(self._known.values())
+        problems = [problem for file in read for problem in file.problems]
+        problems += self._unknown_clusters(read)
+        flows: dict[str, Flow] = {}
+        for file in read:
+            for flow in file.flows:
+                first = flows.setdefault(flow.slug, flow)
+                if first is not flow:
+                    reason = f"is in {first.file} already"
+                    problems.append(ConfigError(str(file.path), flow.name, reason))
+        return FlowsFound(flows, tuple(problems))
+
+    def _file(self, file: Path) -> FlowFile:
+        try:
+            status = file.stat()
+        except OSError:
+            return FlowFile(file, _GONE)  # since the folder was listed
+        stamp = (status.st_mtime_ns, status.st_size)
+        known = self._known.get(file)
+        if known and known.stamp == stamp:
+            return known
+        clusters = self._project.clusters
+        aliases: tuple[str, ...] = ()
+        try:
+            aliases = cluster_aliases(file) if clusters else ()
+            here = [alias for alias in clusters if alias in aliases]
+            flows = load_flows(file, here) if here or not clusters else ()
+        except ConfigError as error:
+            return FlowFile(file, stamp, aliases, problems=(error,))
+        enabled = tuple(flow for flow in flows if flow.enabled)
+        return FlowFile(file, stamp, aliases, enabled, tuple(self._wrong(enabled)))
+
+    def _wrong(self, flows: Iterable[Flow]) -> Iterator[ConfigError]:
+        for flow in flows:
+            try:
+                self._check(flow)
+            except ConfigError as error:
+                yield error
+
+    def _unknown_clusters(self, files: Iterable[FlowFile]) -> Iterator[ConfigError]:
+        known = {alias for file in files for alias in file.aliases}
+        for alias in sorted({*self._project.clusters} - known):
+            yield ConfigError(CLUSTERS, alias, "is a cluster of no file that can be read")

@@ -249,7 +249,10 @@ def _consume(
             if error is None:
                 read[message.partition()].append(_consumed(message))
             elif error.code() == KafkaError._PARTITION_EOF:
-                unread.discard(message.partition())
+                # A leader that was just elected knows its end, but gives it out a moment later.
+                place = TopicPartition(message.topic(), message.partition())
+                if message.offset() >= consumer.get_watermark_offsets(place, timeout=30)[1]:
+                    unread.discard(message.partition())
             else:
                 raise KafkaException(error)
     return read

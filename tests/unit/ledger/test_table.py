@@ -1,5 +1,6 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -250,11 +251,11 @@ class Killed(Exception):
     """The process ends here."""
 
 
-def dies_before_the_last_delete(keep: int) -> Callable[[StateFolder, list[str]], None]:
+def dies_before_the_last_delete(keep: int) -> Callable[[StateFolder, Iterable[str]], None]:
     delete = StateFolder.delete
 
-    def deletes_some(self: StateFolder, names: list[str]) -> None:
-        delete(self, names[:keep])
+    def deletes_some(self: StateFolder, names: Iterable[str]) -> None:
+        delete(self, islice(names, keep))
         raise Killed
 
     return deletes_some

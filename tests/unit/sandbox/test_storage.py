@@ -16,7 +16,9 @@ def ids(data: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
 
 
-def test_brokers_of_two_clusters_share_no_id_and_have_the_same_version_of_the_metadata(tmp_path: Path) -> None:
+def test_brokers_of_two_clusters_share_no_id_and_have_the_same_version_of_the_metadata(
+    tmp_path: Path,
+) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
 
     format_storage(first, KAFKA, "1", new_id())

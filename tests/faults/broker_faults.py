@@ -51,7 +51,7 @@ def roll(side: str) -> Strike:
 
 
 def elect(side: str) -> Strike:
-    return _while_a_run_is_active(lambda storm: storm.sides[side].elect_preferred() > 0)
+    return _while_a_run_is_active(lambda storm: storm.sides[side].elect_preferred())
 
 
 def reassign(side: str) -> Strike:

@@ -21,7 +21,7 @@ from kafka_ferry.config import Flow
 from kafka_sandbox.processes import Leash
 
 # Longer than all patience of the library together, on a machine that the storm keeps busy.
-HANGS_AFTER_S = 300.0
+HANGS_AFTER_S = 450.0
 
 
 @dataclass

@@ -12,16 +12,13 @@ from contextlib import contextmanager, suppress
 import psutil
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
-from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
-from kafka.protocol.admin.topics import ElectionType
 from kafka.structs import TopicPartition
 
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.brokers import Brokers
+from tests.support.leaders import TIMEOUT_S, elect_preferred, leaders, reassign
 from tests.support.proxied import ProxiedBroker, ProxiedBrokers
-
-_TIMEOUT_S = 20.0
 
 
 class Side:
@@ -104,23 +101,25 @@ class Side:
         """Stop and start the brokers in order, one after the other."""
         return self.harm(lambda: roll(self.cluster))
 
-    def elect_preferred(self) -> int:
-        """Have each partition led by the first of its replicas; how many leaders have changed."""
-        with suppress(KafkaError), _admin(self.cluster) as client:
-            return _elect_preferred(client)
-        return 0
+    def elect_preferred(self) -> bool:
+        """Have each partition led by the first of its replicas; whether a leader has changed."""
+        with suppress(KafkaError):
+            return elect_preferred(self.cluster) > 0
+        return False
 
     def reassign(self, topic: str, chance: random.Random) -> bool:
         """Give each of a topic's partitions other replicas, or another order of them, and then leaders by it."""
         nodes = [*self.cluster.brokers]
-        partitions = partitions_of(self.cluster, topic)
         # With the fewest that take writes, one broker's absence is felt.
         count = chance.choice([len(nodes), len(nodes), len(nodes) - 1])
-        wanted = {tp: chance.sample(nodes, count) for tp in partitions}
-        with suppress(KafkaError), _admin(self.cluster) as client:
-            errors = client.alter_partition_reassignments(wanted).values()
-            _elect_preferred(client)
-            return any(error is None for error in errors)
+        wanted = {
+            TopicPartition(topic, number): chance.sample(nodes, count)
+            for number in sorted(leaders(self.cluster, topic))
+        }
+        with suppress(KafkaError):
+            taken = reassign(self.cluster, wanted)
+            elect_preferred(self.cluster)
+            return taken
         return False
 
     def _run(self, do: Callable[[], None]) -> None:
@@ -171,43 +170,12 @@ def wait_in_sync(cluster: Brokers, timeout: float = 60.0) -> None:
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         with suppress(KafkaException):
-            topics = client.list_topics(timeout=_TIMEOUT_S).topics.values()
+            topics = client.list_topics(timeout=TIMEOUT_S).topics.values()
             found = [p for topic in topics for p in topic.partitions.values()]
             if all({*p.isrs} == {*p.replicas} for p in found):
                 return
         time.sleep(0.2)
     raise TimeoutError(f"A replica is out of sync after {timeout:g} s.")
-
-
-def partitions_of(cluster: Brokers, topic: str) -> list[TopicPartition]:
-    """The partitions of a topic; none where it does not exist."""
-    client = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-    try:
-        found = client.list_topics(topic, timeout=_TIMEOUT_S).topics[topic]
-    except KafkaException:
-        return []
-    return [TopicPartition(topic, number) for number in found.partitions]
-
-
-def _elect_preferred(client: KafkaAdminClient) -> int:
-    answer = client.elect_leaders(ElectionType.PREFERRED, raise_errors=False)
-    return sum(
-        entry.error_code == 0
-        for topic in answer.replica_election_results
-        for entry in topic.partition_result
-    )
-
-
-@contextmanager
-def _admin(cluster: Brokers) -> Iterator[KafkaAdminClient]:
-    client = KafkaAdminClient(
-        bootstrap_servers=cluster.bootstrap.split(","),
-        request_timeout_ms=round(_TIMEOUT_S * 1000),
-    )
-    try:
-        yield client
-    finally:
-        client.close()
 
 
 def _restart(broker: Broker, end: Callable[[], None]) -> None:

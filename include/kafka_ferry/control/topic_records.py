@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from kafka_ferry.config import Cluster, confluent_config
 from kafka_ferry.control.raised import as_ferry_error, as_ours
 from kafka_ferry.errors import FerryError
-from kafka_ferry.patience import at_most
+from kafka_ferry.patience import at_most, patiently
 
 READER: Final = "ferry-ledger-reader"
 """The group that every reader names, as Kafka demands; none joins it or commits anything."""
@@ -76,7 +76,7 @@ class TopicRecords:
             consumer.assign(assigned)
             while self.ends.keys() != self._starts.keys():
                 for message in self._next(consumer):
-                    if self._is_wanted(message):
+                    if self._is_wanted(message, consumer):
                         yield message
         finally:
             consumer.close()
@@ -89,15 +89,36 @@ class TopicRecords:
             # What has come meanwhile; with a time to wait, it would wait for all of so many.
             return [first, *consumer.consume(_AT_ONCE, timeout=0)]
 
-    def _is_wanted(self, message: Message) -> bool:
+    def _is_wanted(self, message: Message, consumer: Consumer) -> bool:
         error = message.error()
         if error is None:
             # A partition that grows goes on behind the end that it had.
             return message.partition() not in self.ends
         if error.code() != KafkaError._PARTITION_EOF:
             raise as_ferry_error(KafkaException(error), self._cluster.alias, self._doing)
-        self.ends.setdefault(message.partition(), message.offset())
+        if message.partition() not in self.ends and self._is_end(message, consumer):
+            self.ends[message.partition()] = message.offset()
         return False
+
+    def _is_end(self, message: Message, consumer: Consumer) -> bool:
+        """Whether no more records come than were given.
+
+        A leader that was elected just now may not know yet how far its log is replicated: it shows
+        less than there is, without an error, and refuses to say where the log ends (KIP-207).
+        """
+        at = ConfluentPartition(self._topic, message.partition())
+
+        def ask() -> int:
+            try:
+                with as_ours(self._cluster.alias, self._doing):
+                    return int(consumer.get_watermark_offsets(at, timeout=at_most(_READ_S))[1])
+            except FerryError:
+                # The leader may have moved, which librdkafka does not look up again by itself.
+                with as_ours(self._cluster.alias, self._doing):
+                    consumer.list_topics(self._topic, timeout=at_most(_READ_S))
+                raise
+
+        return bool(message.offset() >= patiently(ask))
 
     def _settings(self) -> dict[str, object]:
         return {

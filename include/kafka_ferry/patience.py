@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _K = TypeVar("_K")
 _P = ParamSpec("_P")
-_PATIENCE_S: Final = 60
+PATIENCE_S: Final = 60
 _limit_s: ContextVar[float | None] = ContextVar("patience", default=None)
 # Coordinators load and leaders move within a few seconds: of what takes longer, people are told.
 _SILENT_S: Final = 5
@@ -55,7 +55,7 @@ def patiently(do: Callable[[], _T]) -> _T:
     retrying = Retrying(
         retry=retry_if_exception(_is_transient),
         wait=wait_random_exponential(multiplier=0.02, max=2),
-        stop=stop_after_delay(_PATIENCE_S if limit_s is None else limit_s),
+        stop=stop_after_delay(PATIENCE_S if limit_s is None else limit_s),
         before_sleep=_tell_once(),
         reraise=True,
     )

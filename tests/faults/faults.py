@@ -13,11 +13,13 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.plan.positions import position_group
+from tests.faults import broker_faults
 from tests.faults.evidence import unsealed
 from tests.support.offsets import bounds
 
 if TYPE_CHECKING:
     from tests.faults.storm import Storm
+    from tests.support.proxy import Proxy
 
 
 # How often the source writes down where its logs start. By default it begins half a minute after its
@@ -51,27 +53,30 @@ def kill_driver(storm: Storm) -> bool:
     return bool(copying)
 
 
-def kill_broker(side: str) -> Callable[[Storm], bool]:
-    """SIGKILL, and a restart in the background; hits nothing while it is down anyway."""
-    return lambda storm: bool(storm.runs.active) and storm.brokers[side].kill()
-
-
 def cut(side: str) -> Callable[[Storm], bool]:
-    return lambda storm: storm.brokers[side].broker.proxy.cut() > 0
+    """Reset the connections to one broker, or to all."""
+    return lambda storm: _hit(storm, side, lambda proxy: proxy.cut())
 
 
 def stall(side: str, longest: float) -> Callable[[Storm], bool]:
     def strike(storm: Storm) -> bool:
-        return storm.brokers[side].broker.proxy.stall(storm.chance.uniform(0.1, longest)) > 0
+        seconds = storm.chance.uniform(0.1, longest)
+        return _hit(storm, side, lambda proxy: proxy.stall(seconds))
 
     return strike
 
 
 def refuse(side: str, longest: float) -> Callable[[Storm], bool]:
     def strike(storm: Storm) -> bool:
-        return storm.brokers[side].broker.proxy.refuse(storm.chance.uniform(0.1, longest)) > 0
+        seconds = storm.chance.uniform(0.1, longest)
+        return _hit(storm, side, lambda proxy: proxy.refuse(seconds))
 
     return strike
+
+
+def _hit(storm: Storm, side: str, strike: Callable[[Proxy], int]) -> bool:
+    proxies = [broker.proxy for broker in storm.sides[side].proxies_of(storm.chance)]
+    return sum(map(strike, proxies)) > 0
 
 
 def delete_state(part: str) -> Callable[[Storm], bool]:
@@ -93,8 +98,8 @@ def forget_positions(storm: Storm) -> bool:
     if not storm.runs.copying:
         return False
     storm.runs.finish(seconds=180)
-    storm.brokers["target"].wait_ready()
-    target = storm.brokers["target"].broker
+    storm.sides["target"].wait_ready()
+    target = storm.sides["target"].cluster
     if unsealed(storm.flow, target, storm.topics):
         # Nothing but the group knows whose their records are: the flow refuses them from then on.
         return False
@@ -106,9 +111,9 @@ def forget_positions(storm: Storm) -> bool:
 
 def delete_records(storm: Storm) -> bool:
     """Delete the oldest records of a partition of the source, copied or not."""
-    if not storm.runs.copying or storm.brokers["source"].is_down:
+    if not storm.runs.copying or storm.sides["source"].is_harmed:
         return False
-    source = storm.brokers["source"].broker
+    source = storm.sides["source"].cluster
     topic = storm.chance.choice([topic for topic in storm.topics if topic.truncated])
     number = storm.chance.randrange(topic.partitions)
     log = bounds(source, topic.name, [number], "read_committed")[number]
@@ -153,7 +158,9 @@ NETWORK: Sequence[Fault] = tuple(
     )
 )
 BROKERS: Sequence[Fault] = tuple(
-    Fault(f"kill the {side} broker", 2, kill_broker(side)) for side in ("source", "target")
+    Fault(name.format(side), weight, strike(side))
+    for side in ("source", "target")
+    for name, weight, strike in broker_faults.KINDS
 )
 DATA: Sequence[Fault] = (Fault("delete the source's oldest records", 5, delete_records),)
 EVERYWHERE: Sequence[Fault] = (

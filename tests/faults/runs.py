@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from kafka_ferry.config import Flow
 from kafka_sandbox.processes import Leash
 
 # Longer than all patience of the library together, on a machine that the storm keeps busy.
-HANGS_AFTER_S = 300.0
+HANGS_AFTER_S = 450.0
 
 
 @dataclass
@@ -72,6 +72,7 @@ class Runs:
         ended: how many finished, failed and were killed.
         complaints: what no run may do: end without a word, not name what failed, hang.
         sentences: what failed runs said, without numbers, by how often.
+        note: is told how each run ended.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Runs:
         self.ended: Counter[str] = Counter()
         self.complaints: list[str] = []
         self.sentences: Counter[str] = Counter()
+        self.note: Callable[[str], None] = lambda _: None
         self._flow = flow
         self._folder = folder
         self._engine = engine
@@ -119,7 +121,9 @@ class Runs:
             if run.process.poll() is not None:
                 self._running.remove(run)
                 run.leash.let_go()
-                self.ended[self._judge(run)] += 1
+                how = self._judge(run)
+                self.ended[how] += 1
+                self.note(f"{run.name} {how} after {time.monotonic() - run.began:.1f} s")
             elif time.monotonic() - run.began > HANGS_AFTER_S:
                 run.process.send_signal(signal.SIGUSR1)
                 time.sleep(1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -13,9 +12,9 @@ from kafka_ferry.config import Flow
 from tests.faults.evidence import assert_nothing_else
 from tests.faults.faults import Fault
 from tests.faults.runs import HANGS_AFTER_S, Runs
+from tests.faults.sides import Side
 from tests.faults.topics import StormTopic
 from tests.support.flows import remote
-from tests.support.proxy import ProxiedBroker
 from tests.support.spark_cluster import SparkCluster
 
 # How often, within a storm, all that consumers of the target see is compared.
@@ -25,43 +24,6 @@ _PATIENCE_S = 1.0
 _TICK_S = 0.05
 
 
-class Victim:
-    """A broker that is killed, and comes back in the background."""
-
-    def __init__(self, broker: ProxiedBroker) -> None:
-        self.broker = broker
-        self._restarting: threading.Thread | None = None
-        self._failure: BaseException | None = None
-
-    def kill(self) -> bool:
-        """SIGKILL and restart; does nothing and gives False while an earlier one goes on."""
-        if self.is_down:
-            return False
-        self.wait_ready()
-        self.broker.kill()
-        self._restarting = threading.Thread(target=self._restart)
-        self._restarting.start()
-        return True
-
-    @property
-    def is_down(self) -> bool:
-        """Whether it was killed and is not back yet."""
-        return self._restarting is not None and self._restarting.is_alive()
-
-    def wait_ready(self) -> None:
-        """Wait until the broker is back."""
-        if self._restarting:
-            self._restarting.join()
-        if self._failure:
-            raise self._failure
-
-    def _restart(self) -> None:
-        try:
-            self.broker.restart()
-        except BaseException as error:
-            self._failure = error
-
-
 @dataclass
 class Storm:
     """What faults may reach, and what has happened so far."""
@@ -69,13 +31,16 @@ class Storm:
     flow: Flow
     topics: Sequence[StormTopic]
     runs: Runs
-    brokers: dict[str, Victim]
+    sides: dict[str, Side]
     chance: random.Random
     spark: SparkCluster | None = None
     faults: Counter[str] = field(default_factory=Counter)
     log: list[str] = field(default_factory=list)
     compared: int = 0
     _began: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.runs.note = self.note
 
     def rage(self, faults: Sequence[Fault], count: int, longest_pause: float) -> None:
         """Let ``count`` faults hit, with pauses of up to ``longest_pause`` seconds between them."""
@@ -95,9 +60,9 @@ class Storm:
         Raises:
             AssertionError: if it is not the source's.
         """
-        for victim in self.brokers.values():
-            victim.wait_ready()
-        source, target = (self.brokers[side].broker for side in ("source", "target"))
+        for side in self.sides.values():
+            side.wait_ready()
+        source, target = (self.sides[name].cluster for name in ("source", "target"))
         seen = sum(
             assert_nothing_else(source, topic, target, remote(self.flow, topic.name))
             for topic in self.topics
@@ -126,10 +91,10 @@ class Storm:
             time.sleep(_TICK_S)
 
     def calm_brokers(self) -> None:
-        """Wait until both brokers are up and can be reached."""
-        for victim in self.brokers.values():
-            victim.wait_ready()
-            victim.broker.proxy.heal()
+        """Wait until all brokers are up and can be reached."""
+        for side in self.sides.values():
+            side.wait_ready()
+            side.cluster.heal()
 
     def calm(self, most_runs: int = 5) -> None:
         """Everything up, and runs until one has no failures.

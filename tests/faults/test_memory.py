@@ -3,10 +3,10 @@
     bound = 6 * R + (5 * N + 4) * (4 MiB + B) + 32 MiB
 
 where B is the largest batch, R is ``fetch.max.bytes`` or B if that is more, and N is how many
-brokers the target has, one here (docs/operations.md): two responses wait, one is read (twice in
+brokers the target has, three here (docs/operations.md): two responses wait, one is read (twice in
 memory while it is decoded) and one written; five requests are on their way to each broker, and one
-is being encoded. Each
-copy runs in a process of its own, whose peak is measured from the moment when it begins to copy.
+is being encoded. Each copy runs in a process of its own, whose peak is measured from the moment when
+it begins to copy.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from confluent_kafka import Producer
 
 from kafka_ferry.config import load_flow
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.support.builders import create_topic
 from tests.support.flows import copy_planned, failures, plan_now, write_flow
@@ -32,13 +33,15 @@ pytestmark = pytest.mark.long
 
 KIB = 1024
 MIB = 1024 * KIB
+BROKERS = 3
+"""Of the target."""
 Unique = Callable[[str], str]
 
 
 def bound(fetch_max_bytes: int, largest_batch: int) -> int:
     """The most memory that copying takes, in bytes."""
     response = max(fetch_max_bytes, largest_batch)
-    return 6 * response + 9 * (4 * MIB + largest_batch) + 32 * MIB
+    return 6 * response + (5 * BROKERS + 4) * (4 * MIB + largest_batch) + 32 * MIB
 
 
 def fill(
@@ -133,14 +136,14 @@ def test_records_of_ten_mebibytes_set_the_bound_where_a_fetch_is_smaller(
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
-    """Two brokers of their own, since thousands of partitions keep a broker busy to the end."""
-    brokers = Broker(tmp_path / "from"), Broker(tmp_path / "to")
+    """Clusters of their own, since thousands of partitions keep a broker busy to the end."""
+    clusters = Broker(tmp_path / "from"), Brokers(tmp_path / "to", count=BROKERS)
     try:
-        start_all(brokers)
-        yield brokers
+        start_all(clusters)
+        yield clusters
     finally:
-        for broker in brokers:
-            broker.wipe()
+        for cluster in clusters:
+            cluster.wipe()
 
 
 @pytest.mark.parametrize("writers", [32, 1])

@@ -18,15 +18,17 @@ from tests.faults.evidence import assert_copied, assert_ledger_tells
 from tests.faults.faults import CHECKPOINTS, COPIER, SPARK
 from tests.faults.generator import Generator
 from tests.faults.runs import Runs
-from tests.faults.storm import Storm, Victim
+from tests.faults.sides import Side
+from tests.faults.storm import Storm
 from tests.faults.topics import KINDS, StormTopic
 from tests.support.builders import Record, create_topic, delete_before, produce, read_all
 from tests.support.flows import ledger_rows, make_flow, remote
-from tests.support.proxy import ProxiedBroker
+from tests.support.proxied import ProxiedBrokers
 from tests.support.spark_cluster import SparkCluster
 
 # Both storms fill gaps, each in the way that the other one does not; the seed says which.
 FILLS = ("transactions", "markers")
+Clusters = dict[str, ProxiedBrokers]
 
 
 @pytest.fixture
@@ -36,25 +38,26 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture
-def brokers(folder: Path) -> Iterator[dict[str, ProxiedBroker]]:
-    brokers = {
-        "source": ProxiedBroker(folder / "source", config=QUICK_CLEANER | CHECKPOINTS),
-        "target": ProxiedBroker(folder / "target", config=QUICK_CLEANER),
+def clusters(folder: Path) -> Iterator[Clusters]:
+    """Three brokers a side, which lead and coordinate a part each."""
+    clusters = {
+        "source": ProxiedBrokers(folder / "source", config=QUICK_CLEANER | CHECKPOINTS),
+        "target": ProxiedBrokers(folder / "target", config=QUICK_CLEANER),
     }
     try:
-        start_all(brokers.values())
-        yield brokers
+        start_all(clusters.values())
+        for cluster in clusters.values():
+            cluster.assert_spread()
+        yield clusters
     finally:
-        for broker in brokers.values():
-            broker.wipe()
+        for cluster in clusters.values():
+            cluster.wipe()
 
 
 @pytest.fixture
-def topics(
-    brokers: dict[str, ProxiedBroker], unique: Callable[[str], str]
-) -> tuple[StormTopic, ...]:
+def topics(clusters: Clusters, unique: Callable[[str], str]) -> tuple[StormTopic, ...]:
     """Topics of the source, one of each kind."""
-    source = brokers["source"]
+    source = clusters["source"]
     topics = tuple(replace(kind, name=unique(kind.name)) for kind in KINDS)
     for topic in topics:
         # Old timestamps would make the log old, and its segments be deleted.
@@ -68,15 +71,15 @@ def topics(
 
 @pytest.fixture
 def new_flow(
-    folder: Path, brokers: dict[str, ProxiedBroker], topics: tuple[StormTopic, ...]
+    folder: Path, clusters: Clusters, topics: tuple[StormTopic, ...]
 ) -> Callable[[str], Flow]:
     """Makes a flow in small steps, so that faults hit it between any two of them."""
 
     def new(fill: str) -> Flow:
         return make_flow(
             folder,
-            brokers["source"].proxied,
-            brokers["target"].proxied,
+            clusters["source"].proxied,
+            clusters["target"].proxied,
             [topic.name for topic in topics],
             offsets={t.name: "preserved" if t.preserved else "translated" for t in topics},
             fill=fill,
@@ -94,15 +97,15 @@ def new_flow(
 def test_copier_storm(
     folder: Path,
     new_flow: Callable[[str], Flow],
-    brokers: dict[str, ProxiedBroker],
+    clusters: Clusters,
     topics: tuple[StormTopic, ...],
     seed: int,
     request: pytest.FixtureRequest,
 ) -> None:
     flow = new_flow(FILLS[seed % 2])
-    storm = make_storm(folder, flow, topics, brokers, seed, "threads")
+    storm = make_storm(folder, flow, topics, clusters, seed, "threads")
     with told(storm, f"copier-{seed}", folder):
-        with Generator(brokers["source"].bootstrap, topics, seed, most=300_000, pause=0.4):
+        with Generator(clusters["source"].bootstrap, topics, seed, most=300_000, pause=0.4):
             storm.rage(COPIER, request.config.getoption("--storm-faults") or 40, 0.6)
             storm.calm_brokers()
         storm.calm()
@@ -115,16 +118,16 @@ def test_copier_storm(
 def test_spark_storm(
     folder: Path,
     new_flow: Callable[[str], Flow],
-    brokers: dict[str, ProxiedBroker],
+    clusters: Clusters,
     topics: tuple[StormTopic, ...],
     seed: int,
     request: pytest.FixtureRequest,
 ) -> None:
     with SparkCluster(folder / "spark") as spark:
         flow = new_flow(FILLS[(seed + 1) % 2])
-        storm = make_storm(folder, flow, topics, brokers, seed, "spark", spark)
+        storm = make_storm(folder, flow, topics, clusters, seed, "spark", spark)
         with told(storm, f"spark-{seed}", folder):
-            with Generator(brokers["source"].bootstrap, topics, seed, most=300_000, pause=0.8):
+            with Generator(clusters["source"].bootstrap, topics, seed, most=300_000, pause=0.8):
                 storm.rage(SPARK, request.config.getoption("--storm-faults") or 12, 4.0)
                 storm.calm_brokers()
             storm.calm()
@@ -135,7 +138,7 @@ def make_storm(
     folder: Path,
     flow: Flow,
     topics: Sequence[StormTopic],
-    brokers: dict[str, ProxiedBroker],
+    clusters: Clusters,
     seed: int,
     engine: str,
     spark: SparkCluster | None = None,
@@ -143,8 +146,8 @@ def make_storm(
     logs = folder / "runs"
     logs.mkdir()
     runs = Runs(flow, logs, engine, spark.environment if spark else {})
-    victims = {side: Victim(broker) for side, broker in brokers.items()}
-    return Storm(flow, topics, runs, victims, random.Random(seed), spark)
+    sides = {name: Side(cluster) for name, cluster in clusters.items()}
+    return Storm(flow, topics, runs, sides, random.Random(seed), spark)
 
 
 @contextmanager
@@ -168,7 +171,7 @@ def told(storm: Storm, name: str, folder: Path) -> Iterator[None]:
 
 def assert_exact(storm: Storm) -> None:
     """The target has the source's records, the ledger has all of them, and so has its projection."""
-    source, target = (storm.brokers[side].broker for side in ("source", "target"))
+    source, target = (storm.sides[name].cluster for name in ("source", "target"))
     projected = ledger_rows(storm.flow)
     shutil.rmtree(Path(storm.flow.state_path) / storm.flow.slug / "ledger")
     rows = ledger_rows(storm.flow)

@@ -12,7 +12,6 @@ import pytest
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.config import Flow, load_flow
-from kafka_ferry.copy import fetching
 from kafka_ferry.copy.translated import TranslatedWriter
 from kafka_ferry.plan import Plan
 from kafka_sandbox.broker import Broker
@@ -412,7 +411,15 @@ def cuts(
             create_topic(source.bootstrap, topic)
             folder = home / f"{home.name}-{number}"
             folder.mkdir()
-            flow = make_flow(folder, source, backup, [topic], on_source_divergence=policy)
+            flow = make_flow(
+                folder,
+                source,
+                backup,
+                [topic],
+                on_source_divergence=policy,
+                # Where the new log ends before the planned end, the copy waits for more.
+                partition_wait_ms=2_000,
+            )
             for part in range(3):
                 produce(source.bootstrap, topic, named(f"old {part}", 10))
             assert failures(copy_now(flow)) == []
@@ -440,12 +447,9 @@ def test_a_log_that_was_cut_back_is_noticed_and_by_policy_followed(
     when: str,
     cuts: dict[tuple[str, str, str], Cut],
     backup: KafkaCluster,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """MirrorMaker 2 situation 5: after an unclean leader election it follows without a word, or,
     where the new log is longer already, goes on in its middle."""
-    # Where the new log ends before the planned end, the copy waits for more, half a minute long.
-    monkeypatch.setattr(fetching, "_MAX_STUMBLES", 4)
     cut = cuts[policy, length, when]
     flow = cut.flow
     plan = cut.plan or plan_now(flow, "run-2")

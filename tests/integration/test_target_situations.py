@@ -10,7 +10,6 @@ import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kafka_ferry import patience
 from kafka_ferry.errors import FerryError
 from kafka_ferry.plan import Plan
 from kafka_sandbox.broker import Broker
@@ -325,7 +324,7 @@ def test_a_topic_without_enough_replicas_is_named_and_the_others_are_copied(
         create_replicated(first, remote(flow, topic))
     wait_until(lambda: in_sync(first, remote(flow, topic)) == [1])
 
-    flow = make_flow(folder, primary, first, [topic, other], writers=1)
+    flow = make_flow(folder, primary, first, [topic, other], writers=1, partition_wait_ms=2_000)
     outcomes = copy_now(flow, "run-2")
 
     (problem,) = failures(outcomes)
@@ -354,16 +353,20 @@ def in_sync(broker: KafkaCluster, topic: str) -> list[int]:
 
 
 def test_a_target_whose_disk_is_full_fails_the_run_and_costs_no_record(
-    folder: Path, primary: KafkaCluster, unique: Unique, monkeypatch: pytest.MonkeyPatch
+    folder: Path, primary: KafkaCluster, unique: Unique
 ) -> None:
-    # Who is told after a minute is not told other things than who is told after three seconds.
-    monkeypatch.setattr(patience, "_PATIENCE_S", 3)
     topic = unique("full")
     create_topic(primary.bootstrap, topic)
     target = Broker(folder / "target")
     with target:
         flow = make_flow(
-            folder, primary, target, [topic], transaction_max_bytes=60_000, fetch_max_bytes=60_000
+            folder,
+            primary,
+            target,
+            [topic],
+            transaction_max_bytes=60_000,
+            fetch_max_bytes=60_000,
+            partition_wait_ms=3_000,
         )
         produce(primary.bootstrap, topic, named("first", 1))
         assert failures(copy_now(flow)) == []

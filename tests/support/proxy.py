@@ -1,4 +1,4 @@
-"""A TCP proxy before a broker, for networks that fail: connections cut, stalled or refused."""
+"""A TCP proxy before a server, for networks that fail: connections cut, stalled or refused."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 from kafka_sandbox.broker import HOST, free_port
-from kafka_sandbox.cluster import KafkaCluster
 
 _T = TypeVar("_T")
 _PIECE = 64 * 1024
+_HELD_S = 0.02
 # On and with zero seconds: closing sends a reset instead of the rest of the data.
 _RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 
@@ -28,15 +26,17 @@ class Proxy:
 
     Args:
         target_port: where to forward to; nobody need listen there yet, or all the time.
+        port: where to listen, a free port unless given.
     """
 
-    def __init__(self, target_port: int) -> None:
-        self.port = free_port()
+    def __init__(self, target_port: int, port: int | None = None) -> None:
+        self.port = port or free_port()
         self._target_port = target_port
         self._connections: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._flowing = asyncio.Event()
+        self._held: Callable[[int], bool] | None = None
         self._listening = asyncio.Lock()
         self._flowing.set()
         self._server: asyncio.Server | None = None
@@ -62,6 +62,10 @@ class Proxy:
     def stall(self, seconds: float) -> int:
         """Forwards nothing for a while; connections stay open, and nothing is lost."""
         return self._do(self._stall(seconds))
+
+    def hold(self, seconds: float, whose: Callable[[int], bool]) -> None:
+        """The same for some clients alone, new ones too: ``whose`` tells by the client's port."""
+        self._do(self._hold(seconds, whose))
 
     def refuse(self, seconds: float) -> int:
         """Resets all connections, and listens to no new ones for a while."""
@@ -104,6 +108,13 @@ class Proxy:
         self._later(seconds, self._flow)
         return len(self._connections)
 
+    async def _hold(self, seconds: float, whose: Callable[[int], bool]) -> None:
+        self._held = whose
+        self._later(seconds, self._let_go)
+
+    async def _let_go(self) -> None:
+        self._held = None
+
     async def _refuse(self, seconds: float) -> int:
         self._stop_listening()
         self._later(seconds, self._listen)
@@ -114,6 +125,7 @@ class Proxy:
 
     async def _heal(self) -> None:
         await self._flow()
+        await self._let_go()
         await self._listen()
 
     async def _close(self) -> None:
@@ -141,8 +153,11 @@ class Proxy:
             return
         connection = (writer, there[1])
         self._connections.add(connection)
+        client = writer.get_extra_info("peername")[1]
         try:
-            await asyncio.gather(self._forward(reader, there[1]), self._forward(there[0], writer))
+            await asyncio.gather(
+                self._forward(reader, there[1], client), self._forward(there[0], writer, client)
+            )
         except OSError:
             # One side is gone: the other one shall notice at once.
             for side in connection:
@@ -150,13 +165,20 @@ class Proxy:
         finally:
             self._connections.discard(connection)
 
-    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: int
+    ) -> None:
         while piece := await reader.read(_PIECE):
-            await self._flowing.wait()
+            await self._may_pass(client)
             writer.write(piece)
             await writer.drain()
-        await self._flowing.wait()
+        await self._may_pass(client)
         writer.close()
+
+    async def _may_pass(self, client: int) -> None:
+        await self._flowing.wait()
+        while self._held and self._held(client):
+            await asyncio.sleep(_HELD_S)
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
@@ -165,39 +187,3 @@ def _reset(writer: asyncio.StreamWriter) -> None:
             socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE
         )
     writer.transport.abort()
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where clients begin, for helpers that ask a broker for nothing else."""
-
-    bootstrap: str
-
-
-class ProxiedBroker(KafkaCluster):
-    """A broker with a second way in: whoever begins at ``proxied`` stays behind the proxy.
-
-    ``bootstrap`` is the direct way, which no fault of the proxy concerns.
-    """
-
-    def __init__(self, directory: Path, **options: Any) -> None:
-        inner = free_port()
-        self.proxy = Proxy(inner)
-        super().__init__(directory, **options)
-        direct, controller = f"PLAINTEXT://{self.bootstrap}", f"{HOST}:{self.controller_port}"
-        self.config |= {
-            "listeners": f"{direct},PROXIED://{HOST}:{inner},CONTROLLER://{controller}",
-            "advertised.listeners": f"{direct},PROXIED://{self.proxy.bootstrap}",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,"
-            "PROXIED:PLAINTEXT",
-        }
-
-    @property
-    def proxied(self) -> Address:
-        """The way through the proxy."""
-        return Address(self.proxy.bootstrap)
-
-    def wipe(self) -> None:
-        """Stops broker and proxy, and deletes the broker's directory."""
-        super().wipe()
-        self.proxy.close()

@@ -146,6 +146,15 @@ class Flow(Scheduling, Backfilling, Syncing, Grouping, Policies, Verifying, Tell
         description="A writer ends its transaction after this many milliseconds; read_committed "
         "readers of the target wait that long at most.",
     )
+    partition_wait_ms: Number = Field(
+        default=60_000,
+        gt=0,
+        lt=_FIFTEEN_MINUTES_MS,
+        alias="partition.wait.ms",
+        description="How long a run waits for a partition that has no leader or too few replicas "
+        "in sync, and for a coordinator that moves, before it names the partition as failed, in "
+        "milliseconds. The writer's other partitions are copied meanwhile.",
+    )
     fetch_max_bytes: Bytes = Field(
         default=16 * MIB,
         gt=0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -28,9 +29,12 @@ from kafka_ferry.plan.changes import ConfigChange
 from kafka_ferry.plan.facts import LogBounds, Topic
 from kafka_ferry.plan.plan import Creation, Growth
 from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.wire.faults import UNKNOWN_TOPIC_OR_PARTITION
 
 _T = TypeVar("_T")
 _TIMEOUT_S: Final = 15.0
+_PAUSE_S: Final = 0.1
+_LONGEST_PAUSE_S: Final = 2.0
 # One describe or list request for so many topics or partitions, so that no answer gets too large.
 _TOPICS_AT_ONCE: Final = 500
 _PARTITIONS_AT_ONCE: Final = 5_000
@@ -118,28 +122,57 @@ class ClusterControl:
                 raise ClusterUnreachable(f"{self.alias} knows nothing of {created} yet.")
         return ids
 
-    @patient
     def log_bounds(
-        self, topics: Iterable[Topic], isolation: IsolationLevelName = "read_committed"
+        self,
+        topics: Iterable[Topic],
+        isolation: IsolationLevelName = "read_committed",
+        *,
+        wait_s: float = 0.0,
     ) -> dict[TopicPartition, LogBounds]:
         """What a consumer of that isolation level can read of the partitions of ``topics``.
 
-        A partition without a leader is absent.
+        A partition that has no leader, even after ``wait_s`` seconds, is absent.
         """
-        level = _ISOLATION[isolation]
-        partitions = [
+        missing = [
             TopicPartition(topic.name, number)
             for topic in topics
             for number in range(topic.partitions)
         ]
-        bounds = {}
+        bounds, unknown = self._log_bounds(missing, isolation)
+        deadline = time.monotonic() + wait_s
+        pause = _PAUSE_S
+        # What brokers know nothing of is deleted, and has nothing to wait for.
+        while missing := [tp for tp in missing if tp not in bounds and tp not in unknown]:
+            self._refresh_leaders()
+            found, unknown = self._log_bounds(missing, isolation)
+            bounds |= found
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(0 if found else pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+        return bounds
+
+    @patient
+    def _refresh_leaders(self) -> None:
+        """Read the cluster's metadata anew: librdkafka asks who led a partition at first for minutes."""
+        with self._errors("looking for leaders"):
+            self._admin.list_topics(timeout=at_most(_TIMEOUT_S))
+
+    @patient
+    def _log_bounds(
+        self, partitions: list[TopicPartition], isolation: IsolationLevelName
+    ) -> tuple[dict[TopicPartition, LogBounds], set[TopicPartition]]:
+        """What answers there are now; and which partitions do not exist."""
+        level = _ISOLATION[isolation]
+        bounds: dict[TopicPartition, LogBounds] = {}
+        unknown: set[TopicPartition] = set()
         for some in _chunks(partitions, _PARTITIONS_AT_ONCE):
-            starts = self._offsets(some, OffsetSpec.earliest(), level)
-            ends = self._offsets(some, OffsetSpec.latest(), level)
+            starts = self._offsets(some, OffsetSpec.earliest(), level, unknown)
+            ends = self._offsets(some, OffsetSpec.latest(), level, unknown)
             bounds.update(
                 {tp: LogBounds(starts[tp], ends[tp]) for tp in starts.keys() & ends.keys()}
             )
-        return bounds
+        return bounds, unknown
 
     def create_topics(self, creations: Iterable[Creation]) -> dict[str, FerryError]:
         """Create topics, each with its final configs at once; one that is there already is left as it is.
@@ -301,8 +334,13 @@ class ClusterControl:
         return configs
 
     def _offsets(
-        self, partitions: list[TopicPartition], spec: OffsetSpec, level: IsolationLevel
+        self,
+        partitions: list[TopicPartition],
+        spec: OffsetSpec,
+        level: IsolationLevel,
+        unknown: set[TopicPartition],
     ) -> dict[TopicPartition, int]:
+        """What answers there are; to ``unknown`` goes what does not exist."""
         asked = {ConfluentPartition(tp.topic, tp.partition): spec for tp in partitions}
         with self._errors("reading the ends of logs"):
             futures = self._admin.list_offsets(
@@ -317,6 +355,8 @@ class ClusterControl:
             except BrokerError as error:
                 if not error.transient:
                     raise
+                if error.code == UNKNOWN_TOPIC_OR_PARTITION:
+                    unknown.add(tp)
         return offsets
 
     def _each(

@@ -105,13 +105,18 @@ class TopicRecords:
         return False
 
     def _ask_ends(self, consumer: Consumer) -> dict[int, int]:
-        with as_ours(self._cluster.alias, self._doing):
-            return {
-                number: consumer.get_watermark_offsets(
-                    ConfluentPartition(self._topic, number), timeout=at_most(_READ_S), cached=False
-                )[1]
-                for number in self._starts
-            }
+        try:
+            with as_ours(self._cluster.alias, self._doing):
+                return {number: self._ask_end(consumer, number) for number in self._starts}
+        except FerryError:
+            # The leader may have moved, which librdkafka does not look up again by itself.
+            with as_ours(self._cluster.alias, self._doing):
+                consumer.list_topics(self._topic, timeout=at_most(_READ_S))
+            raise
+
+    def _ask_end(self, consumer: Consumer, number: int) -> int:
+        at = ConfluentPartition(self._topic, number)
+        return int(consumer.get_watermark_offsets(at, timeout=at_most(_READ_S), cached=False)[1])
 
     def _settings(self) -> dict[str, object]:
         return {

@@ -23,13 +23,13 @@ from kafka_ferry.batches import (
     set_aside,
 )
 from kafka_ferry.batches.passage import within
-from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.errors import FerryError
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.positions import ProducerState
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.plan.trail import Trail
 from kafka_ferry.wire import WireCluster, log_start
-from kafka_ferry.wire.scan import stored_batches
+from kafka_ferry.wire.scan import leader_of, stored_batches
 
 # What the source had at an offset, and has no more.
 _REMOVED: Final = frozenset({Reason.COMPACTED, Reason.LOST})
@@ -71,7 +71,6 @@ class Ahead:
 
     Args:
         cluster: the target; no answers may be due on its connections.
-        node: the broker that leads the partition.
         partition: the partition on the target.
         start: the position.
         end: the log's end.
@@ -83,7 +82,6 @@ class Ahead:
     def __init__(
         self,
         cluster: WireCluster,
-        node: int,
         partition: TopicPartition,
         start: int,
         end: int,
@@ -95,7 +93,6 @@ class Ahead:
         self.end = end
         self.expired_to = 0
         self._cluster = cluster
-        self._node = node
         self._partition = partition
         self._at = start
         self._producer = producer
@@ -167,18 +164,18 @@ class Ahead:
     def _next(self) -> list[Record]:
         """The records of the next batch; none where the log ends, or where only its end is left."""
         if self._batches is None:
-            self.expired_to = log_start(self._cluster, self._node, self._partition)
+            node = leader_of(self._cluster, self._partition)
+            self.expired_to = log_start(self._cluster, node, self._partition)
             if self._trail is None or self.expired_to > self._at:
                 self._trail = Trail(
                     self._producer, self._at, self.expired_to, is_compacted=self._is_compacted
                 )
             self._at = max(self._at, self.expired_to)
-            self._batches = stored_batches(
-                self._cluster, self._node, self._partition, self._at, self.end
-            )
+            self._batches = stored_batches(self._cluster, node, self._partition, self._at, self.end)
         try:
             batch = next(self._batches, None)
-        except ClusterUnreachable:
+        except FerryError:
+            # Whatever it is, the leader may have moved: nothing more comes from this one.
             self._batches = None
             raise
         if batch is None:

@@ -24,14 +24,14 @@ from kafka_ferry.copy.rate import RateLimit
 from kafka_ferry.copy.reader import RangeReader
 from kafka_ferry.copy.writer import Failure, StartOver, Writer
 from kafka_ferry.errors import Fenced, FerryError
+from kafka_ferry.patience import PATIENCE_S
 from kafka_ferry.plan.positions import Position
 from kafka_ferry.plan.ranges import Range, TopicPartition
 
 log = logging.getLogger(__name__)
 
 # The target is tried again after 0.1, 0.2, 0.4 ... s; each try also waits for its coordinators.
-_MAX_VOID_IN_A_ROW = 10
-_LONGEST_BACK_OFF_S = 5.0
+_LONGEST_BACK_OFF_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,14 @@ class Limits:
         transaction_ms: seal after so many milliseconds.
         append_recreated: whether a topic that was made anew on the source goes behind the old one.
         rewind: whether a position beyond the range's end may be set back by the reader.
+        wait_s: how long the target may take nothing before what is unfinished fails.
     """
 
     transaction_bytes: int
     transaction_ms: int
     append_recreated: bool = False
     rewind: bool = False
+    wait_s: float = PATIENCE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,29 +119,42 @@ class _Copy:
     sealed: dict[TopicPartition, int] = field(default_factory=dict)
     failures: dict[TopicPartition, Failure] = field(default_factory=dict)
     ages: dict[TopicPartition, RangeAges] = field(default_factory=lambda: defaultdict(RangeAges))
+    done: set[TopicPartition] = field(default_factory=set)
     voids: int = 0
+    void_since: float | None = None
     unsealed_since: float | None = None
 
     def run(self) -> None:
-        done = False
-        while not done:
-            pending = self._pending()
+        while turn := self._turn():
             try:
-                self._copy(self._starts(pending))
-                done = True
+                self._copy(self._starts(turn))
+                self.done |= {range_.source for range_ in turn}
             except StartOver as error:
-                self.voids += not error.excludes
-                log.warning("Writing again from the last sealed positions: %s", error)
-                if self.voids < _MAX_VOID_IN_A_ROW:
-                    time.sleep(min(0.05 * 2**self.voids, _LONGEST_BACK_OFF_S))
-                    continue
-                self._fail_all(f"gave up after {self.voids} tries: {error}", transient=True)
-                done = True
+                self._start_over(error, excludes=error.excludes)
             except FerryError as error:
-                self._fail_all(
-                    str(error), transient=error.transient, fenced=isinstance(error, Fenced)
-                )
-                done = True
+                if error.transient:
+                    self._start_over(error)
+                else:
+                    fenced = isinstance(error, Fenced)
+                    self._fail_all(str(error), transient=False, fenced=fenced)
+
+    def _turn(self) -> list[Range]:
+        """The ranges to copy next: those that the target waits for when nothing else is left."""
+        left = [range_ for range_ in self._pending() if range_.source not in self.done]
+        return [range_ for range_ in left if range_.source not in self.writer.waiting] or left
+
+    def _start_over(self, error: FerryError, *, excludes: bool = False) -> None:
+        """Get ready for another try, or let what is unfinished fail if none has helped for too long."""
+        log.warning("Writing again from the last sealed positions: %s", error)
+        others = any(range_.source not in self.writer.waiting for range_ in self._turn())
+        self.voids += not (excludes and others)
+        now = time.monotonic()
+        if not excludes:
+            self.void_since = now if self.void_since is None else self.void_since
+            if now - self.void_since >= self.limits.wait_s:
+                self._fail_all(f"gave up after {self.voids} tries: {error}", transient=True)
+                return
+        time.sleep(min(0.05 * 2 ** min(self.voids, 10), _LONGEST_BACK_OFF_S))
 
     def outcomes(self) -> list[Outcome]:
         outcomes = []
@@ -173,7 +188,13 @@ class _Copy:
         self.unsealed_since = None
         for ages in self.ages.values():
             ages.void()
-        positions = self.writer.take_over(pending)
+        began = time.monotonic()
+        try:
+            positions = self.writer.take_over(pending)
+        except FerryError:
+            # It has waited for coordinators itself.
+            self.void_since = began if self.void_since is None else self.void_since
+            raise
         starts = {}
         for range_ in pending:
             position = positions.get(range_.source)
@@ -253,5 +274,5 @@ class _Copy:
         self.sealed.update(sealed)
         for source in sealed:
             self.ages[source].sealed()
-        self.unsealed_since = None
+        self.unsealed_since = self.void_since = None
         self.voids = 0

@@ -24,12 +24,21 @@ from kafka_ferry.batches import (
 )
 from kafka_ferry.batches.left_out import NOTHING
 from kafka_ferry.clock import now_ms
+from kafka_ferry.copy.pending import Asked, PendingRequests
 from kafka_ferry.copy.writer import Failure
 from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.patience import PATIENCE_S
 from kafka_ferry.plan.positions import Position
 from kafka_ferry.plan.priority import waves
 from kafka_ferry.plan.ranges import Range, TopicPartition
-from kafka_ferry.wire import Expected, Fetched, PartitionLeader, WireCluster, fetch, log_start
+from kafka_ferry.wire import (
+    Expected,
+    Fetched,
+    PartitionLeader,
+    WireCluster,
+    log_start,
+    send_fetch,
+)
 from kafka_ferry.wire.faults import (
     NONE,
     OFFSET_OUT_OF_RANGE,
@@ -39,11 +48,11 @@ from kafka_ferry.wire.faults import (
     is_transient,
 )
 
-# Leaders move and brokers restart within seconds; after this many tries in a row the range fails.
-_MAX_STUMBLES: Final = 12
 # A topic that no broker knows for three seconds is not one that was just created.
 _MAX_UNKNOWN: Final = 6
-_LONGEST_BACK_OFF_S: Final = 3.0
+_LONGEST_BACK_OFF_S: Final = 1.0
+# A range that was dropped, and a reader that was stopped, are noticed so soon.
+_LONGEST_PAUSE_S: Final = 0.25
 _LEAST_SHARE: Final = 256 * 1024
 # Fewer are read over with their neighbours, rather than with one more request.
 _JUMP_RECORDS: Final = 1_000
@@ -70,6 +79,7 @@ class ReadRules:
 
     Attributes:
         max_bytes: soft bound of one fetch response, in bytes.
+        wait_s: how long a partition may give nothing while leaders move and brokers restart.
         committed: whether only committed records are copied.
         skip_lost: go on at the log's start where records were deleted before they were copied.
         rewind: go back to where the source's log was cut back, if that is below the position.
@@ -79,6 +89,7 @@ class ReadRules:
     """
 
     max_bytes: int
+    wait_s: float = PATIENCE_S
     committed: bool = True
     skip_lost: bool = False
     rewind: bool = False
@@ -94,7 +105,9 @@ class _Cursor:
     leader_epoch: int
     begun: bool = False
     stumbles: int = 0
+    stumbling_since: float = 0.0
     not_before: float = 0.0
+    is_asked: bool = False
     must_be_alone: bool = False
     wave: int = 0
 
@@ -110,7 +123,10 @@ def _first(ready: Sequence[_Cursor]) -> list[_Cursor]:
 
 
 class RangeFetcher:
-    """Reads ranges from their given positions to their ends.
+    """Reads ranges from their given positions to their ends, from all brokers at once.
+
+    Each broker has at most one request on its way, so that one that stands still holds up its own
+    partitions alone; of several answers, one at a time is in memory.
 
     Args:
         cluster: the source, for this thread only.
@@ -132,6 +148,7 @@ class RangeFetcher:
             for range_, position in starts.items()
         }
         self._leaders: dict[TopicPartition, int] = {}
+        self._pending = PendingRequests[_Cursor](cluster)
         self._failed: list[Read] = []
 
     def responses(self, stopped: threading.Event) -> Iterator[list[Read]]:
@@ -141,18 +158,34 @@ class RangeFetcher:
                 del self._cursors[source]
             if not self._cursors:
                 return
-            now = time.monotonic()
-            ready = [cursor for cursor in self._cursors.values() if cursor.not_before <= now]
-            if not ready:
-                stopped.wait(min(cursor.not_before for cursor in self._cursors.values()) - now)
-            for node, cursors in self._by_leader(_first(ready)).items():
-                if reads := self._fetch(node, cursors):
+            self._ask()
+            if not self._pending:
+                stopped.wait(self._pause())
+            for asked in self._pending.answered(min(self._pause(), _LONGEST_PAUSE_S)):
+                if reads := self._receive(asked):
                     yield reads
+            for asked, why in self._pending.given_up():
+                self._stumble(asked.about, why)
             if jumps := self._jumps():
                 yield jumps
             if self._failed:
                 yield self._failed
                 self._failed = []
+
+    def _ask(self) -> None:
+        """Send a request to each broker that none is on its way to, for all that may be read of it."""
+        now = time.monotonic()
+        ready = [cursor for cursor in self._cursors.values() if cursor.not_before <= now]
+        free = [cursor for cursor in _first(ready) if not cursor.is_asked]
+        for node, cursors in self._by_leader(free).items():
+            if node not in self._pending:
+                self._send(node, cursors)
+
+    def _pause(self) -> float:
+        """How long nothing can be asked for, in seconds."""
+        now = time.monotonic()
+        backing_off = (it.not_before - now for it in self._cursors.values() if it.not_before > now)
+        return min(backing_off, default=_LONGEST_PAUSE_S)
 
     def _jumps(self) -> list[Read]:
         """What is left out in one piece where a cursor stands before many records that need no look."""
@@ -211,12 +244,10 @@ class RangeFetcher:
         else:
             self._judge_error(cursor, leader.error)
 
-    def _fetch(self, node: int, cursors: Sequence[_Cursor]) -> list[Read]:
+    def _send(self, node: int, cursors: Sequence[_Cursor]) -> None:
         asked = [cursor for cursor in cursors if cursor.must_be_alone][:1] or cursors
-        reads = []
-        room = self._rules.max_bytes
         try:
-            for fetched in fetch(
+            pending = send_fetch(
                 self._cluster,
                 node,
                 {cursor.range.source: cursor.at for cursor in asked},
@@ -225,16 +256,33 @@ class RangeFetcher:
                 partition_max_bytes=max(self._rules.max_bytes // len(asked), _LEAST_SHARE),
                 expected={cursor.range.source: cursor.expected for cursor in asked},
                 committed=self._rules.committed,
-            ):
-                cursor = self._cursors[fetched.partition]
-                found = self._judge(cursor, fetched, node, room)
-                reads.append(Read(cursor.range, found))
-                room -= sum(it.batch.header.size for it in found if it.batch)
+            )
         except FerryError as error:
-            if not error.transient:
-                raise
-            self._stumble(asked, error.message)
+            self._stumble_or_raise(asked, error)
+            return
+        self._pending.add(pending, asked)
+        for cursor in asked:
+            cursor.is_asked = True
+
+    def _receive(self, asked: Asked[_Cursor]) -> list[Read]:
+        reads = []
+        room = self._rules.max_bytes
+        for cursor in asked.about:
+            cursor.is_asked = False
+        try:
+            for fetched in asked.fetch.answers():
+                if known := self._cursors.get(fetched.partition):
+                    found = self._judge(known, fetched, asked.fetch.node, room)
+                    reads.append(Read(known.range, found))
+                    room -= sum(it.batch.header.size for it in found if it.batch)
+        except FerryError as error:
+            self._stumble_or_raise(asked.about, error)
         return [read for read in reads if read.passages]
+
+    def _stumble_or_raise(self, cursors: Sequence[_Cursor], error: FerryError) -> None:
+        if not error.transient:
+            raise error
+        self._stumble(cursors, error.message)
 
     def _judge(
         self, cursor: _Cursor, fetched: Fetched, node: int, room: int
@@ -337,14 +385,17 @@ class RangeFetcher:
             self._fail(cursor, str(fault(code, doing)), transient=False)
 
     def _stumble(self, cursors: Sequence[_Cursor], why: str) -> None:
+        now = time.monotonic()
         for cursor in cursors:
+            cursor.is_asked = False
+            cursor.stumbling_since = cursor.stumbling_since if cursor.stumbles else now
             cursor.stumbles += 1
             self._leaders.pop(cursor.range.source, None)
-            if cursor.stumbles >= _MAX_STUMBLES:
-                self._fail(cursor, f"{why}.", transient=True)
+            if now - cursor.stumbling_since >= self._rules.wait_s:
+                self._fail(cursor, f"{why.rstrip('.')}.", transient=True)
             else:
-                back_off = min(0.05 * 2**cursor.stumbles, _LONGEST_BACK_OFF_S)
-                cursor.not_before = time.monotonic() + back_off
+                doubled = 0.05 * 2 ** min(cursor.stumbles, 10)
+                cursor.not_before = now + min(doubled, _LONGEST_BACK_OFF_S)
 
     def _fail(self, cursor: _Cursor, message: str, *, transient: bool) -> None:
         self._cursors.pop(cursor.range.source, None)

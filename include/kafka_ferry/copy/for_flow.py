@@ -19,13 +19,16 @@ from kafka_ferry.copy.returned import ReturnedRecords
 from kafka_ferry.copy.translated import TranslatedWriter
 from kafka_ferry.copy.witness import Witness
 from kafka_ferry.copy.writer import Writer
+from kafka_ferry.patience import patience_of
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.plan import Position, Range
 
-# A transaction may also have to wait for its coordinators; the broker aborts it only after this.
-_TRANSACTION_SLACK_MS: Final = 110_000
+# A transaction may also have to wait for leaders and for its coordinators; the broker aborts it only
+# after this, and takes no longer time.
+_TRANSACTION_SLACK_MS: Final = 50_000
+_LONGEST_TRANSACTION_MS: Final = 15 * 60 * 1000
 # Smaller answers would only cost more requests.
 _LEAST_FETCH: Final = 64 * 1024
 
@@ -53,10 +56,12 @@ def copy_for_flow(
     # Neither is possible where offsets are kept: the plan refuses them, and so does the copier.
     append_recreated = flow.on_source_topic_recreated == "append" and not preserved
     rewind = flow.on_source_divergence == "continue" and not preserved and not backfilled
+    wait_s = flow.partition_wait_ms / 1000
 
     def read(starts: Mapping[Range, Position]) -> RangeReader:
         rules = ReadRules(
             max_bytes=_fetch_bytes(flow, rate),
+            wait_s=wait_s,
             committed=flow.isolation_level == "read_committed",
             # What is that old expires while it is copied: the ledger names it, and so does the proof.
             skip_lost=flow.on_source_truncation == "continue" or backfilled is not None,
@@ -73,7 +78,8 @@ def copy_for_flow(
         "source_alias": source.alias,
         "run": run,
         "number": ranges[0].writer,
-        "timeout_ms": flow.transaction_max_ms + _TRANSACTION_SLACK_MS,
+        "timeout_ms": _transaction_timeout_ms(flow),
+        "wait_s": wait_s,
         "recopy": flow.on_target_topic_lost == "recopy",
         "dead_letters": flow.dead_letter_name if flow.on_rejected_record == "dead-letter" else "",
         "intakes": intakes.of,
@@ -92,11 +98,18 @@ def copy_for_flow(
         flow.transaction_max_ms,
         append_recreated=append_recreated,
         rewind=rewind,
+        wait_s=wait_s,
     )
     try:
-        return copy_ranges(ranges, read, writer, limits, rate)
+        with patience_of(wait_s):
+            return copy_ranges(ranges, read, writer, limits, rate)
     finally:
         writer.close()
+
+
+def _transaction_timeout_ms(flow: Flow) -> int:
+    waits = flow.transaction_max_ms + flow.partition_wait_ms + _TRANSACTION_SLACK_MS
+    return min(waits, _LONGEST_TRANSACTION_MS)
 
 
 def _fetch_bytes(flow: Flow, rate: RateLimit | None) -> int:

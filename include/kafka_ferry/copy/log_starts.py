@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 from kafka_ferry.copy.gaps import Fail
 from kafka_ferry.copy.tracks import Track
+from kafka_ferry.copy.verdicts import Verdicts
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.ends import delete_records
-from kafka_ferry.wire.faults import error_name
+from kafka_ferry.wire.faults import error_name, is_transient
 
 
 class LogStarts:
@@ -17,11 +18,13 @@ class LogStarts:
 
     Args:
         cluster: the target; no answers may be due on its connections.
+        verdicts: counts who stumbles.
         fail: stops a partition.
     """
 
-    def __init__(self, cluster: WireCluster, fail: Fail) -> None:
+    def __init__(self, cluster: WireCluster, verdicts: Verdicts, fail: Fail) -> None:
         self._cluster = cluster
+        self._verdicts = verdicts
         self._fail = fail
 
     def move(
@@ -32,23 +35,43 @@ class LogStarts:
         otherwise: str,
     ) -> None:
         """Have the logs of ``tracks`` begin at ``starts``; ``otherwise`` is the option that does without."""
-        nodes = {tp: tracks[tp].node for tp in starts}
-        for tp, code in delete_records(self._cluster, nodes, starts).items():
-            message = (
-                f"the start of its log could not be moved to {starts[tp]}: {error_name(code)}. "
-                f"That needs DELETE on the topic; {otherwise} does without."
-            )
-            self._fail(tracks[tp], tracks[tp].end, message, code)
+        for tp, code in self._delete(tracks, starts).items():
+            track = tracks[tp]
+            if is_transient(code) and track.range:
+                self._verdicts.stumble(track.range, track.end, code)
+            else:
+                self._refuse(track, starts[tp], code, otherwise)
 
     def follow(
         self, tracks: Mapping[TopicPartition, Track], sealed: Mapping[TopicPartition, int]
     ) -> None:
-        """Let the logs start where the source's do, as far as is ``sealed``, by *source* partition."""
+        """Let the logs start where the source's do, as far as is ``sealed``, by *source* partition.
+
+        Where a leader has moved, the next transaction's end, or the next run, sees to it.
+        """
         starts = {}
         for tp, track in tracks.items():
             assert track.range is not None
             start = min(track.range.log_start, sealed.get(track.range.source, track.fill_to))
             if start > track.starts_at:
-                starts[tp] = track.starts_at = start
-        if starts:
-            self.move(tracks, starts, otherwise="on.source.start.moved: keep")
+                starts[tp] = start
+        if not starts:
+            return
+        refused = self._delete(tracks, starts)
+        for tp, start in starts.items():
+            if tp not in refused:
+                tracks[tp].starts_at = start
+            elif not is_transient(refused[tp]):
+                self._refuse(tracks[tp], start, refused[tp], "on.source.start.moved: keep")
+
+    def _delete(
+        self, tracks: Mapping[TopicPartition, Track], starts: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        return delete_records(self._cluster, {tp: tracks[tp].node for tp in starts}, starts)
+
+    def _refuse(self, track: Track, start: int, code: int, otherwise: str) -> None:
+        message = (
+            f"the start of its log could not be moved to {start}: {error_name(code)}. "
+            f"That needs DELETE on the topic; {otherwise} does without."
+        )
+        self._fail(track, track.end, message, code)

@@ -92,7 +92,7 @@ class PreservedWriter(SealingWriter):
             else TransactionFiller(self._producer)
         )
         self._gaps = Gaps(self._coordination, filler, self._verdicts, self._fail, self._renew)
-        self._starts = LogStarts(self._coordination, self._fail)
+        self._starts = LogStarts(self._coordination, self._verdicts, self._fail)
         self._heard_at = 0.0
 
     def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
@@ -155,11 +155,7 @@ class PreservedWriter(SealingWriter):
             for track in self._tracks().values():
                 self._fail(track, 0, _TOO_OLD)
         tracks = {tp: t for tp, t in self._tracks().items() if self._is_open(t)}
-        ends = patiently(
-            lambda: settled_ends(
-                self._coordination, {tp: track.leader for tp, track in tracks.items()}
-            )
-        )
+        ends = patiently(lambda: self._settled_ends(tracks))
         positions = dict(positions)
         positions |= self._register(
             {tp: track for tp, track in tracks.items() if tp not in positions}, ends
@@ -169,6 +165,15 @@ class PreservedWriter(SealingWriter):
                 self._open(tp, track, positions[tp], ends[tp])
         self._fill_starts({tp: t for tp, t in tracks.items() if t.starts_at and self._is_open(t)})
         return {tp: begun(position) for tp, position in positions.items()}
+
+    def _settled_ends(self, tracks: Mapping[TopicPartition, Track]) -> dict[TopicPartition, int]:
+        """The ends of the tracks' logs, by those who lead them now."""
+        leaders = self._coordination.leaders(tracks)
+        for tp, track in tracks.items():
+            if leaders[tp].node < 0:
+                raise fault(leaders[tp].error, f"Looking for the leader of {tp}")
+            track.node, track.leader = leaders[tp].node, leaders[tp]
+        return settled_ends(self._coordination, leaders)
 
     def _is_open(self, track: Track) -> bool:
         assert track.range is not None
@@ -216,7 +221,6 @@ class PreservedWriter(SealingWriter):
         if end > known_to:
             track.ahead = Ahead(
                 self._coordination,
-                track.node,
                 tp,
                 known_to,
                 end,
@@ -246,6 +250,7 @@ class PreservedWriter(SealingWriter):
             filled = {tp: track for tp, track in tracks.items() if self._is_open(track)}
             starts = {tp: track.starts_at for tp, track in filled.items()}
             self._starts.move(filled, starts, otherwise="offsets.start: 0")
+            self._raise_if_void()
 
     # --- adopting
 

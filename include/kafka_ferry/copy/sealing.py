@@ -36,7 +36,7 @@ from kafka_ferry.ledger import (
     encode,
     ledger_topic,
 )
-from kafka_ferry.patience import patiently
+from kafka_ferry.patience import PATIENCE_S, patiently
 from kafka_ferry.plan.positions import Position, is_of_topics, position_group, position_of
 from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader, WireCluster
@@ -60,6 +60,7 @@ class SealingWriter(ABC):
         run: the run's id.
         number: the writer's number.
         timeout_ms: after so long without an end the broker aborts a transaction.
+        wait_s: how long a partition may take no records, for transient reasons, before it fails.
         recopy: whether a remote topic that was made anew is filled from each range's start.
         dead_letters: the topic for records that the target does not take; "" lets their partition
             fail.
@@ -79,6 +80,7 @@ class SealingWriter(ABC):
         run: str,
         number: int,
         timeout_ms: int,
+        wait_s: float = PATIENCE_S,
         recopy: bool = False,
         dead_letters: str = "",
         intakes: Callable[[AbstractSet[str]], Mapping[str, Intake]] = lambda names: dict.fromkeys(
@@ -96,7 +98,7 @@ class SealingWriter(ABC):
         self._coordination = WireCluster(alias, settings)
         name = transactional_id(flow, number, preserved=self._preserves)
         self._producer = TransactionalProducer(self._coordination, name, timeout_ms=timeout_ms)
-        self._verdicts = Verdicts(self._dead_letters)
+        self._verdicts = Verdicts(self._dead_letters, wait_s)
         self._pipeline = Pipeline(
             self._data, self._encode, self._verdicts.judge, transactional_id=name
         )
@@ -114,6 +116,11 @@ class SealingWriter(ABC):
     def failures(self) -> dict[TopicPartition, Failure]:
         """See ``Writer``."""
         return self._verdicts.failures
+
+    @property
+    def waiting(self) -> AbstractSet[TopicPartition]:
+        """See ``Writer``."""
+        return self._verdicts.waiting
 
     @property
     def unsealed_bytes(self) -> int:
@@ -152,7 +159,7 @@ class SealingWriter(ABC):
         void = self._verdicts.void
         self._unsettled |= {tp for tp, lane in self._lanes.items() if lane.in_transaction}
         self._forget_transaction()
-        self._verdicts.write_again()
+        self._verdicts.write_again(ranges)
         self._pipeline.forget()
         if self._ending is None:
             name = self._producer.transactional_id
@@ -284,7 +291,7 @@ class SealingWriter(ABC):
             }
             if moved or self._refreshed:
                 self._end(moved)
-        self._verdicts.sealed()
+        self._verdicts.sealed(new_positions)
         self._forget_transaction()
         return new_positions
 
@@ -357,7 +364,11 @@ class SealingWriter(ABC):
             lane = self._lanes[tp]
             if lane.range is None:
                 raise fault(code, f"Writing to {tp.topic}")
-            self._verdicts.refuse(lane, lane.waiting[0], Answer(code, -1, "", ()))
+            if is_transient(code):
+                # The coordinator has not heard of the topic yet.
+                self._verdicts.stumble(lane.range, lane.waiting[0].passage.start, code)
+            else:
+                self._verdicts.refuse(lane, lane.waiting[0], Answer(code, -1, "", ()))
         if refused:
             # The broker adds all partitions of a request or none.
             raise StartOver(
@@ -404,9 +415,10 @@ class SealingWriter(ABC):
         for tp, code in self._producer.commit_offsets(self._group, offsets).items():
             range_, position = positions[tp]
             message = f"its position could not be committed: {error_name(code)}."
-            self.failures[range_.source] = Failure(
-                range_, position.offset, message, is_transient(code)
-            )
+            if is_transient(code):
+                self._verdicts.stumble(range_, position.offset, code)
+            else:
+                self._verdicts.fail(range_, position.offset, message)
             raise StartOver(f"{range_.target}: {message}", excludes=True)
 
 

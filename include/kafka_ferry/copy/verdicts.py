@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kafka_ferry.batches import Intake, MalformedBatch, Passage, Rejected, cut_at
@@ -12,11 +13,18 @@ from kafka_ferry.copy.pipeline import Answer
 from kafka_ferry.copy.rejections import ABOUT_RECORDS, Rejections
 from kafka_ferry.copy.writer import Failure, StartOver
 from kafka_ferry.errors import BrokerError
+from kafka_ferry.patience import PATIENCE_S
 from kafka_ferry.plan.ranges import Range, TopicPartition
-from kafka_ferry.wire.faults import NONE, error_name, fault, is_transient
+from kafka_ferry.wire.faults import (
+    NONE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    error_name,
+    fault,
+    is_transient,
+)
 
-# A partition whose leader does not come back must not hold the others back for ever.
-_MAX_STUMBLES: Final = 6
+# A topic that was there when the run was planned is gone, if brokers know nothing of it for so long.
+_UNKNOWN_S: Final = 4.0
 # OUT_OF_ORDER_SEQUENCE_NUMBER, DUPLICATE_SEQUENCE_NUMBER, INVALID_TXN_STATE,
 # INVALID_PRODUCER_ID_MAPPING, UNKNOWN_PRODUCER_ID, TRANSACTION_ABORTABLE: the transaction is void.
 _VOID: Final = frozenset({45, 46, 48, 49, 59, 120})
@@ -27,28 +35,39 @@ class Verdicts:
 
     Args:
         dead_letters: where records go that the target does not take; None lets their range fail.
+        wait_s: how long a partition may take no records, for transient reasons, before it fails.
 
     Attributes:
         failures: ranges that are not written any further, by *source* partition.
+        waiting: those that are set aside for a while, since their partitions took no records when
+            they were last tried, by *source* partition.
         void: why the open transaction cannot be committed, once that is known.
     """
 
-    def __init__(self, dead_letters: TopicPartition | None) -> None:
+    def __init__(self, dead_letters: TopicPartition | None, wait_s: float = PATIENCE_S) -> None:
         self.failures: dict[TopicPartition, Failure] = {}
+        self.waiting: set[TopicPartition] = set()
         self.void: StartOver | None = None
         self._dead_letters = dead_letters
         self._refused: dict[TopicPartition, Failure] = {}
         self._rejections: dict[TopicPartition, Rejections] = defaultdict(Rejections)
-        self._stumbles: Counter[TopicPartition] = Counter()
+        self._wait_s = wait_s
+        self._waiting_since: dict[TopicPartition, float] = {}
 
-    def write_again(self) -> None:
-        """Everything since the last sealed transaction is written again, up to what was refused."""
+    def write_again(self, ranges: Iterable[Range]) -> None:
+        """Everything since the last sealed transaction is written again, up to what was refused.
+
+        Args:
+            ranges: those that are tried now.
+        """
         for source in self._refused:
             self.failures.pop(source, None)
+        self.waiting -= {range_.source for range_ in ranges}
 
-    def sealed(self) -> None:
-        """A transaction was committed: nobody stumbles any more."""
-        self._stumbles.clear()
+    def sealed(self, sources: Iterable[TopicPartition]) -> None:
+        """A transaction was committed that has taken records of these *source* partitions."""
+        for source in sources:
+            self._waiting_since.pop(source, None)
 
     def sort_out(
         self, range_: Range, passage: Passage, intake: Intake
@@ -121,10 +140,14 @@ class Verdicts:
             lane.waiting.clear()
 
     def stumble(self, range_: Range, offset: int, code: int) -> None:
-        """Count a transient error of one partition; the transaction is void for it."""
-        self.make_void(f"{range_.target}: {error_name(code)}.")
-        self._stumbles[range_.source] += 1
-        if self._stumbles[range_.source] >= _MAX_STUMBLES:
+        """Take note of a transient error of one partition: it is set aside, and the transaction is void."""
+        source = range_.source
+        self.make_void(f"{range_.target}: {error_name(code)}.", excludes=True)
+        self.waiting.add(source)
+        now = time.monotonic()
+        waited = now - self._waiting_since.setdefault(source, now)
+        is_unknown = code == UNKNOWN_TOPIC_OR_PARTITION
+        if waited >= (min(self._wait_s, _UNKNOWN_S) if is_unknown else self._wait_s):
             self.fail(range_, offset, f"the target kept answering {error_name(code)}.", code)
 
     def fail(self, range_: Range, offset: int, message: str, code: int = NONE) -> None:

@@ -8,6 +8,7 @@ reads ranges and hands over passages; everything about the target is the writer'
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -81,6 +82,10 @@ class Writer(Protocol):
     @property
     def failures(self) -> Mapping[TopicPartition, Failure]:
         """Ranges that are not written any further, by *source* partition."""
+
+    @property
+    def waiting(self) -> AbstractSet[TopicPartition]:
+        """Ranges that took nothing when they were last tried, and may do so later, by *source* partition."""
 
     @property
     def unsealed_bytes(self) -> int:

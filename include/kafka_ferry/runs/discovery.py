@@ -60,7 +60,8 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
     found = replace(found, target_topics=target_topics)
     remote_topics = [target_topics[name] for name in remote_names.values() if name in target_topics]
     found = _with_foreign(flow, target, ledger, found, remote_topics)
-    bounds = source.log_bounds(source_topics.values(), flow.isolation_level)
+    wait_s = flow.partition_wait_ms / 1000
+    bounds = source.log_bounds(source_topics.values(), flow.isolation_level, wait_s=wait_s)
     # Once more: what others have copied before the ends of the logs has its position by now.
     upstream = find_upstream(flow, source, names, source_topics)
     found = replace(
@@ -150,7 +151,8 @@ def _with_what_offsets_need(
     """The same, with what must be known of topics whose offsets are preserved, or could be."""
     pairs = [pair for pair in pairs if may_be_preserved(flow, pair)]
     remote_topics = [pair.remote for pair in pairs if pair.remote]
-    bounds = target.log_bounds(remote_topics, "read_uncommitted") if remote_topics else {}
+    wait_s = flow.partition_wait_ms / 1000
+    bounds = target.log_bounds(remote_topics, "read_uncommitted", wait_s=wait_s)
     found = replace(found, remote_bounds=bounds)
     spans = {
         rest.source: (rest.start, rest.end)
@@ -209,7 +211,7 @@ def _foreign(
     flow: Flow, target: ClusterControl, topics: Iterable[Topic]
 ) -> tuple[frozenset[str], dict[str, str]]:
     """Which of ``topics``, none of them known to the flow, hold records; and which cannot be read."""
-    bounds = target.log_bounds(topics)
+    bounds = target.log_bounds(topics, wait_s=flow.partition_wait_ms / 1000)
     foreign, unreadable = set[str](), dict[str, str]()
     settings = kafka_python_config(flow.target.client_properties("consumer"))
     with WireCluster(flow.target.alias, settings) as cluster:

@@ -197,6 +197,7 @@ class _Picture:
         source, target = ClusterControl(flow.source), ClusterControl(flow.target)
         source_topics = source.topics(topics)
         target_topics = target.topics(remote.values())
+        wait_s = flow.partition_wait_ms / 1000
         return cls(
             routes(
                 ledger,
@@ -209,9 +210,9 @@ class _Picture:
             remote,
             source_topics,
             target_topics,
-            source.log_bounds(source_topics.values(), flow.isolation_level),
+            source.log_bounds(source_topics.values(), flow.isolation_level, wait_s=wait_s),
             # What others have not committed yet does not keep anybody from a higher offset.
-            target.log_bounds(target_topics.values(), "read_uncommitted"),
+            target.log_bounds(target_topics.values(), "read_uncommitted", wait_s=wait_s),
             ledger,
         )
 

@@ -237,5 +237,8 @@ def _partition_rows(
         plan.ranges,
         {tp: position.offset for tp, position in positions.items()},
         recounted.recounts,
-        target.log_bounds(topics[name] for name in preserved & topics.keys()),
+        target.log_bounds(
+            (topics[name] for name in preserved & topics.keys()),
+            wait_s=flow.partition_wait_ms / 1000,
+        ),
     )

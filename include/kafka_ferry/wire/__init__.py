@@ -2,7 +2,15 @@
 
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION, PartitionLeader, WireCluster
 from kafka_ferry.wire.connection import Connection
-from kafka_ferry.wire.fetch import Expected, Fetched, fetch, log_start
+from kafka_ferry.wire.fetch import (
+    Expected,
+    Fetched,
+    PendingFetch,
+    answered,
+    fetch,
+    log_start,
+    send_fetch,
+)
 
 __all__ = [
     "GROUP",
@@ -11,7 +19,10 @@ __all__ = [
     "Expected",
     "Fetched",
     "PartitionLeader",
+    "PendingFetch",
     "WireCluster",
+    "answered",
     "fetch",
     "log_start",
+    "send_fetch",
 ]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import time
 import uuid
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Self
 
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
-from kafka_ferry.errors import ClusterUnreachable
+from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.connection import Connection
 from kafka_ferry.wire.faults import NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION, fault
@@ -21,6 +22,9 @@ GROUP: Final = 0
 TRANSACTION: Final = 1
 # One that has moved says so, and is asked for again; nobody waits longer for that than for a broker.
 _COORDINATOR_KNOWN_S: Final = 1.0
+# So many silent brokers are passed over before one is waited for.
+_PASSED_OVER: Final = 2
+_PROBE_MS: Final = 2_000
 # The connection for a question that comes up while the broker's first one owes answers.
 _ASIDE: Final = -1
 
@@ -63,6 +67,7 @@ class WireCluster:
         self._silent_at: dict[int, float] = {}
         self._backoff = Backoff(settings)
         self._idle_limit = idle_limit_s(settings)
+        self._any_will_do = False
 
     def __enter__(self) -> Self:
         return self
@@ -117,9 +122,7 @@ class WireCluster:
         """
         node, found_at = self._coordinators.get((key, kind), (-1, 0.0))
         if time.monotonic() - found_at > _COORDINATOR_KNOWN_S:
-            answer = self.any_connection().call(
-                FindCoordinatorRequest(key=key, key_type=kind), newest=3
-            )
+            answer = self.ask_any(lambda: FindCoordinatorRequest(key=key, key_type=kind), newest=3)
             if answer.error_code:
                 raise fault(answer.error_code, f"Finding the coordinator of {key} on {self.alias}")
             node = answer.node_id
@@ -198,6 +201,48 @@ class WireCluster:
             f"No broker of {self.alias} answers: {failures[-1].message}", advice=failures[-1].advice
         ) from failures[-1]
 
+    def ask_any(self, request: Callable[[], Any], *, newest: int | None = None) -> Any:
+        """The answer to a request that every broker answers: a silent one is passed over for the others.
+
+        Args:
+            request: makes the message, which must be safe to send to several brokers.
+            newest: as of ``Connection.call``.
+
+        Raises:
+            ClusterUnreachable: if no broker answers.
+            AccessDenied: if the login is refused.
+        """
+        for _ in range(_PASSED_OVER):
+            self._any_will_do = True
+            try:
+                return self.any_connection().call(request(), newest=newest)
+            except ClusterUnreachable:
+                continue
+            finally:
+                self._any_will_do = False
+        return self.any_connection().call(request(), newest=newest)
+
+    def has_left(self, node: int) -> bool:
+        """Whether another broker says that ``node`` is no longer one of the cluster, or was taken out of it.
+
+        A broker that stands still keeps its connections open. When its session with the controller
+        is over, others lead its partitions, and nothing is gained by waiting for it.
+        """
+        address = self._brokers.get(node)
+        settings = {**self._settings, "request_timeout_ms": _PROBE_MS}
+        for other, where in sorted(self._brokers.items(), key=lambda it: it[0] in self._silent_at):
+            if where != address and other >= 0:
+                try:
+                    probe = Connection(*where, settings, self.alias)
+                    try:
+                        answer = probe.call(MetadataRequest(topics=[]))
+                    finally:
+                        probe.close()
+                except FerryError:
+                    continue
+                return node not in {broker.node_id for broker in answer.brokers}
+        return False
+
     def close(self) -> None:
         """Close all connections; the next call opens new ones."""
         for connection in self._connections.values():
@@ -207,10 +252,26 @@ class WireCluster:
 
     def _metadata(self, topics: Iterable[str]) -> Any:
         asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
-        answer = self.any_connection().call(request)
+        answer = self.ask_any(
+            lambda: MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+        )
         self._learn({broker.node_id: (broker.host, broker.port) for broker in answer.brokers})
         return answer
+
+    def _heed_silence(self, node: int) -> None:
+        """Decide whether to wait on for a broker.
+
+        Raises:
+            ClusterUnreachable: if another one may be asked, or leads what this one has led.
+        """
+        if self._any_will_do:
+            self._silent_at[node] = time.monotonic()
+            raise ClusterUnreachable(f"Broker {node} of {self.alias} is silent.")
+        if node >= 0 and self.has_left(node):
+            self._silent_at[node] = time.monotonic()
+            raise ClusterUnreachable(
+                f"Broker {node} of {self.alias} is silent, and the others no longer count on it."
+            )
 
     def _candidates(self) -> list[int]:
         """Brokers to try: the one that has been silent most recently is the last."""
@@ -242,7 +303,8 @@ class WireCluster:
         self._backoff.wait(broker)
         settings = {**self._settings, **self._backoff.settings(broker)}
         try:
-            made = Connection(*broker, settings, self.alias)
+            heed = partial(self._heed_silence, node)
+            made = Connection(*broker, settings, self.alias, heed)
         except ClusterUnreachable:
             self._backoff.failed(broker)
             self._silent_at[node] = time.monotonic()

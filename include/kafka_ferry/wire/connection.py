@@ -16,7 +16,8 @@ import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import regex
@@ -82,6 +83,8 @@ _RENEW_AFTER: Final = (0.85, 0.95)
 # ScramMechanism.minIterations, which Java's client demands.
 _FEWEST_ITERATIONS: Final = 4096
 _ITERATIONS: Final = regex.compile(rb"(?:^|,)i=([0-9]{1,9})(?:,|$)")
+SILENCE_S: Final = 2.0
+"""After so long without a byte, whether to wait on is asked."""
 _AUTHENTICATED: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
 
 
@@ -98,6 +101,8 @@ class Connection:
         port: its port.
         settings: kafka-python's configuration names (``security_protocol``, ``sasl_mechanism``, ...).
         cluster: the cluster's alias, for messages.
+        on_silence: called whenever the broker has sent nothing for ``SILENCE_S`` seconds; what it
+            raises closes the connection.
 
     Raises:
         ClusterUnreachable: if the broker cannot be reached, closes the connection or does not
@@ -106,13 +111,20 @@ class Connection:
     """
 
     def __init__(
-        self, host: str, port: int, settings: Mapping[str, Any], cluster: str = ""
+        self,
+        host: str,
+        port: int,
+        settings: Mapping[str, Any],
+        cluster: str = "",
+        on_silence: Callable[[], None] | None = None,
     ) -> None:
         address = f"{host}:{port}"
         self.address = f"{cluster} ({address})" if cluster else address
         self.peer = host, port
         self._settings = dict(settings)
         self._timeout = float(settings.get("request_timeout_ms", 30_000)) / 1000
+        self._on_silence = on_silence
+        self._slice = min(SILENCE_S, self._timeout) if on_silence else self._timeout
         self._client_id = str(settings.get("client_id", "kafka-ferry"))
         self._correlation_id = 0
         self._in_flight: deque[tuple[int, Any, int]] = deque()
@@ -136,6 +148,16 @@ class Connection:
     def is_idle(self) -> bool:
         """Whether it is open and owes no answer."""
         return not (self.closed or self._in_flight)
+
+    @property
+    def fileno(self) -> int:
+        """The socket's file number, which tells when an answer comes; -1 once it is closed."""
+        return self._socket.fileno()
+
+    @property
+    def timeout(self) -> float:
+        """After how many seconds of silence the broker is given up."""
+        return self._timeout
 
     def call(self, request: Any, *, newest: int | None = None) -> Any:
         """Send ``request`` and wait for its response; nothing else may be in flight."""
@@ -175,7 +197,7 @@ class Connection:
         self._in_flight.append((self._correlation_id, response_class, body_at))
         self._used_at = time.monotonic()
         with self._as_unreachable():
-            self._socket.sendall(frame)
+            self._send_all(frame)
         return len(frame)
 
     def receive(self) -> Any:
@@ -216,7 +238,9 @@ class Connection:
     def _connect(self, host: str, port: int) -> socket.socket:
         with self._as_unreachable():
             plain = opened(host, port, self._settings, self._timeout)
-            return secured(plain, host, self._settings)
+            made = secured(plain, host, self._settings)
+            made.settimeout(self._slice)
+            return made
 
     def _agree_versions(self) -> None:
         response = self.call(
@@ -321,16 +345,37 @@ class Connection:
         )
         at = 0
         while at < size:
-            read = self._socket.recv_into(buffer[at:])
+            read = self._wait(partial(self._socket.recv_into, buffer[at:]))
             if not read:
                 raise ConnectionResetError("closed by the broker")
             at += read
         return buffer
 
+    def _send_all(self, frame: bytes) -> None:
+        left = memoryview(frame)
+        while left:
+            left = left[self._wait(partial(self._socket.send, left)) :]
+
+    def _wait(self, step: Callable[[], int]) -> int:
+        """Read or write some bytes, asking in every silence whether to wait on."""
+        waited = 0.0
+        while True:
+            try:
+                return step()
+            except TimeoutError:
+                waited += self._slice
+                if waited >= self._timeout:
+                    raise
+                if self._on_silence:
+                    self._on_silence()
+
     @contextlib.contextmanager
     def _as_unreachable(self) -> Iterator[None]:
         try:
             yield
+        except FerryError:
+            self.closed = True
+            raise
         except TimeoutError as error:
             # The answer may still come, and would be taken for that of the next request.
             self.closed = True

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import select
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -13,11 +14,14 @@ from kafka_ferry.batches import AbortedTransaction
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster, as_uuid, printed
+from kafka_ferry.wire.connection import Connection
 from kafka_ferry.wire.faults import fault
 
 _READ_COMMITTED: Final = 1
 _READ_UNCOMMITTED: Final = 0
 _EARLIEST: Final = -2
+# The file number of a closed socket.
+_CLOSED: Final = -1
 # The last version that asks for topics by their names.
 _BY_NAME: Final = 12
 _ListTopic = ListOffsetsRequest.ListOffsetsTopic
@@ -92,38 +96,110 @@ def fetch(
         ClusterUnreachable: if the broker does not answer, or not exactly for ``offsets``.
         FerryError: if it refuses the request as a whole.
     """
+    asked = send_fetch(
+        cluster,
+        node,
+        offsets,
+        max_bytes=max_bytes,
+        partition_max_bytes=partition_max_bytes,
+        max_wait_ms=max_wait_ms,
+        expected=expected,
+        committed=committed,
+    )
+    yield from asked.answers()
+
+
+def send_fetch(
+    cluster: WireCluster,
+    node: int,
+    offsets: Mapping[TopicPartition, int],
+    *,
+    max_bytes: int,
+    partition_max_bytes: int,
+    max_wait_ms: int = 250,
+    expected: Mapping[TopicPartition, Expected] | None = None,
+    committed: bool = True,
+) -> PendingFetch:
+    """Send what ``fetch`` sends, and do not wait for the answer.
+
+    Args and errors as of ``fetch``.
+    """
     checks = {tp: (expected or {}).get(tp, Expected()) for tp in offsets}
     names = {check.topic_id: tp.topic for tp, check in checks.items()}
     request = _request(offsets, checks, max_bytes, partition_max_bytes)
     request.max_wait_ms = max_wait_ms
     request.isolation_level = _READ_COMMITTED if committed else _READ_UNCOMMITTED
-    response = cluster.connection(node).call(request, newest=_BY_NAME if "" in names else None)
-    if response.error_code:
-        raise fault(response.error_code, f"Fetching from broker {node} of {cluster.alias}")
-    left = set(offsets)
-    for topic in response.responses:
-        name = topic.topic or names.get(printed(topic.topic_id), "")
-        for data in topic.partitions:
-            parted = data.diverging_epoch
-            partition = TopicPartition(name, data.partition_index)
-            if partition not in left:
-                raise ClusterUnreachable(f"{cluster.alias} answered for {partition}, unasked.")
-            left.remove(partition)
-            yield Fetched(
-                partition=partition,
-                records=data.records or b"",
-                aborted=tuple(
-                    AbortedTransaction(entry.producer_id, entry.first_offset)
-                    for entry in data.aborted_transactions or ()
-                ),
-                end=data.last_stable_offset if committed else data.high_watermark,
-                error=data.error_code,
-                alone=len(offsets) == 1,
-                parted_at=parted.end_offset if parted and parted.end_offset >= 0 else None,
-            )
-    # Over its quota, a client gets an answer that is empty as a whole (KIP-219).
-    if not response.throttle_time_ms:
-        cluster.require_answers(left, ())
+    connection = cluster.connection(node)
+    connection.send(request, newest=_BY_NAME if "" in names else None)
+    return PendingFetch(cluster, node, connection, frozenset(offsets), names, committed)
+
+
+@dataclass(frozen=True)
+class PendingFetch:
+    """A fetch request on its way.
+
+    Attributes:
+        node: the broker that was asked.
+        connection: where its answer comes.
+        partitions: what it was asked for.
+    """
+
+    cluster: WireCluster
+    node: int
+    connection: Connection
+    partitions: frozenset[TopicPartition]
+    names: Mapping[str, str]
+    committed: bool
+
+    def answers(self) -> Iterator[Fetched]:
+        """Wait for the answer: what it has of each partition.
+
+        Raises:
+            ClusterUnreachable: if the broker does not answer, or not exactly for the partitions.
+            FerryError: if it refuses the request as a whole.
+        """
+        response = self.connection.receive()
+        alias = self.cluster.alias
+        if response.error_code:
+            raise fault(response.error_code, f"Fetching from broker {self.node} of {alias}")
+        left = set(self.partitions)
+        for topic in response.responses:
+            name = topic.topic or self.names.get(printed(topic.topic_id), "")
+            for data in topic.partitions:
+                partition = TopicPartition(name, data.partition_index)
+                if partition not in left:
+                    raise ClusterUnreachable(f"{alias} answered for {partition}, unasked.")
+                left.remove(partition)
+                yield self._fetched(partition, data)
+        # Over its quota, a client gets an answer that is empty as a whole (KIP-219).
+        if not response.throttle_time_ms:
+            self.cluster.require_answers(left, ())
+
+    def _fetched(self, partition: TopicPartition, data: Any) -> Fetched:
+        parted = data.diverging_epoch
+        return Fetched(
+            partition=partition,
+            records=data.records or b"",
+            aborted=tuple(
+                AbortedTransaction(entry.producer_id, entry.first_offset)
+                for entry in data.aborted_transactions or ()
+            ),
+            end=data.last_stable_offset if self.committed else data.high_watermark,
+            error=data.error_code,
+            alone=len(self.partitions) == 1,
+            parted_at=parted.end_offset if parted and parted.end_offset >= 0 else None,
+        )
+
+
+def answered(fetches: Iterable[PendingFetch], timeout_s: float) -> list[PendingFetch]:
+    """Those whose brokers have begun to answer, or have hung up; waits for one as long as there is none."""
+    by_file = {fetch.connection.fileno: fetch for fetch in fetches}
+    if closed := by_file.keys() & {_CLOSED}:
+        return [by_file[file] for file in closed]
+    poll = select.poll()
+    for file in by_file:
+        poll.register(file, select.POLLIN)
+    return [by_file[file] for file, _ in poll.poll(timeout_s * 1000)]
 
 
 def _request(

@@ -52,8 +52,8 @@ def new_producer_id(cluster: WireCluster) -> int:
     """
 
     def ask() -> int:
-        answer = cluster.any_connection().call(
-            InitProducerIdRequest(
+        answer = cluster.ask_any(
+            lambda: InitProducerIdRequest(
                 transactional_id=None,
                 transaction_timeout_ms=0,
                 producer_id=-1,

@@ -9,6 +9,7 @@ from kafka_ferry.batches import AbortFilter, Batch, MalformedBatch, split_batche
 from kafka_ferry.errors import ClusterUnreachable, CorruptBatch
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.ends import high_watermarks
 from kafka_ferry.wire.faults import NONE, OFFSET_OUT_OF_RANGE, THROTTLED, fault
 from kafka_ferry.wire.fetch import Fetched, fetch, log_start
 
@@ -42,6 +43,9 @@ def ended_batches(
 
     Args and errors as of ``committed_batches``.
     """
+    # A leader that was elected just now may not know yet how far its log is replicated: it shows less
+    # than there is, without an error, and refuses to say where the log ends (KIP-207).
+    high_watermarks(cluster, {partition: leader})
     at, before = start, -1
     while at > before:
         before = at

@@ -13,6 +13,7 @@ _CANONICAL: Final = "resolve_canonical_bootstrap_servers_only"
 _SECOND_MS: Final = 1000
 # CommonClientConfigs
 _IDLE_MS: Final = 540_000
+_SETUP_S: Final = 10.0
 _SETUP_MAX_MS: Final = 30_000
 _FIRST_BACKOFF_MS: Final = 50
 _LONGEST_BACKOFF_MS: Final = 1_000
@@ -26,7 +27,8 @@ def opened(host: str, port: int, settings: Mapping[str, Any], timeout: float) ->
         host: name or address.
         port: its port.
         settings: kafka-python's names: buffers, and ``socket_connection_setup_timeout_ms`` for each address.
-        timeout: seconds for each address where the settings have none, and for all that comes after.
+        timeout: seconds for all that comes after; where the settings have none, each address gets
+            them too, or as many as Java's client gives it if that is less.
 
     Raises:
         OSError: no address answers; the last one's.
@@ -37,7 +39,7 @@ def opened(host: str, port: int, settings: Mapping[str, Any], timeout: float) ->
         plain = socket.socket(family, kind, protocol)
         try:
             _tune(plain, settings)
-            plain.settimeout(timeout if setup is None else setup / _SECOND_MS)
+            plain.settimeout(min(timeout, _SETUP_S) if setup is None else setup / _SECOND_MS)
             plain.connect(address)
             plain.settimeout(timeout)
             return plain

@@ -202,6 +202,8 @@ def test_a_flow_may_have_no_schedule(given: str | None) -> None:
         ("transaction_max_bytes", True, "number"),
         ("transaction_max_ms", 0, "greater"),
         ("transaction_max_ms", 900_000, "less"),
+        ("partition_wait_ms", 0, "greater"),
+        ("partition_wait_ms", 900_000, "less"),
         ("fetch_max_bytes", "2GiB", "less"),
         ("isolation_level", "serializable", "read_committed"),
         ("join_batches_below", -1, "greater"),

@@ -121,6 +121,7 @@ class FakeWriter:
         on_send: what the sends with these numbers, from 0, raise.
         on_seal: the same for seals.
         on_take_over: the same for take-overs.
+        waiting: ranges that are set aside until they are tried again.
         seal_after: ``must_seal`` after so many passages, whatever the limits say.
     """
 
@@ -131,6 +132,7 @@ class FakeWriter:
     on_seal: Callable[[int], Exception | None] = lambda _: None
     on_take_over: Callable[[int], Exception | None] = lambda _: None
     seal_after: int = 10**9
+    waiting: set[TopicPartition] = field(default_factory=set)
     failures: dict[TopicPartition, Failure] = field(default_factory=dict)
     committed: dict[TopicPartition, list[tuple[int, int]]] = field(
         default_factory=lambda: defaultdict(list)
@@ -153,6 +155,7 @@ class FakeWriter:
 
     def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
         self.taken_over.append([range_.source for range_ in ranges])
+        self.waiting -= {range_.source for range_ in ranges}
         _raise(self.on_take_over(len(self.taken_over) - 1))
         self._unsealed.clear()
         self._refreshing.clear()

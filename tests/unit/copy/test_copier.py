@@ -259,15 +259,49 @@ def test_a_range_that_is_done_is_not_read_again(source: FakeSource) -> None:
 
 def test_it_waits_longer_each_time_and_gives_up_at_last(source: FakeSource, clock: Clock) -> None:
     writer = FakeWriter(on_seal=always(StartOver("The coordinator is away.")))
-    outcomes = copied(ALL, source, writer, ALL_AT_ONCE)
-    assert len(writer.taken_over) == 10
-    assert clock.slept == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5, 5, 5])
+    outcomes = copied(ALL, source, writer, replace(ALL_AT_ONCE, wait_s=9))
+    assert clock.slept == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 2, 2, 2])
+    assert len(writer.taken_over) == 9
     for outcome in outcomes:
         assert outcome.position == 0
         assert outcome.failure
         assert (outcome.failure.offset, outcome.failure.transient) == (0, True)
         assert not outcome.failure.fenced
-        assert "gave up after 10 tries: The coordinator is away." in outcome.failure.message
+        assert "gave up after 9 tries: The coordinator is away." in outcome.failure.message
+
+
+def test_a_take_over_that_has_waited_for_too_long_is_not_tried_again(
+    source: FakeSource, clock: Clock
+) -> None:
+    def waits(_: int) -> Exception:
+        clock.now += 60
+        return ClusterUnreachable("The coordinator is away.")
+
+    writer = FakeWriter(on_take_over=waits)
+    outcomes = copied(ALL, source, writer, replace(ALL_AT_ONCE, wait_s=60))
+    assert all(outcome.failure and outcome.failure.transient for outcome in outcomes)
+    assert len(writer.taken_over) == 1
+
+
+def test_what_the_target_lets_wait_comes_after_the_others(source: FakeSource) -> None:
+    """And holds none of them back."""
+    writer = FakeWriter()
+
+    def lets_wait(number: int) -> Exception | None:
+        if number == 0:
+            writer.waiting |= {PAYMENTS.source}
+            return StartOver("primary.payments-0: LEADER_NOT_AVAILABLE.", excludes=True)
+        return None
+
+    writer.on_send = lets_wait
+    assert copied(ALL, source, writer, ALL_AT_ONCE) == done(*ALL)
+    both = [ORDERS.source, CLICKS.source]
+    assert writer.taken_over == [
+        [range_.source for range_ in ALL],
+        both,
+        [PAYMENTS.source],
+    ]
+    assert writer.seals == [dict.fromkeys(both, 40), {PAYMENTS.source: 40}]
 
 
 def test_a_transaction_begun_anew_has_its_whole_time(source: FakeSource) -> None:
@@ -298,7 +332,6 @@ def test_patience_begins_anew_whenever_something_was_sealed(
         (Fenced("Another run took over."), False, True),
         (AccessDenied("No right.", advice="Grant it."), False, False),
         (BrokerError("No.", code=87, name="INVALID_RECORD", transient=False), False, False),
-        (ClusterUnreachable("The target is away."), True, False),
     ],
 )
 @pytest.mark.parametrize("step", ["take_over", "send", "seal"])
@@ -325,16 +358,18 @@ def test_what_was_sealed_before_a_fence_stays_and_is_no_failure(source: FakeSour
 
 
 def test_a_source_that_cannot_be_read_fails_what_is_unfinished(source: FakeSource) -> None:
-    source.breaks = {5: ClusterUnreachable("No broker of primary answers.")}
+    source.breaks = dict.fromkeys(
+        range(5, 1000), ClusterUnreachable("No broker of primary answers.")
+    )
     writer = FakeWriter()
     outcomes = copied(ALL, source, writer, Limits(30, 10**9))
     assert [outcome.position for outcome in outcomes] == [10, 10, 10]
     for outcome in outcomes:
-        assert outcome.failure == Failure(
-            outcome.range, 10, "No broker of primary answers.", transient=True
-        )
+        assert outcome.failure
+        assert outcome.failure.transient
+        assert "No broker of primary answers." in outcome.failure.message
         assert writer.copied(outcome.range.source) == (0, 10)
-    assert source.readers[0].closed
+    assert all(reader.closed for reader in source.readers)
 
 
 def test_a_reader_is_closed_whatever_happens(source: FakeSource) -> None:

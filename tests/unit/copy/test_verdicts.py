@@ -14,9 +14,12 @@ from kafka_ferry.errors import AccessDenied, Fenced
 from kafka_ferry.plan import Range, TopicPartition
 from tests.support.batches import a_batch, with_payload
 
+from .fakes import Clock
+
 RANGE = Range("orders", 0, 0, 100, "id", "primary.orders", 3)
 LETTERS = TopicPartition("letters", 0)
 TOO_LARGE, INVALID_RECORD, NOT_LEADER, OUT_OF_ORDER, FENCED, DENIED = 10, 87, 6, 45, 90, 29
+UNKNOWN_TOPIC = 3
 
 
 def a_passage(records: int = 4, start: int = 0, *, readable: bool = True) -> Passage:
@@ -61,7 +64,7 @@ def test_a_refused_batch_stops_its_range_before_it_and_leaves_the_transaction() 
 def test_what_is_written_again_ends_at_the_refused_offset_even_within_a_batch() -> None:
     verdicts = Verdicts(None)
     judge(verdicts, refused(TOO_LARGE), a_passage(start=40))
-    verdicts.write_again()
+    verdicts.write_again([RANGE])
     assert verdicts.failures == {}
     assert sent(verdicts, a_passage(10, 30)) == [(30, 40, [])]
     assert sent(verdicts, a_passage(10, 38)) == [(38, 40, [])]
@@ -121,21 +124,45 @@ def test_a_refused_dead_letter_stops_the_range_that_it_was_written_for() -> None
     assert "letters-0 refused its dead letter" in verdicts.failures[RANGE.source].message
 
 
-def test_a_partition_that_stumbles_again_and_again_is_set_aside() -> None:
-    verdicts = Verdicts(None)
-    for _ in range(5):
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("kafka_ferry.copy.verdicts.time", clock)
+    return clock
+
+
+def test_a_partition_without_a_leader_waits_and_fails_when_it_has_waited_for_too_long(
+    clock: Clock,
+) -> None:
+    verdicts = Verdicts(None, wait_s=60)
+    for _ in range(6):
+        verdicts.write_again([RANGE])
+        assert verdicts.waiting == set()
         judge(verdicts, refused(NOT_LEADER))
-    assert verdicts.failures == {}
+        assert verdicts.void is not None
+        assert verdicts.void.excludes
+        assert verdicts.waiting == {RANGE.source}
+        assert verdicts.failures == {}
+        clock.now += 10
     judge(verdicts, refused(NOT_LEADER))
     assert verdicts.failures[RANGE.source].transient
     assert "NOT_LEADER" in verdicts.failures[RANGE.source].message
 
 
-def test_a_committed_transaction_forgets_who_stumbled() -> None:
-    verdicts = Verdicts(None)
+def test_a_topic_that_brokers_know_nothing_of_is_waited_for_shortly(clock: Clock) -> None:
+    verdicts = Verdicts(None, wait_s=60)
+    judge(verdicts, refused(UNKNOWN_TOPIC))
+    clock.now += 5
+    judge(verdicts, refused(UNKNOWN_TOPIC))
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in verdicts.failures[RANGE.source].message
+
+
+def test_a_committed_transaction_ends_the_waiting_of_those_in_it(clock: Clock) -> None:
+    verdicts = Verdicts(None, wait_s=60)
     for _ in range(12):
         judge(verdicts, refused(NOT_LEADER))
-        verdicts.sealed()
+        clock.now += 40
+        verdicts.sealed([RANGE.source])
     assert verdicts.failures == {}
 
 

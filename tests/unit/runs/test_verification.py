@@ -132,7 +132,9 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Target:
         def topics(self, names: set[str]) -> dict[str, Topic]:
             return {name: made.topics[name] for name in names & made.topics.keys()}
 
-        def log_bounds(self, topics: Iterable[Topic]) -> dict[TopicPartition, LogBounds]:
+        def log_bounds(
+            self, topics: Iterable[Topic], *, wait_s: float
+        ) -> dict[TopicPartition, LogBounds]:
             ends = {tp: LogBounds(0, found.offset) for tp, found in made.positions.items()}
             asked = {topic.name for topic in topics}
             return {tp: log for tp, log in (ends | made.logs).items() if tp.topic in asked}

@@ -279,6 +279,26 @@ def test_nothing_goes_round_three_clusters(folder: Path, clusters: Clusters) -> 
     assert "came from A itself" in skipped(last[2])["orders"]
 
 
+def test_a_topic_that_was_copied_and_is_left_out_for_where_it_came_from_is_refused(
+    folder: Path, clusters: Clusters
+) -> None:
+    """A note would let a run be verified that copies nothing of it any more."""
+    (there,) = between(folder, clusters, ["A->B"])
+    write(clusters["A"], "orders", "1")
+    copy_all([there], "first")
+    renamed = "topics.rename = payments:orders"
+    (back,) = between(folder, clusters, ["B->A"], renamed, ADOPT, name="back")
+    write(clusters["B"], "payments", "2")
+    copy_all([back], "back")
+    write(clusters["A"], "orders", "3")
+
+    plan = plan_now(there, "second")
+
+    (refusal,) = plan.refused
+    assert "came from B itself" in str(refusal)
+    assert "this flow has copied it before" in str(refusal)
+
+
 def test_a_topic_that_was_made_anew_is_nobodys_copy(folder: Path, clusters: Clusters) -> None:
     there, back = two_files(folder, clusters, IDENTITY)
     write(clusters["A"], "orders", "1")

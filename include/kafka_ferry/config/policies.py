@@ -52,6 +52,12 @@ class Policies(BaseModel):
         description="When a remote topic was deleted, or deleted and made anew: recopy creates it "
         "where it is missing and copies everything that the source still has.",
     )
+    on_position_moved: Literal["fail", "ledger"] = Field(
+        default="fail",
+        alias="on.position.moved",
+        description="When somebody else has committed a position in the flow's group: ledger goes on "
+        "where the ledger says that copying has come to, and commits that.",
+    )
     on_foreign_records: Literal["fail", "adopt"] = Field(
         default="fail",
         alias="on.foreign.records",

@@ -161,4 +161,5 @@ class Lane:
             leader_epoch=tally.leader_epoch,
             rewound_from=tally.rewound_from,
             adopted=tally.adopted,
+            origins=range_.origins,
         )

@@ -45,7 +45,7 @@ from kafka_ferry.copy.lanes import Lane, Outgoing
 from kafka_ferry.copy.log_starts import LogStarts
 from kafka_ferry.copy.pipeline import Answer, Pipeline
 from kafka_ferry.copy.sealing import SealingWriter
-from kafka_ferry.copy.tracks import Track, begun, first_position
+from kafka_ferry.copy.tracks import Track, begun, first_entry, first_position
 from kafka_ferry.copy.writer import void_unless_known
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.positions import Position
@@ -206,9 +206,14 @@ class PreservedWriter(SealingWriter):
             range_ = new[tp].range
             assert range_ is not None
             self._refreshed[tp] = range_, positions[tp]
-        self._commit_positions({})
-        self._end({})
+        self._heard_at = time.monotonic()
+        with void_unless_known():
+            self._write_ledger(tuple(first_entry(new[tp], at) for tp, at in positions.items()))
+            self._commit_positions({})
+            self._end({})
         self._refreshed.clear()
+        for lane in self._transactional().values():
+            lane.in_transaction = False
         return positions
 
     def _open(self, tp: TopicPartition, track: Track, position: Position, end: int) -> None:

@@ -282,7 +282,7 @@ class SealingWriter(ABC):
             self._make_sure()
             moved = {tp: lane for tp, lane in self._lanes.items() if lane.tally}
             if moved:
-                self._write_ledger(moved)
+                self._write_ledger(tuple(lane.copied() for lane in moved.values()))
             self._commit_positions(moved)
             new_positions = {
                 lane.range.source: lane.tally.end
@@ -383,8 +383,8 @@ class SealingWriter(ABC):
             self._pipeline.receive_all()
             raise self._verdicts.void
 
-    def _write_ledger(self, moved: Mapping[TopicPartition, Lane]) -> None:
-        entry = self._entry(tuple(lane.copied() for lane in moved.values()))
+    def _write_ledger(self, ranges: tuple[CopiedRange, ...]) -> None:
+        entry = self._entry(ranges)
         record = single_record(*encode(entry), entry.at)
         self._lanes[self._ledger].waiting.append(Outgoing(_alone(record)))
         self._drain()

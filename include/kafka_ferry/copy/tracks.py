@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from kafka_ferry.batches import Batch, Intake, Passage, empty_batches, next_sequence
 from kafka_ferry.batches.header import MAX_SEQUENCE
 from kafka_ferry.copy.ahead import Ahead, Misplaced
-from kafka_ferry.copy.lanes import Lane, Outgoing
+from kafka_ferry.copy.lanes import Lane, Outgoing, Tally
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.plan.positions import Position, ProducerState
 from kafka_ferry.plan.ranges import Range
@@ -163,6 +163,13 @@ def first_position(range_: Range) -> Position:
     start = max(range_.log_start, 0)
     producer = ProducerState(-1, 0, start % (MAX_SEQUENCE + 1), unfilled_to=start)
     return Position(range_.start, range_.topic_id, producer=producer)
+
+
+def first_entry(track: Track, position: Position) -> CopiedRange:
+    """What the ledger is to hold of a partition that nobody has written to yet: where it begins."""
+    track.tally = Tally(position.offset, position.offset)
+    copied, track.tally = Lane.copied(track), None
+    return copied.model_copy(update={"preserved": True, "producer": position.producer})
 
 
 def begun(position: Position) -> Position:

@@ -83,6 +83,8 @@ class CopiedRange(_Model):
         producer: the producer that wrote them then, as of ``end``.
         adopted: how many of the records an earlier attempt had written, whose entry is missing, or
             another mirror: they were compared with the source's one by one.
+        origins: the ids of all clusters that the topic's records came through, the source's too;
+            earlier releases did not say.
     """
 
     topic: str
@@ -105,6 +107,7 @@ class CopiedRange(_Model):
     preserved: bool = False
     producer: ProducerState | None = None
     adopted: _Int64 = 0
+    origins: tuple[str, ...] = ()
 
     @field_validator("segments", "lost")
     @classmethod

@@ -69,6 +69,7 @@ SCHEMA: Final = pa.schema(
         ("preserved", pa.bool_()),
         ("producer", _PRODUCER),
         ("adopted", pa.int64()),
+        ("origins", pa.list_(pa.string())),
         ("created", pa.bool_()),
         ("given_back", pa.bool_()),
         ("applied", pa.string()),
@@ -146,6 +147,7 @@ def copied_range(row: Mapping[str, Any]) -> CopiedRange:
     fields["rebuilt"] = dict(row["rebuilt"])
     fields["segments"] = tuple(Segment(**segment) for segment in row["segments"])
     fields["lost"] = tuple((lost["start"], lost["end"]) for lost in row["lost"] or ())
+    fields["origins"] = tuple(row["origins"] or ())
     if row["producer"]:
         fields["producer"] = ProducerState(**row["producer"])
     return CopiedRange.model_construct(**fields)

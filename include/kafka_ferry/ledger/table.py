@@ -13,7 +13,7 @@ import dataclasses
 import logging
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -22,9 +22,8 @@ import pyarrow.parquet as pq
 
 from kafka_ferry.config import Cluster
 from kafka_ferry.ledger.applied import fold_applied
-from kafka_ferry.ledger.record import (
-    LedgerError,
-)
+from kafka_ferry.ledger.claims import CLAIMED, claim_of, claims_in, is_verification
+from kafka_ferry.ledger.record import Entry, LedgerError
 from kafka_ferry.ledger.rows import SCHEMA, LedgerRange, copied_range, copied_rows, rows_of
 from kafka_ferry.ledger.synced import (
     DAMAGE,
@@ -48,9 +47,15 @@ log = logging.getLogger(__name__)
 # An hourly flow makes some 9,000 files a year; they are merged whenever so many have come together.
 _MERGE_AT: Final = 64
 _ROWS_AT_ONCE: Final = 20_000
+# What is nearer to the end is read on the way.
+_NEAR: Final = 500
 _FOLD_AT_BYTES: Final = 2_000_000
 _PAUSES_S: Final = (0.01, 0.1, 0.5, 1.0)
 _NAME: Final = re.compile(r"([0-9]{20})-([0-9]{20})\.parquet")
+
+
+class _OfAnotherTopicError(Exception):
+    """What the table has is not what the topic has."""
 
 
 class _Part(NamedTuple):
@@ -74,6 +79,7 @@ class LedgerTable:
         self._flow = flow
         self._complete_to = 0
         self._topic: tuple[Cluster, str] | None = None
+        self._is_compared = False
 
     @property
     def next_offset(self) -> int:
@@ -87,14 +93,21 @@ class LedgerTable:
             The ledger offset up to which the table is complete.
         """
         self._topic = target, topic
-        first = self.next_offset
+        try:
+            return self._project()
+        except _OfAnotherTopicError:
+            log.warning(
+                "The table of the ledger %s says what the topic does not: it is made anew.", topic
+            )
+            self._folder.delete(self._folder.names())
+            self._complete_to = 0
+            return self._project()
+
+    def _project(self) -> int:
         rows: list[dict[str, Any]] = []
-        following = first
-        for offset, entry in read_ledger(target, topic, first):
-            if offset < first:
-                log.warning("The ledger %s was made anew: so is its table.", topic)
-                self._folder.delete(self._folder.names())
-                self._complete_to = first = 0
+        entries = self._new_entries()
+        first = following = self.next_offset
+        for offset, entry in entries:
             following = offset + 1
             if entry.flow == self._flow:
                 rows.extend(rows_of(offset, entry))
@@ -106,6 +119,32 @@ class LedgerTable:
         self._complete_to = following
         self._merge()
         return following
+
+    def _new_entries(self) -> Iterator[tuple[int, Entry]]:
+        """What the topic has and the table has not.
+
+        Raises:
+            _OfAnotherTopicError: the topic does not have what the table has: it was made anew, has lost
+                records, or somebody else has written to the state folder.
+        """
+        assert self._topic is not None
+        claims = {} if self._is_compared else claims_in(self.read(columns=CLAIMED))
+        first = self.next_offset
+        for far in [offset for offset in claims if first - offset > _NEAR]:
+            offset, entry = next(read_ledger(*self._topic, far), (-1, None))
+            if offset != far or entry is None or claim_of(entry) != claims.pop(far):
+                raise _OfAnotherTopicError
+        start = min([first, *claims])
+        for offset, entry in read_ledger(*self._topic, start):
+            if offset < start or (offset >= first and claims):
+                raise _OfAnotherTopicError
+            if offset >= first:
+                yield offset, entry
+            elif claims.get(offset) == claim_of(entry):
+                del claims[offset]
+        if claims:
+            raise _OfAnotherTopicError
+        self._is_compared = True
 
     def read(
         self, filter_: pc.Expression | None = None, columns: list[str] | None = None
@@ -195,6 +234,7 @@ class LedgerTable:
                 "at",
                 "leader_epoch",
                 "producer",
+                "origins",
             ],
         )
         # Later entries replace earlier ones.
@@ -207,6 +247,7 @@ class LedgerTable:
                 origin="ledger",
                 leader_epoch=-1 if row["leader_epoch"] is None else row["leader_epoch"],
                 producer=ProducerState(**row["producer"]) if row["producer"] else None,
+                origins=tuple(row["origins"] or ()),
             )
             for row in rows.to_pylist()
         }
@@ -272,8 +313,40 @@ class LedgerTable:
 
     def verified_through(self) -> int:
         """The ledger offset before which every range was verified."""
-        rows = self.read(pc.field("type") == "verification", ["through"])
-        return int(pc.max(rows["through"]).as_py() or 0)
+        rows = self.read(pc.field("type") == "verification", ["ledger_offset", "type", "through"])
+        found = (int(row["through"]) for row in rows.to_pylist() if is_verification(row))
+        return max(found, default=0)
+
+    def ends_before(
+        self, ledger_offset: int, remote_topics: Collection[str]
+    ) -> dict[tuple[TopicPartition, str, TopicPartition, str], int]:
+        """Where the copying of partitions had come to by a ledger offset.
+
+        Args:
+            ledger_offset: what comes from there on is left out.
+            remote_topics: whose partitions are asked for.
+
+        Returns:
+            The source offset after the last one by source partition, its topic's id, target partition
+            and its topic's id.
+        """
+        wanted = (pc.field("type") == "transaction") & (pc.field("ledger_offset") < ledger_offset)
+        keys = ["topic", "topic_id", "partition", "remote_topic", "remote_topic_id"]
+        rows = self.read(
+            wanted & pc.field("remote_topic").isin(pa.array([*remote_topics], pa.string())),
+            [*keys, "end"],
+        )
+        # Of one thread, the last one is the newest.
+        ends = rows.group_by(keys, use_threads=False).aggregate([("end", "last")])
+        return {
+            (
+                TopicPartition(row["topic"], row["partition"]),
+                row["topic_id"],
+                TopicPartition(row["remote_topic"], row["partition"]),
+                row["remote_topic_id"],
+            ): row["end_last"]
+            for row in ends.to_pylist()
+        }
 
     def _parts(self) -> list[_Part]:
         """What to read of which file so that each ledger offset from 0 on comes once, up to the first gap.

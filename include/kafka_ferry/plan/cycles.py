@@ -37,7 +37,7 @@ def origins_of(
     found: dict[str, set[str]] = {}
     for tp, position in positions:
         topic = topics.get(tp.topic)
-        if topic and position.origins and _same(position.remote_topic_id, topic.topic_id):
+        if topic and position.origins and same_topic(position.remote_topic_id, topic.topic_id):
             found.setdefault(tp.topic, set()).update(position.origins)
     return {topic: tuple(sorted(origins)) for topic, origins in found.items()}
 
@@ -55,6 +55,6 @@ def origins_beyond(found: Found, pair: Pair) -> tuple[str, ...]:
     return tuple(sorted(known))
 
 
-def _same(known: str, there: str) -> bool:
+def same_topic(known: str, there: str) -> bool:
     """Whether two ids may be of one topic; brokers before 2.8 have none."""
     return "" in (known, there) or known == there

@@ -112,7 +112,9 @@ class Found:
         source_topics: those of them that the flow selects, by name; one that vanished is absent.
         target_topics: the topics of the target, by name.
         bounds: what each partition of the source holds, as far as the flow's isolation level shows.
-        positions: the flow's positions by *target* partition: the group's, or else the ledger's.
+        positions: the flow's positions by *target* partition: the ledger's, or else the group's.
+        moved: by *target* partition, the group's offset where the ledger has another one.
+        unconfirmed: the *target* partitions of whose position the ledger knows nothing.
         ledger_end: the ledger offset up to which its table is complete.
         copied: the source topics that the ledger knows, each with its remote topic.
         foreign: remote topics that hold committed records, none of them copied by this flow.
@@ -154,6 +156,8 @@ class Found:
     target_topics: Mapping[str, Topic]
     bounds: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
     positions: Mapping[TopicPartition, Position] = field(default_factory=dict)
+    moved: Mapping[TopicPartition, int] = field(default_factory=dict)
+    unconfirmed: frozenset[TopicPartition] = frozenset()
     ledger_end: int = 0
     copied: Mapping[str, str] = field(default_factory=dict)
     foreign: frozenset[str] = frozenset()

@@ -42,7 +42,7 @@ from kafka_ferry.plan.retiring import retire
 from kafka_ferry.plan.selection import select, select_topics
 from kafka_ferry.plan.sharding import shards_of, writers_of
 from kafka_ferry.plan.situations import Pair, Place, judge_partition, judge_topic
-from kafka_ferry.plan.starts import Start, begins_at_end, next_start, unfilled_to
+from kafka_ferry.plan.starts import Start, begins_at_end, next_start, start_of, unfilled_to
 
 # Brokers forget the offsets of a group without members after seven days by default.
 _REFRESH_AFTER_MS: Final = 24 * 60 * 60 * 1000
@@ -130,7 +130,8 @@ def _steps(flow: Flow, found: Found, at: int, options: RunOptions) -> Iterator[_
     if options.topics:
         selection, note = narrowed(flow, selection, options)
         yield note
-    yield from selection.skipped
+    for skip in selection.skipped:
+        yield _gone_astray(flow, found, skip) or skip
     yield from selection.refused
     for name, remote_name in selection.names.items():
         if name in found.source_topics:
@@ -144,6 +145,20 @@ def _steps(flow: Flow, found: Found, at: int, options: RunOptions) -> Iterator[_
         yield from retire(flow, found, at)
     else:
         yield from _gone(flow, found)
+
+
+def _gone_astray(flow: Flow, found: Found, skipped: Skipped) -> Refusal | None:
+    """What is left out for where it came from, and was copied before: nobody would miss it, so it is refused."""
+    is_named, _ = select_topics(flow, [skipped.topic])
+    if not is_named or skipped.topic not in found.copied:
+        return None
+    return Refusal(
+        skipped.topic,
+        None,
+        f"{skipped.reason}, and this flow has copied it before.",
+        f"See who has copied to it on {flow.source.alias}. Leave it out with topics.exclude, or set "
+        "on.returned.records: leave-out.",
+    )
 
 
 def _gone(flow: Flow, found: Found) -> Iterator[_Step]:
@@ -243,7 +258,7 @@ def _partition(
         begin = next_start(flow, pair, number, bounds, found)
     start, log_start = begin.offset, begin.log_start
     if position:
-        place = _place(found, pair, position, source, target)
+        place = _place(flow, found, pair, position, source)
         start, verdicts = judge_partition(flow, place, source)
         yield from verdicts
         if any(isinstance(verdict, Refusal) for verdict in verdicts):
@@ -256,7 +271,9 @@ def _partition(
     must_move = log_start >= 0 and start > 0
     stored = pair.positions.get(number)
     is_new = at_end or (number == 0 and _is_unknown(found, pair))
-    if must_move or is_new or _is_due(stored, start, bounds, at, anew=position is None):
+    # Also where nothing is to be copied, the group gets its position back.
+    is_anew = position is None or target in found.moved
+    if must_move or is_new or _is_due(stored, start, bounds, at, anew=is_anew):
         yield Range(
             topic=topic.name,
             partition=number,
@@ -284,18 +301,25 @@ def _is_unknown(found: Found, pair: Pair) -> bool:
 
 
 def _place(
-    found: Found, pair: Pair, position: Position, source: TopicPartition, target: TopicPartition
+    flow: Flow, found: Found, pair: Pair, position: Position, source: TopicPartition
 ) -> Place:
+    bounds, target = found.bounds[source], TopicPartition(pair.remote_topic, source.partition)
     remote = found.remote_bounds.get(target)
     # Until the target's log was brought to its start, it ends below the position.
     is_filled = pair.preserved and unfilled_to(position) < 0
+    begins_at = None
+    if target in found.unconfirmed:
+        asked = flow.offsets_start.of(pair.topic) if pair.preserved else "log-start"
+        begins_at = start_of(asked, bounds).offset
     return Place(
         position.offset,
-        found.bounds[source],
+        bounds,
         found.diverged.get(source),
         pair.remote_topic,
         pair.preserved,
         remote.end if remote and is_filled else None,
+        moved_to=found.moved.get(target),
+        begins_at=begins_at,
     )
 
 

@@ -103,6 +103,8 @@ class Place:
         remote_topic: the remote topic's name.
         preserved: whether records keep their offsets in it.
         remote_end: where the target's log ends then, None where nobody can tell.
+        moved_to: the offset that somebody else has committed in the flow's group, None where nobody has.
+        begins_at: where copying would begin without a position, None where the ledger has this one.
     """
 
     offset: int
@@ -111,6 +113,8 @@ class Place:
     remote_topic: str = ""
     preserved: bool = False
     remote_end: int | None = None
+    moved_to: int | None = None
+    begins_at: int | None = None
 
 
 _Case = TypeVar("_Case", Pair, Place)
@@ -217,6 +221,22 @@ _ANEW: Final = (
 )
 
 OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
+    Situation(
+        holds=lambda it: it.moved_to is not None,
+        reason="the flow's group has the position {it.moved_to}, and by the ledger copying has come to "
+        "{it.offset}: somebody else has committed there.",
+        advice="Find out who may write to the flow's group.",
+        option="on.position.moved",
+        go_on="ledger",
+        outcome="Copying goes on at {it.offset}.",
+    ),
+    Situation(
+        holds=lambda it: it.begins_at is not None and it.begins_at < it.offset,
+        reason="the flow's group has the position {it.offset}, of which the ledger knows nothing: "
+        "offsets [{it.begins_at}, {it.offset}) would be left out.",
+        advice="Did somebody else commit there, or was the ledger's topic deleted? To copy them, "
+        + _ANEW,
+    ),
     Situation(
         holds=lambda it: it.remote_end is not None and it.remote_end < it.offset,
         reason="the target's log of {it.remote_topic} ends at {it.remote_end}, before the position "

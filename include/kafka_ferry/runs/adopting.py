@@ -86,7 +86,8 @@ def adopt_topic(
     mark_owned(flow, run, pair)
     ranges, positions = list[CopiedRange](), dict[TopicPartition, Position]()
     for number, alignment in found.items():
-        ranges += ranges_of(pair, number, alignment, sources[number])
+        adopted = ranges_of(pair, number, alignment, sources[number])
+        ranges += (range_.model_copy(update={"origins": origins}) for range_ in adopted)
         positions[TopicPartition(pair.remote_topic, number)] = Position(
             alignment.end,
             pair.source.topic_id,

@@ -16,6 +16,7 @@ from kafka_ferry.plan.options import most_bytes_per_s
 from kafka_ferry.plan.sharding import writers_of
 from kafka_ferry.runs.backfilling import pin_positions
 from kafka_ferry.runs.flow_state import flow_state
+from kafka_ferry.runs.known_positions import is_confirmed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,22 +101,24 @@ class Copying:
         append_entry(flow, entry)
 
     def _restore_forgotten(self, plan: Plan) -> None:
-        """Commit the ledger's positions where the group has none, before any task looks for them.
+        """Commit the ledger's positions where the group has none, or a moved one, before any task looks for them.
 
         A task that is handed ranges of an earlier run, which Spark replays, would begin at their
         starts and copy twice what that run had sealed.
         """
         flow = self._flow
         planned = {range_.target: range_ for range_ in plan.ranges}
+        goes_back = flow.on_position_moved == "ledger"
 
         def forgotten() -> dict[TopicPartition, Position]:
             known = read_positions(flow.target, flow.name)
             written = self._ledger.positions()
             return {
                 tp: replace(written[tp], origins=planned[tp].origins)
-                for tp in (planned.keys() & written.keys()) - known.keys()
+                for tp in planned.keys() & written.keys()
                 # What went into an earlier topic of that name says nothing.
                 if written[tp].remote_topic_id == planned[tp].remote_topic_id
+                and (tp not in known or (goes_back and not is_confirmed(known[tp], written[tp])))
             }
 
         if forgotten():

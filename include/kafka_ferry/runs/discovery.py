@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
+from typing import Any
 
 import pyarrow.compute as pc
 
 from kafka_ferry.config import Flow, kafka_python_config
-from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, SameCluster
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.patience import patiently
@@ -19,6 +20,7 @@ from kafka_ferry.plan.situations import Pair
 from kafka_ferry.plan.starts import rest_of
 from kafka_ferry.runs.access import discover_access
 from kafka_ferry.runs.emitting import HEARTBEATS_OPTION, emitted_topics
+from kafka_ferry.runs.known_positions import KnownPositions, known_positions
 from kafka_ferry.runs.retiring import with_missing
 from kafka_ferry.runs.returning import find_returned, leaves_out, returned_topics
 from kafka_ferry.runs.sampling import sample_densities
@@ -46,14 +48,13 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
     origins, returned = upstream.origins, returned_topics(flow, upstream, cluster_ids[1])
     remote_names = select(flow, names, origins, cluster_ids[1], returned).names
     source_topics = {name: topic for name, topic in source_topics.items() if name in remote_names}
-    positions, ledger_end = _positions(flow, target, ledger)
+    known = known_positions(flow, target, ledger)
     found = Found(
         *cluster_ids,
         source_names=frozenset(names),
         source_topics=source_topics,
         target_topics={},
-        positions=positions,
-        ledger_end=ledger_end,
+        **_as_found(known),
     )
     found = _with_ledger(ledger, found)
     target_topics = target.topics({*remote_names.values(), *found.copied.values()})
@@ -139,9 +140,8 @@ def _with_foreign(
     foreign, unreadable = _foreign(flow, target, _strange(topics, found.positions))
     if foreign:
         # Another run may have copied there since the ledger was read, which says so by now.
-        positions, ledger_end = _positions(flow, target, ledger)
-        found = replace(found, positions=positions, ledger_end=ledger_end)
-        foreign &= {topic.name for topic in _strange(topics, positions)}
+        found = replace(found, **_as_found(known_positions(flow, target, ledger)))
+        foreign &= {topic.name for topic in _strange(topics, found.positions)}
     return replace(found, foreign=foreign, unreadable=unreadable)
 
 
@@ -183,16 +183,9 @@ def first_copied(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[TopicPart
     return first
 
 
-def _positions(
-    flow: Flow, target: ClusterControl, ledger: LedgerTable
-) -> tuple[dict[TopicPartition, Position], int]:
-    """The group's positions, or else the ledger's; and the offset up to which the ledger was read."""
-    positions = read_positions(flow.target, flow.name)
-    name = ledger_topic(flow.source.alias)
-    if not target.topics([name]):
-        return positions, 0
-    ledger_end = ledger.project(flow.target, name)
-    return ledger.positions() | positions, ledger_end
+def _as_found(known: KnownPositions) -> dict[str, Any]:
+    """The attributes of ``Found`` that are of positions."""
+    return {field.name: getattr(known, field.name) for field in fields(known)}
 
 
 def _strange(

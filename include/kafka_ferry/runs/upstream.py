@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow.compute as pc
 
 from kafka_ferry.config import Flow
+from kafka_ferry.config.flow import names_of
 from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.copy.returned import opposite_name, require_settled
 from kafka_ferry.errors import AccessDenied
-from kafka_ferry.ledger import LedgerTable, ledger_topic
+from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
 from kafka_ferry.plan import Position, Topic, TopicPartition, position_group
-from kafka_ferry.plan.cycles import origins_of
+from kafka_ferry.plan.cycles import origins_of, same_topic
 from kafka_ferry.plan.positions import flow_of, is_position_group
+from kafka_ferry.runs.flow_state import flow_state
+from kafka_ferry.runs.returning import opposite_ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +56,16 @@ def find_upstream(
     groups = {position_group(back), *filter(is_position_group, source.group_names())}
     positions: dict[str, Mapping[TopicPartition, Position]] = {}
     denied = []
+    unknown: list[str] = []
     for name in sorted(map(flow_of, groups)):
         try:
-            positions[name] = read_positions(flow.source, name)
+            committed = read_positions(flow.source, name)
         except AccessDenied:
             denied.append(name)
+        else:
+            positions[name], doubt = _confirmed(flow, name, committed, topics)
+            unknown += doubt
     known = [item for of_flow in positions.values() for item in of_flow.items()]
-    unknown = []
     only_names = "where its topics came from, their names alone tell."
     if denied:
         unknown.append(
@@ -72,6 +79,80 @@ def find_upstream(
         )
     by_flow = {name: origins_of(topics, of_flow.items()) for name, of_flow in positions.items()}
     return Upstream(origins_of(topics, known), tuple(unknown), by_flow)
+
+
+def _confirmed(
+    flow: Flow,
+    name: str,
+    committed: Mapping[TopicPartition, Position],
+    topics: Mapping[str, Topic],
+) -> tuple[Mapping[TopicPartition, Position], list[str]]:
+    """The positions of the flow ``name`` into the source, with the origins that its ledger there has.
+
+    Whoever may commit in the flow's group could else have a topic left out as the target's own.
+
+    Returns:
+        The positions that are believed, and what makes them doubtful, a sentence each.
+    """
+    told = {tp: position for tp, position in committed.items() if position.origins}
+    told = {tp: position for tp, position in told.items() if tp.topic in topics}
+    if not told:
+        return committed, []
+    ledger_name = ledger_topic(name.partition("->")[0])
+    ledger = _upstream_ledger(flow, name)
+    try:
+        if not ClusterControl(flow.source).topic_ids([ledger_name]):
+            found = dict[TopicPartition, Position]()
+        else:
+            ledger.project(flow.source, ledger_name)
+            found = _as_in_ledger(ledger, told, topics)
+            if found.keys() != told.keys():
+                # The end of a transaction may reach the ledger later than the group.
+                require_settled(flow.source, ledger_name)
+                ledger.project(flow.source, ledger_name)
+                found = _as_in_ledger(ledger, told, topics)
+    except (AccessDenied, LedgerError) as error:
+        return committed, [
+            f"{error.message} So what the group {position_group(name)} says of where topics came "
+            f"from is believed. Grant READ on {ledger_name}."
+        ]
+    doubtful = told.keys() - found.keys()
+    believed = {tp: found.get(tp, at) for tp, at in committed.items() if tp not in doubtful}
+    strange = sorted({tp.topic for tp in doubtful})
+    if not strange:
+        return believed, []
+    return believed, [
+        f"Somebody has committed in the group {position_group(name)} on {flow.source.alias} where "
+        f"topics came from ({', '.join(strange[:3])}): {ledger_name} knows nothing of it, so it does not "
+        "count. See who may write to that group."
+    ]
+
+
+def _upstream_ledger(flow: Flow, name: str) -> LedgerTable:
+    """The ledger of a flow into the source, in the table that ``flow`` keeps of it."""
+    if name == opposite_name(flow):
+        return opposite_ledger(flow)
+    slug = names_of(*name.split("->", 1))[1]
+    return LedgerTable(flow_state(flow).folder(f"upstream-ledgers/{slug}"), name)
+
+
+def _as_in_ledger(
+    ledger: LedgerTable,
+    told: Mapping[TopicPartition, Position],
+    topics: Mapping[str, Topic],
+) -> dict[TopicPartition, Position]:
+    """Of ``told``, what the ledger knows, with the origins that it has."""
+    written, marks = ledger.positions(), ledger.marks()
+    found = {}
+    for tp, position in told.items():
+        row, mark, there = written.get(tp), marks.get(tp.topic), topics[tp.topic].topic_id
+        if row and same_topic(row.remote_topic_id, there):
+            # Earlier releases wrote no origins into the ledger.
+            found[tp] = replace(position, origins=row.origins or position.origins)
+        elif mark and same_topic(mark.remote_topic_id, there):
+            # It is marked before anything is copied to it.
+            found[tp] = position
+    return found
 
 
 def first_marked(ledger: LedgerTable) -> frozenset[str]:

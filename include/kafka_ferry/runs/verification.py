@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kafka_ferry.spark.session import SparkSource
     from kafka_ferry.state import StateFolder
     from kafka_ferry.verify import PartitionRecount, PartitionRow, Verdict
+    from kafka_ferry.verify.lives import Key
     from kafka_ferry.verify.tables import Rows
 
 
@@ -75,7 +76,8 @@ def verify_run(
     if plan.options.window:
         partitions = _backfilled_rows(target, ledger, plan, ranges, recounted)
     else:
-        partitions = _partition_rows(flow, target, plan, topics, recounted)
+        before = ledger.ends_before(due.since, {entry.target.topic for entry in ranges})
+        partitions = _partition_rows(flow, target, plan, topics, recounted, before)
     compacted = {choice.topic for choice in plan.choices if choice.is_compacted}
     rows = [
         replace(row, compaction_expected=row.topic in compacted)
@@ -151,11 +153,13 @@ class _Due:
 
     Attributes:
         through: the ledger offset after the last entry that was looked at.
+        since: the ledger offset of the first entry that may be among them.
         ranges: the ranges, in the ledger's order.
         topics: the remote topics that are there, by name: theirs, and the plan's.
     """
 
     through: int
+    since: int
     ranges: list[LedgerRange]
     topics: Mapping[str, Topic]
 
@@ -166,21 +170,28 @@ def _due(
     # A backfill that has nothing to do leaves no trace, not even a ledger where there was none.
     has_ledger = plan.ledger_end > 0 or not plan.is_idle_backfill
     through = ledger.project(flow.target, ledger_topic(flow.source.alias)) if has_ledger else 0
-    ranges = _due_ranges(ledger, plan, everything=everything)
+    since = min(ledger.verified_through(), plan.ledger_end)
+    ranges = _due_ranges(ledger, plan, since, everything=everything)
     planned = {range_.remote_topic for range_ in plan.ranges}
     planned |= {choice.remote_topic for choice in plan.choices}
     topics = target.topics({entry.target.topic for entry in ranges} | planned)
-    return _Due(through, ranges, topics)
+    return _Due(through, 0 if everything else since, ranges, topics)
 
 
-def _due_ranges(ledger: LedgerTable, plan: Plan, *, everything: bool) -> list[LedgerRange]:
+def _due_ranges(
+    ledger: LedgerTable, plan: Plan, since: int, *, everything: bool
+) -> list[LedgerRange]:
     """The run's ranges, those of others since it was planned, and those that nobody verified."""
-    since = min(ledger.verified_through(), plan.ledger_end)
-    ranges = list(ledger.ranges(since=since, of_run=plan.run))
+    ranges = list(filter(_holds_offsets, ledger.ranges(since=since, of_run=plan.run)))
     if plan.options.window:
         # The others are for the flow's own runs, which may be copying at this moment.
         return [entry for entry in ranges if entry.run == plan.run and entry.window]
     return _with_older(ranges, ledger, plan) if everything else ranges
+
+
+def _holds_offsets(entry: LedgerRange) -> bool:
+    """Whether there is anything to prove of a range: an empty one says where a partition begins."""
+    return entry.copied.start < entry.copied.end or entry.copied.rewound_from >= 0
 
 
 def _remote_topics(ledger: LedgerTable) -> set[str]:
@@ -195,7 +206,7 @@ def _with_older(
     wanted, due = plan.options.topic_filter, {entry.ledger_offset for entry in ranges}
     return [
         entry
-        for entry in ledger.ranges(since=0, of_run=plan.run)
+        for entry in filter(_holds_offsets, ledger.ranges(since=0, of_run=plan.run))
         if entry.ledger_offset in due or wanted is None or wanted.matches(entry.copied.topic)
     ]
 
@@ -228,6 +239,7 @@ def _partition_rows(
     plan: Plan,
     topics: Mapping[str, Topic],
     recounted: Recounted,
+    verified: Mapping[Key, int],
 ) -> list[PartitionRow]:
     preserved = {range_.remote_topic for range_ in plan.ranges if range_.preserved}
     preserved |= {row.remote_topic for row in recounted.present if row.preserved}
@@ -241,4 +253,5 @@ def _partition_rows(
             (topics[name] for name in preserved & topics.keys()),
             wait_s=flow.partition_wait_ms / 1000,
         ),
+        verified,
     )

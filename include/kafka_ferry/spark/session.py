@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from importlib.resources import as_file, files
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from kafka_ferry.errors import SparkNeeded
 from kafka_ferry.spark.jobs import done_in_tasks
@@ -42,6 +42,9 @@ class SparkOnDemand:
         start: starts it.
     """
 
+    # Spark has one session a process: the next one starts when the last one has stopped.
+    _last_stop: ClassVar[threading.Thread | None] = None
+
     def __init__(self, start: SparkSource) -> None:
         self._start = start
         self._starting: Future[SparkSession] | None = None
@@ -51,7 +54,7 @@ class SparkOnDemand:
         """Start it in the background, since something will need it; and after it what workers are forked from."""
         if self._starting is None:
             starter = ThreadPoolExecutor(1, thread_name_prefix="spark")
-            self._starting = starter.submit(self._start)
+            self._starting = starter.submit(self._start_after, SparkOnDemand._last_stop)
             self._daemons = starter.submit(_start_daemons, self._starting)
             starter.shutdown(wait=False)
 
@@ -66,7 +69,13 @@ class SparkOnDemand:
 
     def __exit__(self, *_: object) -> None:
         """Stop it in the background; this process does not end before."""
-        threading.Thread(target=self.stop, name="stop-spark").start()
+        SparkOnDemand._last_stop = threading.Thread(target=self.stop, name="stop-spark")
+        SparkOnDemand._last_stop.start()
+
+    def _start_after(self, last_stop: threading.Thread | None) -> SparkSession:
+        if last_stop:
+            last_stop.join()
+        return self._start()
 
     def stop(self) -> None:
         """Stop it, if it was started."""

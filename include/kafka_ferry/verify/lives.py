@@ -12,11 +12,17 @@ The new life keeps what was copied below the cut; the branch that is lost is a l
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final
 
 from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.verify.rows import UNKNOWN, RangeRow
+
+Key = tuple[TopicPartition, str, TopicPartition, str]
+"""Source partition, its topic's id, target partition, its topic's id."""
+NOTHING: Final[Mapping[Key, int]] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -31,6 +37,7 @@ class Life:
         ledger_offset: of its last range.
         left_at: the position from which it was set back, -1 for whatever is no lost branch.
         preserved: whether its records keep their offsets.
+        verified_to: where what was verified before ends, -1 where nothing was.
     """
 
     source: TopicPartition
@@ -40,6 +47,7 @@ class Life:
     ledger_offset: int = 0
     left_at: int = UNKNOWN
     preserved: bool = False
+    verified_to: int = UNKNOWN
 
     def add(self, row: RangeRow) -> None:
         """Go on with the range of ``row``."""
@@ -51,18 +59,25 @@ class Life:
     def cut(self, offset: int, left_at: int) -> Life:
         """Keep what is below ``offset``; what is not is the branch that is returned."""
         lost = [(max(start, offset), end) for start, end in self.spans if end > offset]
-        branch = replace(self, spans=lost, left_at=left_at)
+        branch = replace(self, spans=lost, left_at=left_at, verified_to=UNKNOWN)
+        self.verified_to = min(self.verified_to, offset)
         self.spans = [(start, min(end, offset)) for start, end in self.spans if start < offset]
         return branch
 
 
-def lives(ranges: Iterable[RangeRow]) -> list[Life]:
-    """The lives of all partitions; of each partition the newest comes last."""
-    current: dict[tuple[TopicPartition, str, TopicPartition, str], Life] = {}
+def lives(ranges: Iterable[RangeRow], verified: Mapping[Key, int] = NOTHING) -> list[Life]:
+    """The lives of all partitions; of each partition the newest comes last.
+
+    Args:
+        ranges: the ranges, in any order.
+        verified: where what was verified before ``ranges`` ends.
+    """
+    current: dict[Key, Life] = {}
     branches: list[Life] = []
     for row in sorted(ranges, key=lambda row: (row.ledger_offset, row.start)):
         key = (row.source, row.topic_id, row.target, row.remote_topic_id)
-        life = current.setdefault(key, Life(row.source, row.target))
+        new = Life(row.source, row.target, verified_to=verified.get(key, UNKNOWN))
+        life = current.setdefault(key, new)
         if row.rewound_from != UNKNOWN:
             branches.append(life.cut(row.start, row.rewound_from))
         life.add(row)

@@ -13,7 +13,7 @@ from kafka_ferry.batches import Reason
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.plan.facts import LogBounds
 from kafka_ferry.plan.ranges import Range, TopicPartition
-from kafka_ferry.verify.lives import Life, lives
+from kafka_ferry.verify.lives import NOTHING, Key, Life, lives
 from kafka_ferry.verify.rows import UNKNOWN, PartitionRecount, PartitionRow, RangeRow, Recount
 
 _LISTED_REASONS: Final = frozenset(Reason)
@@ -100,6 +100,7 @@ def partition_rows(
     positions: Mapping[TopicPartition, int],
     recounts: Mapping[TopicPartition, PartitionRecount],
     logs: Mapping[TopicPartition, LogBounds],
+    verified: Mapping[Key, int] = NOTHING,
 ) -> list[PartitionRow]:
     """The rows for all partitions with a range, a plan or records that the ledger does not know.
 
@@ -114,13 +115,14 @@ def partition_rows(
         recounts: *target* partition to what was read back.
         logs: *target* partition, of those with preserved offsets, to what a ``read_committed``
             consumer can read of it.
+        verified: where what was verified before ``ranges`` ends: they have to join it.
 
     Returns:
         The rows by topic and partition; partitions known on the target only come first.
     """
     plans = {range_.source: range_ for range_ in planned}
     # A backfill's lie below the position, and continue nothing.
-    known = lives(row for row in ranges if not row.backfill)
+    known = lives((row for row in ranges if not row.backfill), verified)
     # A dictionary keeps the last value: the newest life of each partition.
     newest = {life.source: life for life in known}
     rows = [_ended(life) for life in known if life is not newest[life.source]]
@@ -157,6 +159,9 @@ def _row(
     plan_start, plan_end = (UNKNOWN, UNKNOWN) if plan is None else (plan.start, plan.end)
     fallback = life.end if life else max(0, plan_start)
     start, end, gap, overlap = _cover(life.spans if life else (), fallback)
+    if life and life.verified_to != UNKNOWN and start < end:
+        gap += max(0, start - life.verified_to)
+        overlap += max(0, life.verified_to - start)
     return PartitionRow(
         topic=source.topic,
         partition=source.partition,

@@ -185,8 +185,8 @@ class PartitionRow:
         covered_start: first source offset of the ranges.
         covered_end: source offset after the last one of the ranges; equals ``covered_start``
             where nothing is covered.
-        gap_offsets: offsets between consecutive ranges that no range covers; all that was
-            planned, where there is no range at all.
+        gap_offsets: offsets between consecutive ranges, and between them and what was verified
+            before, that no range covers; all that was planned, where there is no range at all.
         overlap_offsets: offsets that a range covers again.
         position: the flow's committed position, -1 where there is none; of a branch that the
             source has lost, the position from which it was set back.

@@ -37,6 +37,7 @@ def test_a_flow_goes_on_only_where_it_is_told_to() -> None:
         "on_source_topic_recreated": "fail",
         "on_source_divergence": "fail",
         "on_target_topic_lost": "fail",
+        "on_position_moved": "fail",
         "on_foreign_records": "fail",
         "on_returned_records": "skip",
         "on_config_drift": "keep",

@@ -100,7 +100,7 @@ def test_what_the_flow_has_given_up_counts_no_more(ledger: Ledger) -> None:
 def test_only_what_the_ledger_has_before_an_offset_is_translated(ledger: Ledger) -> None:
     table = ledger(
         a_transaction(a_copied_range(0, 10)),
-        a_verification(4),
+        a_verification(2),
         a_transaction(a_copied_range(10, 20)),
     )
 

@@ -98,6 +98,7 @@ def test_a_transaction_of_this_release_looks_like_this() -> None:
                 "preserved": False,
                 "producer": None,
                 "adopted": 0,
+                "origins": [],
             }
         ],
     }

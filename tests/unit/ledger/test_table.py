@@ -134,6 +134,7 @@ def test_an_entry_or_a_copied_range_is_a_row(table: LedgerTable, ledger: Topic) 
         "rewound_from": -1,
         "preserved": False,
         "adopted": 0,
+        "origins": [],
     }
     assert (payments["ledger_offset"], payments["topic"], payments["partition"]) == (
         2,
@@ -319,6 +320,86 @@ def test_a_ledger_that_is_made_anew_is_read_from_its_start(
     assert [row["run"] for row in table.read().to_pylist()] == ["run-3", "run-3"]
 
 
+def verified(*, run: str = "run-1", through: int = 10) -> Entry:
+    return a_verification(through).model_copy(update={"run": run})
+
+
+def longer(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
+    return [*entries, *((offset + 1_000, a_run("run-9")) for offset, _ in entries)]
+
+
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize(
+    ("table_has", "topic_has"),
+    [
+        # A state folder of another ledger, which is longer by now.
+        ([(0, a_run()), (2, verified(through=1))], [(0, a_run("other")), (2, a_run("other"))]),
+        # Forged, or of an older state: more was verified, or less.
+        ([(0, a_run()), (12, verified(through=11))], [(0, a_run()), (12, verified(through=2))]),
+        ([(0, a_run()), (12, verified(through=1))], [(0, a_run()), (12, verified(through=11))]),
+        (
+            [(0, a_run()), (12, verified()), (14, a_run("run-2"))],
+            [(0, a_run()), (14, a_run("run-2"))],
+        ),
+        # The ledger's log was cut back (an unclean leader election).
+        ([(0, a_run()), (12, verified()), (14, a_run("run-2"))], [(0, a_run()), (12, verified())]),
+    ],
+)
+def test_a_table_that_says_what_the_topic_does_not_is_made_anew(
+    ledger: Topic,
+    tmp_path: Path,
+    table_has: list[tuple[int, Entry]],
+    topic_has: list[tuple[int, Entry]],
+    far: bool,
+) -> None:
+    if far:
+        table_has, topic_has = longer(table_has), longer(topic_has)
+    project(LedgerTable(StateFolder(str(tmp_path)), FLOW), ledger, table_has)
+    once = LedgerTable(StateFolder(str(tmp_path / "once")), FLOW)
+    project(once, ledger, topic_has)
+
+    later = LedgerTable(StateFolder(str(tmp_path)), FLOW)
+    project(later, ledger, topic_has)
+
+    assert later.read() == once.read()
+
+
+def test_a_table_is_compared_once_and_by_what_lies_near_its_end(
+    ledger: Topic, tmp_path: Path
+) -> None:
+    entries = [(0, a_run()), (2, verified(through=1)), (900, a_run("run-2"))]
+    folder = StateFolder(str(tmp_path))
+    project(LedgerTable(folder, FLOW), ledger, entries)
+    ledger.starts.clear()
+    later = LedgerTable(folder, FLOW)
+    project(later, ledger, entries)
+    project(later, ledger, [*entries, (902, a_run("run-3"))])
+    assert ledger.starts == [2, 900, 901]
+
+
+def test_where_copying_had_come_to_is_told_by_partition_and_topics(
+    table: LedgerTable, ledger: Topic
+) -> None:
+    anew = a_copied_range(0, 4, topic_id="another id")
+    project(
+        table,
+        ledger,
+        [
+            (0, a_transaction(a_copied_range(0, 10), a_copied_range(0, 7, topic="payments"))),
+            (2, a_transaction(a_copied_range(10, 20))),
+            (4, a_backfill(a_copied_range(0, 3))),
+            (6, a_transaction(anew)),
+            (8, a_transaction(a_copied_range(20, 30))),
+        ],
+    )
+    orders = TopicPartition("orders", 0), TopicPartition("primary.orders", 0)
+    assert table.ends_before(8, {"primary.orders"}) == {
+        (orders[0], "id of orders", orders[1], "id of primary.orders"): 20,
+        (orders[0], "another id", orders[1], "id of primary.orders"): 4,
+    }
+    assert table.ends_before(0, {"primary.orders"}) == {}
+
+
 # What is read from it
 
 
@@ -349,7 +430,18 @@ def test_the_last_run_is_the_newest_one_of_the_flow(table: LedgerTable, ledger: 
     assert table.last_run() == a_run_row(12, "run-2", 8)
 
 
-@pytest.mark.parametrize(("verified", "through"), [([], 0), ([7], 7), ([7, 30], 30), ([30, 7], 30)])
+@pytest.mark.parametrize(
+    ("verified", "through"),
+    [
+        ([], 0),
+        ([0], 0),
+        ([0, 2], 2),
+        ([0, 2, 1], 2),
+        # Of what is yet to come nothing was verified, whoever says so.
+        ([0, 2, 30], 2),
+        ([1], 0),
+    ],
+)
 def test_what_was_verified_stays_verified(
     table: LedgerTable, ledger: Topic, verified: list[int], through: int
 ) -> None:

@@ -108,6 +108,20 @@ DIVERGED = {
     "copied.",
     "partition": 0,
 }
+
+
+def moved_to(offset: int, by_ledger: int = 30) -> dict[str, Any]:
+    return {
+        "option": "on.position.moved",
+        "go_on": "ledger",
+        "reason": f"the flow's group has the position {offset}, and by the ledger copying has come to "
+        f"{by_ledger}: somebody else has committed there.",
+        "outcome": f"Copying goes on at {by_ledger}.",
+        "advice": "Find out who may write to the flow's group.",
+        "partition": 0,
+    }
+
+
 CASES = {
     "the topic is gone from the source": Case(
         found(target=[REMOTE], positions={P0: KNOWN}, copied={"orders": "primary.orders"}),
@@ -172,6 +186,15 @@ CASES = {
         outcome="The source's records go behind it.",
         advice="Grant READ on it, or mend what it holds.",
         copied=(10, 50),
+    ),
+    "somebody else has moved the position on": Case(
+        copied_before(moved={P0: 45}), copied=(30, 50), **moved_to(45)
+    ),
+    "somebody else has moved the position back": Case(
+        copied_before(at(50), moved={P0: 20}), copied=(50, 50), **moved_to(20, by_ledger=50)
+    ),
+    "somebody else has moved the position beyond the log's end": Case(
+        copied_before(moved={P0: 900}), copied=(30, 50), **moved_to(900)
     ),
     "the log was cut back": Case(copied_before(diverged={SOURCE: 20}), copied=(20, 50), **DIVERGED),
     "the log was cut back and is shorter now": Case(
@@ -268,8 +291,8 @@ def test_once_it_was_copied_nothing_is_left_to_say_or_to_do(name: str) -> None:
     case = CASES[name]
     assert case.copied
     end = case.copied[1]
-    after = replace(case.state, positions={P0: at(end, at=NOW)}, diverged={}, foreign=frozenset())
-    after = replace(after, unreadable={}, target_topics={REMOTE.name: REMOTE})
+    after = replace(case.state, positions={P0: at(end, at=NOW)}, diverged={}, moved={})
+    after = replace(after, foreign=frozenset(), unreadable={}, target_topics={REMOTE.name: REMOTE})
     plan = planned(after)
     assert (plan.ranges, plan.notes, plan.refused) == ((), (), ())
 
@@ -440,3 +463,28 @@ def test_of_a_refused_topic_only_the_refusal_is_said() -> None:
     )
     plan = planned(state)
     assert (len(plan.refused), plan.notes) == (1, ())
+
+
+# Positions that the ledger does not have
+
+
+@pytest.mark.parametrize(
+    ("offset", "bounds", "skipped"),
+    [(30, (0, 50), "[0, 30)"), (900, (0, 50), "[0, 900)"), (30, (10, 50), "[10, 30)")],
+)
+def test_a_position_of_which_the_ledger_knows_nothing_leaves_nothing_out(
+    offset: int, bounds: tuple[int, int], skipped: str
+) -> None:
+    state = copied_before(at(offset), bounds=bounds, unconfirmed=frozenset({P0}))
+    (refusal,) = planned(state, a_flow(**EVERYTHING_GOES_ON)).refused
+    assert f"offsets {skipped} would be left out" in refusal.reason
+    assert "ferry repair --topic primary.orders" in refusal.advice
+
+
+@pytest.mark.parametrize("offset", [0, 10])
+def test_a_position_of_which_the_ledger_knows_nothing_is_believed_where_nothing_lies_before_it(
+    offset: int,
+) -> None:
+    state = copied_before(at(offset), bounds=(offset, 50), unconfirmed=frozenset({P0}))
+    plan = planned(state)
+    assert (intervals(plan), plan.refused) == ([("orders", 0, offset, 50)], ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -60,3 +61,26 @@ def test_a_start_that_fails_says_so_where_the_session_is_asked_for() -> None:
         spark.begin()
         with pytest.raises(RuntimeError, match="no Java"):
             spark()
+
+
+def test_the_next_one_starts_when_the_last_one_has_stopped() -> None:
+    """Spark gives a session that is being stopped to whoever asks for one meanwhile."""
+    may_stop, order = threading.Event(), list[str]()
+
+    class Slow(Session):
+        def stop(self) -> None:
+            may_stop.wait(30)
+            order.append("stopped")
+
+    class Next(Session):
+        def start(self) -> Any:
+            order.append("started")
+            return super().start()
+
+    with SparkOnDemand(Slow().start) as first:
+        first()
+    with SparkOnDemand(Next().start) as second:
+        second.begin()
+        may_stop.set()
+        second()
+    assert order == ["stopped", "started"]

@@ -1,0 +1,61 @@
+"""Whoever may commit in groups of the source cannot have a topic left out as if it had come from the target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from kafka import KafkaConsumer
+from kafka.structs import OffsetAndMetadata
+from kafka.structs import TopicPartition as KafkaPartition
+
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.plan.positions import PositionMetadata
+from kafka_ferry.runs import Run
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.builders import Record, create_topic, produce
+from tests.support.flows import copy_now, failures, make_flow
+
+Unique = Callable[[str], str]
+
+
+def forge(flow: Flow, group: str, topic: str, offset: int) -> None:
+    """Say in a group of the source that the topic's records came from the target."""
+    source, target = ClusterControl(flow.source), ClusterControl(flow.target)
+    metadata = PositionMetadata(
+        topic_id="",
+        remote_topic_id=source.topic_ids([topic])[topic],
+        run="forged",
+        at=0,
+        origins=(target.cluster_id(),),
+    )
+    servers = flow.source.properties["bootstrap.servers"].split(",")
+    # confluent-kafka 2.16 commits no metadata.
+    consumer = KafkaConsumer(bootstrap_servers=servers, group_id=group, enable_auto_commit=False)
+    place = KafkaPartition(topic, 0)
+    consumer.assign([place])
+    consumer.commit({place: OffsetAndMetadata(offset, metadata.encode(), -1)})
+    consumer.close()
+
+
+def test_what_no_ledger_on_the_source_says_of_origins_counts_for_nothing(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+) -> None:
+    topic = unique("forged")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, [Record(b"k", b"v")] * 10)
+    flow = make_flow(folder, primary, backup, [topic])
+    # A flow that nobody has, and the opposite one.
+    strangers = [f"ferry.{unique('nobody')}->{flow.source.alias}"]
+    strangers.append(f"ferry.{flow.target.alias}->{flow.source.alias}")
+    for group in strangers:
+        forge(flow, group, topic, 10)
+
+    plan = Run(flow, "run-1").plan(save=False)
+
+    assert [(range_.topic, len(range_)) for range_ in plan.ranges] == [(topic, 10)]
+    told = " ".join(note.message for note in plan.notes)
+    for group in strangers:
+        assert f"Somebody has committed in the group {group}" in told
+    assert not failures(copy_now(flow))

@@ -34,8 +34,10 @@ def show_report(report: RunReport, page: Path | None) -> None:
     for sentence in report.group_failures:
         out.print(f"GROUPS {sentence}", style="red", markup=False, highlight=False)
     if report.verdict:
-        found = f"{report.verdict.records:,} records in {report.verdict.ranges:,} ranges"
-        out.print(f"{report.state}: {found}", markup=False)
+        says = (
+            "nothing failed" if report.state == "verified" and not report.ranges else report.state
+        )
+        out.print(f"{says}: {report.found}", markup=False)
     if report.seconds:
         out.print(f"took:     {duration_text(report.duration)}", markup=False, highlight=False)
     if page:

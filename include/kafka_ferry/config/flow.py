@@ -104,6 +104,13 @@ class Flow(Scheduling, Backfilling, Syncing, Grouping, Policies, Verifying, Tell
         alias="topics.exclude",
         description="Names or Java regular expressions of topics to leave out; wins over topics.",
     )
+    topics_optional: Names = Field(
+        default=(),
+        alias="topics.optional",
+        description="Which of the topics may be missing on the source: names, or Java regular expressions "
+        "of names. A name in topics that is missing there is refused, and so is a flow of which the source "
+        "has no topic at all; a pattern in topics that may match nothing stands here as it stands there.",
+    )
     replication_policy_class: str = Field(
         default="DefaultReplicationPolicy",
         alias="replication.policy.class",
@@ -226,7 +233,12 @@ class Flow(Scheduling, Backfilling, Syncing, Grouping, Policies, Verifying, Tell
     )
 
     @field_validator(
-        "topics", "topics_exclude", "config_properties_exclude", "groups", "groups_exclude"
+        "topics",
+        "topics_exclude",
+        "topics_optional",
+        "config_properties_exclude",
+        "groups",
+        "groups_exclude",
     )
     @classmethod
     def _patterns_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import dataclasses
 import logging
 import re
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -316,37 +316,6 @@ class LedgerTable:
         rows = self.read(pc.field("type") == "verification", ["ledger_offset", "type", "through"])
         found = (int(row["through"]) for row in rows.to_pylist() if is_verification(row))
         return max(found, default=0)
-
-    def ends_before(
-        self, ledger_offset: int, remote_topics: Collection[str]
-    ) -> dict[tuple[TopicPartition, str, TopicPartition, str], int]:
-        """Where the copying of partitions had come to by a ledger offset.
-
-        Args:
-            ledger_offset: what comes from there on is left out.
-            remote_topics: whose partitions are asked for.
-
-        Returns:
-            The source offset after the last one by source partition, its topic's id, target partition
-            and its topic's id.
-        """
-        wanted = (pc.field("type") == "transaction") & (pc.field("ledger_offset") < ledger_offset)
-        keys = ["topic", "topic_id", "partition", "remote_topic", "remote_topic_id"]
-        rows = self.read(
-            wanted & pc.field("remote_topic").isin(pa.array([*remote_topics], pa.string())),
-            [*keys, "end"],
-        )
-        # Of one thread, the last one is the newest.
-        ends = rows.group_by(keys, use_threads=False).aggregate([("end", "last")])
-        return {
-            (
-                TopicPartition(row["topic"], row["partition"]),
-                row["topic_id"],
-                TopicPartition(row["remote_topic"], row["partition"]),
-                row["remote_topic_id"],
-            ): row["end_last"]
-            for row in ends.to_pylist()
-        }
 
     def _parts(self) -> list[_Part]:
         """What to read of which file so that each ledger offset from 0 on comes once, up to the first gap.

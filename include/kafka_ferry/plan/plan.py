@@ -60,7 +60,7 @@ class Refusal:
     """A topic or partition that cannot be mirrored as things are; the run copies the others and then fails.
 
     Attributes:
-        topic: the source's topic.
+        topic: the source's topic, "" for the whole flow.
         partition: the partition, None for the whole topic.
         reason: what is wrong.
         advice: what to do.

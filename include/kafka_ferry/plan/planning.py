@@ -22,6 +22,7 @@ from kafka_ferry.plan.configs import sync_configs, wanted_configs
 from kafka_ferry.plan.cycles import origins_beyond
 from kafka_ferry.plan.estimates import estimates
 from kafka_ferry.plan.facts import Found, LogBounds, Topic
+from kafka_ferry.plan.missing import missing_topics
 from kafka_ferry.plan.narrowing import access_of, narrowed
 from kafka_ferry.plan.offsets import choose_offsets, with_costs
 from kafka_ferry.plan.options import ORDINARY, RunOptions
@@ -127,6 +128,7 @@ def _steps(flow: Flow, found: Found, at: int, options: RunOptions) -> Iterator[_
     selection = select(
         flow, found.source_names, found.origins, found.target_cluster_id, found.returned
     )
+    yield from missing_topics(flow, found.source_names, found.copied, selection)
     if options.topics:
         selection, note = narrowed(flow, selection, options)
         yield note

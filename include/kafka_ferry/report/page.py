@@ -79,6 +79,8 @@ def _verified(report: RunReport) -> str:
         return f"Verified, but {_count(len(report.unapplied), 'change')} could not be made on the target"
     if report.group_failures:
         return f"Verified, but {_count(len(report.group_failures), 'thing')} could not be done for groups"
+    if not report.ranges and not report.window:
+        return f"{report.found[0].upper()}{report.found[1:]}"
     return "Verified" if any(_differences(report)) else "Verified: the copy is complete"
 
 

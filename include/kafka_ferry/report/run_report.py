@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.batches import Reason
+from kafka_ferry.clock import moment_text
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.plan import OffsetsChoice, TopicPartition, Window
 from kafka_ferry.report.measures import Measures
@@ -58,6 +59,8 @@ class RunReport(AsJson):
         group_failures: what could not be read, committed or written of them, a sentence each.
         measures: what the run's metrics are made from; None in reports of older releases.
         window: of a backfill, the timestamps of the records that it was for.
+        proved_by: the last run that has proved anything, "" where none has.
+        proved_at: when it did, in milliseconds since 1970.
     """
 
     WHAT: ClassVar = "a run's report"
@@ -95,6 +98,8 @@ class RunReport(AsJson):
     measures: Measures | None = None
     window: Window | None = None
     step_failures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    proved_by: str = ""
+    proved_at: int = 0
 
     @property
     def duration(self) -> float:
@@ -115,6 +120,21 @@ class RunReport(AsJson):
     def dead_lettered(self) -> int:
         """Records that the target could not take and the dead letter topic took."""
         return self.reasons.get(Reason.DEAD_LETTERED, 0)
+
+    @property
+    def found(self) -> str:
+        """What the verification has looked at, and since when what it had not to read again is proved."""
+        if self.verdict is None:
+            return "nothing was looked at"
+        if self.verdict.ranges:
+            return f"{self.verdict.records:,} records in {self.verdict.ranges:,} ranges"
+        looked_at = len(self.measures.partitions) if self.measures else 0
+        nothing = f"nothing new in {looked_at:,} partition{'' if looked_at == 1 else 's'}"
+        if not self.proved_by:
+            return f"{nothing}, and nothing was ever copied"
+        return (
+            f"{nothing}; the last proof is of {moment_text(self.proved_at)}, run {self.proved_by}"
+        )
 
     @property
     def preserved(self) -> tuple[OffsetsChoice, ...]:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from kafka_ferry.clock import now_ms
 from kafka_ferry.errors import RangesFailed
 from kafka_ferry.ledger import copied_rows
+from kafka_ferry.ledger.proofs import last_proof
 from kafka_ferry.plan import TopicPartition
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.summary import summarise
@@ -71,7 +72,7 @@ def publish_run(
     ended = {step: record for step in steps if (record := folder.step_record(step))}
     groups = folder.groups()
     partitions, others = step_sentences(ended, refused, found.verdict)
-    copied = _copied(ledger, run)
+    copied, proof = _copied(ledger, run), last_proof(ledger)
     report = RunReport(
         flow=flow.name,
         run=run,
@@ -105,6 +106,8 @@ def publish_run(
         and with_groups(flow, ledger, found.verdict, groups, run, flow_state(flow)),
         groups=groups,
         window=plan.options.window,
+        proved_by=proof.run if proof else "",
+        proved_at=proof.at if proof else 0,
         group_failures=ended[_GROUPS_STEP].failures if _GROUPS_STEP in ended else (),
     )
     measures = measure_run(flow, folder, ledger, report)

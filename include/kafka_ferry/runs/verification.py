@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.ledger import VerificationEntry, append_entry, copied_rows, ledger_topic
+from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.plan.configs import config_key
 from kafka_ferry.runs.copied_twice import copied_twice
 from kafka_ferry.runs.folder import Reconciliation, part_of
@@ -76,7 +77,7 @@ def verify_run(
     if plan.options.window:
         partitions = _backfilled_rows(target, ledger, plan, ranges, recounted)
     else:
-        before = ledger.ends_before(due.since, {entry.target.topic for entry in ranges})
+        before = ends_before(ledger, due.since, {entry.target.topic for entry in ranges})
         partitions = _partition_rows(flow, target, plan, topics, recounted, before)
     compacted = {choice.topic for choice in plan.choices if choice.is_compacted}
     rows = [

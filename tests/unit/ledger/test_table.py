@@ -11,6 +11,7 @@ import pytest
 
 from kafka_ferry.config import Cluster
 from kafka_ferry.ledger import LedgerError, LedgerTable
+from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.ledger.record import Entry
 from kafka_ferry.ledger.rows import SCHEMA
 from kafka_ferry.plan import Position, TopicPartition, Window
@@ -393,11 +394,11 @@ def test_where_copying_had_come_to_is_told_by_partition_and_topics(
         ],
     )
     orders = TopicPartition("orders", 0), TopicPartition("primary.orders", 0)
-    assert table.ends_before(8, {"primary.orders"}) == {
+    assert ends_before(table, 8, {"primary.orders"}) == {
         (orders[0], "id of orders", orders[1], "id of primary.orders"): 20,
         (orders[0], "another id", orders[1], "id of primary.orders"): 4,
     }
-    assert table.ends_before(0, {"primary.orders"}) == {}
+    assert ends_before(table, 0, {"primary.orders"}) == {}
 
 
 # What is read from it

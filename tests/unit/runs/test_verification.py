@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ from kafka_ferry.spark import recount
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRecount, PartitionRow, RangeRow, Recount, Verdict
 from kafka_ferry.verify.claim import Claim
-from kafka_ferry.verify.lives import Key
 from tests.unit.ledger.entries import a_copied_range
 
 NO_SPARK: Any = lambda: None  # noqa: E731
@@ -46,7 +45,6 @@ class Ledger:
     entries: list[LedgerRange] = field(default_factory=list)
     verified: list[LedgerRange] = field(default_factory=list)
     given_up: frozenset[str] = frozenset()
-    verified_ends: dict[Key, int] = field(default_factory=dict)
 
     def released(self) -> frozenset[str]:
         return self.given_up
@@ -62,9 +60,6 @@ class Ledger:
 
     def ranges(self, *, since: int, of_run: str) -> Iterator[LedgerRange]:
         return iter(self.entries)
-
-    def ends_before(self, ledger_offset: int, remote_topics: Collection[str]) -> dict[Key, int]:
-        return dict(self.verified_ends)
 
     def read(self, _: object, columns: list[str]) -> pa.Table:
         """The preserved ranges, and those that were verified before."""
@@ -146,6 +141,7 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Target:
 
     monkeypatch.setattr(verification, "ClusterControl", Control)
     monkeypatch.setattr(recount, "recount_all", made.recount)
+    monkeypatch.setattr(verification, "ends_before", lambda *_: {})
     monkeypatch.setattr(verification, "read_positions", lambda *_: made.positions)
     monkeypatch.setattr(verification, "append_entry", lambda _, entry: made.appended.append(entry))
     return made

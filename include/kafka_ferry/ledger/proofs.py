@@ -1,0 +1,64 @@
+"""What the ledger has of proofs: the last one, and where what was proved ends."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_ferry.ledger.claims import CLAIMED, is_verification
+from kafka_ferry.plan.ranges import TopicPartition
+
+if TYPE_CHECKING:
+    from kafka_ferry.ledger.table import LedgerTable
+
+
+class Proof(NamedTuple):
+    """A verification.
+
+    Attributes:
+        run: the run that has verified.
+        at: when, in milliseconds since 1970.
+    """
+
+    run: str
+    at: int
+
+
+def last_proof(ledger: LedgerTable) -> Proof | None:
+    """The newest verification, whatever was verified."""
+    rows = ledger.read(pc.field("type") == "verification", CLAIMED).to_pylist()
+    proofs = [Proof(row["run"], row["at"]) for row in rows if is_verification(row)]
+    return proofs[-1] if proofs else None
+
+
+def ends_before(
+    ledger: LedgerTable, ledger_offset: int, remote_topics: Collection[str]
+) -> dict[tuple[TopicPartition, str, TopicPartition, str], int]:
+    """Where the copying of partitions had come to by a ledger offset.
+
+    Args:
+        ledger: the ledger.
+        ledger_offset: what comes from there on is left out.
+        remote_topics: whose partitions are asked for.
+
+    Returns:
+        The source offset after the last one by source partition, its topic's id, target partition
+        and its topic's id.
+    """
+    wanted = (pc.field("type") == "transaction") & (pc.field("ledger_offset") < ledger_offset)
+    wanted &= pc.field("remote_topic").isin(pa.array([*remote_topics], pa.string()))
+    keys = ["topic", "topic_id", "partition", "remote_topic", "remote_topic_id"]
+    # Of one thread, the last one is the newest.
+    rows = ledger.read(wanted, [*keys, "end"]).group_by(keys, use_threads=False)
+    return {
+        (
+            TopicPartition(row["topic"], row["partition"]),
+            row["topic_id"],
+            TopicPartition(row["remote_topic"], row["partition"]),
+            row["remote_topic_id"],
+        ): row["end_last"]
+        for row in rows.aggregate([("end", "last")]).to_pylist()
+    }

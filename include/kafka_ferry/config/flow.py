@@ -286,6 +286,11 @@ class Flow(Scheduling, Backfilling, Syncing, Grouping, Policies, Verifying, Tell
         return names_of(self.source.alias, self.target.alias)[0]
 
     @property
+    def short_file(self) -> str:
+        """The flow's file by its name and its folder's: all before that changes with each checkout."""
+        return "/".join(Path(self.file).parts[-2:])
+
+    @property
     def slug(self) -> str:
         """``source_to_target``: the name where ``->`` cannot stand (DAGs, folders)."""
         return names_of(self.source.alias, self.target.alias)[1]

@@ -130,11 +130,15 @@ class RunEntry(_Entry):
     Attributes:
         writers: how many writers there are.
         assignment: how the target's partitions are given to them, where that is not the usual way.
+        file: the flow's file, by its name and its folder's; earlier releases did not say.
+        topics: which topics the file selects, and how they are named.
     """
 
     type: Literal["run"] = "run"
     writers: _Int32 = Field(gt=0)
     assignment: str = ""
+    file: str = ""
+    topics: str = ""
 
 
 class TransactionEntry(_Entry):

@@ -47,6 +47,8 @@ SCHEMA: Final = pa.schema(
         pa.field("at", pa.int64(), nullable=False),
         ("writers", pa.int32()),
         ("assignment", pa.string()),
+        ("file", pa.string()),
+        ("topics", pa.string()),
         ("through", pa.int64()),
         ("writer", pa.int32()),
         ("topic", pa.string()),
@@ -137,7 +139,8 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
     elif isinstance(entry, VerificationEntry):
         yield common | {"through": entry.through, "records": entry.records}
     else:
-        yield common | {"writers": entry.writers, "assignment": entry.assignment}
+        told = ("writers", "assignment", "file", "topics")
+        yield common | {name: getattr(entry, name) for name in told}
 
 
 def copied_range(row: Mapping[str, Any]) -> CopiedRange:

@@ -303,13 +303,14 @@ class LedgerTable:
 
     def last_run(self) -> dict[str, Any] | None:
         """The newest ``run`` row."""
-        columns = ["ledger_offset", "run", "writers", "assignment", "at"]
+        told = ("assignment", "file", "topics")
+        columns = ["ledger_offset", "run", "writers", "at", *told]
         rows = self.read(pc.field("type") == "run", columns)
         if not rows.num_rows:
             return None
         last: dict[str, Any] = rows.slice(rows.num_rows - 1).to_pylist()[0]
-        # An earlier release has stored no ``assignment``.
-        return last | {"assignment": last["assignment"] or ""}
+        # Earlier releases have not stored all of it.
+        return last | {name: last[name] or "" for name in told}
 
     def verified_through(self) -> int:
         """The ledger offset before which every range was verified."""

@@ -102,6 +102,7 @@ def plan_backfill(
         source_cluster_id=found.source_cluster_id,
         target_cluster_id=found.target_cluster_id,
         ledger_end=found.ledger_end,
+        file=flow.short_file,
         ranges=with_expiries(flow, found, ranges, at),
         pins=pins,
         creations=(

@@ -207,6 +207,7 @@ class Plan(AsJson):
         source_cluster_id: the source's cluster id.
         target_cluster_id: the target's.
         ledger_end: the ledger's end when it was planned: what this run copies comes behind it.
+        file: the flow's file, by its name and its folder's.
         ranges: what to copy; empty ranges refresh a position.
         creations: remote topics to create before.
         growths: remote topics to give more partitions before.
@@ -240,6 +241,7 @@ class Plan(AsJson):
     source_cluster_id: str
     target_cluster_id: str
     ledger_end: int = 0
+    file: str = ""
     ranges: tuple[Range, ...] = ()
     creations: tuple[Creation, ...] = ()
     growths: tuple[Growth, ...] = ()

@@ -100,6 +100,7 @@ def make_plan(
         source_cluster_id=found.source_cluster_id,
         target_cluster_id=found.target_cluster_id,
         ledger_end=found.ledger_end,
+        file=flow.short_file,
         ranges=ranges,
         creations=all_of(Creation),
         growths=all_of(Growth),

@@ -17,6 +17,7 @@ from kafka_ferry.plan.sharding import writers_of
 from kafka_ferry.runs.backfilling import pin_positions
 from kafka_ferry.runs.flow_state import flow_state
 from kafka_ferry.runs.known_positions import is_confirmed
+from kafka_ferry.runs.one_file import selection_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,6 +98,8 @@ class Copying:
             at=now_ms(),
             writers=writers.count,
             assignment=writers.assignment,
+            file=plan.file,
+            topics=selection_of(flow),
         )
         append_entry(flow, entry)
 

@@ -21,6 +21,7 @@ from kafka_ferry.plan.starts import rest_of
 from kafka_ferry.runs.access import discover_access
 from kafka_ferry.runs.emitting import HEARTBEATS_OPTION, emitted_topics
 from kafka_ferry.runs.known_positions import KnownPositions, known_positions
+from kafka_ferry.runs.one_file import require_one_file
 from kafka_ferry.runs.retiring import with_missing
 from kafka_ferry.runs.returning import find_returned, leaves_out, returned_topics
 from kafka_ferry.runs.sampling import sample_densities
@@ -36,6 +37,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
 
     Raises:
         SameCluster: if both aliases are one physical cluster.
+        ConfigError: another file of this flow was run, with other topics.
         ClusterUnreachable: if one of them does not answer.
         AccessDenied: without the right to look.
     """
@@ -49,6 +51,8 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
     remote_names = select(flow, names, origins, cluster_ids[1], returned).names
     source_topics = {name: topic for name, topic in source_topics.items() if name in remote_names}
     known = known_positions(flow, target, ledger)
+    if known.ledger_end:
+        require_one_file(flow, ledger)
     found = Found(
         *cluster_ids,
         source_names=frozenset(names),

@@ -1,0 +1,44 @@
+"""Two files of one flow: the second one would go on with the first one's positions, ledger and history."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from kafka_ferry.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import LedgerTable
+
+
+def selection_of(flow: Flow) -> str:
+    """Which topics the flow selects, and how they are named on the target."""
+    selection = {
+        "topics": flow.topics,
+        "topics.exclude": flow.topics_exclude,
+        "topics.rename": dict(flow.topics_rename),
+        "replication.policy.class": flow.replication_policy_class,
+    }
+    return json.dumps(selection, sort_keys=True)
+
+
+def require_one_file(flow: Flow, ledger: LedgerTable) -> None:
+    """Does nothing if the flow's last run was of this file, or of one that selects the same topics.
+
+    So a file that was moved is run once as it was, and may be changed then.
+
+    Raises:
+        ConfigError: it was of another file, which selects other topics.
+    """
+    last = ledger.last_run()
+    if last is None or not last["file"] or last["file"] == flow.short_file:
+        return
+    if last["topics"] != selection_of(flow):
+        raise ConfigError(
+            flow.file,
+            "source.alias",
+            f"{flow.name} was run from {last['file']} with other topics, by the run {last['run']}",
+            advice="Two files of one flow would share its positions and its ledger: give one of them "
+            "another alias. If this file was moved, run it once with the topics that it had.",
+        )

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from kafka_ferry.config import Flow
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
+from kafka_ferry.groups.deciding import FROM_TARGET
 from kafka_ferry.groups.moves import GroupMoves, PartitionMove
 from kafka_ferry.plan import TopicPartition as Partition
 from kafka_ferry.plan.groups import Committed, Group
@@ -549,6 +550,23 @@ def test_groups_are_in_the_report(
     page = (this._folder.files.read("report.html") or b"").decode()
     assert "1 group; offsets: 1 committed" in page
     assert group in page
+
+
+def test_what_a_group_reads_of_the_targets_own_topics_is_named_and_holds_up_nothing(
+    flow: Flow, primary: KafkaCluster, backup: KafkaCluster, topic: str, group: str, unique: Unique
+) -> None:
+    """Active/active: a group of A that reads A's orders and B.orders."""
+    theirs = f"{flow.target.alias}.{unique('theirs')}"
+    create_topic(primary.bootstrap, theirs)
+    produce(primary.bootstrap, theirs, [Record(b"k", b"v")] * 3)
+    commit(primary, group, {(topic, 0): 4, (theirs, 0): 2})
+
+    moves = synced(flow, "run-1")
+
+    (move,) = moves.groups
+    told = {one.source.topic: (one.action, one.reason) for one in move.partitions}
+    assert told == {topic: ("written", ""), theirs: ("held", FROM_TARGET)}
+    assert committed(backup, group) == {(remote(flow, topic), 0): 4}
 
 
 def groups_entries(flow: Flow) -> int:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kafka_ferry.plan.ranges import TopicPartition
 
 UNKNOWN: Final = "the ledger does not account for that offset."
+FROM_TARGET: Final = "the topic came from the target: only `ferry failback` moves offsets home."
 NOT_COPIED: Final = "nothing of it is copied and verified yet."
 NO_LOG: Final = "the ends of its log on the target are not known."
 
@@ -174,6 +175,8 @@ def _going_back(
 
 def _stuck_as_one(moves: Collection[PartitionMove], preserved: Collection[str]) -> str:
     """Why a group that reads both kinds of topics is held as a whole, "" where it is not."""
+    # Whatever becomes of the others, a run leaves these where they are.
+    moves = [move for move in moves if move.reason != FROM_TARGET]
     kinds = {move.source.topic in preserved for move in moves}
     stuck = [move for move in moves if move.action == "held"]
     if len(kinds) < 2 or not stuck:

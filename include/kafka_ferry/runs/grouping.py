@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -16,12 +16,13 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, FerryError, GroupsFailed
-from kafka_ferry.groups.deciding import NOT_COPIED, translated, untouched
+from kafka_ferry.groups.deciding import FROM_TARGET, NOT_COPIED, translated, untouched
 from kafka_ferry.groups.history import Route, routes
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.plan import LogBounds, Topic, TopicPartition
 from kafka_ferry.plan.groups import Committed, Group, chosen_groups, is_own_group
+from kafka_ferry.plan.policies import policy_of
 from kafka_ferry.plan.selection import select_topics
 from kafka_ferry.runs.committing import commit_moves
 from kafka_ferry.runs.emitting import emit
@@ -104,10 +105,16 @@ def translate_groups(
     topics = {tp.topic for committed in offsets.values() for tp in committed}
     selected = frozenset(select_topics(flow, topics)[0])
     picture = _Picture.of(flow, ledger, selected)
+    is_from_target = partial(policy_of(flow).is_cycle, target_alias=flow.target.alias)
+    from_target = frozenset(filter(is_from_target, topics - selected))
     moves = []
     for group, committed in sorted(offsets.items(), key=lambda item: item[0].name):
         partitions = tuple(
-            picture.move(tp, committed[tp]) for tp in sorted(committed) if tp.topic in selected
+            picture.move(tp, committed[tp])
+            if tp.topic in selected
+            else PartitionMove(tp, committed[tp], -1, action="held", reason=FROM_TARGET)
+            for tp in sorted(committed)
+            if tp.topic in selected | from_target
         )
         if partitions:
             moves.append(GroupMove(group, partitions, at=at))

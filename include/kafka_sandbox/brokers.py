@@ -22,7 +22,7 @@ from kafka_sandbox.storage import new_id
 # Six brokers on two cores may be silent for seconds, and are not dead.
 _PATIENT = {"broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "1000"}
 # A follower hears of a new partition only when its fetch of the others is answered.
-_QUICK = {"replica.fetch.wait.max.ms": "200", "metadata.max.idle.interval.ms": "10000"}
+_QUICK = {"replica.fetch.wait.max.ms": "200"}
 _REPLICATION = (
     "default.replication.factor",
     "offsets.topic.replication.factor",

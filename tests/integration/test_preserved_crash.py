@@ -168,7 +168,8 @@ def test_what_the_source_removes_after_a_crash_stays_copied(
     options = {"offsets": "preserved", "on_source_truncation": "continue"}
     flow = make_flow(folder, primary, backup, [short], **options)
     planned = plan_now(flow)
-    with fated(monkeypatch, Fate(behind="ProduceRequest")), suppress(Killed):
+    # The first one writes into the ledger where the partition begins.
+    with fated(monkeypatch, Fate(behind="ProduceRequest", times=2)), suppress(Killed):
         copy_planned(flow, planned)
     copy = remote(flow, short)
     assert len(read_all(backup.bootstrap, copy)[0]) == 10

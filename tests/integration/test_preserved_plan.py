@@ -11,6 +11,7 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.copy import restore_positions
+from kafka_ferry.ledger import append_entry
 from kafka_ferry.plan import (
     OffsetsChoice,
     Plan,
@@ -33,6 +34,7 @@ from tests.support.builders import (
 from tests.support.flows import copy_now, failures, ledger_of, make_flow, plan_now, remote
 from tests.support.histories import named
 from tests.support.waiting import wait_until
+from tests.unit.ledger.entries import a_copied_range, a_transaction
 
 Unique = Callable[[str], str]
 
@@ -306,6 +308,17 @@ def copied_to(flow: Flow, topic: str, offset: int, written: int) -> None:
     producer = ProducerState(1000, 0, offset)
     position = Position(offset, ids.topic_id, ids.remote_topic_id, producer=producer)
     restore_positions(flow, plan.run, {TopicPartition(name, 0): position})
+    copied = a_copied_range(
+        0,
+        offset,
+        topic=topic,
+        topic_id=ids.topic_id,
+        remote_topic=name,
+        remote_topic_id=ids.remote_topic_id,
+        preserved=True,
+        producer=producer,
+    )
+    append_entry(flow, a_transaction(copied, flow=flow.name))  # type: ignore[arg-type]
 
 
 def test_the_targets_log_start_is_to_follow_the_sources(

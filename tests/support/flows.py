@@ -104,8 +104,9 @@ def ledger_of(flow: Flow) -> LedgerTable:
 
 
 def ledger_rows(flow: Flow) -> list[dict[str, object]]:
-    """Every copied range in the ledger, reasons and segments as plain objects."""
+    """Every copied range in the ledger, reasons and segments as plain objects; no empty ones."""
     rows = [row for row in ledger_of(flow).read().to_pylist() if row["type"] == "transaction"]
+    rows = [row for row in rows if row["start"] < row["end"]]
     assert all(name in row for row in rows for name in CopiedRange.model_fields)
     return [
         row | {"reasons": dict(row["reasons"]), "rebuilt": dict(row["rebuilt"])} for row in rows

@@ -38,12 +38,14 @@ class Fate:
         at: before the request of this number, counted from 0; -1 for never.
         answered: whether that request still reaches the broker, its answer being lost.
         behind: or before the first request behind one of this name; "" for none.
+        times: how many of that name there must have been.
         sent: the changing requests so far, by name.
     """
 
     at: int = -1
     answered: bool = False
     behind: str = ""
+    times: int = 1
     sent: list[str] = field(default_factory=list)
 
 
@@ -59,7 +61,7 @@ def fated(monkeypatch: pytest.MonkeyPatch, fate: Fate) -> Iterator[None]:
             raise Killed
         if request.name in CHANGES:
             number = len(fate.sent)
-            is_behind = bool(fate.behind) and fate.behind in fate.sent
+            is_behind = bool(fate.behind) and fate.sent.count(fate.behind) >= fate.times
             fate.sent.append(request.name)
             if number == fate.at or is_behind:
                 dead = True

@@ -92,7 +92,7 @@ def verify_run(
     )
     if not verdict.success:
         raise_unproved(flow, plan.run, verdict)
-    if ranges and not plan.options.window:
+    if due.is_anything and not plan.options.window:
         verified = VerificationEntry(
             flow=flow.name,
             run=plan.run,
@@ -157,12 +157,14 @@ class _Due:
         since: the ledger offset of the first entry that may be among them.
         ranges: the ranges, in the ledger's order.
         topics: the remote topics that are there, by name: theirs, and the plan's.
+        is_anything: whether the ledger has anything to verify, be it where partitions begin.
     """
 
     through: int
     since: int
     ranges: list[LedgerRange]
     topics: Mapping[str, Topic]
+    is_anything: bool
 
 
 def _due(
@@ -172,21 +174,24 @@ def _due(
     has_ledger = plan.ledger_end > 0 or not plan.is_idle_backfill
     through = ledger.project(flow.target, ledger_topic(flow.source.alias)) if has_ledger else 0
     since = min(ledger.verified_through(), plan.ledger_end)
-    ranges = _due_ranges(ledger, plan, since, everything=everything)
+    found = _due_ranges(ledger, plan, since, everything=everything)
+    ranges = list(filter(_holds_offsets, found))
     planned = {range_.remote_topic for range_ in plan.ranges}
     planned |= {choice.remote_topic for choice in plan.choices}
     topics = target.topics({entry.target.topic for entry in ranges} | planned)
-    return _Due(through, 0 if everything else since, ranges, topics)
+    return _Due(through, 0 if everything else since, ranges, topics, is_anything=bool(found))
 
 
 def _due_ranges(
     ledger: LedgerTable, plan: Plan, since: int, *, everything: bool
 ) -> list[LedgerRange]:
     """The run's ranges, those of others since it was planned, and those that nobody verified."""
-    ranges = list(filter(_holds_offsets, ledger.ranges(since=since, of_run=plan.run)))
     if plan.options.window:
         # The others are for the flow's own runs, which may be copying at this moment.
-        return [entry for entry in ranges if entry.run == plan.run and entry.window]
+        found = ledger.ranges(since=since, of_run=plan.run)
+        return [entry for entry in found if entry.run == plan.run and entry.window]
+    # A run that was planned again goes on where its first plan was verified.
+    ranges = list(ledger.ranges(since=since, of_run=""))
     return _with_older(ranges, ledger, plan) if everything else ranges
 
 
@@ -207,7 +212,7 @@ def _with_older(
     wanted, due = plan.options.topic_filter, {entry.ledger_offset for entry in ranges}
     return [
         entry
-        for entry in filter(_holds_offsets, ledger.ranges(since=0, of_run=plan.run))
+        for entry in ledger.ranges(since=0, of_run=plan.run)
         if entry.ledger_offset in due or wanted is None or wanted.matches(entry.copied.topic)
     ]
 

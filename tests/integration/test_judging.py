@@ -61,7 +61,7 @@ def test_everything_that_is_synced_is_judged_and_told_as_the_flow_weighs_it(
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    recount_here(monkeypatch)
+    recount_here(monkeypatch, docs=True)
     topic, group = unique("orders"), unique("billing")
     create_topic(primary.bootstrap, topic, 2, retention_ms="86400000")
     produce(primary.bootstrap, topic, [Record(b"k", b"v", partition=0)] * 5)

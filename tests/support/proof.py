@@ -13,7 +13,7 @@ from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.publication import publish_run
 from kafka_ferry.spark import recount as spark_recount
-from kafka_ferry.verify import PartitionRecount
+from kafka_ferry.verify import PartitionRecount, expectations
 from kafka_ferry.verify.claim import Claim
 from kafka_ferry.verify.recount import recount
 from kafka_ferry.wire import WireCluster
@@ -22,8 +22,8 @@ NO_SPARK: Any = lambda: None  # noqa: E731
 """Where a session is asked for and nothing uses it."""
 
 
-def recount_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have verifications recount in this process."""
+def recount_here(monkeypatch: pytest.MonkeyPatch, *, docs: bool = False) -> None:
+    """Have verifications recount in this process, and write Data Docs only if they are looked at."""
 
     def recount_all(
         _: object, flow: Flow, partitions: Mapping[TopicPartition, Sequence[Claim]]
@@ -33,6 +33,8 @@ def recount_here(monkeypatch: pytest.MonkeyPatch) -> None:
             return {tp: recount(cluster, tp, claims) for tp, claims in partitions.items()}
 
     monkeypatch.setattr(spark_recount, "recount_all", recount_all)
+    if not docs:
+        monkeypatch.setattr(expectations, "_documented", lambda *given: given[-1])
 
 
 def report_of(flow: Flow, run: str) -> RunReport:

@@ -13,12 +13,12 @@ LIBRARY := $(shell find include/kafka_ferry include/kafka_ferry_airflow -type f 
 INSTALL := uv pip install --quiet --no-deps --python $(BIN)/python \
   --config-settings-package pyspark:--build-option=--compression=stored
 
-# Each of those side by side has brokers and a Spark of its own, which the tests of a file share. In
-# their order the short files are the last ones, so that none of the three waits for another.
-PYTEST_THREE := pytest -n 3 --dist loadfile --no-loadscope-reorder
-# All that a marker selects: three at a time, then what must be alone.
+# Each of those side by side has brokers and a Spark of its own, which the tests of a file share: two keep
+# two processors busy. In their order the short files are the last ones, so that neither waits for the other.
+PYTEST_TWO := pytest -n 2 --dist loadfile --no-loadscope-reorder
+# All that a marker selects: two at a time, then what must be alone.
 define run_tests
-$(PYTEST_THREE) -m "$(1) and not alone"; three=$$?; pytest -m "$(1) and alone" && exit $$three
+$(PYTEST_TWO) -m "$(1) and not alone"; two=$$?; pytest -m "$(1) and alone" && exit $$two
 endef
 SITE := NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
 

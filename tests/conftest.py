@@ -35,6 +35,15 @@ def _source_brokers() -> int:
     return int(given) if given else (3, 1)[int(worker) % 2]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The variants that ``short`` does not name are long."""
+    for item in items:
+        short = item.get_closest_marker("short")
+        if short and isinstance(item, pytest.Function) and item.callspec.id not in short.args:
+            item.add_marker(pytest.mark.long)
+
+
 def pytest_report_header() -> str:
     """How many brokers the tests' clusters have."""
     return f"clusters: primary of {_source_brokers()} (FERRY_SOURCE_BROKERS), backup of 3 brokers"

@@ -433,6 +433,7 @@ class Storm:
         return False
 
 
+@pytest.mark.short("True")
 @pytest.mark.parametrize("answered", [False, True])
 def test_a_backfill_that_is_killed_anywhere_and_repeated_copies_each_record_once(
     primary: KafkaCluster,

@@ -83,6 +83,7 @@ def small_batch(number: int, records: int = 10) -> list[Record]:
 # Runs of small batches
 
 
+@pytest.mark.short("zstd", "none+gzip+snappy+lz4+zstd")
 @pytest.mark.parametrize("codecs", [[codec] for codec in CODECS] + [CODECS], ids="+".join)
 def test_small_batches_become_large_ones(
     codecs: list[str], folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique

@@ -77,6 +77,7 @@ def test_the_table_has_javas_answers(tmp_path: Path) -> None:
     assert "error" not in compiled
 
 
+@pytest.mark.short("0")
 @pytest.mark.parametrize("seed", range(2))
 def test_whatever_is_put_together_answers_as_in_java(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
@@ -98,6 +99,7 @@ def test_whatever_is_put_together_answers_as_in_java(tmp_path: Path, seed: int) 
     assert differ == []
 
 
+@pytest.mark.short("")
 @pytest.mark.parametrize("flags", ["", "(?i)", "(?U)"])
 def test_each_class_holds_the_same_characters_of_latin_greek_and_cyrillic(
     tmp_path: Path, flags: str

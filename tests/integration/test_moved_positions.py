@@ -70,6 +70,7 @@ def planned(flow: Flow, run: str) -> tuple[Run, Plan]:
     return this, plan
 
 
+@pytest.mark.short("230-translated", "150-preserved")
 @pytest.mark.parametrize("copied", ["translated", "preserved"], indirect=True)
 @pytest.mark.parametrize("offset", [230, 150])
 def test_a_moved_position_is_refused_by_name_or_the_ledgers_is_restored(

@@ -58,6 +58,7 @@ def assert_copied(
     assert_same_offsets(primary, topic, backup, remote(flow, topic))
 
 
+@pytest.mark.short("markers")
 @FILLS
 def test_transactions_of_several_producers_leave_gaps_that_are_filled(
     preserved: Callable[..., Flow],
@@ -89,6 +90,7 @@ def test_transactions_of_several_producers_leave_gaps_that_are_filled(
     assert all(segment["source"] == segment["target"] for segment in segments)
 
 
+@pytest.mark.short("0-none", "32768-gzip", "32768-zstd")
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
 @pytest.mark.parametrize("join", [0, 32768])
 def test_batches_pass_and_small_ones_are_joined(
@@ -121,6 +123,7 @@ def test_the_times_of_the_sources_broker_are_kept(
     assert_copied(preserved(topic), topic, primary, backup, "run-1")
 
 
+@pytest.mark.short("markers")
 @FILLS
 def test_a_compacted_log_keeps_its_offsets(
     preserved: Callable[..., Flow],

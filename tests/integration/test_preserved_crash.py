@@ -75,6 +75,7 @@ def requests_of_a_copy(flow: Flow, plan: Plan, monkeypatch: pytest.MonkeyPatch) 
     return fate.sent
 
 
+@pytest.mark.short("markers-True-at each kind of request")
 @pytest.mark.parametrize(
     ("fill", "answered", "where"),
     [
@@ -120,6 +121,7 @@ def test_a_crash_at_any_request_leaves_a_copy_that_goes_on(
         assert ends == {range_.partition: range_.end for range_ in planned.ranges}, killed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", [AT_EACH_KIND, pytest.param(ANYWHERE, marks=pytest.mark.long)])
 def test_a_crash_while_the_sources_start_is_followed_leaves_it_to_the_next_run(
     where: str,

@@ -240,6 +240,7 @@ def test_a_position_that_somebody_has_set_is_found_and_does_not_outlive_the_topi
     copy.assert_later_runs_go_on()
 
 
+@pytest.mark.short("deleted")
 @pytest.mark.parametrize("anew", [False, True], ids=["deleted", "made anew"])
 def test_a_remote_topic_that_is_gone_is_copied_again_without_a_policy(
     copy: Copied, anew: bool

@@ -100,6 +100,7 @@ def test_a_wiped_broker_is_gone_with_all_of_its_files(tmp_path: Path) -> None:
     assert not broker.directory.exists()
 
 
+@pytest.mark.long
 def test_an_orderly_stop_leaves_a_class_archive_where_there_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,7 @@ def filled(broker: KafkaCluster, name: str) -> str:
     return name
 
 
+@pytest.mark.short("JKS", "no certificate", "SASL_SSL SCRAM-SHA-512")
 @pytest.mark.parametrize("way", WAYS)
 def test_each_way_in_works_in_both_directions(
     way: str, folder: Path, site: Site, backup: KafkaCluster, unique: Unique

@@ -256,6 +256,7 @@ def test_a_topic_made_anew_goes_whole_behind_the_old_one_or_nowhere(
     assert values(backup, remote(flow, topic)) == have + told("newer", 5)
 
 
+@pytest.mark.short("first run-append", "later run-fail")
 @pytest.mark.parametrize("policy", ["fail", "append"])
 @pytest.mark.parametrize("copied", [False, True], ids=["first run", "later run"])
 def test_a_topic_made_anew_between_plan_and_copy_is_not_taken_for_the_old_one(
@@ -438,6 +439,7 @@ def cuts(
     source.wipe()
 
 
+@pytest.mark.short("fail-shorter-before the plan", "continue-longer-between plan and copy")
 @pytest.mark.parametrize("when", WHENS)
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("policy", POLICIES)

@@ -204,6 +204,7 @@ def copy_and_tell(file: str, run: str, begun: Connection) -> None:
     copy_now(flow, run)
 
 
+@pytest.mark.short("target")
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_a_broker_killed_in_mid_copy_delays_the_copy_and_changes_nothing(
     side: str, folder: Path, unique: Unique

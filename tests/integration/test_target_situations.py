@@ -84,6 +84,7 @@ def test_a_remote_topic_that_was_lost_is_named_or_filled_again(
         assert copy_now(flow, "run-3") == []
 
 
+@pytest.mark.short("False-fail-deleted", "True-recopy-made anew")
 @pytest.mark.parametrize(
     ("copied", "policy", "fate"),
     [

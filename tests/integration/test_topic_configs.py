@@ -395,6 +395,7 @@ UNTAKEN = [
 ]
 
 
+@pytest.mark.short("create-no_such_config,segment_bytes", "alter-retention_bytes")
 @pytest.mark.parametrize("untaken", UNTAKEN, ids=",".join)
 @pytest.mark.parametrize("how", ["create", "alter"])
 def test_a_config_that_the_target_does_not_take_is_named_and_left_out(
@@ -501,6 +502,7 @@ CALLS_TO_ALTER = ["announced", "marked", "altered", "confirmed"]
 BEFORE_AND_BEHIND = pytest.mark.parametrize("before", [True, False], ids=["before", "behind"])
 
 
+@pytest.mark.short("created-behind", "confirmed-before")
 @BEFORE_AND_BEHIND
 @pytest.mark.parametrize("call", CALLS_TO_CREATE)
 def test_what_a_run_created_before_it_died_is_the_flows_own(
@@ -531,6 +533,11 @@ def test_what_a_run_created_before_it_died_is_the_flows_own(
     assert unchanged(plan_now(flow, "run-3"))
 
 
+@pytest.mark.short(
+    "the source changes again-altered-behind",
+    "somebody changes it-announced-before",
+    "somebody changes it-confirmed-behind",
+)
 @BEFORE_AND_BEHIND
 @pytest.mark.parametrize("call", CALLS_TO_ALTER)
 @pytest.mark.parametrize("then", ["the source changes again", "somebody changes it"])

@@ -176,6 +176,7 @@ def test_fan_out(folder: Path, clusters: Clusters) -> None:
     assert values(b, "A.orders") == values(c, "A.orders") == ["0", "1"]
 
 
+@pytest.mark.short("preserved")
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])
 def test_a_chain(
     folder: Path, clusters: Clusters, monkeypatch: pytest.MonkeyPatch, offsets: str
@@ -223,6 +224,7 @@ def two_files(folder: Path, clusters: Clusters, *lines: str) -> tuple[Flow, ...]
     return there, back
 
 
+@pytest.mark.short("records-Identity", "records-a class of somebody's own", "empty topics-renamed")
 @pytest.mark.parametrize(
     ("lines", "of_a", "of_b"),
     [

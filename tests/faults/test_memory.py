@@ -87,7 +87,7 @@ def peak_of_copying(
         [sys.executable, "-m", "tests.faults.test_memory", str(file)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -70,7 +70,7 @@ def copy_twice(
     folder: Path, source: KafkaCluster, target: KafkaCluster, topic: str, **options: object
 ) -> str:
     """Copies what there is, and what comes next; gives the name of the remote topic."""
-    flow = make_flow(folder, source, target, [topic], **options)
+    flow = make_flow(folder, source, target, [topic], replication_factor=1, **options)
     assert failures(copy_now(flow)) == []
     append(source, topic)
     assert failures(copy_now(flow, "run-2")) == []
@@ -124,7 +124,9 @@ def test_a_topic_whose_records_were_all_deleted_goes_on_with_preserved_offsets(
     folder: Path, primary: KafkaCluster, old_with_preserved: KafkaCluster, unique: Unique
 ) -> None:
     topic = a_topic(primary, unique("emptied"))
-    flow = make_flow(folder, primary, old_with_preserved, [topic], offsets="preserved")
+    flow = make_flow(
+        folder, primary, old_with_preserved, [topic], offsets="preserved", replication_factor=1
+    )
     assert failures(copy_now(flow)) == []
     for broker, name in [(primary, topic), (old_with_preserved, remote(flow, topic))]:
         all_records = [ConfluentPartition(name, number, -1) for number in range(2)]
@@ -144,7 +146,7 @@ def test_preserved_offsets_are_refused_by_name_where_a_broker_forgets_producers(
     if line(old.version) >= (2, 4):
         pytest.skip("It remembers them.")
     topic = a_topic(primary, unique("refused"))
-    flow = make_flow(folder, primary, old, [topic], offsets="preserved")
+    flow = make_flow(folder, primary, old, [topic], offsets="preserved", replication_factor=1)
 
     told = failures(copy_now(flow))
 
@@ -161,7 +163,7 @@ def test_a_config_that_an_old_broker_does_not_know_is_left_out_and_named(
     create_topic(primary.bootstrap, topic)
     set_config(primary, topic, "compression.zstd.level", "5")
     set_config(primary, topic, "retention.ms", "123456789")
-    flow = make_flow(folder, primary, old, [topic])
+    flow = make_flow(folder, primary, old, [topic], replication_factor=1)
 
     plan = plan_now(flow)
 

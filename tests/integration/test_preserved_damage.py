@@ -17,6 +17,7 @@ from kafka_ferry.copy import fence_writers, filling, restore_positions
 from kafka_ferry.copy.preserved import PreservedWriter
 from kafka_ferry.copy.writer import StartOver
 from kafka_ferry.errors import Fenced
+from kafka_ferry.ledger import append_entry
 from kafka_ferry.plan import Position, ProducerState, Range, TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.connection import Connection
@@ -36,6 +37,7 @@ from tests.support.flows import (
     copy_now,
     copy_planned,
     failures,
+    ledger_rows,
     make_flow,
     plan_now,
     remote,
@@ -43,6 +45,7 @@ from tests.support.flows import (
 from tests.support.histories import named
 from tests.support.offsets import assert_same_offsets
 from tests.support.segments import cut_log
+from tests.unit.ledger.entries import a_copied_range, a_transaction
 
 Unique = Callable[[str], str]
 
@@ -348,6 +351,7 @@ def test_sequences_go_on_behind_two_to_the_31(
     far = replace(producer, producer_id=producer.producer_id + 500_000, sequence=2**31 - 4)
     fence_writers(copy.flow, 1)
     restore_positions(copy.flow, "run-1", {copy.remote: replace(copy.position(), producer=far)})
+    tell_ledger(copy, far)
     copy.more()
     assert not failures(copy_now(copy.flow, "run-2"))
     position = copy.position()
@@ -356,6 +360,24 @@ def test_sequences_go_on_behind_two_to_the_31(
     copy.more()
     assert not failures(copy_now(copy.flow, "run-3"))
     assert_same_offsets(copy.source, copy.topic, copy.target, copy.remote.topic)
+
+
+def tell_ledger(copy: Copied, producer: ProducerState) -> None:
+    """Writes an empty range: the ledger has each position."""
+    last = ledger_rows(copy.flow)[-1]
+    offset = copy.position().offset
+    entry = a_copied_range(
+        offset,
+        offset,
+        topic=copy.topic,
+        topic_id=last["topic_id"],
+        remote_topic=copy.remote.topic,
+        remote_topic_id=last["remote_topic_id"],
+        segments=(),
+        preserved=True,
+        producer=producer,
+    )
+    append_entry(copy.flow, a_transaction(entry, flow=copy.flow.name))  # type: ignore[arg-type]
 
 
 # A broker that forgets producers at once, and loses the end of logs

@@ -612,7 +612,10 @@ def test_a_broker_that_changes_no_single_config_is_told_of_once(
         create_topic(primary.bootstrap, topic, retention_ms="1000000")
     with broker_of("0.11.0.3", tmp_path_factory.mktemp("old")) as old:
         # Another note says that such a broker cannot be asked about access rules either.
-        flow = make_flow(folder, primary, old, topics, sync_topic_acls_enabled=False)
+        # It has no default that a client could ask for (KIP-464).
+        flow = make_flow(
+            folder, primary, old, topics, sync_topic_acls_enabled=False, replication_factor=1
+        )
         assert plan_now(flow).notes == ()
         for topic in topics:
             set_config(primary, topic, "retention.ms", "2000000")

@@ -129,9 +129,10 @@ def test_an_orphan_that_survives_its_task_is_fenced_by_the_next_one(
     with copying_task(folder, flow, backup, remote(flow, topic)) as orphan:
         watcher = orphan.find("leash.py")
         watcher.kill()
-        spark = [it for it in orphan.processes() if it.pid not in (watcher.pid, orphan.task.pid)]
-        orphan.task.kill()
-        orphan.task.wait(10)
+        task = orphan.task
+        spark = [it for it in orphan.processes() if it.pid not in (watcher.pid, task.pid)]
+        task.kill()
+        task.wait(10)
         # Not before: the system hangs up on what is stopped when it loses its parent.
         for process in spark:
             process.suspend()

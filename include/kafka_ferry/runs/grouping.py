@@ -49,7 +49,7 @@ def sync_groups(flow: Flow, folder: RunFolder, ledger: LedgerTable, run: str) ->
     write = flow.sync_group_offsets_enabled
     ledger.project(flow.target, ledger_topic(flow.source.alias))
     if write or flow.emit_checkpoints_enabled:
-        moves = move_groups(flow, ledger, run=run, write=write)
+        moves = move_groups(flow, ledger, run=run, write=write, from_target=True)
     else:
         moves = GroupMoves(now_ms())
     emitting = emit(flow, ledger, moves, run=run)
@@ -66,7 +66,13 @@ def sync_groups(flow: Flow, folder: RunFolder, ledger: LedgerTable, run: str) ->
 
 
 def move_groups(
-    flow: Flow, ledger: LedgerTable, *, run: str, write: bool, only: Collection[str] = ()
+    flow: Flow,
+    ledger: LedgerTable,
+    *,
+    run: str,
+    write: bool,
+    only: Collection[str] = (),
+    from_target: bool = False,
 ) -> GroupMoves:
     """Translate the offsets of groups, as far as is verified, and commit them on the target.
 
@@ -76,11 +82,12 @@ def move_groups(
         run: the run that commits them.
         write: whether to commit anything.
         only: names of groups, whatever ``groups`` says; all that the flow chooses where empty.
+        from_target: whether to name offsets in topics that came from the target, too.
 
     Raises:
         FerryError: if a cluster, or its list of topics, cannot be read at all.
     """
-    found = _read(flow, ledger, only, write=write)
+    found = _read(flow, ledger, only, write=write, from_target=from_target)
     if write and found.groups:
         found = commit_moves(flow, ledger, found, run=run)
     if write and not only and flow.on_source_group_deleted == "delete" and not found.failures:
@@ -89,7 +96,12 @@ def move_groups(
 
 
 def translate_groups(
-    flow: Flow, ledger: LedgerTable, offsets: Mapping[Group, Offsets], *, at: int
+    flow: Flow,
+    ledger: LedgerTable,
+    offsets: Mapping[Group, Offsets],
+    *,
+    at: int,
+    from_target: bool = False,
 ) -> tuple[GroupMove, ...]:
     """What groups' offsets are on the target, as far as is verified; changes nothing.
 
@@ -98,6 +110,7 @@ def translate_groups(
         ledger: its ledger, projected to its end.
         offsets: what each group has committed on the source.
         at: when that was read, in milliseconds since 1970.
+        from_target: whether to name offsets in topics that came from the target, too.
 
     Returns:
         The groups that have committed anything in a topic of the flow, ordered by name.
@@ -105,8 +118,8 @@ def translate_groups(
     topics = {tp.topic for committed in offsets.values() for tp in committed}
     selected = frozenset(select_topics(flow, topics)[0])
     picture = _Picture.of(flow, ledger, selected)
-    is_from_target = partial(policy_of(flow).is_cycle, target_alias=flow.target.alias)
-    from_target = frozenset(filter(is_from_target, topics - selected))
+    is_cycle = partial(policy_of(flow).is_cycle, target_alias=flow.target.alias)
+    named = frozenset(filter(is_cycle, topics - selected)) if from_target else frozenset[str]()
     moves = []
     for group, committed in sorted(offsets.items(), key=lambda item: item[0].name):
         partitions = tuple(
@@ -114,14 +127,16 @@ def translate_groups(
             if tp.topic in selected
             else PartitionMove(tp, committed[tp], -1, action="held", reason=FROM_TARGET)
             for tp in sorted(committed)
-            if tp.topic in selected | from_target
+            if tp.topic in selected | named
         )
         if partitions:
             moves.append(GroupMove(group, partitions, at=at))
     return tuple(moves)
 
 
-def _read(flow: Flow, ledger: LedgerTable, only: Collection[str], *, write: bool) -> GroupMoves:
+def _read(
+    flow: Flow, ledger: LedgerTable, only: Collection[str], *, write: bool, from_target: bool
+) -> GroupMoves:
     """The chosen groups and what their offsets are on the target."""
     at = now_ms()
     errors: list[FerryError] = []
@@ -144,7 +159,8 @@ def _read(flow: Flow, ledger: LedgerTable, only: Collection[str], *, write: bool
                 errors.append(found)
         else:
             offsets[group] = found
-    moves = (*translate_groups(flow, ledger, offsets, at=at), *unread)
+    known = translate_groups(flow, ledger, offsets, at=at, from_target=from_target)
+    moves = (*known, *unread)
     found_all = GroupMoves(at, tuple(sorted(moves, key=lambda move: move.group.name)))
     sentences = tuple(map(str, errors))
     if not (write or only):

@@ -16,13 +16,13 @@ def refused(names: frozenset[str] = THERE, copied: frozenset[str] = frozenset(),
     return [*missing_topics(flow, names, copied, select(flow, names, {}, "T"))]
 
 
-@pytest.mark.parametrize("topics", [["oders"], ["orders", "oders"], ["oders", "pay.*"]])
+@pytest.mark.parametrize("topics", [["ordres"], ["orders", "ordres"], ["ordres", "pay.*"]])
 def test_a_name_that_the_source_does_not_have_is_refused_with_the_one_that_is_meant(
     topics: list[str],
 ) -> None:
     (refusal,) = refused(topics=topics)
     assert str(refusal) == (
-        "oders: primary has no topic of this name. Is orders meant? If it may be missing, name it in "
+        "ordres: primary has no topic of this name. Is orders meant? If it may be missing, name it in "
         "topics.optional."
     )
 
@@ -35,9 +35,9 @@ def test_a_name_that_the_source_does_not_have_is_refused_with_the_one_that_is_me
         {"topics": ["pay.*", "old.*"]},
         # Excluded on purpose, and there.
         {"topics": ["orders", "payments"], "topics_exclude": ["orders"]},
-        {"topics": ["oders", "orders"], "topics_optional": ["oders"]},
-        {"topics": ["orders", "oders-1", "oders-2"], "topics_optional": ["oders-.*"]},
-        {"topics": ["oders"], "topics_optional": ["oders"]},
+        {"topics": ["ordres", "orders"], "topics_optional": ["ordres"]},
+        {"topics": ["orders", "ordres-1", "ordres-2"], "topics_optional": ["ordres-.*"]},
+        {"topics": ["ordres"], "topics_optional": ["ordres"]},
         {"topics": ["old.*"], "topics_optional": ["old.*"]},
         # The dot of a name is any character, as in MirrorMaker 2.
         {"topics": ["or.ers"]},

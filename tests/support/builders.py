@@ -251,11 +251,22 @@ def _consume(
             elif error.code() == KafkaError._PARTITION_EOF:
                 # A leader that was just elected knows its end, but gives it out a moment later.
                 place = TopicPartition(message.topic(), message.partition())
-                if message.offset() >= consumer.get_watermark_offsets(place, timeout=30)[1]:
+                if message.offset() >= _high_watermark(consumer, place, deadline):
                     unread.discard(message.partition())
             else:
                 raise KafkaException(error)
     return read
+
+
+def _high_watermark(consumer: Consumer, place: TopicPartition, deadline: float) -> int:
+    while True:
+        try:
+            return consumer.get_watermark_offsets(place, timeout=30)[1]
+        except KafkaException as error:
+            settling = error.args[0].code() == KafkaError.OFFSET_NOT_AVAILABLE
+            if not settling or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 def _consumed(message: Message) -> ConsumedRecord:

@@ -118,6 +118,9 @@ class SparkCluster:
             # A storm kills more tasks and executors than a cluster loses in a month.
             "spark.task.maxFailures": 100,
             "spark.executor.heartbeatInterval": "2s",
+            # Where a task hangs stands in its executor's stderr.
+            "spark.python.worker.faulthandler.enabled": "true",
+            "spark.python.worker.tracebackDumpIntervalSeconds": 150,
         }
         text = "".join(f"{name} {value}\n" for name, value in defaults.items())
         (self._conf / "spark-defaults.conf").write_text(text)

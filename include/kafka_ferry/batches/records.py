@@ -21,7 +21,7 @@ from kafka_ferry.batches.codecs import (
     decompressed,
 )
 from kafka_ferry.batches.header import HEADER, Batch, BatchHeader, MalformedBatch
-from kafka_ferry.batches.varint import SMALL, decode_varint, encode_varint
+from kafka_ferry.batches.varint import SMALL, VARINT_BYTES, decode_varint, encode_varint
 
 _MAGIC: Final = 2
 _LENGTH_COUNTS_FROM: Final = 12
@@ -94,8 +94,10 @@ def _whole(plain: bytes, most: int) -> tuple[int, int, int]:
     while count < most and at < len(plain):
         try:
             length, begin = decode_varint(plain, at)
-        except IndexError:
-            break
+        except MalformedBatch:
+            if len(plain) - at >= VARINT_BYTES:
+                raise
+            return count, at, 0
         if not 0 <= length <= len(plain) - begin:
             return count, at, begin - at + max(length, 0)
         at, count = begin + length, count + 1

@@ -6,7 +6,8 @@ from typing import Final
 
 from kafka_ferry.batches.header import MalformedBatch
 
-_MAX_BYTES: Final = 10
+VARINT_BYTES: Final = 10
+"""The most that a number has."""
 _INT64: Final = 2**63
 
 
@@ -30,7 +31,7 @@ def decode_varint(plain: bytes, at: int) -> tuple[int, int]:
         MalformedBatch: if the bytes end before, or 64 bits do not hold it.
     """
     raw = 0
-    for place, byte in enumerate(plain[at : at + _MAX_BYTES]):
+    for place, byte in enumerate(plain[at : at + VARINT_BYTES]):
         raw |= (byte & 0x7F) << 7 * place
         if byte < 0x80:
             if raw >= 2 * _INT64:

@@ -6,7 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import Batch, MalformedBatch, single_record, split_batches
-from kafka_ferry.batches.records import dense_batch, fitting_batches, read_records, runs_of
+from kafka_ferry.batches import records as records_module
+from kafka_ferry.batches.records import (
+    dense_batch,
+    fitting_batches,
+    read_records,
+    runs_of,
+    stream_records,
+)
 from tests.support import batches as build
 from tests.support.batches import CODECS, NOW, Record, a_batch, as_consumed, consumed
 
@@ -165,3 +172,25 @@ def test_a_single_record_is_a_gzipped_dense_batch() -> None:
     assert batch.header.codec == CODECS["gzip"]
     assert len(batch.payload) < len(value)
     assert consumed(batch.encode()) == as_consumed([Record(NOW, b"flow", value)], [0])
+
+
+def test_a_stream_of_records_may_be_cut_into_chunks_anywhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In the middle of a number too: gzip's last bytes come as a chunk of their own."""
+    batch = the_batch(a_batch([Record(value=b"x" * size) for size in (1, 70, 9_000, 80)]))
+    whole = read_records(batch)
+    for cut in range(1, len(batch.payload)):
+        chunks = batch.payload[:cut], batch.payload[cut:]
+        monkeypatch.setattr(records_module, "decompressed", lambda *_, it=chunks: iter(it))
+        assert [record for some in stream_records(batch) for record in some] == whole
+
+
+def test_a_stream_that_ends_within_a_number_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = the_batch(a_batch([Record(value=b"x" * 70)] * 2))
+    second = len(batch.payload) // 2
+    monkeypatch.setattr(
+        records_module, "decompressed", lambda *_: iter([batch.payload[: second + 1]])
+    )
+    with pytest.raises(MalformedBatch, match="cut off"):
+        list(stream_records(batch))

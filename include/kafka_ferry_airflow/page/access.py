@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity
@@ -14,17 +14,37 @@ from kafka_ferry_airflow.flow_files import FlowFiles
 
 SignedIn = Depends(get_user)
 """Refuses a request (401) without a session or a token of Airflow's."""
+_PREFIX: Final = "mirror_"
 
 
 def dag_id_of(slug: str) -> str:
     """The DAG of the flow with that slug."""
-    return f"mirror_{slug}"
+    return f"{_PREFIX}{slug}"
 
 
-def readable_dags(user: GetUserDep) -> set[str]:
-    """The DAGs that the person may read."""
-    found: set[str] = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
-    return found
+def readable_dags(request: Request, user: GetUserDep) -> set[str]:
+    """The flows' DAGs that the person may read, and the runs of."""
+    dag_ids: set[str] = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
+    return {
+        dag_id
+        for dag_id in dag_ids
+        if dag_id.startswith(_PREFIX) and _may_read_runs(dag_id, request, user)
+    }
+
+
+def _may_read_runs(dag_id: str, request: Request, user: GetUserDep) -> bool:
+    try:
+        _require(DagAccessEntity.RUN, dag_id, request, user)
+    except HTTPException:
+        return False
+    return True
+
+
+def _require(
+    entity: DagAccessEntity | None, dag_id: str, request: Request, user: GetUserDep
+) -> None:
+    check: Any = requires_access_dag("GET", entity, dag_id)
+    check(request, user)
 
 
 def sees_problems(user: GetUserDep) -> bool:
@@ -54,8 +74,7 @@ def readable_flow(
     """
     # All that is shown of a flow was left by its runs: who may read the DAG need not be who may read these.
     for entity in (None, DagAccessEntity.RUN):
-        check: Any = requires_access_dag("GET", entity, dag_id_of(slug))
-        check(request, user)
+        _require(entity, dag_id_of(slug), request, user)
     flow = files.read().flows.get(slug)
     if flow is None:
         raise HTTPException(404, f"There is no flow {slug} in {files.folder}.")

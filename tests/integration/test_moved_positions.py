@@ -11,7 +11,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import read_positions
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.plan import Plan, TopicPartition
-from kafka_ferry.runs import Run
+from kafka_ferry.runs import Run, lag
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import assert_same, copy_now, copy_planned, failures, make_flow, remote
@@ -84,6 +84,8 @@ def test_a_moved_position_is_refused_by_name_or_the_ledgers_is_restored(
     assert f"the position {offset}, and by the ledger copying has come to 200" in str(refusal)
     assert plan.ranges == ()
     assert position(copied) == offset, "a refused partition is left as it is"
+    (row,) = lag(copied)
+    assert (row.position, row.lag, row.moved_to) == (200, 50, offset)
 
     flow = with_policy(copied, "ledger")
     run, plan = planned(flow, "run-4")

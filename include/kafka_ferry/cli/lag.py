@@ -10,7 +10,7 @@ from rich.table import Table
 
 from kafka_ferry.cli.flows import flows_of, for_each
 from kafka_ferry.cli.options import ClustersOption, ConfigOption, FlowOption, JsonOption
-from kafka_ferry.cli.terminal import out, show_json
+from kafka_ferry.cli.terminal import messages, out, show_json
 from kafka_ferry.config import Flow
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def lag(
             if several:
                 out.print(flow.name, style="bold", markup=False)
             _show(rows)
+        _warn_of_moved(flow, rows)
         listed = [asdict(row) | {"lag": row.lag} for row in rows]
         # The rows of a single flow need not say whose they are.
         return {"flow": flow.name, "partitions": listed} if several else listed
@@ -54,3 +55,17 @@ def _show(rows: Sequence[Lag]) -> None:
         position = "-" if row.position is None else str(row.position)
         table.add_row(row.topic, str(row.partition), position, str(row.log_end), str(row.lag))
     out.print(table)
+
+
+def _warn_of_moved(flow: Flow, rows: Sequence[Lag]) -> None:
+    moved = [row for row in rows if row.moved_to is not None]
+    if moved:
+        first = moved[0]
+        messages.print(
+            f"The group of {flow.name} on {flow.target.alias} has other positions than the ledger in "
+            f"{len(moved)} partition(s), {first.topic}-{first.partition} at {first.moved_to} for one. "
+            "The ledger's are shown; ferry plan says what to do.",
+            style="yellow",
+            markup=False,
+            highlight=False,
+        )

@@ -13,6 +13,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.plan import Topic, TopicPartition
+from kafka_ferry.runs.flow_state import flow_ledger
 from kafka_ferry.wire import WireCluster, fetch
 from kafka_ferry.wire.faults import NONE
 
@@ -52,7 +53,8 @@ def find_behind(
     source = ClusterControl(flow.source)
     ids = source.topic_ids({tp.topic for tp in partitions.values()})
     bounds = source.log_bounds(_topics(partitions.values(), ids), flow.isolation_level)
-    positions = read_positions(flow.target, flow.name)
+    # Anyone may commit in the group: what the ledger says goes before it.
+    positions = read_positions(flow.target, flow.name) | flow_ledger(flow).positions()
     records: dict[TopicPartition, int] = {}
     places: dict[TopicPartition, int] = {}
     for target, tp in partitions.items():

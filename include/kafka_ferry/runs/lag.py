@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kafka_ferry.config import Flow
-from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.control import ClusterControl
 from kafka_ferry.plan import TopicPartition, select, select_topics
+from kafka_ferry.runs.flow_state import flow_ledger
+from kafka_ferry.runs.known_positions import known_positions
 from kafka_ferry.runs.returning import returned_topics
 from kafka_ferry.runs.upstream import find_upstream
 
@@ -21,6 +23,7 @@ class Lag:
         position: the next source offset to copy, None where none was ever committed.
         log_start: the first offset that the source still holds.
         log_end: the offset after the last one that the flow's isolation level shows.
+        moved_to: what the flow's group says where the ledger has another position, None where they agree.
     """
 
     topic: str
@@ -28,6 +31,7 @@ class Lag:
     position: int | None
     log_start: int
     log_end: int
+    moved_to: int | None = None
 
     @property
     def lag(self) -> int:
@@ -37,7 +41,7 @@ class Lag:
 
 
 def lag(flow: Flow) -> list[Lag]:
-    """The lag of each partition that ``flow`` mirrors, by topic and partition.
+    """The lag of each partition that ``flow`` mirrors, by topic and partition; by its ledger.
 
     Raises:
         ClusterUnreachable: if a cluster does not answer.
@@ -47,15 +51,17 @@ def lag(flow: Flow) -> list[Lag]:
     names = source.topic_names()
     topics = source.topics(select_topics(flow, names)[0])
     upstream = find_upstream(flow, source, names, topics)
-    target_id = ClusterControl(flow.target).cluster_id()
+    target = ClusterControl(flow.target)
+    target_id = target.cluster_id()
     returned = returned_topics(flow, upstream, target_id)
     remote_names = select(flow, names, upstream.origins, target_id, returned).names
     mirrored = [topic for name, topic in topics.items() if name in remote_names]
     bounds = source.log_bounds(mirrored, flow.isolation_level)
-    positions = read_positions(flow.target, flow.name)
+    known = known_positions(flow, target, flow_ledger(flow))
     rows = []
     for tp, log in sorted(bounds.items()):
-        position = positions.get(TopicPartition(remote_names[tp.topic], tp.partition))
+        remote = TopicPartition(remote_names[tp.topic], tp.partition)
+        position = known.positions.get(remote)
         rows.append(
             Lag(
                 tp.topic,
@@ -63,6 +69,7 @@ def lag(flow: Flow) -> list[Lag]:
                 position.offset if position else None,
                 log.start,
                 log.end,
+                known.moved.get(remote),
             )
         )
     return rows

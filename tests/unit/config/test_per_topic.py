@@ -36,7 +36,7 @@ def test_what_no_file_says_is_the_default_and_nothing_said() -> None:
     flow = a_flow()
     assert (flow.offsets.of("orders"), flow.offsets.said_of("orders")) == ("translated", None)
     assert flow.offsets_start.of("orders") == "log-start"
-    assert (flow.fill, flow.fill_max_ms) == ("transactions", 600_000)
+    assert (flow.fill, flow.fill_max_ms) == ("auto", 600_000)
 
 
 def test_yaml_has_a_value_or_a_mapping(tmp_path: Path) -> None:

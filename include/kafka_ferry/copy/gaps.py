@@ -65,7 +65,7 @@ class Gaps:
 
     def fill(self, tracks: Mapping[TopicPartition, Track]) -> None:
         """Fill some of what is missing in each of ``tracks``; their ends tell how much."""
-        wanted = {tp: track.end + track.missing for tp, track in tracks.items()}
+        gaps = {tp: (track.end, track.end + track.missing) for tp, track in tracks.items()}
         filled = self._filler.fill(tracks)
         expected = {
             tp: tracks[tp].end + records
@@ -76,7 +76,7 @@ class Gaps:
         for tp, end in expected.items():
             tracks[tp].end = ends[tp]
             if ends[tp] > end:
-                self._judge_more(tp, tracks[tp], end, wanted[tp])
+                self._judge_more(tp, tracks[tp], end, gaps[tp])
             tracks[tp].settle()
         if TRANSACTION_COORDINATOR_FENCED in filled.refused.values():
             # Another writer has filled there since: is it one that has taken over?
@@ -88,11 +88,14 @@ class Gaps:
             else:
                 self._fail(track, track.end, f"it takes no control records: {error_name(code)}.")
 
-    def _judge_more(self, tp: TopicPartition, track: Track, filled_to: int, wanted: int) -> None:
+    def _judge_more(
+        self, tp: TopicPartition, track: Track, filled_to: int, gap: tuple[int, int]
+    ) -> None:
         """What there is to say of a log that goes on behind what was filled."""
-        behind = stored_batches(self._cluster, track.node, tp, filled_to, track.end)
-        if all(batch.header.is_control for batch in behind):
-            if track.end <= wanted:
+        first, end = gap
+        stored = stored_batches(self._cluster, track.node, tp, first, track.end)
+        if all(batch.header.is_control for batch in stored):
+            if track.end <= end:
                 return
             why = (
                 "Kafka has ended a transaction there twice, as it may when a leader moves while "

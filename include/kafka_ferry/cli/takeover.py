@@ -15,7 +15,7 @@ from kafka_ferry.cli.terminal import out, show_json
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.plan.handover import TopicHandover
+    from kafka_ferry.model.takeover import TopicHandover
 
 REFUSED: Final = 2
 

@@ -12,8 +12,8 @@ from typing import Self
 
 from kafka_ferry.config import Cluster, kafka_python_config
 from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.model.changes import Acl, Entity, QuotaChange, Quotas, UserChange, Users
 from kafka_ferry.patience import patient, patiently
-from kafka_ferry.plan.changes import Acl, Entity, QuotaChange, Quotas, UserChange, Users
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.acls import create_acls, delete_acls, describe_acls
 from kafka_ferry.wire.quotas import alter_quotas, describe_quotas

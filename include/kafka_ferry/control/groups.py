@@ -12,9 +12,9 @@ from typing import Self, TypeVar
 
 from kafka_ferry.config import Cluster, kafka_python_config
 from kafka_ferry.errors import AccessDenied, FerryError
+from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patiently, patiently_each
-from kafka_ferry.plan.groups import Committed, Group
-from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.group_offsets import Refused, commit_offsets, delete_offsets, fetch_offsets
 from kafka_ferry.wire.groups import delete_groups, describe_groups, list_groups

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kafka_ferry.config import Cluster, kafka_python_config
-from kafka_ferry.plan.positions import Position, position_group, position_of
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.positions import Position, position_group, position_of
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.transactions import committed_offsets
 

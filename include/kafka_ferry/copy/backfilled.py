@@ -28,10 +28,10 @@ from kafka_ferry.ledger import (
     ledger_topic,
     read_ledger,
 )
+from kafka_ferry.model.positions import Position, is_of_topics
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.run_options import Window
 from kafka_ferry.plan.backfilling import BEGINNING, FOREVER
-from kafka_ferry.plan.options import Window
-from kafka_ferry.plan.positions import Position, is_of_topics
-from kafka_ferry.plan.ranges import Range, TopicPartition
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow

@@ -24,9 +24,9 @@ from kafka_ferry.copy.rate import RateLimit
 from kafka_ferry.copy.reader import RangeReader
 from kafka_ferry.copy.writer import Failure, StartOver, Writer
 from kafka_ferry.errors import Fenced, FerryError
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.patience import PATIENCE_S
-from kafka_ferry.plan.positions import Position
-from kafka_ferry.plan.ranges import Range, TopicPartition
 
 log = logging.getLogger(__name__)
 

@@ -27,10 +27,10 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.pending import Asked, PendingRequests
 from kafka_ferry.copy.writer import Failure
 from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.patience import PATIENCE_S
-from kafka_ferry.plan.positions import Position
 from kafka_ferry.plan.priority import waves
-from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import (
     Expected,
     Fetched,

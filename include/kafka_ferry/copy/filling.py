@@ -24,7 +24,7 @@ from typing import Final
 
 from kafka_ferry.copy.tracks import Track
 from kafka_ferry.copy.writer import StartOver
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.ends import high_watermarks
 from kafka_ferry.wire.markers import MARKERS_AT_ONCE, Markers, write_markers

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from kafka_ferry.copy.filling import Filler
 from kafka_ferry.copy.tracks import Track
 from kafka_ferry.copy.verdicts import Verdicts
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.ends import high_watermarks, settled_ends
 from kafka_ferry.wire.faults import (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from kafka_ferry.copy.gaps import Fail
 from kafka_ferry.copy.tracks import Track
 from kafka_ferry.copy.verdicts import Verdicts
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.ends import delete_records
 from kafka_ferry.wire.faults import error_name, is_transient

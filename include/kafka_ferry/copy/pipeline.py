@@ -14,7 +14,7 @@ from typing import Final
 from kafka_ferry.batches import Batch, next_sequence
 from kafka_ferry.copy.lanes import Lane, Outgoing
 from kafka_ferry.errors import ClusterUnreachable
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.transactions import produce_request
 

@@ -47,9 +47,9 @@ from kafka_ferry.copy.pipeline import Answer, Pipeline
 from kafka_ferry.copy.sealing import SealingWriter
 from kafka_ferry.copy.tracks import Track, begun, first_entry, first_position
 from kafka_ferry.copy.writer import void_unless_known
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan.positions import Position
-from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader
 from kafka_ferry.wire.ends import high_watermarks, settled_ends
 from kafka_ferry.wire.faults import NONE, fault

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kafka_ferry.copy.fetching import RangeFetcher, Read, ReadRules
-from kafka_ferry.plan.positions import Position
-from kafka_ferry.plan.ranges import Range
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import Range
 from kafka_ferry.wire import WireCluster
 
 _AHEAD: Final = 2

@@ -23,8 +23,8 @@ from kafka_ferry.batches import (
     unfit,
 )
 from kafka_ferry.clock import now_ms
-from kafka_ferry.plan.plan import Creation
-from kafka_ferry.plan.ranges import Range
+from kafka_ferry.model.plan import Creation
+from kafka_ferry.model.ranges import Range
 from kafka_ferry.wire.faults import (
     INVALID_RECORD,
     INVALID_TIMESTAMP,

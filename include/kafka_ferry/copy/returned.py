@@ -25,9 +25,9 @@ from kafka_ferry.config.flow import names_of
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.ledger import CopiedRange, CopyingEntry, ledger_topic, read_ledger
+from kafka_ferry.model.positions import ProducerState
+from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan.positions import ProducerState
-from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import WireCluster, log_start
 from kafka_ferry.wire.ends import high_watermarks
 from kafka_ferry.wire.scan import leader_of, stored_batches

@@ -36,9 +36,9 @@ from kafka_ferry.ledger import (
     encode,
     ledger_topic,
 )
+from kafka_ferry.model.positions import Position, is_of_topics, position_group, position_of
+from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.patience import PATIENCE_S, patiently
-from kafka_ferry.plan.positions import Position, is_of_topics, position_group, position_of
-from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader, WireCluster
 from kafka_ferry.wire.endings import Ending, Outcome, last_ending
 from kafka_ferry.wire.faults import NOT_ENOUGH_REPLICAS, error_name, fault, is_transient

@@ -16,9 +16,9 @@ from kafka_ferry.ledger import (
     encode,
     ledger_topic,
 )
+from kafka_ferry.model.positions import Position, PositionMetadata, position_group
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan.positions import Position, PositionMetadata, position_group
-from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.endings import Ending, Outcome, last_ending
 from kafka_ferry.wire.faults import fault

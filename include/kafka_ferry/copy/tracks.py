@@ -10,8 +10,8 @@ from kafka_ferry.batches.header import MAX_SEQUENCE
 from kafka_ferry.copy.ahead import Ahead, Misplaced
 from kafka_ferry.copy.lanes import Lane, Outgoing, Tally
 from kafka_ferry.ledger import CopiedRange
-from kafka_ferry.plan.positions import Position, ProducerState
-from kafka_ferry.plan.ranges import Range
+from kafka_ferry.model.positions import Position, ProducerState
+from kafka_ferry.model.ranges import Range
 from kafka_ferry.wire import PartitionLeader
 
 

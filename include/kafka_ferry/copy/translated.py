@@ -20,8 +20,8 @@ from kafka_ferry.batches import Passage
 from kafka_ferry.copy.lanes import Lane, Outgoing
 from kafka_ferry.copy.sealing import SealingWriter
 from kafka_ferry.copy.writer import void_unless_known
-from kafka_ferry.plan.positions import Position
-from kafka_ferry.plan.ranges import Range, TopicPartition
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader
 
 

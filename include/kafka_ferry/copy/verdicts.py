@@ -13,8 +13,8 @@ from kafka_ferry.copy.pipeline import Answer
 from kafka_ferry.copy.rejections import ABOUT_RECORDS, Rejections
 from kafka_ferry.copy.writer import Failure, StartOver
 from kafka_ferry.errors import BrokerError
+from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.patience import PATIENCE_S
-from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.wire.faults import (
     NONE,
     UNKNOWN_TOPIC_OR_PARTITION,

@@ -17,9 +17,9 @@ from kafka_ferry.ledger import (
     ledger_topic,
     read_ledger,
 )
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan.positions import Position
-from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.endings import Outcome
 
 

@@ -15,8 +15,8 @@ from typing import Protocol
 
 from kafka_ferry.batches import Passage
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan.positions import Position
-from kafka_ferry.plan.ranges import Range, TopicPartition
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import Range, TopicPartition
 
 
 class StartOver(FerryError):

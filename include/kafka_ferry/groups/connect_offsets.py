@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 
 CONNECTOR: Final = "MirrorSourceConnector"
 """The source connector's name in MirrorMaker 2's dedicated mode."""

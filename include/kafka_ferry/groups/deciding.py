@@ -24,9 +24,9 @@ from kafka_ferry.groups.moves import Action, GroupMove, PartitionMove
 if TYPE_CHECKING:
     from kafka_ferry.groups.history import Route
     from kafka_ferry.ledger import SyncedOffset
-    from kafka_ferry.plan.facts import LogBounds
-    from kafka_ferry.plan.groups import Committed, Group
-    from kafka_ferry.plan.ranges import TopicPartition
+    from kafka_ferry.model.cluster_state import LogBounds
+    from kafka_ferry.model.groups import Committed, Group
+    from kafka_ferry.model.ranges import TopicPartition
 
 UNKNOWN: Final = "the ledger does not account for that offset."
 FROM_TARGET: Final = "the topic came from the target: only `ferry failback` moves offsets home."

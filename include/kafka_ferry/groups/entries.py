@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.ledger import GroupsEntry, SyncedOffset
 
 if TYPE_CHECKING:
-    from kafka_ferry.plan.ranges import TopicPartition
+    from kafka_ferry.model.ranges import TopicPartition
 
 # Brokers take records of 1 MB by default.
 _BYTES: Final = 500_000

@@ -20,7 +20,7 @@ import struct
 from dataclasses import dataclass
 from typing import Final, Self
 
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 
 VERSION: Final = 0
 _MAX_STRING: Final = 2**15 - 1

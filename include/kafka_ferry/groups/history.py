@@ -16,7 +16,7 @@ from kafka_ferry.batches import Segment
 from kafka_ferry.groups.columns import RangeColumns
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import LedgerTable, copied_rows
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 
 _KEY: Final = ("topic", "topic_id", "partition", "remote_topic", "remote_topic_id")
 _COLUMNS: Final = (

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_ferry.errors import CheckpointRefused
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 
 OFFSETS: Final = "offsets"
 COMMITS: Final = "commits"

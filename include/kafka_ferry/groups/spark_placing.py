@@ -13,8 +13,8 @@ from typing import Final
 
 from kafka_ferry.groups.history import Route
 from kafka_ferry.groups.translation import Kind, OffsetMap
-from kafka_ferry.plan.facts import LogBounds
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.cluster_state import LogBounds
+from kafka_ferry.model.ranges import TopicPartition
 
 _UNVERIFIED: Final = "nothing of it is copied and verified"
 

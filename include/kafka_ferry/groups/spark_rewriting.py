@@ -27,7 +27,7 @@ from kafka_ferry.groups.spark_checkpoint import (
     kafka_text,
 )
 from kafka_ferry.groups.spark_placing import Placed
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 
 Place = Callable[[TopicPartition, int], Placed]
 _Ends = list[list[Placed] | None]

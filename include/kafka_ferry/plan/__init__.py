@@ -1,8 +1,7 @@
 """What a run will do: names on the target, positions, ranges, the plan. Pure."""
 
-from kafka_ferry.plan.facts import Found, LogBounds, Mark, Topic
-from kafka_ferry.plan.options import ORDINARY, RunOptions, Window
-from kafka_ferry.plan.plan import (
+from kafka_ferry.model.cluster_state import Found, LogBounds, Mark, Topic
+from kafka_ferry.model.plan import (
     AdvisedAcl,
     Creation,
     Estimate,
@@ -16,10 +15,11 @@ from kafka_ferry.plan.plan import (
     read_plan,
     save_plan,
 )
+from kafka_ferry.model.positions import Position, ProducerState, position_group
+from kafka_ferry.model.ranges import Range, TopicPartition, writer_of
+from kafka_ferry.model.run_options import ORDINARY, RunOptions, Window
 from kafka_ferry.plan.planning import make_plan
 from kafka_ferry.plan.policies import policy_of
-from kafka_ferry.plan.positions import Position, ProducerState, position_group
-from kafka_ferry.plan.ranges import Range, TopicPartition, writer_of
 from kafka_ferry.plan.selection import Selection, select, select_topics
 
 __all__ = [

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kafka_ferry.config import Flow
+from kafka_ferry.model.changes import Acl, AclChange, QuotaChange, UserChange
+from kafka_ferry.model.cluster_state import Found
+from kafka_ferry.model.plan import Note, OffsetsChoice
 from kafka_ferry.plan.access_rules import WantedRules, covers, own_principals, wanted_rules
-from kafka_ferry.plan.changes import Acl, AclChange, QuotaChange, UserChange
-from kafka_ferry.plan.facts import Found
-from kafka_ferry.plan.plan import Note, OffsetsChoice
 from kafka_ferry.plan.quotas import quota_steps
 from kafka_ferry.plan.users import user_steps
 

@@ -15,8 +15,8 @@ from kafka_ferry.config import Flow
 from kafka_ferry.config.jaas import login_name
 from kafka_ferry.config.principals import principal_rules
 from kafka_ferry.config.vocabulary import ROLES
-from kafka_ferry.plan.changes import Acl
-from kafka_ferry.plan.facts import Found
+from kafka_ferry.model.changes import Acl
+from kafka_ferry.model.cluster_state import Found
 from kafka_ferry.plan.policies import policy_of
 from kafka_ferry.plan.selection import select
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.config.jaas import login_name
-from kafka_ferry.plan.plan import AdvisedAcl, OffsetsChoice
+from kafka_ferry.model.plan import AdvisedAcl, OffsetsChoice
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow

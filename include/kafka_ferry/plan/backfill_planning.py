@@ -11,22 +11,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from kafka_ferry.model.plan import Creation, Growth, Note, OffsetsChoice, Plan, Refusal
+from kafka_ferry.model.ranges import Backfill, Range, Settled, TopicPartition
+from kafka_ferry.model.run_options import ORDINARY, RunOptions, Window
 from kafka_ferry.plan.backfilling import Span, hull, whole_spans, within
 from kafka_ferry.plan.configs import wanted_configs
 from kafka_ferry.plan.cycles import origins_beyond
 from kafka_ferry.plan.estimates import estimates
-from kafka_ferry.plan.options import ORDINARY, RunOptions, Window
-from kafka_ferry.plan.plan import Creation, Growth, Note, OffsetsChoice, Plan, Refusal
 from kafka_ferry.plan.planning import make_plan
 from kafka_ferry.plan.priority import with_expiries
-from kafka_ferry.plan.ranges import Backfill, Range, Settled, TopicPartition
 from kafka_ferry.plan.sharding import shards_of, writers_of
 from kafka_ferry.plan.situations import Pair
 from kafka_ferry.plan.starts import begins_at_end
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.plan.facts import Found, LogBounds, Topic
+    from kafka_ferry.model.cluster_state import Found, LogBounds, Topic
 
 _SEPARATE: Final = ".backfill"
 _LONGEST_NAME: Final = 249

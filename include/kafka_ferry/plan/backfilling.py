@@ -22,8 +22,8 @@ from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Final
 
-from kafka_ferry.plan.options import Window
-from kafka_ferry.plan.ranges import Settled
+from kafka_ferry.model.ranges import Settled
+from kafka_ferry.model.run_options import Window
 
 BEGINNING: Final = -(2**63)
 """Before every timestamp."""

@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING, Any, Final
 import regex
 
 from kafka_ferry.config.patterns import compile_patterns
-from kafka_ferry.plan.changes import ConfigChange, Drift, SetConfigs
+from kafka_ferry.model.changes import ConfigChange, Drift, SetConfigs
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.plan.facts import Found, Topic
+    from kafka_ferry.model.cluster_state import Found, Topic
     from kafka_ferry.plan.situations import Pair
 
 # Whatever the flow's options say. With a codec of its own the target would compress every batch

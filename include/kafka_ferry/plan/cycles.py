@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kafka_ferry.plan.facts import Found, Topic
-from kafka_ferry.plan.positions import Position
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.cluster_state import Found, Topic
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.plan.situations import Pair
 
 

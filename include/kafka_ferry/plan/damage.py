@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 
 from kafka_ferry.batches import Batch
 from kafka_ferry.config import Flow
-from kafka_ferry.plan.facts import LogBounds, Mark, Topic
-from kafka_ferry.plan.positions import Position
+from kafka_ferry.model.cluster_state import LogBounds, Mark, Topic
+from kafka_ferry.model.positions import Position
 from kafka_ferry.plan.starts import unfilled_to
 from kafka_ferry.plan.trail import Trail
 

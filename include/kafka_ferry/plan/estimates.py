@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kafka_ferry.plan.facts import Found
-from kafka_ferry.plan.plan import Estimate
-from kafka_ferry.plan.ranges import Range
+from kafka_ferry.model.cluster_state import Found
+from kafka_ferry.model.plan import Estimate
+from kafka_ferry.model.ranges import Range
 
 
 def estimates(found: Found, ranges: Iterable[Range]) -> Iterator[Estimate]:

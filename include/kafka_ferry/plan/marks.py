@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan.facts import Mark
-from kafka_ferry.plan.plan import OffsetsChoice
+from kafka_ferry.model.cluster_state import Mark
+from kafka_ferry.model.plan import OffsetsChoice
 
 
 def new_marks(

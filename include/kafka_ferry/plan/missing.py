@@ -14,7 +14,7 @@ import regex
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.patterns import NameFilter, compile_patterns
-from kafka_ferry.plan.plan import Refusal
+from kafka_ferry.model.plan import Refusal
 from kafka_ferry.plan.selection import Selection
 
 # org.apache.kafka.common.internals.Topic.LEGAL_CHARS

@@ -11,9 +11,9 @@ from typing import Final
 
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan.changes import AclChange, QuotaChange, UserChange
-from kafka_ferry.plan.options import RunOptions
-from kafka_ferry.plan.plan import Note, OffsetsChoice
+from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange
+from kafka_ferry.model.plan import Note, OffsetsChoice
+from kafka_ferry.model.run_options import RunOptions
 from kafka_ferry.plan.selection import Selection
 
 _NAMES_SHOWN: Final = 10

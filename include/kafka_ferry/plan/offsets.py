@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.plan.plan import PLAINLY_TRANSLATED, OffsetsChoice, Refusal
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.plan import PLAINLY_TRANSLATED, OffsetsChoice, Refusal
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.plan.starts import rest_of
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.plan.facts import Found
+    from kafka_ferry.model.cluster_state import Found
     from kafka_ferry.plan.situations import Pair
 
 _MOSTLY: Final = 0.5

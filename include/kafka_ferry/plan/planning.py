@@ -7,9 +7,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from kafka_ferry.config import Flow
-from kafka_ferry.plan.access import access_steps
-from kafka_ferry.plan.acls import advised_acls
-from kafka_ferry.plan.changes import (
+from kafka_ferry.model.changes import (
     AclChange,
     ConfigChange,
     Drift,
@@ -18,15 +16,8 @@ from kafka_ferry.plan.changes import (
     SetConfigs,
     UserChange,
 )
-from kafka_ferry.plan.configs import sync_configs, wanted_configs
-from kafka_ferry.plan.cycles import origins_beyond
-from kafka_ferry.plan.estimates import estimates
-from kafka_ferry.plan.facts import Found, LogBounds, Topic
-from kafka_ferry.plan.missing import missing_topics
-from kafka_ferry.plan.narrowing import access_of, narrowed
-from kafka_ferry.plan.offsets import choose_offsets, with_costs
-from kafka_ferry.plan.options import ORDINARY, RunOptions
-from kafka_ferry.plan.plan import (
+from kafka_ferry.model.cluster_state import Found, LogBounds, Topic
+from kafka_ferry.model.plan import (
     Creation,
     Growth,
     Note,
@@ -35,9 +26,18 @@ from kafka_ferry.plan.plan import (
     Refusal,
     Skipped,
 )
-from kafka_ferry.plan.positions import Position
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.run_options import ORDINARY, RunOptions
+from kafka_ferry.plan.access import access_steps
+from kafka_ferry.plan.acls import advised_acls
+from kafka_ferry.plan.configs import sync_configs, wanted_configs
+from kafka_ferry.plan.cycles import origins_beyond
+from kafka_ferry.plan.estimates import estimates
+from kafka_ferry.plan.missing import missing_topics
+from kafka_ferry.plan.narrowing import access_of, narrowed
+from kafka_ferry.plan.offsets import choose_offsets, with_costs
 from kafka_ferry.plan.priority import with_expiries
-from kafka_ferry.plan.ranges import Range, TopicPartition
 from kafka_ferry.plan.retention import risks
 from kafka_ferry.plan.retiring import retire
 from kafka_ferry.plan.selection import select, select_topics

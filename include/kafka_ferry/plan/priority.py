@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.plan.ranges import Range, TopicPartition
+from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.plan.retention import pace_of, retention_bytes, retention_ms
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.plan.facts import Found, LogBounds, Topic
+    from kafka_ferry.model.cluster_state import Found, LogBounds, Topic
 
 _NEVER: Final = -1
 # Beyond it, retention.ms says "for ever" in other words.

@@ -21,9 +21,9 @@ from typing import Final
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.principals import PrincipalRules, principal_rules
-from kafka_ferry.plan.changes import Entity, QuotaChange, Quotas, amount, quota_name
-from kafka_ferry.plan.facts import Found
-from kafka_ferry.plan.plan import Note
+from kafka_ferry.model.changes import Entity, QuotaChange, Quotas, amount, quota_name
+from kafka_ferry.model.cluster_state import Found
+from kafka_ferry.model.plan import Note
 
 _NEVER_SET: Final = frozenset({None})
 _USER: Final = "User:"

@@ -24,9 +24,9 @@ from croniter import croniter
 
 from kafka_ferry.clock import moment_text
 from kafka_ferry.config import Flow
-from kafka_ferry.plan.facts import Found, Topic
-from kafka_ferry.plan.plan import OffsetsChoice, Risk
-from kafka_ferry.plan.ranges import Range, TopicPartition
+from kafka_ferry.model.cluster_state import Found, Topic
+from kafka_ferry.model.plan import OffsetsChoice, Risk
+from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.plan.situations import Pair
 
 _SECOND_MS: Final = 1000

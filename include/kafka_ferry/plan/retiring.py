@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.plan.changes import Retirement
-from kafka_ferry.plan.plan import Note
+from kafka_ferry.model.changes import Retirement
+from kafka_ferry.model.plan import Note
 from kafka_ferry.plan.selection import select_topics
 from kafka_ferry.plan.situations import Pair
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.plan.facts import Found, Mark
+    from kafka_ferry.model.cluster_state import Found, Mark
 
 NOBODY_KNOWS: Final = "?"
 """In ``Found.shared``: nobody can tell who else copies to a topic."""

@@ -12,8 +12,8 @@ import regex
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.values import topic_name
+from kafka_ferry.model.plan import Refusal, Skipped
 from kafka_ferry.plan.naming import ReplicationPolicy
-from kafka_ferry.plan.plan import Refusal, Skipped
 from kafka_ferry.plan.policies import policy_of
 
 _LEDGER_OR_LETTERS: Final = regex.compile(r"ferry-(ledger|dead-letter)\..*\.internal")

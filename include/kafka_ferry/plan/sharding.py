@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 import xxhash
 
-from kafka_ferry.plan.ranges import NEIGHBOURS, Range, TopicPartition, writer_of
+from kafka_ferry.model.ranges import NEIGHBOURS, Range, TopicPartition, writer_of
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.plan.plan import Estimate
+    from kafka_ferry.model.plan import Estimate
 
 # What is left of the whole when each part has its share by size: for those that were estimated too low.
 _EVENLY: Final = 0.1

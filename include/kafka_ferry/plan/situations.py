@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from kafka_ferry.config import Flow
-from kafka_ferry.plan.facts import Found, LogBounds, Mark, Topic
-from kafka_ferry.plan.plan import Note, Refusal
-from kafka_ferry.plan.positions import Position
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.cluster_state import Found, LogBounds, Mark, Topic
+from kafka_ferry.model.plan import Note, Refusal
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.plan.configs import wanted_configs
-from kafka_ferry.plan.ranges import TopicPartition
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow, MirrorStart
-    from kafka_ferry.plan.facts import Found, LogBounds
-    from kafka_ferry.plan.positions import Position
+    from kafka_ferry.model.cluster_state import Found, LogBounds
+    from kafka_ferry.model.positions import Position
     from kafka_ferry.plan.situations import Pair
 
 # Measured on a broker of today, on a machine with two cores.

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from operator import attrgetter
 
-from kafka_ferry.plan.plan import Plan
+from kafka_ferry.model.plan import Plan
+from kafka_ferry.model.ranges import Range
 from kafka_ferry.plan.priority import by_urgency
-from kafka_ferry.plan.ranges import Range
 from kafka_ferry.plan.sharding import Writers, divided, load_of, loads_of, shares
 
 

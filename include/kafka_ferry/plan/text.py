@@ -8,8 +8,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, Literal, TypeVar
 
-from kafka_ferry.plan.changes import AclChange, QuotaChange, UserChange, amount
-from kafka_ferry.plan.plan import (
+from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange, amount
+from kafka_ferry.model.plan import (
     PLAINLY_TRANSLATED,
     AdvisedAcl,
     Creation,

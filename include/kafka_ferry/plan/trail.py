@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_ferry.batches import BatchHeader, next_sequence
-from kafka_ferry.plan.positions import ProducerState
+from kafka_ferry.model.positions import ProducerState
 
 
 class Trail:

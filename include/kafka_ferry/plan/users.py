@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.principals import principal_rules
+from kafka_ferry.model.changes import UserChange
+from kafka_ferry.model.cluster_state import Found
+from kafka_ferry.model.plan import Note
 from kafka_ferry.plan.access_rules import own_principals
-from kafka_ferry.plan.changes import UserChange
-from kafka_ferry.plan.facts import Found
-from kafka_ferry.plan.plan import Note
 
 
 def user_steps(flow: Flow, found: Found) -> Iterator[UserChange | Note]:

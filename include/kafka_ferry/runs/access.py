@@ -10,7 +10,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.config.passwords import read_passwords
 from kafka_ferry.control.access import AccessControl
 from kafka_ferry.errors import AccessDenied, BrokerError, ConfigError, FerryError
-from kafka_ferry.plan.facts import Access
+from kafka_ferry.model.cluster_state import Access
 from kafka_ferry.wire.asking import TooOld
 from kafka_ferry.wire.faults import SECURITY_DISABLED
 

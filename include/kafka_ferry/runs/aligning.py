@@ -11,8 +11,8 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.alignment import Alignment, LogRecords, Misaligned, align
 from kafka_ferry.groups.spreading import spread
 from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicState
 from kafka_ferry.plan import TopicPartition
-from kafka_ferry.plan.handover import PartitionHandover, TopicHandover, TopicState
 from kafka_ferry.plan.situations import Pair
 from kafka_ferry.runs.adopting import last_targets
 from kafka_ferry.runs.comparing import read_log

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.copy import Outcome
     from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.model.ranges import Range, Settled
     from kafka_ferry.plan import Found, RunOptions, Topic
-    from kafka_ferry.plan.ranges import Range, Settled
 
 _FURTHEST_MS = 2**63 - 1
 

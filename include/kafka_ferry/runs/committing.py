@@ -18,8 +18,8 @@ from kafka_ferry.groups.entries import Synced, entries_of, synced_key
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.groups.renewal import is_due
 from kafka_ferry.ledger import SyncedOffset, append_entry
-from kafka_ferry.plan.groups import Committed, Group
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.asking import TooOld
 from kafka_ferry.wire.faults import UNKNOWN_MEMBER_ID
 

@@ -14,8 +14,8 @@ from kafka_ferry.batches.records import read_records
 from kafka_ferry.batches.varint import decode_varint
 from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.groups.alignment import LogRecords
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster, log_start
 from kafka_ferry.wire.scan import ended_batches, leader_of
 

@@ -16,8 +16,8 @@ from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy.tracks import begun
 from kafka_ferry.ledger import LedgerTable, ledger_topic
-from kafka_ferry.plan.positions import Position, position_group
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.positions import Position, position_group
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.transactions import has_pending_offsets
 

@@ -11,8 +11,8 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.groups.deciding import NOT_COPIED, translated
 from kafka_ferry.groups.history import copied_topic_ids, routes
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
+from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.plan import TopicPartition
-from kafka_ferry.plan.groups import Committed, Group
 from kafka_ferry.runs.flow_state import flow_state
 from kafka_ferry.runs.folder import RunFolder
 from kafka_ferry.runs.returning import opposite_for

@@ -17,8 +17,8 @@ from kafka_ferry.groups.deciding import left_alone, why_not
 from kafka_ferry.groups.entries import Synced, entries_of
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.ledger import SyncedOffset, append_entry
-from kafka_ferry.plan.groups import Committed, Group, is_own_group
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.groups import Committed, Group, is_own_group
+from kafka_ferry.model.ranges import TopicPartition
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow

@@ -25,7 +25,7 @@ from typing import Final
 from kafka_ferry.batches import Batch, MalformedBatch, RangeDigest
 from kafka_ferry.batches.records import read_records, runs_of
 from kafka_ferry.errors import CorruptBatch
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.verify.claim import Claim
 from kafka_ferry.verify.rows import PartitionRecount, Recount
 from kafka_ferry.wire import WireCluster, log_start

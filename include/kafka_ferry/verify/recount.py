@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kafka_ferry.batches import RangeDigest
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.verify.by_offset import recount_by_offset
 from kafka_ferry.verify.claim import Claim
 from kafka_ferry.verify.rows import PartitionRecount, Recount

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from kafka_ferry.batches import Segment
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.verify.claim import Claim
 from kafka_ferry.verify.rows import PartitionRecount
 

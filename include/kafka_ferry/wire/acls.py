@@ -13,7 +13,7 @@ from typing import Any, Final
 from kafka.protocol.admin.acl import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
 
 from kafka_ferry.errors import ClusterUnreachable, FerryError
-from kafka_ferry.plan.changes import Acl
+from kafka_ferry.model.changes import Acl
 from kafka_ferry.wire.asking import ask
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.faults import fault

@@ -12,7 +12,7 @@ from kafka.protocol.admin.transactions import (
     DescribeTransactionsRequest,
 )
 
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import TRANSACTION, WireCluster
 from kafka_ferry.wire.faults import (
     LEADER_NOT_AVAILABLE,

@@ -10,7 +10,7 @@ from kafka.protocol.admin import DeleteRecordsRequest
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from kafka_ferry.errors import BrokerError
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import PartitionLeader, WireCluster
 from kafka_ferry.wire.epochs import epoch_ends_on
 from kafka_ferry.wire.faults import NONE, fault

@@ -8,7 +8,7 @@ from typing import Final
 
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.faults import NONE, fault, is_transient
 

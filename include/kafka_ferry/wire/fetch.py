@@ -12,7 +12,7 @@ from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
 
 from kafka_ferry.batches import AbortedTransaction
 from kafka_ferry.errors import ClusterUnreachable
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster, as_uuid, printed
 from kafka_ferry.wire.connection import Connection
 from kafka_ferry.wire.faults import fault

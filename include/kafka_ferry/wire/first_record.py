@@ -8,7 +8,7 @@ from typing import Final
 from kafka_ferry.batches import AbortFilter, Record, split_batches
 from kafka_ferry.batches.records import stream_records
 from kafka_ferry.batches.varint import decode_varint
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.faults import NONE, fault
 from kafka_ferry.wire.fetch import fetch

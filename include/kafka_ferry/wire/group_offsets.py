@@ -13,8 +13,8 @@ from typing import Any, Final
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 
 from kafka_ferry.errors import ClusterUnreachable, FerryError
-from kafka_ferry.plan.groups import Committed
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.groups import Committed
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.asking import TooOld
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connection import Connection

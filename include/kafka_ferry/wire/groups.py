@@ -16,7 +16,7 @@ from kafka.protocol.admin.groups import (
 )
 
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan.groups import Group, GroupType
+from kafka_ferry.model.groups import Group, GroupType
 from kafka_ferry.wire.asking import TooOld
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connection import Connection

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from kafka.protocol.admin import DescribeLogDirsRequest
 
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.faults import NONE, fault
 

@@ -14,8 +14,8 @@ from typing import Final
 from kafka.protocol.producer import InitProducerIdRequest, WriteTxnMarkersRequest
 
 from kafka_ferry.errors import AccessDenied, FerryError
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.faults import CLUSTER_AUTHORIZATION_FAILED, NONE, fault
 

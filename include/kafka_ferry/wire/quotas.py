@@ -12,7 +12,7 @@ from kafka.protocol.admin.client_quotas import (
 )
 
 from kafka_ferry.errors import ClusterUnreachable, FerryError
-from kafka_ferry.plan.changes import Entity, QuotaChange, quota_name
+from kafka_ferry.model.changes import Entity, QuotaChange, quota_name
 from kafka_ferry.wire.asking import ask
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.faults import fault

@@ -7,7 +7,7 @@ from typing import Final
 
 from kafka_ferry.batches import AbortFilter, Batch, MalformedBatch, split_batches
 from kafka_ferry.errors import ClusterUnreachable, CorruptBatch
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.ends import high_watermarks
 from kafka_ferry.wire.faults import NONE, OFFSET_OUT_OF_RANGE, THROTTLED, fault

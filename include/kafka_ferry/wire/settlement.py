@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from kafka_ferry.errors import FerryError
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.endings import Ending, Outcome, is_replicated, open_on
 from kafka_ferry.wire.transactions import TransactionalProducer, has_pending_offsets

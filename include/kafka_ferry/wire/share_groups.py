@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan.groups import Committed
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.groups import Committed
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.asking import TooOld
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connection import Connection

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.faults import NONE, fault, is_transient
 

@@ -23,8 +23,8 @@ from kafka.protocol.producer import (
     TxnOffsetCommitRequest,
 )
 
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION, WireCluster
 from kafka_ferry.wire.faults import NONE, OPERATION_NOT_ATTEMPTED, UNSTABLE_OFFSET_COMMIT, fault
 

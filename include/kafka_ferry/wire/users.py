@@ -15,7 +15,7 @@ from kafka.protocol.admin.users import (
 )
 
 from kafka_ferry.errors import ClusterUnreachable, FerryError
-from kafka_ferry.plan.changes import UserChange
+from kafka_ferry.model.changes import UserChange
 from kafka_ferry.wire.asking import ask
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.faults import fault

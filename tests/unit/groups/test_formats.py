@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.groups.formats import Checkpoint, Heartbeat, MalformedRecord, OffsetSync
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 
 Written = OffsetSync | Checkpoint | Heartbeat
 

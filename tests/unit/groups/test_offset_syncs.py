@@ -12,7 +12,7 @@ from kafka_ferry.groups.formats import OffsetSync
 from kafka_ferry.groups.history import Route
 from kafka_ferry.groups.offset_syncs import offset_syncs
 from kafka_ferry.groups.translation import OffsetMap
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 from tests.support.model_log import Mirror, a_range
 
 SOURCE = TopicPartition("orders", 0)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_ferry.model.ranges import Settled
 from kafka_ferry.plan import Window
 from kafka_ferry.plan.backfilling import (
     Accounted,
@@ -17,7 +18,6 @@ from kafka_ferry.plan.backfilling import (
     whole_spans,
     within,
 )
-from kafka_ferry.plan.ranges import Settled
 
 _OFFSETS, _TIMES = 24, 12
 

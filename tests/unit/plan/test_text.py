@@ -6,6 +6,16 @@ from dataclasses import replace
 
 import pytest
 
+from kafka_ferry.model.changes import (
+    Acl,
+    AclChange,
+    ConfigChange,
+    Drift,
+    QuotaChange,
+    Retirement,
+    UserChange,
+)
+from kafka_ferry.model.plan import PLAINLY_TRANSLATED
 from kafka_ferry.plan import (
     AdvisedAcl,
     Creation,
@@ -19,16 +29,6 @@ from kafka_ferry.plan import (
     Risk,
     Skipped,
 )
-from kafka_ferry.plan.changes import (
-    Acl,
-    AclChange,
-    ConfigChange,
-    Drift,
-    QuotaChange,
-    Retirement,
-    UserChange,
-)
-from kafka_ferry.plan.plan import PLAINLY_TRANSLATED
 from kafka_ferry.plan.text import plan_text, summary
 
 DAY = 24 * 3600 * 1000

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.errors import AccessDenied, FerryError
-from kafka_ferry.plan.changes import Acl
+from kafka_ferry.model.changes import Acl
 from kafka_ferry.runs.granting import _change_rules, _told
 from tests.support.access import rule, rules
 

@@ -20,7 +20,7 @@ from kafka.protocol.admin.users import (
 )
 
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
-from kafka_ferry.plan.changes import QuotaChange, UserChange
+from kafka_ferry.model.changes import QuotaChange, UserChange
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.acls import create_acls, delete_acls, describe_acls
 from kafka_ferry.wire.asking import TooOld

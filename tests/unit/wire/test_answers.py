@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import GROUP, Expected, WireCluster, connection, fetch, log_start
 from kafka_ferry.wire.cluster import printed
 from kafka_ferry.wire.ends import delete_records, high_watermarks

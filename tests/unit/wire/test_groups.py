@@ -14,7 +14,7 @@ from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
-from kafka_ferry.plan.groups import Committed, Group
+from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.wire import WireCluster, connection
 from kafka_ferry.wire.asking import TooOld
 from kafka_ferry.wire.coordinators import ask_coordinators, pipelined

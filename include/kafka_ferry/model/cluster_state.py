@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kafka_ferry.plan.changes import Acl, Applied, Quotas, Users
-from kafka_ferry.plan.positions import Position
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.changes import Acl, Applied, Quotas, Users
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

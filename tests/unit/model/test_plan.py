@@ -7,6 +7,15 @@ from typing import Any
 
 import pytest
 
+from kafka_ferry.model.changes import (
+    Acl,
+    AclChange,
+    ConfigChange,
+    Drift,
+    QuotaChange,
+    Retirement,
+    UserChange,
+)
 from kafka_ferry.plan import (
     AdvisedAcl,
     Creation,
@@ -19,15 +28,6 @@ from kafka_ferry.plan import (
     Refusal,
     Risk,
     Skipped,
-)
-from kafka_ferry.plan.changes import (
-    Acl,
-    AclChange,
-    ConfigChange,
-    Drift,
-    QuotaChange,
-    Retirement,
-    UserChange,
 )
 
 AT = 1_000_000

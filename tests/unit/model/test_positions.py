@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.plan.positions import (
+from kafka_ferry.model.positions import (
     Position,
     PositionMetadata,
     ProducerState,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan.changes import (
+from kafka_ferry.model.changes import (
     AclChange,
     ConfigChange,
     Drift,
@@ -17,8 +17,8 @@ from kafka_ferry.plan.changes import (
     SetConfigs,
     UserChange,
 )
-from kafka_ferry.plan.options import ORDINARY, RunOptions
-from kafka_ferry.plan.ranges import Range, TopicPartition
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.run_options import ORDINARY, RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.plan.text import plan_text
 
 if TYPE_CHECKING:
-    from kafka_ferry.plan import Plan
+    from kafka_ferry.model import Plan
 
 _LEVELS: Final = {"warning": logging.WARNING, "refusal": logging.ERROR}
 # Nobody approves more than that, and Airflow's page shows it whole.

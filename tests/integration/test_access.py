@@ -14,8 +14,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.control.access import AccessControl
 from kafka_ferry.ledger import AppliedEntry, append_entry
+from kafka_ferry.model import Plan
 from kafka_ferry.model.changes import Acl, AclChange, Entity, QuotaChange
-from kafka_ferry.plan import Plan
 from kafka_ferry.runs import Run, granting
 from kafka_sandbox import jvm
 from kafka_sandbox.broker import Broker

@@ -16,7 +16,7 @@ from kafka_ferry.copy import Outcome, fence_writers, restore_positions
 from kafka_ferry.copy.backfilled import Backfilled, BackfillWriter
 from kafka_ferry.errors import Fenced
 from kafka_ferry.groups.history import routes
-from kafka_ferry.plan import Plan, RunOptions, TopicPartition, Window
+from kafka_ferry.model import Plan, RunOptions, TopicPartition, Window
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.backfilling import pin_positions

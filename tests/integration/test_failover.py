@@ -17,8 +17,8 @@ from kafka_ferry.config.back import way_back
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.groups.outlook import GroupOutlook, Outlook
 from kafka_ferry.groups.outlook_text import told
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Group
-from kafka_ferry.plan import TopicPartition
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.failback import failback
 from kafka_ferry.runs.failover import failover

@@ -16,8 +16,8 @@ from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.deciding import FROM_TARGET
 from kafka_ferry.groups.moves import GroupMoves, PartitionMove
+from kafka_ferry.model import TopicPartition as Partition
 from kafka_ferry.model.groups import Committed, Group
-from kafka_ferry.plan import TopicPartition as Partition
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.grouping import move_groups
 from kafka_ferry.runs.publication import publish_run

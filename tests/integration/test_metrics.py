@@ -20,7 +20,7 @@ from kafka_ferry.batches import NO_AGES
 from kafka_ferry.config import Flow
 from kafka_ferry.copy import Outcome, OutcomeFiles
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.behind import find_behind

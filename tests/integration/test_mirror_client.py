@@ -20,7 +20,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.groups.formats import Checkpoint
 from kafka_ferry.groups.history import Route, routes
 from kafka_ferry.groups.moves import GroupMoves
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.plan.policies import policy_of
 from kafka_ferry.runs import Run
 from kafka_sandbox import jvm

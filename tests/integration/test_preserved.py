@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import read_positions
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (
     Record,

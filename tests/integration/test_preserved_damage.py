@@ -18,7 +18,7 @@ from kafka_ferry.copy.preserved import PreservedWriter
 from kafka_ferry.copy.writer import StartOver
 from kafka_ferry.errors import Fenced
 from kafka_ferry.ledger import append_entry
-from kafka_ferry.plan import Position, ProducerState, Range, TopicPartition
+from kafka_ferry.model import Position, ProducerState, Range, TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.connection import Connection
 from kafka_ferry.wire.ends import high_watermarks

@@ -14,7 +14,7 @@ from kafka_ferry.batches import Batch, for_producer, split_batches
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.copy import log_starts
 from kafka_ferry.errors import VerificationFailed
-from kafka_ferry.plan import ProducerState, TopicPartition
+from kafka_ferry.model import ProducerState, TopicPartition
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
 from kafka_ferry.verify import PartitionRow, RangeRow

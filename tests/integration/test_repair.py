@@ -14,7 +14,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy import restore_positions
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan import Position, TopicPartition
+from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.plan.damage import CopyState
 from kafka_ferry.runs import Repair, releasing
 from kafka_sandbox.broker import Broker

@@ -13,7 +13,7 @@ from confluent_kafka.admin import (
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.plan import Plan
+from kafka_ferry.model import Plan
 from kafka_ferry.runs import Run, releasing, retiring
 from kafka_ferry.runs import run as run_module
 from kafka_sandbox.broker import Broker

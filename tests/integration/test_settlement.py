@@ -16,7 +16,7 @@ from kafka_ferry.batches import Batch, for_producer, single_record
 from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.copy.takeover import transactional_id
 from kafka_ferry.ledger import encode, ledger_topic
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.endings import Ending, Outcome, last_ending, open_on
 from kafka_ferry.wire.settlement import Settlement, Unsettled

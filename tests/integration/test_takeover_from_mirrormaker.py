@@ -24,8 +24,8 @@ from kafka_ferry.groups.connect_offsets import (
 )
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.takeover import TopicHandover
-from kafka_ferry.plan import TopicPartition
 from kafka_ferry.runs import Run, takeover
 from kafka_ferry.runs.giving_back import give_back
 from kafka_ferry.runs.takeover import Takeover, read_offsets

@@ -20,8 +20,8 @@ from confluent_kafka.admin import (
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
+from kafka_ferry.model import Creation, Plan
 from kafka_ferry.model.changes import ConfigChange
-from kafka_ferry.plan import Creation, Plan
 from kafka_ferry.runs import Run, applying, configuring
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster

@@ -12,8 +12,8 @@ from kafka_ferry.config import Flow
 from kafka_ferry.groups.formats import Checkpoint, Heartbeat, OffsetSync
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.ledger import VerificationEntry, append_entry
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
-from kafka_ferry.plan import TopicPartition
 from kafka_ferry.runs.emitting import emit
 from kafka_ferry.runs.grouping import translate_groups
 from kafka_sandbox.cluster import KafkaCluster

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.config import Flow, kafka_python_config
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.publication import publish_run

@@ -18,8 +18,8 @@ from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.ledger import CopiedRange, TransactionEntry, VerificationEntry
 from kafka_ferry.ledger.rows import SCHEMA, rows_of
+from kafka_ferry.model import OffsetsChoice, Plan, RunOptions, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
-from kafka_ferry.plan import OffsetsChoice, Plan, RunOptions, TopicPartition
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.report.summary import summarise

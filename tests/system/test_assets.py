@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.config import Flow, load_flow
-from kafka_ferry.plan import Window
+from kafka_ferry.model import Window
 from kafka_ferry.runs.proving import TopicProof
 
 TEN_MS = 1_795_255_200_000  # 2026-11-21 10:00 UTC

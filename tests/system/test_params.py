@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan import RunOptions, Window
+from kafka_ferry.model import RunOptions, Window
 
 MIB = 1024 * 1024
 TEN = datetime(2026, 11, 21, 10, tzinfo=UTC)

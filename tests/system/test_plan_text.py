@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ferry.plan import Note, Plan, Refusal, Skipped
+from kafka_ferry.model import Note, Plan, Refusal, Skipped
 from kafka_ferry.plan.text import plan_text
 
 PLAN = Plan(

@@ -21,7 +21,7 @@ from kafka_ferry.cli.options import (
 from kafka_ferry.cli.run import RunIdOption, run_flows
 from kafka_ferry.clock import read_moment
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan import Window
+from kafka_ferry.model import Window
 
 _FORMS = (
     "a day such as 2026-01-31, or a moment such as 2026-01-31T06:00 (UTC) or 2026-01-31T06:00+01:00"

@@ -19,7 +19,7 @@ from kafka_ferry.cli.options import (
 from kafka_ferry.cli.plan_view import show_plan
 from kafka_ferry.cli.terminal import show_json
 from kafka_ferry.config import Flow
-from kafka_ferry.plan import Plan
+from kafka_ferry.model import Plan
 
 DIFFERENCES: Final = 2
 

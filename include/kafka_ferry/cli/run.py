@@ -28,7 +28,7 @@ from kafka_ferry.cli.terminal import messages, show_json
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan import ORDINARY, RunOptions
+from kafka_ferry.model import ORDINARY, RunOptions
 from kafka_ferry.plan.text import summary
 
 RunIdOption = Annotated[

@@ -21,7 +21,7 @@ from kafka_ferry.cli.spark_checkpoint import (
 )
 from kafka_ferry.cli.terminal import messages, out
 from kafka_ferry.errors import GroupsFailed
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 
 if TYPE_CHECKING:
     from kafka_ferry.groups.moves import GroupMoves

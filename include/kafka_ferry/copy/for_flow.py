@@ -23,7 +23,7 @@ from kafka_ferry.patience import patience_of
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.plan import Position, Range
+    from kafka_ferry.model import Position, Range
 
 # A transaction may also have to wait for leaders and for its coordinators; the broker aborts it only
 # after this, and takes no longer time.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kafka_ferry.batches import Batch, Passage, RangeDigest, Reason, SegmentList
 from kafka_ferry.ledger import CopiedRange
-from kafka_ferry.plan import Range
+from kafka_ferry.model import Range
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.model.plan import Creation, Growth, Note, OffsetsChoice, Plan, Refusal
 from kafka_ferry.model.ranges import Backfill, Range, Settled, TopicPartition
 from kafka_ferry.model.run_options import ORDINARY, RunOptions, Window
+from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.backfilling import Span, hull, whole_spans, within
 from kafka_ferry.plan.configs import wanted_configs
 from kafka_ferry.plan.cycles import origins_beyond
@@ -21,7 +22,6 @@ from kafka_ferry.plan.estimates import estimates
 from kafka_ferry.plan.planning import make_plan
 from kafka_ferry.plan.priority import with_expiries
 from kafka_ferry.plan.sharding import shards_of, writers_of
-from kafka_ferry.plan.situations import Pair
 from kafka_ferry.plan.starts import begins_at_end
 
 if TYPE_CHECKING:

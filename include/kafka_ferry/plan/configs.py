@@ -36,7 +36,7 @@ from kafka_ferry.model.changes import ConfigChange, Drift, SetConfigs
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.model.cluster_state import Found, Topic
-    from kafka_ferry.plan.situations import Pair
+    from kafka_ferry.model.topic_pair import Pair
 
 # Whatever the flow's options say. With a codec of its own the target would compress every batch
 # anew, and with the time of appending it would replace the records' own.

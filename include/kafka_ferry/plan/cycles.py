@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from kafka_ferry.model.cluster_state import Found, Topic
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.plan.situations import Pair
+from kafka_ferry.model.topic_pair import Pair
 
 
 def origins_of(

@@ -19,7 +19,7 @@ from kafka_ferry.plan.starts import rest_of
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.model.cluster_state import Found
-    from kafka_ferry.plan.situations import Pair
+    from kafka_ferry.model.topic_pair import Pair
 
 _MOSTLY: Final = 0.5
 _ANOTHER: Final = (

@@ -29,6 +29,7 @@ from kafka_ferry.model.plan import (
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.run_options import ORDINARY, RunOptions
+from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.access import access_steps
 from kafka_ferry.plan.acls import advised_acls
 from kafka_ferry.plan.configs import sync_configs, wanted_configs
@@ -42,7 +43,7 @@ from kafka_ferry.plan.retention import risks
 from kafka_ferry.plan.retiring import retire
 from kafka_ferry.plan.selection import select, select_topics
 from kafka_ferry.plan.sharding import shards_of, writers_of
-from kafka_ferry.plan.situations import Pair, Place, judge_partition, judge_topic
+from kafka_ferry.plan.situations import Place, judge_partition, judge_topic
 from kafka_ferry.plan.starts import Start, begins_at_end, next_start, start_of, unfilled_to
 
 # Brokers forget the offsets of a group without members after seven days by default.

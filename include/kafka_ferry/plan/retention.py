@@ -27,7 +27,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.model.cluster_state import Found, Topic
 from kafka_ferry.model.plan import OffsetsChoice, Risk
 from kafka_ferry.model.ranges import Range, TopicPartition
-from kafka_ferry.plan.situations import Pair
+from kafka_ferry.model.topic_pair import Pair
 
 _SECOND_MS: Final = 1000
 # Airflow's presets that croniter does not know (airflow.timetables.CronMixin).

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.model.changes import Retirement
 from kafka_ferry.model.plan import Note
+from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.selection import select_topics
-from kafka_ferry.plan.situations import Pair
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow, MirrorStart
     from kafka_ferry.model.cluster_state import Found, LogBounds
     from kafka_ferry.model.positions import Position
-    from kafka_ferry.plan.situations import Pair
+    from kafka_ferry.model.topic_pair import Pair
 
 # Measured on a broker of today, on a machine with two cores.
 _MS_PER_GAP: Final = {"transactions": 6.0, "markers": 0.04}

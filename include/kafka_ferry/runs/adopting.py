@@ -23,9 +23,9 @@ from kafka_ferry.ledger import (
     ledger_creation,
     ledger_topic,
 )
+from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.model.cluster_state import Mark
-from kafka_ferry.plan import Position, TopicPartition
-from kafka_ferry.plan.situations import Pair
+from kafka_ferry.model.topic_pair import Pair
 
 # About 400 KB of JSON: a ledger record must stay below the default max.message.bytes.
 _MAX_SEGMENTS: Final = 10_000

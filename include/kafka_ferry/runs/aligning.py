@@ -11,9 +11,9 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.alignment import Alignment, LogRecords, Misaligned, align
 from kafka_ferry.groups.spreading import spread
 from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicState
-from kafka_ferry.plan import TopicPartition
-from kafka_ferry.plan.situations import Pair
+from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.runs.adopting import last_targets
 from kafka_ferry.runs.comparing import read_log
 from kafka_ferry.wire import WireCluster

@@ -9,7 +9,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import LedgerTable
-from kafka_ferry.plan import Note, Plan, Refusal
+from kafka_ferry.model import Note, Plan, Refusal
 from kafka_ferry.runs.configuring import ConfigChanges
 from kafka_ferry.runs.granting import apply_access
 from kafka_ferry.runs.marking import mark_topics

@@ -17,8 +17,9 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.ledger import copied_rows
+from kafka_ferry.model import Plan, TopicPartition, Window
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan import Plan, TopicPartition, Window, select
+from kafka_ferry.plan import select
 from kafka_ferry.plan.backfill_planning import WindowFacts, destination, plan_backfill
 from kafka_ferry.plan.backfilling import Accounted, settled_by
 from kafka_ferry.runs.discovery import discover, foreign_records
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.copy import Outcome
     from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.model import Found, RunOptions, Topic
     from kafka_ferry.model.ranges import Range, Settled
-    from kafka_ferry.plan import Found, RunOptions, Topic
 
 _FURTHEST_MS = 2**63 - 1
 

@@ -12,7 +12,7 @@ from kafka_ferry.batches.header import HEADER
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.plan import Topic, TopicPartition
+from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.runs.flow_state import flow_ledger
 from kafka_ferry.wire import WireCluster, fetch
 from kafka_ferry.wire.faults import NONE

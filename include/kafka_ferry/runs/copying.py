@@ -11,8 +11,8 @@ from kafka_ferry.control import read_positions
 from kafka_ferry.copy import fence_writers, restore_positions
 from kafka_ferry.errors import Fenced, RangesFailed
 from kafka_ferry.ledger import RunEntry, append_entry, ledger_topic
+from kafka_ferry.model import Plan, Position, TopicPartition
 from kafka_ferry.model.run_options import most_bytes_per_s
-from kafka_ferry.plan import Plan, Position, TopicPartition
 from kafka_ferry.plan.sharding import writers_of
 from kafka_ferry.runs.backfilling import pin_positions
 from kafka_ferry.runs.flow_state import flow_state

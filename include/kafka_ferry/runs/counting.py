@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.ledger import copied_rows
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,11 @@ from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, SameCluster
 from kafka_ferry.ledger import LedgerTable, ledger_topic
+from kafka_ferry.model import Found, Position, Topic, TopicPartition
+from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan import Found, Position, Topic, TopicPartition, select, select_topics
+from kafka_ferry.plan import select, select_topics
 from kafka_ferry.plan.offsets import is_to_be_sampled, may_be_preserved
-from kafka_ferry.plan.situations import Pair
 from kafka_ferry.plan.starts import rest_of
 from kafka_ferry.runs.access import discover_access
 from kafka_ferry.runs.emitting import HEARTBEATS_OPTION, emitted_topics

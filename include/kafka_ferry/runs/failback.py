@@ -21,9 +21,9 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.history import Route, routes
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group, chosen_groups
 from kafka_ferry.patience import patience_of
-from kafka_ferry.plan import LogBounds, TopicPartition
 from kafka_ferry.runs.committing import commit_moves
 from kafka_ferry.runs.failover import copied_through, outlook, projected_ledger
 from kafka_ferry.runs.grouping import move_groups

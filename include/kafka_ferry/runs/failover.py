@@ -26,8 +26,8 @@ from kafka_ferry.groups.outlook import (
     shown_key,
 )
 from kafka_ferry.ledger import LedgerTable, ledger_topic
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.patience import patience_of, patiently
-from kafka_ferry.plan import TopicPartition
 from kafka_ferry.runs.committing import commit_moves
 from kafka_ferry.runs.flow_state import flow_ledger
 from kafka_ferry.runs.grouping import move_groups

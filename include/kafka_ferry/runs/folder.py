@@ -17,7 +17,7 @@ import regex
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.errors import FerryError, GroupsFailed, RangesFailed, StepFailed
 from kafka_ferry.groups.moves import GroupMoves
-from kafka_ferry.plan import Plan, read_plan, save_plan
+from kafka_ferry.model import Plan, read_plan, save_plan
 from kafka_ferry.report.measures import VerifiedUntil
 from kafka_ferry.report.run_report import RunReport
 from kafka_ferry.report.summary import RunSummary

@@ -22,10 +22,10 @@ from kafka_ferry.groups.connect_offsets import (
     worker_group,
 )
 from kafka_ferry.ledger import OwnershipEntry, append_entry
+from kafka_ferry.model import Creation, TopicPartition
 from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicState
-from kafka_ferry.plan import Creation, TopicPartition
-from kafka_ferry.plan.situations import Pair
+from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.runs.discovery import discover
 from kafka_ferry.runs.flow_state import flow_ledger
 from kafka_ferry.runs.quiet import wait_for_members

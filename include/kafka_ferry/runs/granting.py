@@ -23,6 +23,7 @@ from kafka_ferry.config.passwords import read_passwords
 from kafka_ferry.control.access import AccessControl
 from kafka_ferry.errors import AccessDenied, ConfigError, FerryError
 from kafka_ferry.ledger import AppliedEntry, LedgerTable, append_entry, ledger_topic
+from kafka_ferry.model import Plan
 from kafka_ferry.model.changes import (
     Acl,
     AclChange,
@@ -31,7 +32,6 @@ from kafka_ferry.model.changes import (
     UserChange,
     quota_name,
 )
-from kafka_ferry.plan import Plan
 from kafka_ferry.plan.access_rules import EVERY
 
 _T = TypeVar("_T")

@@ -20,8 +20,8 @@ from kafka_ferry.groups.deciding import FROM_TARGET, NOT_COPIED, translated, unt
 from kafka_ferry.groups.history import Route, routes
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.model import LogBounds, Topic, TopicPartition
 from kafka_ferry.model.groups import Committed, Group, chosen_groups, is_own_group
-from kafka_ferry.plan import LogBounds, Topic, TopicPartition
 from kafka_ferry.plan.policies import policy_of
 from kafka_ferry.plan.selection import select_topics
 from kafka_ferry.runs.committing import commit_moves

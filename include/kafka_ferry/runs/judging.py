@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger import copied_rows
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.patience import patience_of
-from kafka_ferry.plan import TopicPartition
 from kafka_ferry.runs.returning import opposite_for
 from kafka_ferry.verify.expectations import Terms, judge_groups, unjudged_groups
 from kafka_ferry.verify.groups import GroupRow, group_rows

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.plan import TopicPartition, select, select_topics
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.plan import select, select_topics
 from kafka_ferry.runs.flow_state import flow_ledger
 from kafka_ferry.runs.known_positions import known_positions
 from kafka_ferry.runs.returning import returned_topics

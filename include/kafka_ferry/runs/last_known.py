@@ -11,8 +11,8 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.groups.deciding import NOT_COPIED, translated
 from kafka_ferry.groups.history import copied_topic_ids, routes
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
-from kafka_ferry.plan import TopicPartition
 from kafka_ferry.runs.flow_state import flow_state
 from kafka_ferry.runs.folder import RunFolder
 from kafka_ferry.runs.returning import opposite_for
@@ -20,7 +20,7 @@ from kafka_ferry.runs.returning import opposite_for
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerTable
-    from kafka_ferry.plan import LogBounds
+    from kafka_ferry.model import LogBounds
 
 
 def known_groups(flow: Flow, ledger: LedgerTable, only: Collection[str] = ()) -> GroupMoves:

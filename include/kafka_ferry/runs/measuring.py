@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.batches import Spread
 from kafka_ferry.copy import OutcomeFiles
 from kafka_ferry.errors import FerryError
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.patience import patience_of
-from kafka_ferry.plan import TopicPartition
 from kafka_ferry.report.measures import Measures, PartitionMeasures, VerifiedUntil
 from kafka_ferry.runs.behind import Behind, find_behind
 from kafka_ferry.runs.counting import Counts, count_copied
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.copy import Outcome
     from kafka_ferry.ledger import LedgerTable
-    from kafka_ferry.plan import Plan
+    from kafka_ferry.model import Plan
     from kafka_ferry.report import RunReport
     from kafka_ferry.runs.folder import RunFolder
 

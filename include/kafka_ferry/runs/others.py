@@ -23,8 +23,8 @@ from kafka_ferry.ledger import (
     is_ledger_topic,
     read_ledger,
 )
+from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan import Topic, TopicPartition
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import Claim
 from kafka_ferry.verify.sharing import behind, with_strangers, without_others

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow.compute as pc
 
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.verify.checks import Check, decisive
 
 if TYPE_CHECKING:
     from kafka_ferry.ledger import LedgerTable
-    from kafka_ferry.plan import Plan, Window
+    from kafka_ferry.model import Plan, Window
     from kafka_ferry.runs.folder import RunFolder
     from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
     from kafka_ferry.verify.verdict import ExpectationResult

@@ -14,7 +14,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.errors import RangesFailed
 from kafka_ferry.ledger import copied_rows
 from kafka_ferry.ledger.proofs import last_proof
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.summary import summarise
 from kafka_ferry.runs.flow_state import flow_state
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerTable
-    from kafka_ferry.plan import Plan
+    from kafka_ferry.model import Plan
     from kafka_ferry.runs.folder import RunFolder, StepRecord
     from kafka_ferry.verify import Verdict
 

@@ -13,8 +13,8 @@ from kafka_ferry.control.connect_offsets import read_newest
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.formats import Heartbeat
+from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.model.groups import Group
-from kafka_ferry.plan import Topic, TopicPartition
 
 # A member that was killed counts as one until its session ends: ten seconds by Connect's default.
 _SESSION_S: Final = 30.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.others import Recounting, with_others
 from kafka_ferry.runs.returning import leaves_out
 from kafka_ferry.verify import RangeRow, Recount, range_row
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerRange, LedgerTable
-    from kafka_ferry.plan import Topic
+    from kafka_ferry.model import Topic
     from kafka_ferry.runs.verify.stored_recounts import Claims
     from kafka_ferry.verify import PartitionRecount
 

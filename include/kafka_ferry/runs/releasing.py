@@ -23,8 +23,8 @@ from kafka_ferry.ledger import (
     append_entry,
     ledger_topic,
 )
+from kafka_ferry.model import position_group
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan import position_group
 
 # So that a record stays far below what a topic takes.
 _TOPICS_AT_ONCE: Final = 1_000

@@ -18,15 +18,9 @@ from kafka_ferry.ledger import (
     ledger_creation,
     ledger_topic,
 )
+from kafka_ferry.model import LogBounds, Mark, Position, TopicPartition
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan import (
-    LogBounds,
-    Mark,
-    Position,
-    TopicPartition,
-    policy_of,
-    select_topics,
-)
+from kafka_ferry.plan import policy_of, select_topics
 from kafka_ferry.plan.damage import (
     NOTHING,
     Behind,

@@ -17,8 +17,8 @@ from kafka_ferry.ledger import (
     append_entry,
     ledger_topic,
 )
+from kafka_ferry.model import Found, Plan, position_group
 from kafka_ferry.model.positions import is_position_group
-from kafka_ferry.plan import Found, Plan, position_group
 from kafka_ferry.plan.retiring import NOBODY_KNOWS, missing_topics
 from kafka_ferry.runs.releasing import delete_released, release
 

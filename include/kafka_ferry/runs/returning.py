@@ -16,12 +16,12 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.returned import opposite_name, require_settled
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.ledger import LedgerError, LedgerTable, copied_rows, ledger_topic
-from kafka_ferry.plan import Position, TopicPartition
+from kafka_ferry.model import Position, TopicPartition
 from kafka_ferry.runs.flow_state import flow_state
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.plan import LogBounds, Topic
+    from kafka_ferry.model import LogBounds, Topic
     from kafka_ferry.runs.upstream import Upstream
 
 

@@ -16,8 +16,9 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, NotApplied, RangesFailed
 from kafka_ferry.ledger import ledger_creation, ledger_topic
+from kafka_ferry.model import ORDINARY, Creation, Plan, RunOptions
 from kafka_ferry.patience import patience_of
-from kafka_ferry.plan import ORDINARY, Creation, Plan, RunOptions, make_plan
+from kafka_ferry.plan import make_plan
 from kafka_ferry.runs.applying import apply_changes
 from kafka_ferry.runs.discovery import discover
 from kafka_ferry.runs.flow_state import flow_ledger, flow_state

@@ -14,8 +14,8 @@ from typing import Final
 from kafka_ferry.batches import AbortFilter, Batch, BatchHeader, MalformedBatch, split_batches
 from kafka_ferry.batches.header import HEADER
 from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan import TopicPartition
 from kafka_ferry.wire import Fetched, WireCluster, fetch
 from kafka_ferry.wire.faults import NONE, THROTTLED, fault
 

@@ -15,7 +15,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.ledger.rows import copied_rows
 from kafka_ferry.ledger.table import LedgerTable
-from kafka_ferry.plan import Plan, RunOptions
+from kafka_ferry.model import Plan, RunOptions
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.summary import RunSummary, summarise
 from kafka_ferry.report.views import (

@@ -11,10 +11,10 @@ from typing import Final
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.errors import FerryError
+from kafka_ferry.model import Found, TopicPartition
+from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan import Found, TopicPartition
 from kafka_ferry.plan.retention import Questions, questions, uncopied
-from kafka_ferry.plan.situations import Pair
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.log_dirs import log_sizes
 from kafka_ferry.wire.times import look_up

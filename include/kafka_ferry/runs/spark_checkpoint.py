@@ -35,7 +35,7 @@ from kafka_ferry.state import StateFolder
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.plan import LogBounds, TopicPartition
+    from kafka_ferry.model import LogBounds, TopicPartition
 
 # A source that is lost is why many a checkpoint is translated: nobody waits a minute for it.
 _SOURCE_PATIENCE_S: Final = 15

@@ -26,11 +26,12 @@ from kafka_ferry.groups.connect_offsets import (
     partition_of,
     worker_group,
 )
+from kafka_ferry.model import Found
 from kafka_ferry.model.groups import Group
 from kafka_ferry.model.takeover import TopicHandover
-from kafka_ferry.plan import Found, select
+from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.plan import select
 from kafka_ferry.plan.cycles import origins_beyond
-from kafka_ferry.plan.situations import Pair
 from kafka_ferry.runs.adopting import adopt_topic, mark_owned, prepare, raise_if_unverified
 from kafka_ferry.runs.aligning import Aligned, Aligner, Positions
 from kafka_ferry.runs.discovery import discover

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kafka_ferry.config import Flow
 from kafka_ferry.ledger import BackfillEntry, TransactionEntry, ledger_topic, read_ledger
-from kafka_ferry.plan import Plan, TopicPartition
+from kafka_ferry.model import Plan, TopicPartition
 
 
 @dataclass(slots=True)

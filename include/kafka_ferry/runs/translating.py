@@ -15,9 +15,9 @@ from kafka_ferry.groups.history import Route, copied_topic_ids, routes
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.groups.translation import Kind
 from kafka_ferry.ledger import LedgerTable, ledger_topic
+from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.patience import patience_of
-from kafka_ferry.plan import LogBounds, TopicPartition
 from kafka_ferry.runs.flow_state import flow_ledger
 from kafka_ferry.runs.grouping import move_groups
 from kafka_ferry.runs.returning import opposite_for

@@ -13,8 +13,8 @@ from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy.returned import opposite_name, require_settled
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
+from kafka_ferry.model import Position, Topic, TopicPartition, position_group
 from kafka_ferry.model.positions import flow_of, is_position_group
-from kafka_ferry.plan import Position, Topic, TopicPartition, position_group
 from kafka_ferry.plan.cycles import origins_of, same_topic
 from kafka_ferry.runs.flow_state import flow_state
 from kafka_ferry.runs.returning import opposite_ledger

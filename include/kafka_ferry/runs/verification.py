@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerRange, LedgerTable
-    from kafka_ferry.plan import Plan, Topic, TopicPartition
+    from kafka_ferry.model import Plan, Topic, TopicPartition
     from kafka_ferry.runs.folder import RunFolder
     from kafka_ferry.runs.recounting import Recounted
     from kafka_ferry.runs.verify.stored_recounts import Claims, StoredRecounts

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafka_ferry.config import Flow
-    from kafka_ferry.plan import Plan, Range, TopicPartition
+    from kafka_ferry.model import Plan, Range, TopicPartition
     from kafka_ferry.state import StateFolder
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from kafka_ferry.copy import Limits, copy_ranges
 from kafka_ferry.copy.ages import RangeAges
 from kafka_ferry.copy.fetching import Read
 from kafka_ferry.copy.writer import Failure, StartOver
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 
 from .fakes import FakeReader, FakeSource, FakeWriter
 from .test_copier import ORDERS, once

@@ -10,7 +10,7 @@ import pytest
 
 from kafka_ferry.batches import gap
 from kafka_ferry.copy import Limits, RateLimit, copy_ranges
-from kafka_ferry.plan import Range
+from kafka_ferry.model import Range
 
 from .fakes import Clock, FakeSource, FakeWriter
 

@@ -14,7 +14,7 @@ from kafka_ferry.batches.intake import Intake
 from kafka_ferry.copy.ahead import Misplaced
 from kafka_ferry.copy.lanes import Outgoing
 from kafka_ferry.copy.tracks import Track, first_position
-from kafka_ferry.plan import Position, ProducerState, Range
+from kafka_ferry.model import Position, ProducerState, Range
 from kafka_ferry.wire import PartitionLeader
 
 RANGE = Range("orders", 0, 10, 10**6, "id", "primary.orders", 3, preserved=True)

@@ -11,7 +11,7 @@ from kafka_ferry.copy.lanes import Lane, Outgoing
 from kafka_ferry.copy.pipeline import Answer
 from kafka_ferry.copy.verdicts import Verdicts
 from kafka_ferry.errors import AccessDenied, Fenced
-from kafka_ferry.plan import Range, TopicPartition
+from kafka_ferry.model import Range, TopicPartition
 from tests.support.batches import a_batch, with_payload
 
 from .fakes import Clock

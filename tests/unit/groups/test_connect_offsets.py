@@ -14,7 +14,7 @@ from kafka_ferry.groups.connect_offsets import (
     value_of,
     worker_group,
 )
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 # As a MirrorMaker 2 of Kafka 4.3.1 has written it.

@@ -23,8 +23,8 @@ from kafka_ferry.groups.history import Route
 from kafka_ferry.groups.moves import GroupMove, PartitionMove
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import SyncedOffset
+from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
-from kafka_ferry.plan import LogBounds, TopicPartition
 from tests.support.model_log import a_range
 
 GROUP = Group("billing", "classic", "Stable", "consumer")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kafka_ferry.groups.entries import Synced, entries_of, synced_key
 from kafka_ferry.ledger import GroupsEntry, SyncedOffset, decode, encode
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 
 FAR = 2**63 - 1
 

@@ -12,7 +12,7 @@ from kafka_ferry.config import Cluster
 from kafka_ferry.groups.history import Route, copied_topic_ids, routes
 from kafka_ferry.ledger import CopiedRange, LedgerTable
 from kafka_ferry.ledger.record import Entry
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.state import StateFolder
 from tests.unit.ledger.entries import (
     FLOW,

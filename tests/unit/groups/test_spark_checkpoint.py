@@ -24,7 +24,7 @@ from kafka_ferry.groups.spark_placing import Placing
 from kafka_ferry.groups.spark_rewriting import Rewritten, rewritten
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import CopiedRange
-from kafka_ferry.plan import LogBounds, TopicPartition
+from kafka_ferry.model import LogBounds, TopicPartition
 from tests.unit.ledger.entries import a_copied_range
 
 HEAD = '{"batchWatermarkMs":7,"batchTimestampMs":1795287003365,"conf":{"a.b":"c"}}'

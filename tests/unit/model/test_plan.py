@@ -7,16 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka_ferry.model.changes import (
-    Acl,
-    AclChange,
-    ConfigChange,
-    Drift,
-    QuotaChange,
-    Retirement,
-    UserChange,
-)
-from kafka_ferry.plan import (
+from kafka_ferry.model import (
     AdvisedAcl,
     Creation,
     Estimate,
@@ -28,6 +19,15 @@ from kafka_ferry.plan import (
     Refusal,
     Risk,
     Skipped,
+)
+from kafka_ferry.model.changes import (
+    Acl,
+    AclChange,
+    ConfigChange,
+    Drift,
+    QuotaChange,
+    Retirement,
+    UserChange,
 )
 
 AT = 1_000_000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.plan import Range, TopicPartition, writer_of
+from kafka_ferry.model import Range, TopicPartition, writer_of
 
 
 def a_range(start: int = 10, end: int = 15) -> Range:

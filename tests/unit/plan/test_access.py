@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kafka_ferry.config import Cluster, Flow
+from kafka_ferry.model import Plan
 from kafka_ferry.model.changes import Acl, Applied, Entity, QuotaChange, UserChange
 from kafka_ferry.model.cluster_state import Access
-from kafka_ferry.plan import Plan
 from tests.support.access import rule, rules
 from tests.unit.plan.builders import a_flow, a_source, found, planned
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kafka_ferry.config import Flow
+from kafka_ferry.model import Found, Plan, RunOptions, TopicPartition, Window
 from kafka_ferry.model.ranges import Backfill, Settled
-from kafka_ferry.plan import Found, Plan, RunOptions, TopicPartition, Window
 from kafka_ferry.plan.backfill_planning import WindowFacts, plan_backfill
 from kafka_ferry.plan.backfilling import BEGINNING, FOREVER
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_ferry.model import Window
 from kafka_ferry.model.ranges import Settled
-from kafka_ferry.plan import Window
 from kafka_ferry.plan.backfilling import (
     Accounted,
     common,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_ferry.model import Plan, Topic
 from kafka_ferry.model.changes import Applied, ConfigChange, Drift, SetConfigs
-from kafka_ferry.plan import Plan, Topic
 from kafka_ferry.plan.configs import Fate, fate_of, refused_names, wanted_configs
 
 from .builders import a_flow, a_source, found, planned

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafka_ferry.plan import Position, Skipped, Topic, TopicPartition
+from kafka_ferry.model import Position, Skipped, Topic, TopicPartition
 from kafka_ferry.plan.cycles import origins_of
 
 from .builders import KNOWN, P0, REMOTE, a_flow, a_source, at, found, intervals, planned

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.batches import Batch, split_batches
-from kafka_ferry.plan import LogBounds, Mark, Position, ProducerState
+from kafka_ferry.model import LogBounds, Mark, Position, ProducerState
 from kafka_ferry.plan.damage import (
     NOTHING,
     Behind,

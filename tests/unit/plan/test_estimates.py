@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_ferry.plan import Estimate, TopicPartition
+from kafka_ferry.model import Estimate, TopicPartition
 
 from .builders import a_remote, a_source, at, found, planned
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kafka_ferry.plan import Skipped
+from kafka_ferry.model import Skipped
 from kafka_ferry.plan.missing import missing_topics
 from kafka_ferry.plan.selection import select
 

@@ -3,10 +3,11 @@ from dataclasses import replace
 import pytest
 
 from kafka_ferry.errors import ConfigError, FerryError
+from kafka_ferry.model import Found, Plan, RunOptions, Window
 from kafka_ferry.model.changes import Acl
 from kafka_ferry.model.cluster_state import Access, Mark
 from kafka_ferry.model.run_options import most_bytes_per_s
-from kafka_ferry.plan import Found, Plan, RunOptions, Window, make_plan
+from kafka_ferry.plan import make_plan
 
 from .builders import NOW, a_flow, a_remote, a_source, found
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.config import Cluster
-from kafka_ferry.plan import (
+from kafka_ferry.model import (
     Creation,
     Found,
     LogBounds,

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafka_ferry.plan import (
+from kafka_ferry.model import (
     Creation,
     Growth,
     LogBounds,

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from kafka_ferry.plan import LogBounds, Range, TopicPartition
+from kafka_ferry.model import LogBounds, Range, TopicPartition
 from kafka_ferry.plan.priority import by_urgency, waves
 
 from .builders import DAY, HOUR, NOW, a_flow, a_remote, a_source, at, found, planned

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kafka_ferry.plan import Found, Position, Risk, Topic, TopicPartition
+from kafka_ferry.model import Found, Position, Risk, Topic, TopicPartition
+from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.retention import Pace, pace_of, questions, retention_ms
-from kafka_ferry.plan.situations import Pair
 
 from .builders import DAY, HOUR, NOW, a_flow, a_remote, a_source, at, found, planned
 

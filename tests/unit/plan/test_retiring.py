@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from kafka_ferry.model import Found, Mark, Plan
 from kafka_ferry.model.changes import Applied, Retirement
-from kafka_ferry.plan import Found, Mark, Plan
 from kafka_ferry.plan.retiring import _KEEPS, NOBODY_KNOWS
 
 from .builders import DAY, HOUR, NOW, REMOTE, a_flow, a_remote, a_source, found, planned

@@ -4,7 +4,8 @@ from typing import Any
 import pytest
 
 from kafka_ferry.errors import ConfigError
-from kafka_ferry.plan import Skipped, policy_of, select_topics
+from kafka_ferry.model import Skipped
+from kafka_ferry.plan import policy_of, select_topics
 from kafka_ferry.plan.naming import DefaultReplicationPolicy
 
 from .builders import a_flow, a_source, found, planned

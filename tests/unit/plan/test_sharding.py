@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.plan import Estimate, Range, TopicPartition, writer_of
+from kafka_ferry.model import Estimate, Range, TopicPartition, writer_of
 from kafka_ferry.plan.sharding import (
     Writers,
     divided,

@@ -4,7 +4,7 @@ from typing import Any, get_args
 import pytest
 
 from kafka_ferry.config.policies import Policies
-from kafka_ferry.plan import Found, Growth, LogBounds, Note, Position, TopicPartition
+from kafka_ferry.model import Found, Growth, LogBounds, Note, Position, TopicPartition
 from kafka_ferry.plan.situations import OF_PARTITIONS, OF_TOPICS, Situation
 
 from .builders import (

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafka_ferry.plan import Found, LogBounds, Mark, Plan, TopicPartition
+from kafka_ferry.model import Found, LogBounds, Mark, Plan, TopicPartition
 
 from .builders import KNOWN, REMOTE, a_flow, a_remote, a_source, at, found, intervals, planned
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from kafka_ferry.model import Estimate, Plan, Range, TopicPartition, writer_of
 from kafka_ferry.model.ranges import Backfill
-from kafka_ferry.plan import Estimate, Plan, Range, TopicPartition, writer_of
 from kafka_ferry.plan.sharding import Writers
 from kafka_ferry.plan.tasks import TaskRanges, planned_again, task_ranges
 

@@ -6,17 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafka_ferry.model.changes import (
-    Acl,
-    AclChange,
-    ConfigChange,
-    Drift,
-    QuotaChange,
-    Retirement,
-    UserChange,
-)
-from kafka_ferry.model.plan import PLAINLY_TRANSLATED
-from kafka_ferry.plan import (
+from kafka_ferry.model import (
     AdvisedAcl,
     Creation,
     Estimate,
@@ -29,6 +19,16 @@ from kafka_ferry.plan import (
     Risk,
     Skipped,
 )
+from kafka_ferry.model.changes import (
+    Acl,
+    AclChange,
+    ConfigChange,
+    Drift,
+    QuotaChange,
+    Retirement,
+    UserChange,
+)
+from kafka_ferry.model.plan import PLAINLY_TRANSLATED
 from kafka_ferry.plan.text import plan_text, summary
 
 DAY = 24 * 3600 * 1000

@@ -8,8 +8,8 @@ import numpy as np
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.groups.alignment import Alignment, LogRecords
-from kafka_ferry.plan import Topic
-from kafka_ferry.plan.situations import Pair
+from kafka_ferry.model import Topic
+from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.runs.adopting import joined, ranges_of
 
 PAIR = Pair(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.ledger import LedgerTable
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.counting import Counts, count_copied
 from kafka_ferry.state import StateFolder
 from tests.unit.ledger.entries import FLOW, a_copied_range, a_run, a_transaction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from kafka_ferry.plan import RunOptions, Window
+from kafka_ferry.model import RunOptions, Window
 from kafka_ferry.report.summary import RunSummary, summarise
 from kafka_ferry.runs import history
 from kafka_ferry.runs.history import HISTORY, read_history, remember

@@ -14,7 +14,7 @@ from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.copy import Outcome, OutcomeFiles
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.ledger import LedgerTable
-from kafka_ferry.plan import OffsetsChoice, Plan, Range, Refusal, TopicPartition
+from kafka_ferry.model import OffsetsChoice, Plan, Range, Refusal, TopicPartition
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.measures import Measures, VerifiedUntil
 from kafka_ferry.runs import measuring

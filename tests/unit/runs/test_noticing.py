@@ -9,8 +9,9 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError, RangesFailed
+from kafka_ferry.model import RunOptions
 from kafka_ferry.model.run_options import Window
-from kafka_ferry.plan import RunOptions, make_plan
+from kafka_ferry.plan import make_plan
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs.flow_state import flow_state
 from kafka_ferry.runs.folder import RunFolder

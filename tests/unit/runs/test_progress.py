@@ -9,7 +9,7 @@ import pytest
 
 from kafka_ferry.ledger import CopiedRange, TransactionEntry
 from kafka_ferry.ledger.record import Entry
-from kafka_ferry.plan import Plan, Range
+from kafka_ferry.model import Plan, Range
 from kafka_ferry.runs.progress import progress_line, summary_lines
 from kafka_ferry.runs.tally import Copied, Tally
 from tests.unit.plan.builders import a_flow

@@ -10,7 +10,7 @@ import pytest
 
 from kafka_ferry.config import Cluster
 from kafka_ferry.ledger import LedgerTable
-from kafka_ferry.plan import OffsetsChoice, Plan, Range, Refusal, RunOptions, Window
+from kafka_ferry.model import OffsetsChoice, Plan, Range, Refusal, RunOptions, Window
 from kafka_ferry.runs.folder import Reconciliation, RunFolder
 from kafka_ferry.runs.proving import TopicProof, proved_topics
 from kafka_ferry.state import StateFolder

@@ -12,9 +12,9 @@ from kafka_ferry.config import load_flow
 from kafka_ferry.errors import GroupsFailed, RangesFailed, VerificationFailed
 from kafka_ferry.groups.moves import GroupMove, GroupMoves
 from kafka_ferry.ledger import CopiedRange, LedgerTable, encode
+from kafka_ferry.model import Note, OffsetsChoice, Plan
 from kafka_ferry.model.changes import Acl, AclChange, ConfigChange, Drift, Retirement
 from kafka_ferry.model.groups import Group
-from kafka_ferry.plan import Note, OffsetsChoice, Plan
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs.folder import RunFolder
 from kafka_ferry.runs.publication import publish_run, step_sentences

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_ferry.batches import AbortedTransaction
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.sampling import _Sample
 from kafka_ferry.wire import Fetched
 from tests.support.batches import a_batch, a_marker, an_empty_batch

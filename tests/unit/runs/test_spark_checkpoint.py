@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.errors import CheckpointRefused
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.spark_checkpoint import read_checkpoint
 from kafka_ferry.state import StateFolder
 

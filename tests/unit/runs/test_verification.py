@@ -14,16 +14,8 @@ from kafka_ferry.batches import Segment
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import LedgerRange, VerificationEntry
+from kafka_ferry.model import LogBounds, Plan, Position, ProducerState, Range, Topic, TopicPartition
 from kafka_ferry.model.changes import Applied
-from kafka_ferry.plan import (
-    LogBounds,
-    Plan,
-    Position,
-    ProducerState,
-    Range,
-    Topic,
-    TopicPartition,
-)
 from kafka_ferry.runs import verification
 from kafka_ferry.runs.folder import RunFolder
 from kafka_ferry.spark import recount

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.clock import now_ms
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import Claim

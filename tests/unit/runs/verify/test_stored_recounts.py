@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.batches import Segment
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.verify import stored_recounts
 from kafka_ferry.runs.verify.stored_recounts import StoredRecounts
 from kafka_ferry.state import StateFolder

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from airflow.sdk.types import OutletEventAccessorsProtocol
 
     from kafka_ferry.config import Flow
-    from kafka_ferry.runs.proving import TopicProof
+    from kafka_ferry.runs.verify.verified_topics import TopicProof
 
 _MOST_ENDS: Final = 1000
 

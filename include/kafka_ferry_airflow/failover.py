@@ -68,7 +68,7 @@ def failover_dag(flow: Flow) -> DAG:
         @task(task_id="failover")
         def fail_over() -> dict[str, Any]:
             """Syncs the groups' offsets a last time; says where each group goes on."""
-            from kafka_ferry.runs.failover import failover  # noqa: PLC0415  (PyArrow)
+            from kafka_ferry.runs.failover.failover import failover  # noqa: PLC0415  (PyArrow)
 
             params = get_current_context()["params"]
             provide_connections(flow)
@@ -103,7 +103,7 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
         @task
         def move_groups() -> dict[str, Any]:
             """Translates the groups' offsets back, and commits them on the cluster that they came from."""
-            from kafka_ferry.runs.failback import failback  # noqa: PLC0415  (PyArrow)
+            from kafka_ferry.runs.failover.failback import failback  # noqa: PLC0415  (PyArrow)
 
             params = get_current_context()["params"]
             if params["copy_only"]:

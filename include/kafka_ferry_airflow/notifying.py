@@ -110,7 +110,7 @@ def _tell_late(config: str, name: str, context: Mapping[str, Any]) -> None:
 def _late(flow: Flow, run: str, deadline: Mapping[str, Any]) -> Notice:
     from kafka_ferry.clock import now_ms  # noqa: PLC0415
     from kafka_ferry.report.notice import Notice, fact  # noqa: PLC0415  (rows of the proof)
-    from kafka_ferry.runs.noticing import Notices  # noqa: PLC0415  (PyArrow)
+    from kafka_ferry.runs.publish.notifications import Notices  # noqa: PLC0415  (PyArrow)
 
     ended = ", ".join(Notices(flow, run).steps_ended()) or "none"
     late = fact(
@@ -131,7 +131,7 @@ def _when(time: object) -> str:
 
 def _notify(flow: Flow) -> dict[str, str]:
     """Tells each channel that has not been told; gives what became of each."""
-    from kafka_ferry.runs.noticing import Notices  # noqa: PLC0415  (PyArrow)
+    from kafka_ferry.runs.publish.notifications import Notices  # noqa: PLC0415  (PyArrow)
     from kafka_ferry_airflow.errors import airflow_errors  # noqa: PLC0415
 
     context = get_current_context()

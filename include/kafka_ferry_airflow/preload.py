@@ -20,9 +20,9 @@ _MODULES: Final = (
     "kafka_ferry_airflow.factory",
     "kafka_ferry_airflow.metrics",
     "kafka_ferry.report",
-    "kafka_ferry.runs.publication",
-    "kafka_ferry.runs.verification",
-    "kafka_ferry.runs.grouping",
+    "kafka_ferry.runs.publish.publish",
+    "kafka_ferry.runs.verify.verify",
+    "kafka_ferry.runs.sync_groups.sync",
     "pandas",
 )
 

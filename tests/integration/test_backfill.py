@@ -19,7 +19,7 @@ from kafka_ferry.groups.history import routes
 from kafka_ferry.model import Plan, RunOptions, TopicPartition, Window
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.backfilling import pin_positions
+from kafka_ferry.runs.plan.backfill import pin_positions
 from kafka_ferry.spark.session import terminal_spark
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (

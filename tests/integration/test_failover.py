@@ -20,8 +20,8 @@ from kafka_ferry.groups.outlook_text import told
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Group
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.failback import failback
-from kafka_ferry.runs.failover import failover
+from kafka_ferry.runs.failover.failback import failback
+from kafka_ferry.runs.failover.failover import failover
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.application import COMMITS_EVERY, lines, process_until, running_application

@@ -23,8 +23,8 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.behind import find_behind
-from kafka_ferry.runs.telling import tell
+from kafka_ferry.runs.publish.behind import find_behind
+from kafka_ferry.runs.publish.prometheus import tell
 from kafka_ferry.state import StateFolder
 from kafka_sandbox.broker import free_port
 from kafka_sandbox.cluster import KafkaCluster

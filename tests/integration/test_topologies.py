@@ -22,7 +22,7 @@ from kafka_ferry.config import Flow, load_flows
 from kafka_ferry.control import read_positions
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.model import Plan, TopicPartition
-from kafka_ferry.runs.lag import lag
+from kafka_ferry.runs.publish.lag import lag
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (
     Record,

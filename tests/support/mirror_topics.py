@@ -14,8 +14,8 @@ from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.ledger import VerificationEntry, append_entry
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
-from kafka_ferry.runs.emitting import emit
-from kafka_ferry.runs.grouping import translate_groups
+from kafka_ferry.runs.sync_groups.mm2_topics import emit
+from kafka_ferry.runs.sync_groups.sync import translate_groups
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import read_all
 from tests.support.flows import ledger_of

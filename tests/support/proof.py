@@ -11,7 +11,7 @@ from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.publication import publish_run
+from kafka_ferry.runs.publish.publish import publish_run
 from kafka_ferry.spark import recount as spark_recount
 from kafka_ferry.verify import PartitionRecount, expectations
 from kafka_ferry.verify.claim import Claim

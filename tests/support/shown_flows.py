@@ -23,10 +23,10 @@ from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.report.summary import summarise
-from kafka_ferry.runs.flow_state import flow_state
-from kafka_ferry.runs.folder import RunFolder, StepRecord
-from kafka_ferry.runs.history import HISTORY, parse_history
 from kafka_ferry.runs.run import STEPS
+from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.runs.state.history import HISTORY, parse_history
+from kafka_ferry.runs.state.run_folder import RunFolder, StepRecord
 from kafka_ferry.verify import PartitionRow, Verdict
 from tests.support.dags import have_read
 

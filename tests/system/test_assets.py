@@ -12,7 +12,7 @@ import pytest
 
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.model import Window
-from kafka_ferry.runs.proving import TopicProof
+from kafka_ferry.runs.verify.verified_topics import TopicProof
 
 TEN_MS = 1_795_255_200_000  # 2026-11-21 10:00 UTC
 ORDERS = TopicProof("orders", "eu.orders", 10, 999, TEN_MS, {1: 7, 0: 5})

@@ -35,7 +35,7 @@ def failback(
 ) -> None:
     """Copy what is new on the target back to the source, and move the groups back."""
     from kafka_ferry.runs import Run
-    from kafka_ferry.runs.failback import failback as fail_back
+    from kafka_ferry.runs.failover.failback import failback as fail_back
 
     this = one_flow(config, flow)
     back = load_way_back(config.absolute(), this)

@@ -36,7 +36,7 @@ def failover(
     as_json: JsonOption = False,
 ) -> None:
     """Sync the groups' offsets a last time, and say for each group where it goes on on the target."""
-    from kafka_ferry.runs.failover import failover as fail_over
+    from kafka_ferry.runs.failover.failover import failover as fail_over
 
     this = one_flow(config, flow)
     show_outlook(

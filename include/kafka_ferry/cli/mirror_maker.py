@@ -19,7 +19,7 @@ from kafka_ferry.config.properties import parse_flows
 from kafka_ferry.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kafka_ferry.runs.older_mirrors import ClusterIds, OlderMirror
+    from kafka_ferry.runs.takeover.mirrormaker1 import ClusterIds, OlderMirror
 
 _ABORT: Final = "--abort.on.send.failure"
 _ABORTS: Final = (_ABORT, *options.OLDER_ABORTS)
@@ -59,7 +59,7 @@ def mirror_maker(
 
     Topics keep their names. It ends with 0 only if all of it is proved; the next call goes on from there.
     """
-    from kafka_ferry.runs.older_mirrors import OlderMirror
+    from kafka_ferry.runs.takeover.mirrormaker1 import OlderMirror
 
     _refuse_code(
         {
@@ -93,7 +93,7 @@ def mirror_maker(
 
 def _carry_out(mirror: OlderMirror, write_config: Path | None, *, as_json: bool) -> None:
     """Run the flows of an older mirror, or write them down."""
-    from kafka_ferry.runs.older_mirrors import as_properties, ask_cluster_ids
+    from kafka_ferry.runs.takeover.mirrormaker1 import as_properties, ask_cluster_ids
 
     ids = ask_cluster_ids(mirror)
     _tell_ids(mirror, ids)

@@ -48,7 +48,7 @@ def write_checkpoint(flow: Flow, old: str, new: str, *, clamp: bool, as_json: bo
     Raises:
         CheckpointRefused: naming what has no right answer; nothing was written.
     """
-    from kafka_ferry.runs.spark_checkpoint import translate_checkpoint
+    from kafka_ferry.runs.sync_groups.spark_checkpoint import translate_checkpoint
 
     found = translate_checkpoint(flow, old, new, clamp=clamp)
     for note in found.notes:

@@ -54,7 +54,7 @@ def takeover(
         raise typer.BadParameter("--group goes with --from mm1, and --from mm1 with --group.")
     chosen = one_flow(config, flow)
     if to:
-        from kafka_ferry.runs.giving_back import give_back
+        from kafka_ferry.runs.takeover.hand_back import give_back
 
         topics = give_back(chosen, dry_run=dry_run, positions_topic=positions_topic)
     else:
@@ -70,7 +70,7 @@ def takeover(
 def _taken_over(
     flow: Flow, group: str | None, positions_topic: str, *, dry_run: bool
 ) -> list[TopicHandover]:
-    from kafka_ferry.runs.takeover import Takeover
+    from kafka_ferry.runs.takeover.takeover import Takeover
 
     this = Takeover(flow)
     if group is not None:

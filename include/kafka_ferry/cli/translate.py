@@ -25,7 +25,7 @@ from kafka_ferry.model import TopicPartition
 
 if TYPE_CHECKING:
     from kafka_ferry.groups.moves import GroupMoves
-    from kafka_ferry.runs.translating import TranslatedOffset
+    from kafka_ferry.runs.sync_groups.translate import TranslatedOffset
 
 NO_ANSWER: Final = 2
 # As wide as a table has to be: people copy names from it.
@@ -65,7 +65,7 @@ def translate(
 
     With --spark-checkpoint, writes such a checkpoint anew for the target.
     """
-    from kafka_ferry.runs.translating import Translator
+    from kafka_ferry.runs.sync_groups.translate import Translator
 
     asked = [_parsed(text) for text in offset or ()]
     if spark_checkpoint or to or clamp:

@@ -16,7 +16,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import Plan
 from kafka_ferry.plan.text import bytes_text, topics_table
-from kafka_ferry.runs.tally import Copied, Tally
+from kafka_ferry.runs.mirror.progress_counts import Copied, Tally
 
 if TYPE_CHECKING:
     from kafka_ferry.runs.run import Run

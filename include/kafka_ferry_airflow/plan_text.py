@@ -6,7 +6,7 @@ import logging
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.plan.text import plan_text
+from kafka_ferry.report.plan_text import plan_text
 
 if TYPE_CHECKING:
     from kafka_ferry.model import Plan

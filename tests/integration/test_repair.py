@@ -15,7 +15,7 @@ from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy import restore_positions
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import Position, TopicPartition
-from kafka_ferry.plan.damage import CopyState
+from kafka_ferry.plan.offsets.log_check import CopyState
 from kafka_ferry.runs import Repair
 from kafka_ferry.runs.sync_topics import delete_topics
 from kafka_sandbox.broker import Broker

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.model import Note, Plan, Refusal, Skipped
-from kafka_ferry.plan.text import plan_text
+from kafka_ferry.report.plan_text import plan_text
 
 PLAN = Plan(
     *("primary->backup", "run-1", 1, "A", "B"),

@@ -16,7 +16,7 @@ from kafka_ferry.cli.terminal import messages
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config.back import load_way_back
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan.text import summary
+from kafka_ferry.report.plan_text import summary
 
 
 def failback(

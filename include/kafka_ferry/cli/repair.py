@@ -13,7 +13,7 @@ from rich.table import Table
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
 from kafka_ferry.cli.terminal import out
-from kafka_ferry.plan.damage import CopyState
+from kafka_ferry.plan.offsets.log_check import CopyState
 
 DAMAGED: Final = 2
 

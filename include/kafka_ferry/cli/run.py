@@ -29,7 +29,7 @@ from kafka_ferry.clock import run_id_now
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import ORDINARY, RunOptions
-from kafka_ferry.plan.text import summary
+from kafka_ferry.report.plan_text import summary
 
 RunIdOption = Annotated[
     str | None, typer.Option("--run-id", help="The run to repeat; without it, a new one.")

@@ -117,7 +117,7 @@ class Flow(Scheduling, Backfilling, Syncing, Grouping, Policies, Verifying, Tell
         description="How topics are named on the target: DefaultReplicationPolicy puts the "
         "source's alias before the name, IdentityReplicationPolicy keeps the name. "
         "MirrorMaker 2's full class names are accepted too, and a Python class by its dotted name, "
-        "such as company.naming.ByTeam, which extends kafka_ferry.plan.naming.ReplicationPolicy.",
+        "such as company.naming.ByTeam, which extends kafka_ferry.plan.topics.replication_policy.ReplicationPolicy.",
     )
     replication_policy_separator: str = Field(
         default=".",

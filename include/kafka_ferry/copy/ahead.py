@@ -27,7 +27,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan.trail import Trail
+from kafka_ferry.plan.offsets.producer_sequence import Trail
 from kafka_ferry.wire import WireCluster, log_start
 from kafka_ferry.wire.scan import leader_of, stored_batches
 

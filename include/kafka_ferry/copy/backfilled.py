@@ -31,7 +31,7 @@ from kafka_ferry.ledger import (
 from kafka_ferry.model.positions import Position, is_of_topics
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.run_options import Window
-from kafka_ferry.plan.backfilling import BEGINNING, FOREVER
+from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow

@@ -30,7 +30,7 @@ from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.patience import PATIENCE_S
-from kafka_ferry.plan.priority import waves
+from kafka_ferry.plan.schedule.priority import waves
 from kafka_ferry.wire import (
     Expected,
     Fetched,

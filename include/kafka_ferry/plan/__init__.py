@@ -27,9 +27,9 @@ from kafka_ferry.model import (
     save_plan,
     writer_of,
 )
-from kafka_ferry.plan.planning import make_plan
-from kafka_ferry.plan.policies import policy_of
-from kafka_ferry.plan.selection import Selection, select, select_topics
+from kafka_ferry.plan.make_plan import make_plan
+from kafka_ferry.plan.topics.policy_of_flow import policy_of
+from kafka_ferry.plan.topics.topic_filter import Selection, select, select_topics
 
 __all__ = [
     "ORDINARY",

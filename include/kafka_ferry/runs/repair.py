@@ -21,7 +21,7 @@ from kafka_ferry.ledger import (
 from kafka_ferry.model import LogBounds, Mark, Position, TopicPartition
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan import policy_of, select_topics
-from kafka_ferry.plan.damage import (
+from kafka_ferry.plan.offsets.log_check import (
     NOTHING,
     Behind,
     Copy,

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from kafka_ferry.cli import app
 from kafka_ferry.cli.repair import _show_copies
-from kafka_ferry.plan.damage import CopyState, PartitionState
+from kafka_ferry.plan.offsets.log_check import CopyState, PartitionState
 
 COPIES = (
     CopyState(

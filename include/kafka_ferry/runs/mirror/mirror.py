@@ -13,7 +13,7 @@ from kafka_ferry.errors import Fenced, RangesFailed
 from kafka_ferry.ledger import RunEntry, append_entry, ledger_topic
 from kafka_ferry.model import Plan, Position, TopicPartition
 from kafka_ferry.model.run_options import most_bytes_per_s
-from kafka_ferry.plan.sharding import writers_of
+from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs.plan.backfill import pin_positions
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.known_positions import is_confirmed

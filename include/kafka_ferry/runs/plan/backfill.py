@@ -20,8 +20,8 @@ from kafka_ferry.ledger import copied_rows
 from kafka_ferry.model import Plan, TopicPartition, Window
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan import select
-from kafka_ferry.plan.backfill_planning import WindowFacts, destination, plan_backfill
-from kafka_ferry.plan.backfilling import Accounted, settled_by
+from kafka_ferry.plan.backfill.make_plan import WindowFacts, destination, plan_backfill
+from kafka_ferry.plan.backfill.windows import Accounted, settled_by
 from kafka_ferry.runs.plan.discover import discover, foreign_records
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.times import offsets_at

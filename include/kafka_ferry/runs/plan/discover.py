@@ -17,8 +17,8 @@ from kafka_ferry.model import Found, Position, Topic, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan import select, select_topics
-from kafka_ferry.plan.offsets import is_to_be_sampled, may_be_preserved
-from kafka_ferry.plan.starts import rest_of
+from kafka_ferry.plan.offsets.mode import is_to_be_sampled, may_be_preserved
+from kafka_ferry.plan.offsets.start_offsets import rest_of
 from kafka_ferry.runs.plan.acls import discover_access
 from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes

@@ -14,7 +14,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import Found, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan.retention import Questions, questions, uncopied
+from kafka_ferry.plan.schedule.retention_risks import Questions, questions, uncopied
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.log_dirs import log_sizes
 from kafka_ferry.wire.times import look_up

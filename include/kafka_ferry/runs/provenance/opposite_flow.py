@@ -1,7 +1,7 @@
 """Topics of the source that the opposite flow has copied to: whether and how they are copied all the same.
 
-Usually such a topic is left out whole (``plan.cycles``). With ``on.returned.records: leave-out`` it is copied
-without the records that came from the target, which the opposite flow's ledger on the source names one by
+Usually such a topic is left out whole (``plan.topics.provenance``). With ``on.returned.records: leave-out`` it is
+copied without the records that came from the target, which the opposite flow's ledger on the source names one by
 one. That is possible where no other flow has brought records of the target there.
 """
 

@@ -15,7 +15,7 @@ from kafka_ferry.errors import AccessDenied
 from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
 from kafka_ferry.model import Position, Topic, TopicPartition, position_group
 from kafka_ferry.model.positions import flow_of, is_position_group
-from kafka_ferry.plan.cycles import origins_of, same_topic
+from kafka_ferry.plan.topics.provenance import origins_of, same_topic
 from kafka_ferry.runs.provenance.opposite_flow import opposite_ledger
 from kafka_ferry.runs.state.flow_state import flow_state
 
@@ -25,7 +25,7 @@ class Upstream:
     """What the source knows of flows that copy to it.
 
     Attributes:
-        origins: by topic, the ids of the clusters that its records came through (``plan.cycles``).
+        origins: by topic, the ids of the clusters that its records came through (``plan.topics.provenance``).
         unknown: what it does not say, a sentence each.
         by_flow: the same as ``origins``, for each flow into the source by itself.
     """

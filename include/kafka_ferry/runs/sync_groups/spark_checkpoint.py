@@ -27,7 +27,7 @@ from kafka_ferry.groups.spark_placing import Placing
 from kafka_ferry.groups.spark_rewriting import Rewritten, rewritten
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.patience import patience_of
-from kafka_ferry.plan.selection import select_topics
+from kafka_ferry.plan.topics.topic_filter import select_topics
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.spark.checkpoint import QueryCheckpoint

@@ -32,7 +32,7 @@ from kafka_ferry.model.changes import (
     UserChange,
     quota_name,
 )
-from kafka_ferry.plan.access_rules import EVERY
+from kafka_ferry.plan.access.acls import EVERY
 
 _T = TypeVar("_T")
 # So that a record stays far below what a topic takes.

@@ -11,7 +11,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import LedgerTable, OwnershipEntry, append_entry, ledger_topic
 from kafka_ferry.model import Plan
-from kafka_ferry.plan.marks import new_marks, unlike_their_marks
+from kafka_ferry.plan.topics.ownership import new_marks, unlike_their_marks
 
 # So that a record stays far below what a topic takes.
 _MARKS_AT_ONCE: Final = 1_000

@@ -19,7 +19,7 @@ from kafka_ferry.ledger import (
 )
 from kafka_ferry.model import Found, Plan, position_group
 from kafka_ferry.model.positions import is_position_group
-from kafka_ferry.plan.retiring import NOBODY_KNOWS, missing_topics
+from kafka_ferry.plan.topics.retire import NOBODY_KNOWS, missing_topics
 from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
 
 _GROUPS: Final = position_group("")

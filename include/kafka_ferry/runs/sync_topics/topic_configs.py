@@ -28,7 +28,7 @@ from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.ledger import AppliedEntry, LedgerTable, append_entry, ledger_topic
 from kafka_ferry.model import Plan, Topic
 from kafka_ferry.model.changes import ConfigChange
-from kafka_ferry.plan.configs import config_key, refused_names
+from kafka_ferry.plan.topics.configs import config_key, refused_names
 
 # So that a record stays far below what a topic takes, with all configs of each topic.
 _TOPICS_AT_ONCE: Final = 200

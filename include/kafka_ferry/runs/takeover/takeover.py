@@ -31,7 +31,7 @@ from kafka_ferry.model.groups import Group
 from kafka_ferry.model.takeover import TopicHandover
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan import select
-from kafka_ferry.plan.cycles import origins_beyond
+from kafka_ferry.plan.topics.provenance import origins_beyond
 from kafka_ferry.runs.plan.discover import discover
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.takeover.adopt import adopt_topic, mark_owned, prepare, raise_if_unverified

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from kafka_ferry.ledger import copied_rows
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.plan.backfilling import Span, common, merged
+from kafka_ferry.plan.backfill.windows import Span, common, merged
 
 if TYPE_CHECKING:
     from kafka_ferry.ledger import LedgerRange, LedgerTable

@@ -10,7 +10,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.ledger import VerificationEntry, append_entry, copied_rows, ledger_topic
 from kafka_ferry.ledger.proofs import ends_before
-from kafka_ferry.plan.configs import config_key
+from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
 from kafka_ferry.runs.verify.backfill_duplicates import copied_twice
 from kafka_ferry.runs.verify.recount import claims_of, recount_ranges

@@ -21,7 +21,7 @@ from kafka_ferry.groups.formats import Checkpoint
 from kafka_ferry.groups.history import Route, routes
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.plan.topics.policy_of_flow import policy_of
+from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.runs import Run
 from kafka_sandbox import jvm
 from kafka_sandbox.cluster import KafkaCluster

@@ -236,7 +236,7 @@ def two_files(folder: Path, clusters: Clusters, *lines: str) -> tuple[Flow, ...]
             {"payments", "shop"},
         ),
         (
-            ["replication.policy.class = kafka_ferry.plan.topics.kept_names.KeptNames"],
+            ["replication.policy.class = kafka_ferry.plan.topics.replication_policy.KeptNames"],
             {"orders", "payments"},
             {"orders", "payments"},
         ),

@@ -28,7 +28,7 @@ from kafka_ferry.model import (
     writer_of,
 )
 from kafka_ferry.plan.make_plan import make_plan
-from kafka_ferry.plan.topics.policy_of_flow import policy_of
+from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.plan.topics.topic_filter import Selection, select, select_topics
 
 __all__ = [

@@ -17,7 +17,7 @@ from kafka_ferry.config.principals import principal_rules
 from kafka_ferry.config.vocabulary import ROLES
 from kafka_ferry.model.changes import Acl
 from kafka_ferry.model.cluster_state import Found
-from kafka_ferry.plan.topics.policy_of_flow import policy_of
+from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.plan.topics.topic_filter import select
 
 EVERY: Final = "*"

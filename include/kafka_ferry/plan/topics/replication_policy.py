@@ -8,8 +8,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Final
+
+from kafka_ferry.config import Flow
+from kafka_ferry.errors import ConfigError
 
 HEARTBEATS = "heartbeats"
+_KEY = "replication.policy.class"
+_ADVICE = (
+    "It must be a class that derives from kafka_ferry.plan.topics.replication_policy.ReplicationPolicy, "
+    "named with its module, on the PYTHONPATH of whoever plans."
+)
+# org.apache.kafka.common.internals.Topic: INTERNAL_TOPICS and CLUSTER_METADATA_TOPIC_NAME
+_KAFKAS_OWN: Final = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
+)
 
 
 class ReplicationPolicy(ABC):
@@ -194,7 +208,87 @@ class Renamed(ReplicationPolicy):
         return self._policy.is_cycle(topic, target_alias)
 
 
+class KeptNames(ReplicationPolicy):
+    """Every topic keeps its name, and only Kafka's own are internal (``kafka.tools.MirrorMaker``).
+
+    Unlike ``IdentityReplicationPolicy`` it has no names with a meaning: ``device-heartbeats`` and
+    ``__canary`` are topics like any other. A name does not tell where a topic came from; that is for
+    the clusters' ids to tell.
+    """
+
+    def remote_topic(self, topic: str) -> str:
+        """The same name."""
+        return topic
+
+    def topic_source(self, topic: str) -> str | None:
+        """Nothing: a name does not tell."""
+        del topic
+        return None
+
+    def upstream_topic(self, topic: str) -> str | None:
+        """Nothing: a name does not tell."""
+        del topic
+        return None
+
+    def is_heartbeats_topic(self, topic: str) -> bool:
+        """No: those mirrors knew of none."""
+        del topic
+        return False
+
+    def is_internal_topic(self, topic: str) -> bool:
+        """Whether it is one of Kafka's own, to which brokers let no client write."""
+        return topic in _KAFKAS_OWN
+
+
 POLICIES: dict[str, type[ReplicationPolicy]] = {
     "DefaultReplicationPolicy": DefaultReplicationPolicy,
     "IdentityReplicationPolicy": IdentityReplicationPolicy,
 }
+# What files may still call a class that has moved.
+_EARLIER_NAMES: Final = {"kafka_ferry.plan.kept_names.KeptNames": KeptNames}
+
+
+def policy_of(flow: Flow) -> ReplicationPolicy:
+    """The flow's replication policy, with the names of ``topics.rename`` above it.
+
+    A class of somebody's own is imported here: so when a flow is planned, never when it is read.
+
+    Raises:
+        ConfigError: there is no such class, or it is none that names topics.
+    """
+    own = "" if flow.replication_policy_internal_topic_separator_enabled else "."
+    policy = _class(flow)
+    try:
+        made = policy(
+            source_alias=flow.source.alias,
+            separator=flow.replication_policy_separator,
+            internal_separator=own,
+        )
+        made.configure(dict(flow.policy_settings))
+    except Exception as error:
+        name = flow.replication_policy_class
+        raise _wrong(flow, f"{name} cannot be made: {error!r}") from error
+    return Renamed(made, flow.topics_rename) if flow.topics_rename else made
+
+
+def _class(flow: Flow) -> type[ReplicationPolicy]:
+    name = str(flow.replication_policy_class)
+    known = POLICIES.get(name) or _EARLIER_NAMES.get(name)
+    if known:
+        return known
+    module_name, _, class_name = name.rpartition(".")
+    try:
+        module = import_module(module_name)
+    except Exception as error:
+        # Whatever the module does when it is imported, it is not for a traceback of ours to say.
+        raise _wrong(flow, f"{module_name} cannot be imported: {error!r}") from error
+    found = getattr(module, class_name, None)
+    if found is None:
+        raise _wrong(flow, f"{module_name} has no {class_name}")
+    if not isinstance(found, type) or not issubclass(found, ReplicationPolicy):
+        raise _wrong(flow, f"{name} is no replication policy")
+    return found
+
+
+def _wrong(flow: Flow, reason: str) -> ConfigError:
+    return ConfigError(flow.file, _KEY, f"{reason}.", advice=_ADVICE)

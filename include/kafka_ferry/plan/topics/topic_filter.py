@@ -13,8 +13,7 @@ import regex
 from kafka_ferry.config import Flow
 from kafka_ferry.config.values import topic_name
 from kafka_ferry.model.plan import Refusal, Skipped
-from kafka_ferry.plan.topics.policy_of_flow import policy_of
-from kafka_ferry.plan.topics.replication_policy import ReplicationPolicy
+from kafka_ferry.plan.topics.replication_policy import ReplicationPolicy, policy_of
 
 _LEDGER_OR_LETTERS: Final = regex.compile(r"ferry-(ledger|dead-letter)\..*\.internal")
 # org.apache.kafka.common.internals.Topic: INTERNAL_TOPICS and CLUSTER_METADATA_TOPIC_NAME

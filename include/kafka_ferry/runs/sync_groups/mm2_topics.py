@@ -23,8 +23,7 @@ from kafka_ferry.groups.formats import Checkpoint, Heartbeat
 from kafka_ferry.groups.history import routes
 from kafka_ferry.groups.offset_syncs import offset_syncs
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan.topics.policy_of_flow import policy_of
-from kafka_ferry.plan.topics.replication_policy import HEARTBEATS
+from kafka_ferry.plan.topics.replication_policy import HEARTBEATS, policy_of
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import LogBounds, Topic, TopicPartition
 from kafka_ferry.model.groups import Committed, Group, chosen_groups, is_own_group
-from kafka_ferry.plan.topics.policy_of_flow import policy_of
+from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.plan.topics.topic_filter import select_topics
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves

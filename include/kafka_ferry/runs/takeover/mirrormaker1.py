@@ -20,7 +20,7 @@ from kafka_ferry.config.patterns import split_list
 from kafka_ferry.config.problems import Problem, config_error, problems_of
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import SameCluster
-from kafka_ferry.plan.topics.kept_names import KeptNames
+from kafka_ferry.plan.topics.replication_policy import KeptNames
 
 AS_THOSE_MIRRORS: Final[Mapping[str, str]] = {
     "replication.policy.class": f"{KeptNames.__module__}.{KeptNames.__qualname__}",

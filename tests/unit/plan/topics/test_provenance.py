@@ -64,7 +64,7 @@ def test_positions_on_the_source_tell_where_a_topic_came_from(
     [
         {},
         {"replication_policy_class": "IdentityReplicationPolicy"},
-        {"replication_policy_class": "kafka_ferry.plan.topics.kept_names.KeptNames"},
+        {"replication_policy_class": "kafka_ferry.plan.topics.replication_policy.KeptNames"},
         {"topics_rename": {"orders": "shop"}},
         {"replication_policy_separator": "_"},
     ],

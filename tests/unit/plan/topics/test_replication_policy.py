@@ -6,12 +6,14 @@ from kafka_ferry.plan.topics.replication_policy import (
     POLICIES,
     DefaultReplicationPolicy,
     IdentityReplicationPolicy,
+    KeptNames,
     Renamed,
     ReplicationPolicy,
 )
 
 DEFAULT = DefaultReplicationPolicy(source_alias="primary")
 IDENTITY = IdentityReplicationPolicy(source_alias="primary")
+KEPT = KeptNames(source_alias="west")
 
 
 def separated_by(separator: str) -> ReplicationPolicy:
@@ -270,3 +272,30 @@ def test_names_that_go_round_in_circles_come_to_an_end() -> None:
     assert list(policy.history("ab")) == ["ab", "ba"]
     assert not policy.is_cycle("ab", "backup")
     assert policy.is_cycle("ab", "elsewhere")
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "orders",
+        "west.orders",
+        "device-heartbeats",
+        "heartbeats",
+        "__canary",
+        ".hidden",
+        "mm2.internal",
+    ],
+)
+def test_every_topic_keeps_its_name_and_is_a_topic_like_any_other(topic: str) -> None:
+    assert KEPT.remote_topic(topic) == topic
+    assert KEPT.original_topic(topic) == topic
+    assert not KEPT.is_heartbeats_topic(topic)
+    assert not KEPT.is_internal_topic(topic)
+    assert not KEPT.is_cycle(topic, "west")
+
+
+@pytest.mark.parametrize(
+    "topic", ["__consumer_offsets", "__transaction_state", "__share_group_state"]
+)
+def test_kafkas_own_topics_are_internal(topic: str) -> None:
+    assert KEPT.is_internal_topic(topic)

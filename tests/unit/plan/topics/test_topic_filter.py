@@ -5,8 +5,8 @@ import pytest
 
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.model import Skipped
-from kafka_ferry.plan import policy_of, select_topics
-from kafka_ferry.plan.topics.replication_policy import DefaultReplicationPolicy
+from kafka_ferry.plan import naming, policy_of, select_topics
+from kafka_ferry.plan.topics.replication_policy import DefaultReplicationPolicy, KeptNames
 from tests.unit.plan.builders import a_flow, a_source, found, planned
 
 
@@ -251,6 +251,12 @@ def test_a_class_that_is_no_policy_is_an_error_in_the_flows_file(name: str, reas
     assert (raised.value.file, raised.value.key) == ("flow.yaml", "replication.policy.class")
     assert raised.value.reason.startswith(reason)
     assert "kafka_ferry.plan.topics.replication_policy.ReplicationPolicy" in raised.value.advice
+
+
+def test_classes_are_known_by_their_earlier_names() -> None:
+    flow = a_flow(replication_policy_class="kafka_ferry.plan.kept_names.KeptNames")
+    assert type(policy_of(flow)) is KeptNames
+    assert naming.DefaultReplicationPolicy is DefaultReplicationPolicy
 
 
 def test_a_flow_is_read_before_its_policys_class_is_looked_for() -> None:

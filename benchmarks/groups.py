@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kafka_ferry.config import Cluster
-from kafka_ferry.config.cluster import ClientProperties
+from kafka_ferry.config.client.cluster import ClientProperties
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.groups import Committed, Group

@@ -7,7 +7,7 @@ from html import escape
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_ferry.config.notifying import Channel, Kind
+from kafka_ferry.config.options.notify import Channel, Kind
 from kafka_ferry.errors import ConfigError
 
 if TYPE_CHECKING:

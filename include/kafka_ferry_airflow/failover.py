@@ -14,7 +14,7 @@ from airflow.sdk import DAG, Param, get_current_context, task
 from airflow.sdk.definitions.param import ParamsDict
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.back import load_way_back
+from kafka_ferry.config.reverse_flow import load_way_back
 from kafka_ferry.errors import GroupsFailed
 from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.errors import airflow_errors

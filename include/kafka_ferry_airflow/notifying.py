@@ -27,7 +27,7 @@ from kafka_ferry_airflow.page.urls import page_url, report_url
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.config.notifying import Channel
+    from kafka_ferry.config.options.notify import Channel
     from kafka_ferry.report.notice import Notice
 
 log = logging.getLogger(__name__)

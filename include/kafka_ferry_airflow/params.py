@@ -9,7 +9,7 @@ from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 
 from kafka_ferry.clock import ms_of, read_moment
-from kafka_ferry.config.values import BYTES_PATTERN, read_bytes
+from kafka_ferry.config.types.values import BYTES_PATTERN, read_bytes
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.run_options import RunOptions, Window
 

@@ -10,7 +10,7 @@ import pytest
 
 from kafka_ferry.batches import copied_before
 from kafka_ferry.config import Flow, kafka_python_config
-from kafka_ferry.config.back import way_back
+from kafka_ferry.config.reverse_flow import way_back
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy import Outcome, fence_writers, restore_positions
 from kafka_ferry.copy.backfilled import Backfilled, BackfillWriter

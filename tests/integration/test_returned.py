@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.back import way_back
+from kafka_ferry.config.reverse_flow import way_back
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.runs.provenance import opposite_flow
 from kafka_ferry.runs.publish.lag import lag

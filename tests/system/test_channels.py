@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ferry.config.notifying import Channel
+from kafka_ferry.config.options.notify import Channel
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.report.notice import Notice, fact
 from kafka_sandbox.broker import free_port

@@ -14,7 +14,7 @@ from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
 from kafka_ferry.cli.run import run_flows
 from kafka_ferry.cli.terminal import messages
 from kafka_ferry.clock import run_id_now
-from kafka_ferry.config.back import load_way_back
+from kafka_ferry.config.reverse_flow import load_way_back
 from kafka_ferry.errors import FerryError
 from kafka_ferry.report.plan_text import summary
 

@@ -14,8 +14,8 @@ from kafka_ferry.cli import older_options as options
 from kafka_ferry.cli.options import JsonOption
 from kafka_ferry.cli.run import run_flows
 from kafka_ferry.cli.terminal import messages
-from kafka_ferry.config.older_mirrors import read_source, read_target
-from kafka_ferry.config.properties import parse_flows
+from kafka_ferry.config.files.mm1_properties import read_source, read_target
+from kafka_ferry.config.files.mm2_properties import parse_flows
 from kafka_ferry.errors import ConfigError
 
 if TYPE_CHECKING:

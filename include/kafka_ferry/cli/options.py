@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from kafka_ferry.config.values import Bytes
+from kafka_ferry.config.types.values import Bytes
 from kafka_ferry.model import RunOptions
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from kafka_ferry.config.patterns import NameFilter
+from kafka_ferry.config.types.name_filter import NameFilter
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from kafka_ferry.config.verifying import Severity
+from kafka_ferry.config.options.verify import Severity
 from kafka_ferry.verify.checks import PARTITIONS, RANGES, WARNINGS, Check, Row, Suite
 from kafka_ferry.verify.data_docs import Publication, add_pages, publish
 from kafka_ferry.verify.evaluation import Evaluation, listed, raised_by

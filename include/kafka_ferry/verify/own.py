@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from kafka_ferry.config.flow import at_home
-from kafka_ferry.config.problems import did_you_mean
-from kafka_ferry.config.verifying import EXPECTATIONS
+from kafka_ferry.config.options.verify import EXPECTATIONS
+from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.verify.evaluation import listed, raised_by
 from kafka_ferry.verify.own_files import TABLES, FileProblem, Found, read_file
 from kafka_ferry.verify.tables import ROW, WHERE, columns

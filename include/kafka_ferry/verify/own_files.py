@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import yaml
 
-from kafka_ferry.config.problems import did_you_mean
-from kafka_ferry.config.verifying import Severity
+from kafka_ferry.config.options.verify import Severity
+from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.verify.gx import great_expectations
 from kafka_ferry.verify.verdict import Table
 

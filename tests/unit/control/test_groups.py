@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.config import Cluster
-from kafka_ferry.config.cluster import ClientProperties
+from kafka_ferry.config.client.cluster import ClientProperties
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition

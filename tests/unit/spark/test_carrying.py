@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kafka_ferry.config import Cluster, Flow
-from kafka_ferry.config.vocabulary import ROLES
+from kafka_ferry.config.client.property_names import ROLES
 from kafka_ferry.spark.carrying import packed, unpacked
 from kafka_sandbox.secure import Authority
 from tests.support.secure import PASSWORD, key_store

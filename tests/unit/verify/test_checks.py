@@ -1,6 +1,6 @@
 import pytest
 
-from kafka_ferry.config.verifying import CHECKS
+from kafka_ferry.config.options.verify import CHECKS
 from kafka_ferry.verify.checks import PARTITIONS, RANGES, WARNINGS
 from kafka_ferry.verify.groups import GROUPS
 from kafka_ferry.verify.tables import columns

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ferry.config.verifying import CHECKS, Severity
+from kafka_ferry.config.options.verify import CHECKS, Severity
 from kafka_ferry.errors import FerryError
 from kafka_ferry.verify import (
     ExpectationResult,

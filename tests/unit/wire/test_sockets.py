@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafka_ferry.config.clients import kafka_python_config
+from kafka_ferry.config.client.translate import kafka_python_config
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.sockets import Backoff, bootstrap_addresses, idle_limit_s, opened

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.jaas import login_name
-from kafka_ferry.config.principals import principal_rules
-from kafka_ferry.config.vocabulary import ROLES
+from kafka_ferry.config.client.jaas import login_name
+from kafka_ferry.config.client.property_names import ROLES
+from kafka_ferry.config.types.principal_mapping import principal_rules
 from kafka_ferry.model.changes import Acl
 from kafka_ferry.model.cluster_state import Found
 from kafka_ferry.plan.topics.replication_policy import policy_of

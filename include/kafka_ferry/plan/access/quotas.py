@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.principals import PrincipalRules, principal_rules
+from kafka_ferry.config.types.principal_mapping import PrincipalRules, principal_rules
 from kafka_ferry.model.changes import Entity, QuotaChange, Quotas, amount, quota_name
 from kafka_ferry.model.cluster_state import Found
 from kafka_ferry.model.plan import Note

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.principals import principal_rules
+from kafka_ferry.config.types.principal_mapping import principal_rules
 from kafka_ferry.model.changes import UserChange
 from kafka_ferry.model.cluster_state import Found
 from kafka_ferry.model.plan import Note

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.config.jaas import login_name
+from kafka_ferry.config.client.jaas import login_name
 from kafka_ferry.model.plan import AdvisedAcl, OffsetsChoice
 
 if TYPE_CHECKING:

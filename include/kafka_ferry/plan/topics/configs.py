@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import regex
 
-from kafka_ferry.config.patterns import compile_patterns
+from kafka_ferry.config.types.name_filter import compile_patterns
 from kafka_ferry.model.changes import ConfigChange, Drift, SetConfigs
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Final
 import regex
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.patterns import NameFilter, compile_patterns
+from kafka_ferry.config.types.name_filter import NameFilter, compile_patterns
 from kafka_ferry.model.plan import Refusal
 from kafka_ferry.plan.topics.topic_filter import Selection
 

@@ -11,7 +11,7 @@ from typing import Final
 import regex
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.values import topic_name
+from kafka_ferry.config.types.values import topic_name
 from kafka_ferry.model.plan import Refusal, Skipped
 from kafka_ferry.plan.topics.replication_policy import ReplicationPolicy, policy_of
 

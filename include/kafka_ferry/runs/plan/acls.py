@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.passwords import read_passwords
+from kafka_ferry.config.files.password_files import read_passwords
 from kafka_ferry.control.access import AccessControl
 from kafka_ferry.errors import AccessDenied, BrokerError, ConfigError, FerryError
 from kafka_ferry.model.cluster_state import Access

@@ -19,7 +19,7 @@ from typing import Final, Literal, TypeVar
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
-from kafka_ferry.config.passwords import read_passwords
+from kafka_ferry.config.files.password_files import read_passwords
 from kafka_ferry.control.access import AccessControl
 from kafka_ferry.errors import AccessDenied, ConfigError, FerryError
 from kafka_ferry.ledger import AppliedEntry, LedgerTable, append_entry, ledger_topic

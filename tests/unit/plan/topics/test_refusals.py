@@ -3,7 +3,7 @@ from typing import Any, get_args
 
 import pytest
 
-from kafka_ferry.config.policies import Policies
+from kafka_ferry.config.options.on_events import Policies
 from kafka_ferry.model import Found, Growth, LogBounds, Note, Position, TopicPartition
 from kafka_ferry.plan.topics.refusals import OF_PARTITIONS, OF_TOPICS, Situation
 from tests.unit.plan.builders import (

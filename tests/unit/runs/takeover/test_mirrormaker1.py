@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.config import Flow, load_flows
-from kafka_ferry.config.older_mirrors import read_source, read_target
+from kafka_ferry.config.files.mm1_properties import read_source, read_target
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.plan import select_topics
 from kafka_ferry.runs.takeover.mirrormaker1 import ClusterIds, OlderMirror, as_properties

@@ -13,7 +13,7 @@ from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.config.reverse_flow import way_back
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy import Outcome, fence_writers, restore_positions
-from kafka_ferry.copy.backfilled import Backfilled, BackfillWriter
+from kafka_ferry.copy.target.backfill_writer import Backfilled, BackfillWriter
 from kafka_ferry.errors import Fenced
 from kafka_ferry.groups.history import routes
 from kafka_ferry.model import Plan, RunOptions, TopicPartition, Window

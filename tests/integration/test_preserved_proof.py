@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from kafka_ferry.batches import Batch, for_producer, split_batches
 from kafka_ferry.config import Flow, kafka_python_config
-from kafka_ferry.copy import log_starts
+from kafka_ferry.copy.target.preserved import log_starts
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.model import ProducerState, TopicPartition
 from kafka_ferry.report import RunReport

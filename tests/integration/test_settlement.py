@@ -14,7 +14,7 @@ import pytest
 
 from kafka_ferry.batches import Batch, for_producer, single_record
 from kafka_ferry.copy import copy_for_flow
-from kafka_ferry.copy.takeover import transactional_id
+from kafka_ferry.copy.target.fencing import transactional_id
 from kafka_ferry.ledger import encode, ledger_topic
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.wire import WireCluster

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry import errors
-from kafka_ferry.copy.writer import StartOver
+from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.errors import (
     AccessDenied,
     BrokerError,

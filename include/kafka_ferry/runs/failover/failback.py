@@ -3,7 +3,7 @@
 ``flow`` is the one from the old cluster, A, to the one that the groups are on, B; ``back`` goes from B to A:
 
 - with kept names, ``back`` copies what is new in a topic on B and leaves out what came from A
-  (``copy.returned``); a group's offset there is translated by both ledgers together;
+  (``copy.source.opposite_flow_filter``); a group's offset there is translated by both ledgers together;
 - with other names, ``A.orders`` on B is not copied, since all of it is in ``orders`` on A: a group's offset
   in it is translated backwards by the flow's own ledger. Topics of B's own are copied as by any flow.
 """

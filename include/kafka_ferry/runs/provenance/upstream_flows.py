@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from kafka_ferry.config import Flow
 from kafka_ferry.config.flow import names_of
 from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.copy.returned import opposite_name, require_settled
+from kafka_ferry.copy.source.opposite_flow_filter import opposite_name, require_settled
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
 from kafka_ferry.model import Position, Topic, TopicPartition, position_group

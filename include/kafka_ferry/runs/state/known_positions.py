@@ -14,7 +14,7 @@ from typing import Final
 
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.copy.tracks import begun
+from kafka_ferry.copy.target.preserved.partition_queue import begun
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.model.positions import Position, position_group
 from kafka_ferry.model.ranges import TopicPartition

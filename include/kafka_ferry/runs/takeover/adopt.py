@@ -11,7 +11,7 @@ from kafka_ferry.batches import Reason, Segment
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.copy.takeover import fence_writers, seal_adopted
+from kafka_ferry.copy.target.fencing import fence_writers, seal_adopted
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.alignment import Alignment, LogRecords
 from kafka_ferry.ledger import (

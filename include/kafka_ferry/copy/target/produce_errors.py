@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kafka_ferry.batches import Intake, MalformedBatch, Passage, Rejected, cut_at
-from kafka_ferry.copy.lanes import Lane, Outgoing
-from kafka_ferry.copy.pipeline import Answer
-from kafka_ferry.copy.rejections import ABOUT_RECORDS, Rejections
-from kafka_ferry.copy.writer import Failure, StartOver
+from kafka_ferry.copy.target.dead_letters import ABOUT_RECORDS, Rejections
+from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
+from kafka_ferry.copy.target.produce_pipeline import Answer
+from kafka_ferry.copy.target.writer import Failure, StartOver
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.patience import PATIENCE_S

@@ -24,8 +24,8 @@ from kafka_ferry.batches import (
 )
 from kafka_ferry.batches.left_out import NOTHING
 from kafka_ferry.clock import now_ms
-from kafka_ferry.copy.pending import Asked, PendingRequests
-from kafka_ferry.copy.writer import Failure
+from kafka_ferry.copy.source.fetch_pipeline import Asked, PendingRequests
+from kafka_ferry.copy.target.writer import Failure
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition

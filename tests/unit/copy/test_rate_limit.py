@@ -21,7 +21,7 @@ ORDERS = Range("orders", 0, 0, 1000, "id of orders", "primary.orders", 3)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr("kafka_ferry.copy.copier.time", clock)
-    monkeypatch.setattr("kafka_ferry.copy.rate.time", clock)
+    monkeypatch.setattr("kafka_ferry.copy.rate_limit.time", clock)
     return clock
 
 
@@ -91,6 +91,6 @@ def sized_passages(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
             "tests.unit.copy.fakes.gap", lambda start, end: replace(gap(start, end), batch=batch)
         )
         for name in ("came", "written"):
-            monkeypatch.setattr(f"kafka_ferry.copy.ages.RangeAges.{name}", lambda *_: None)
+            monkeypatch.setattr(f"kafka_ferry.copy.latency.RangeAges.{name}", lambda *_: None)
 
     return sized

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 from kafka_ferry.batches import Intake
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.copy.backfilled import Backfilled, BackfillWriter
 from kafka_ferry.copy.copier import Limits, Outcome, copy_ranges
-from kafka_ferry.copy.fetching import ReadRules
-from kafka_ferry.copy.preserved import PreservedWriter
-from kafka_ferry.copy.rate import RateLimit
-from kafka_ferry.copy.reader import RangeReader
-from kafka_ferry.copy.returned import ReturnedRecords
-from kafka_ferry.copy.translated import TranslatedWriter
-from kafka_ferry.copy.witness import Witness
-from kafka_ferry.copy.writer import Writer
+from kafka_ferry.copy.rate_limit import RateLimit
+from kafka_ferry.copy.source.fetcher import ReadRules
+from kafka_ferry.copy.source.opposite_flow_filter import ReturnedRecords
+from kafka_ferry.copy.source.prefetch import RangeReader
+from kafka_ferry.copy.target.backfill_writer import Backfilled, BackfillWriter
+from kafka_ferry.copy.target.ledger_recovery import Witness
+from kafka_ferry.copy.target.preserved.writer import PreservedWriter
+from kafka_ferry.copy.target.translated import TranslatedWriter
+from kafka_ferry.copy.target.writer import Writer
 from kafka_ferry.patience import patience_of
 
 if TYPE_CHECKING:

@@ -21,13 +21,13 @@ from typing import ClassVar, Final
 
 from kafka_ferry.batches import Batch, Intake, Passage, Rejected, for_producer, single_record
 from kafka_ferry.clock import now_ms
-from kafka_ferry.copy.lanes import Lane, Outgoing
-from kafka_ferry.copy.pipeline import Answer, Pipeline
-from kafka_ferry.copy.rejections import letter_for
-from kafka_ferry.copy.takeover import committed_position, transactional_id
-from kafka_ferry.copy.verdicts import Verdicts
-from kafka_ferry.copy.witness import Witness
-from kafka_ferry.copy.writer import Failure, StartOver, void_unless_known
+from kafka_ferry.copy.target.dead_letters import letter_for
+from kafka_ferry.copy.target.fencing import committed_position, transactional_id
+from kafka_ferry.copy.target.ledger_recovery import Witness
+from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
+from kafka_ferry.copy.target.produce_errors import Verdicts
+from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline
+from kafka_ferry.copy.target.writer import Failure, StartOver, void_unless_known
 from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.ledger import (
     BackfillEntry,

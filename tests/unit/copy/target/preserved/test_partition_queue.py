@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from kafka_ferry.batches import Passage, gap, next_sequence
 from kafka_ferry.batches.empty import empty_batch
 from kafka_ferry.batches.intake import Intake
-from kafka_ferry.copy.ahead import Misplaced
-from kafka_ferry.copy.lanes import Outgoing
-from kafka_ferry.copy.tracks import Track, first_position
+from kafka_ferry.copy.target.partition_queue import Outgoing
+from kafka_ferry.copy.target.preserved.partition_queue import Track, first_position
+from kafka_ferry.copy.target.preserved.uncommitted_tail import Misplaced
 from kafka_ferry.model import Position, ProducerState, Range
 from kafka_ferry.wire import PartitionLeader
 

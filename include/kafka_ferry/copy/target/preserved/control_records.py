@@ -22,8 +22,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kafka_ferry.copy.tracks import Track
-from kafka_ferry.copy.writer import StartOver
+from kafka_ferry.copy.target.preserved.partition_queue import Track
+from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.ends import high_watermarks

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-from kafka_ferry.copy.filling import Filler
-from kafka_ferry.copy.tracks import Track
-from kafka_ferry.copy.verdicts import Verdicts
+from kafka_ferry.copy.target.preserved.control_records import Filler
+from kafka_ferry.copy.target.preserved.partition_queue import Track
+from kafka_ferry.copy.target.produce_errors import Verdicts
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.ends import high_watermarks, settled_ends

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from kafka_ferry.batches import Intake, Passage, split_batches
-from kafka_ferry.copy.lanes import Lane, Outgoing
-from kafka_ferry.copy.pipeline import Answer
-from kafka_ferry.copy.verdicts import Verdicts
+from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
+from kafka_ferry.copy.target.produce_errors import Verdicts
+from kafka_ferry.copy.target.produce_pipeline import Answer
 from kafka_ferry.errors import AccessDenied, Fenced
 from kafka_ferry.model import Range, TopicPartition
 from tests.support.batches import a_batch, with_payload
-
-from .fakes import Clock
+from tests.unit.copy.fakes import Clock
 
 RANGE = Range("orders", 0, 0, 100, "id", "primary.orders", 3)
 LETTERS = TopicPartition("letters", 0)
@@ -127,7 +126,7 @@ def test_a_refused_dead_letter_stops_the_range_that_it_was_written_for() -> None
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("kafka_ferry.copy.verdicts.time", clock)
+    monkeypatch.setattr("kafka_ferry.copy.target.produce_errors.time", clock)
     return clock
 
 

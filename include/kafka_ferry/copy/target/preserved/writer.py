@@ -5,7 +5,7 @@
     source   0 1 2 . . 5 6 M        (3 and 4: aborted; M: the marker of a transaction)
     target   0 1 2 c c 5 6 c        (c: control records, which no consumer shows)
 
-Promises, beyond those of ``copy.writer.Writer``:
+Promises, beyond those of ``copy.target.writer.Writer``:
 
 (a) a record is written only at its own offset: what comes next in the log is decided by the log's
     end, one batch of a partition is on its way at a time, and an answer that names another offset
@@ -38,15 +38,20 @@ from kafka_ferry.batches import (
     cut_at,
     for_producer,
 )
-from kafka_ferry.copy.ahead import Ahead, Misplaced
-from kafka_ferry.copy.filling import MarkerFiller, TransactionFiller
-from kafka_ferry.copy.gaps import Gaps
-from kafka_ferry.copy.lanes import Lane, Outgoing
-from kafka_ferry.copy.log_starts import LogStarts
-from kafka_ferry.copy.pipeline import Answer, Pipeline
-from kafka_ferry.copy.sealing import SealingWriter
-from kafka_ferry.copy.tracks import Track, begun, first_entry, first_position
-from kafka_ferry.copy.writer import void_unless_known
+from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
+from kafka_ferry.copy.target.preserved.control_records import MarkerFiller, TransactionFiller
+from kafka_ferry.copy.target.preserved.gap_filler import Gaps
+from kafka_ferry.copy.target.preserved.log_starts import LogStarts
+from kafka_ferry.copy.target.preserved.partition_queue import (
+    Track,
+    begun,
+    first_entry,
+    first_position,
+)
+from kafka_ferry.copy.target.preserved.uncommitted_tail import Ahead, Misplaced
+from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline
+from kafka_ferry.copy.target.transactional_writer import SealingWriter
+from kafka_ferry.copy.target.writer import void_unless_known
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.patience import patiently

@@ -1,12 +1,12 @@
 """The translated write protocol: one Kafka transaction holds batches, positions and the ledger record.
 
-Promises, beyond those of ``copy.writer.Writer``:
+Promises, beyond those of ``copy.target.writer.Writer``:
 
 (a) the batches of a transaction, its positions and its ledger record appear together or not at all
-    (``copy.sealing``);
+    (``copy.target.transactional_writer``);
 (b) a partition never has a hole: if a batch was refused and a later one accepted, the transaction
     is aborted and written again up to the refused batch;
-(c) order within a partition is kept (``copy.pipeline``).
+(c) order within a partition is kept (``copy.target.produce_pipeline``).
 
 Not promised: the target offsets. They are what the target gives, and the ledger records them.
 """
@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from kafka_ferry.batches import Passage
-from kafka_ferry.copy.lanes import Lane, Outgoing
-from kafka_ferry.copy.sealing import SealingWriter
-from kafka_ferry.copy.writer import void_unless_known
+from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
+from kafka_ferry.copy.target.transactional_writer import SealingWriter
+from kafka_ferry.copy.target.writer import void_unless_known
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader

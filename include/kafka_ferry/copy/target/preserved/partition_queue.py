@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from kafka_ferry.batches import Batch, Intake, Passage, empty_batches, next_sequence
 from kafka_ferry.batches.header import MAX_SEQUENCE
-from kafka_ferry.copy.ahead import Ahead, Misplaced
-from kafka_ferry.copy.lanes import Lane, Outgoing, Tally
+from kafka_ferry.copy.target.partition_queue import Lane, Outgoing, Tally
+from kafka_ferry.copy.target.preserved.uncommitted_tail import Ahead, Misplaced
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.model.positions import Position, ProducerState
 from kafka_ferry.model.ranges import Range

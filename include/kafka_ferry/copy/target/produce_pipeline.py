@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_ferry.batches import Batch, next_sequence
-from kafka_ferry.copy.lanes import Lane, Outgoing
+from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster

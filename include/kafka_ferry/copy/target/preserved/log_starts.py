@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka_ferry.copy.gaps import Fail
-from kafka_ferry.copy.tracks import Track
-from kafka_ferry.copy.verdicts import Verdicts
+from kafka_ferry.copy.target.preserved.gap_filler import Fail
+from kafka_ferry.copy.target.preserved.partition_queue import Track
+from kafka_ferry.copy.target.produce_errors import Verdicts
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.ends import delete_records

@@ -1,6 +1,6 @@
 """Writing a backfill: as the translated protocol does, but the ledger alone says how far it has come.
 
-Promises, beyond those of ``copy.translated``:
+Promises, beyond those of ``copy.target.translated``:
 
 (a) no position is committed, and none is taken for a backfill's own: a transaction holds batches and
     a ledger record that names the window;
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_ferry.batches import SettledSpan, TimeWindow
 from kafka_ferry.clock import now_ms
-from kafka_ferry.copy.returned import require_settled
-from kafka_ferry.copy.translated import TranslatedWriter
+from kafka_ferry.copy.source.opposite_flow_filter import require_settled
+from kafka_ferry.copy.target.translated import TranslatedWriter
 from kafka_ferry.ledger import (
     BackfillEntry,
     CopiedRange,
@@ -35,7 +35,7 @@ from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.copy.lanes import Lane
+    from kafka_ferry.copy.target.partition_queue import Lane
 
 
 class Backfilled:

@@ -6,9 +6,9 @@ import pytest
 
 from kafka_ferry.batches import NO_AGES, Batch, BatchHeader, Passage, Spread, gap
 from kafka_ferry.copy import Limits, copy_ranges
-from kafka_ferry.copy.ages import RangeAges
-from kafka_ferry.copy.fetching import Read
-from kafka_ferry.copy.writer import Failure, StartOver
+from kafka_ferry.copy.latency import RangeAges
+from kafka_ferry.copy.source.fetcher import Read
+from kafka_ferry.copy.target.writer import Failure, StartOver
 from kafka_ferry.model import TopicPartition
 
 from .fakes import FakeReader, FakeSource, FakeWriter
@@ -28,7 +28,7 @@ class Now:
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> Now:
     clock = Now()
-    monkeypatch.setattr("kafka_ferry.copy.ages.now_ms", clock)
+    monkeypatch.setattr("kafka_ferry.copy.latency.now_ms", clock)
     return clock
 
 

@@ -26,8 +26,6 @@ from tests.support.flows import ledger_rows, make_flow, remote
 from tests.support.proxied import ProxiedBrokers
 from tests.support.spark_cluster import SparkCluster
 
-# Both storms fill gaps, each in the way that the other one does not; the seed says which.
-FILLS = ("transactions", "markers")
 Clusters = dict[str, ProxiedBrokers]
 
 
@@ -70,25 +68,21 @@ def topics(clusters: Clusters, unique: Callable[[str], str]) -> tuple[StormTopic
 
 
 @pytest.fixture
-def new_flow(
-    folder: Path, clusters: Clusters, topics: tuple[StormTopic, ...]
-) -> Callable[[str], Flow]:
-    """Makes a flow in small steps, so that faults hit it between any two of them."""
+def flow(folder: Path, clusters: Clusters, topics: tuple[StormTopic, ...]) -> Flow:
+    """A flow in small steps, so that faults hit it between any two of them.
 
-    def new(fill: str) -> Flow:
-        return make_flow(
-            folder,
-            clusters["source"].proxied,
-            clusters["target"].proxied,
-            [topic.name for topic in topics],
-            offsets={t.name: "preserved" if t.preserved else "translated" for t in topics},
-            fill=fill,
-            on_source_truncation="continue",
-            transaction_max_bytes=20_000,
-            fetch_max_bytes=10_000,
-        )
-
-    return new
+    It fills gaps by markers: transactions are not safe from leaders that move (test_moving_leaders.py).
+    """
+    return make_flow(
+        folder,
+        clusters["source"].proxied,
+        clusters["target"].proxied,
+        [topic.name for topic in topics],
+        offsets={t.name: "preserved" if t.preserved else "translated" for t in topics},
+        on_source_truncation="continue",
+        transaction_max_bytes=20_000,
+        fetch_max_bytes=10_000,
+    )
 
 
 @pytest.mark.long
@@ -96,13 +90,12 @@ def new_flow(
 @pytest.mark.timeout(1800)
 def test_copier_storm(
     folder: Path,
-    new_flow: Callable[[str], Flow],
+    flow: Flow,
     clusters: Clusters,
     topics: tuple[StormTopic, ...],
     seed: int,
     request: pytest.FixtureRequest,
 ) -> None:
-    flow = new_flow(FILLS[seed % 2])
     storm = make_storm(folder, flow, topics, clusters, seed, "threads")
     with told(storm, f"copier-{seed}", folder):
         with Generator(clusters["source"].bootstrap, topics, seed, most=300_000, pause=0.4):
@@ -117,14 +110,13 @@ def test_copier_storm(
 @pytest.mark.timeout(1800)
 def test_spark_storm(
     folder: Path,
-    new_flow: Callable[[str], Flow],
+    flow: Flow,
     clusters: Clusters,
     topics: tuple[StormTopic, ...],
     seed: int,
     request: pytest.FixtureRequest,
 ) -> None:
     with SparkCluster(folder / "spark") as spark:
-        flow = new_flow(FILLS[(seed + 1) % 2])
         storm = make_storm(folder, flow, topics, clusters, seed, "spark", spark)
         with told(storm, f"spark-{seed}", folder):
             with Generator(clusters["source"].bootstrap, topics, seed, most=300_000, pause=0.8):

@@ -13,18 +13,22 @@ from typing import NamedTuple
 
 import pytest
 
-from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.config import Flow, kafka_python_config, load_flow
 from kafka_ferry.errors import AccessDenied, ConfigError, FerryError
 from kafka_ferry.runs import Run
 from kafka_ferry.spark import session as spark_session
 from kafka_ferry.spark.properties import EVERY_JOB
 from kafka_ferry.spark.session import SparkSource
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.markers import may_write_markers
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.secure import Authority, Identity, SecureBroker
 from tests.support.access import deny
 from tests.support.builders import Record, create_topic, produce, read_all
-from tests.support.flows import assert_same, copy_now, failures, plan_now
+from tests.support.flows import assert_same, copy_now, failures, plan_now, remote
+from tests.support.offsets import assert_same_offsets
 from tests.support.secure import KINDS, PASSWORD, as_properties, key_store, login, trust_store
+from tests.support.waiting import wait_until
 
 Unique = Callable[[str], str]
 
@@ -324,6 +328,26 @@ def test_a_missing_right_is_named_with_its_topic(
 
     assert said
     assert all(topic in sentence and "TOPIC_AUTHORIZATION_FAILED" in sentence for sentence in said)
+
+
+def test_gaps_are_filled_by_transactions_where_markers_may_not_be_written(
+    folder: Path, site: Site, backup: KafkaCluster, unique: Unique
+) -> None:
+    topic = unique("gaps")
+    create_topic(backup.bootstrap, topic)
+    for _ in range(2):
+        produce(backup.bootstrap, topic, [Record()] * 2, transactional_id=topic)
+    way = ways(site, "SASL_SSL PLAIN") | login("PLAIN", "bob", WORD)
+    flow = secured_flow(folder, plainly(backup), way, topic, extra={"offsets": "preserved"})
+    settings = kafka_python_config(flow.target.client_properties("producer"))
+    with WireCluster("target", settings) as cluster:
+        assert may_write_markers(cluster)
+        deny(site.broker, "cluster kafka-cluster", "CLUSTER_ACTION", "bob")
+        wait_until(lambda: not may_write_markers(cluster))
+
+    assert not failures(copy_now(flow))
+
+    assert_same_offsets(backup, topic, site.broker, remote(flow, topic))
 
 
 def contents(folder: Path) -> list[bytes]:

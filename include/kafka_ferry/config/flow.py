@@ -202,11 +202,12 @@ class Flow(Scheduling, Backfilling, Syncing, Grouping, Policies, Verifying, Tell
             "One value or a mapping, as for offsets.",
         )
     )
-    fill: Literal["transactions", "markers"] = Field(
-        default="transactions",
+    fill: Literal["auto", "transactions", "markers"] = Field(
+        default="auto",
         description="How offsets without a record are passed over where offsets are preserved: by "
-        "empty transactions, or by WriteTxnMarkers requests, which are faster by far and need "
-        "CLUSTER_ACTION on the target.",
+        "WriteTxnMarkers requests, which need CLUSTER_ACTION on the target, by empty transactions, "
+        "which are slower and not safe from leaders that move, or (auto) by the first where the "
+        "flow has that right.",
     )
     fill_max_ms: Number = Field(
         default=600_000,

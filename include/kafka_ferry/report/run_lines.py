@@ -32,8 +32,17 @@ def report_lines(report: RunReport) -> Iterator[str]:
         if several:
             yield f"{what}: {len(several):,}"
     if report.seconds:
-        each = ", ".join(f"{step} {duration_text(took)}" for step, took in report.seconds.items())
+        each = ", ".join(
+            f"{step} {duration_text(took)}" + _of_it(report, step)
+            for step, took in report.seconds.items()
+        )
         yield f"took {duration_text(report.duration)}: {each}"
+
+
+def _of_it(report: RunReport, step: str) -> str:
+    if step != "mirror" or not report.copying:
+        return ""
+    return f" (copying {duration_text(report.copying)})"
 
 
 def _bytes(partitions: Iterable[PartitionMeasures]) -> int:

@@ -107,6 +107,11 @@ class RunReport(AsJson):
         return round(sum(self.seconds.values()), 3)
 
     @property
+    def copying(self) -> float | None:
+        """How many seconds of ``mirror`` records were copied: the rest is start-up, and what was copied read back."""
+        return self.measures.copying_seconds if self.measures and "mirror" in self.seconds else None
+
+    @property
     def offsets(self) -> int:
         """Source offsets accounted for: records copied and all reasons."""
         return self.records + sum(self.reasons.values())

@@ -358,13 +358,13 @@ class Connection:
 
     def _wait(self, step: Callable[[], int]) -> int:
         """Read or write some bytes, asking in every silence whether to wait on."""
-        waited = 0.0
+        # Asking takes time, too. A slice may be a moment shorter than it should be.
+        deadline = time.monotonic() + self._timeout - self._slice / 2
         while True:
             try:
                 return step()
             except TimeoutError:
-                waited += self._slice
-                if waited >= self._timeout:
+                if time.monotonic() >= deadline:
                     raise
                 if self._on_silence:
                     self._on_silence()

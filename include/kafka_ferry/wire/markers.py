@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest, WriteTxnMarkersRequest
 
 from kafka_ferry.errors import AccessDenied, FerryError
@@ -21,6 +22,10 @@ from kafka_ferry.wire.faults import CLUSTER_AUTHORIZATION_FAILED, NONE, fault
 
 # The broker appends them one after the other, 23 us each, before it answers.
 MARKERS_AT_ONCE: Final = 5_000
+# Metadata of these versions say what the principal may do on the cluster (KIP-430), by a bit for
+# each of org.apache.kafka.common.acl.AclOperation's codes.
+_METADATA_WITH_RIGHTS: Final = 10
+_CLUSTER_ACTION: Final = 9
 _Marker = WriteTxnMarkersRequest.WritableTxnMarker
 _Topic = WriteTxnMarkersRequest.WritableTxnMarker.WritableTxnMarkerTopic
 
@@ -65,6 +70,24 @@ def new_producer_id(cluster: WireCluster) -> int:
         return int(answer.producer_id)
 
     return patiently(ask)
+
+
+def may_write_markers(cluster: WireCluster) -> bool:
+    """Whether the flow may use CLUSTER_ACTION; False where brokers do not say (before 2.3).
+
+    Raises:
+        ClusterUnreachable: if no broker answers.
+    """
+    answer = cluster.ask_any(
+        lambda: MetadataRequest(
+            topics=[],
+            allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=True,
+            include_topic_authorized_operations=False,
+        ),
+        newest=_METADATA_WITH_RIGHTS,
+    )
+    return _CLUSTER_ACTION in (answer.authorized_operations or ())
 
 
 def write_markers(

@@ -63,3 +63,12 @@ def test_the_log_says_how_long_the_run_and_each_of_its_steps_took() -> None:
     assert took.startswith(f"took {duration_text(REPORT.duration)}: plan ")
     for step, seconds in REPORT.seconds.items():
         assert f"{step} {duration_text(seconds)}" in took
+
+
+def test_what_of_a_step_is_copying_is_told_beside_it() -> None:
+    measures = Measures(partitions=(row("a"),), copying_seconds=2.0)
+    said = list(report_lines(replace(REPORT, measures=measures, seconds={"mirror": 9.0})))
+    assert (
+        said[-1]
+        == f"took {duration_text(9.0)}: mirror {duration_text(9.0)} (copying {duration_text(2.0)})"
+    )

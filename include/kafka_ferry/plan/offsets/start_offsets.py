@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from kafka_ferry.model.topic_pair import Pair
 
 # Measured on a broker of today, on a machine with two cores.
-_MS_PER_GAP: Final = {"transactions": 6.0, "markers": 0.04}
+# Which of the two "auto" is, the writer finds out.
+_MS_PER_GAP: Final = {"transactions": 6.0, "markers": 0.04, "auto": 6.0}
 _MS_PER_EMPTY_RECORD: Final = 0.0003
 
 

@@ -35,7 +35,7 @@ def test_what_no_file_says_is_the_default_and_nothing_said() -> None:
     flow = a_flow()
     assert (flow.offsets.of("orders"), flow.offsets.said_of("orders")) == ("translated", None)
     assert flow.offsets_start.of("orders") == "log-start"
-    assert (flow.fill, flow.fill_max_ms) == ("transactions", 600_000)
+    assert (flow.fill, flow.fill_max_ms) == ("auto", 600_000)
 
 
 def test_yaml_has_a_value_or_a_mapping(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_properties_have_a_value_or_patterns_with_values_in_any_scope(tmp_path: 
         ("offsets.start = -1", "offsets.start", "must be log-start or an offset"),
         ("offsets.start = a:1.5", "offsets.start", "'a' must be log-start or an offset"),
         ("offsets.start = 9223372036854775808", "offsets.start", "must be log-start or an offset"),
-        ("fill = both", "fill", "input should be 'transactions' or 'markers'"),
+        ("fill = both", "fill", "input should be 'auto', 'transactions' or 'markers'"),
         ("fill.max.ms = -1", "fill.max.ms", "greater than or equal to 0"),
         ("on.fill.limit = stop", "on.fill.limit", "input should be 'fail' or 'translate'"),
     ],

@@ -1,9 +1,13 @@
 """Filling offsets that have no record with control records, which no consumer ever shows.
 
 ``transactions``: an empty transaction moves each of its partitions on by one. Its producer is fenced
-by epoch, so that nobody who was taken for dead can fill any more.
+by epoch, so that nobody who was taken for dead can fill any more. When a partition's leader moves
+while the coordinator has a transaction ended there, the new leader may get the same end once more
+(TransactionMarkerRequestCompletionHandler tries again, and does not know what the old leader did).
+That takes an offset, too: where it is a record's, the copy has to be given up.
 
-``markers``: one request for thousands, where the flow may use CLUSTER_ACTION. Nothing fences it but
+``markers``: one request for thousands, where the flow may use CLUSTER_ACTION; after an answer that
+leaves in doubt what was done, the log's end is looked at first. Nothing fences it but
 the coordinator epoch that brokers keep for each producer id and partition, and that only from the
 new writer's first control record on. Three things keep an older writer out before it:
 
@@ -26,8 +30,14 @@ from kafka_ferry.copy.target.preserved.partition_queue import Track
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.endings import is_replicated
 from kafka_ferry.wire.ends import high_watermarks
-from kafka_ferry.wire.markers import MARKERS_AT_ONCE, Markers, write_markers
+from kafka_ferry.wire.markers import (
+    MARKERS_AT_ONCE,
+    Markers,
+    may_write_markers,
+    write_markers,
+)
 from kafka_ferry.wire.transactions import TransactionalProducer
 
 # Seconds since 2020 fit into 31 bits, and a later writer counts higher.
@@ -37,6 +47,8 @@ _SURE_S: Final = 0.5
 # ... and so long after a take-over the older one knows; never less than a second, so that the
 # coordinator epochs of two writers differ.
 _QUIET_S: Final = 1.25
+# A transaction is complete within milliseconds; one that is not is looked at where it was to end.
+_COMPLETE_S: Final = 2.0
 
 
 @dataclass(slots=True)
@@ -75,10 +87,12 @@ class TransactionFiller(Filler):
     """Fills by empty transactions.
 
     Args:
+        cluster: the target; no answers may be due on its connections.
         producer: the writer's producer; none of its transactions may be open.
     """
 
-    def __init__(self, producer: TransactionalProducer) -> None:
+    def __init__(self, cluster: WireCluster, producer: TransactionalProducer) -> None:
+        self._cluster = cluster
         self._producer = producer
 
     def take_over(self) -> None:
@@ -87,13 +101,19 @@ class TransactionFiller(Filler):
     def fill(self, tracks: Mapping[TopicPartition, Track]) -> Filled:
         """See ``Filler``; the partitions move on together, by one.
 
-        A second transaction at once would find the first one's markers being written, and wait
-        longer than for seeing them in the logs.
+        It returns when the coordinator writes no more: what it wrote twice is in the logs by then,
+        and no record gets behind it.
         """
         if refused := self._producer.add_partitions(tracks):
             # The broker adds all partitions of a request or none.
             return Filled(dict.fromkeys(tracks, 0), refused)
         self._producer.end(commit=True)
+        deadline, pause = time.monotonic() + _COMPLETE_S, 0.0005
+        while not is_replicated(self._cluster, self._producer.transactional_id):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(pause)
+            pause = min(pause * 2, 0.02)
         return Filled(dict.fromkeys(tracks, 1))
 
 
@@ -165,3 +185,31 @@ class MarkerFiller(Filler):
             raise StartOver(
                 f"An earlier writer was still writing to {', '.join(moved)} after the take-over."
             )
+
+
+class AutoFiller(Filler):
+    """Fills by markers where the flow may write them, else by transactions.
+
+    Args:
+        cluster: the target; no answers may be due on its connections.
+        markers: fills by markers.
+        transactions: fills by transactions.
+    """
+
+    def __init__(self, cluster: WireCluster, markers: Filler, transactions: Filler) -> None:
+        self._cluster = cluster
+        self._markers = markers
+        self._transactions = transactions
+        self._chosen: Filler | None = None
+
+    def take_over(self) -> None:
+        """See ``Filler``."""
+        self._markers.take_over()
+        self._transactions.take_over()
+
+    def fill(self, tracks: Mapping[TopicPartition, Track]) -> Filled:
+        """See ``Filler``."""
+        if self._chosen is None:
+            by_markers = may_write_markers(self._cluster)
+            self._chosen = self._markers if by_markers else self._transactions
+        return self._chosen.fill(tracks)

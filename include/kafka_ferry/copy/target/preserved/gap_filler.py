@@ -18,6 +18,7 @@ from kafka_ferry.wire.faults import (
     error_name,
     is_transient,
 )
+from kafka_ferry.wire.scan import stored_batches
 
 # Control records are in the log within milliseconds after they were asked for.
 _GRACE_S: Final = 2.0
@@ -64,6 +65,7 @@ class Gaps:
 
     def fill(self, tracks: Mapping[TopicPartition, Track]) -> None:
         """Fill some of what is missing in each of ``tracks``; their ends tell how much."""
+        gaps = {tp: (track.end, track.end + track.missing) for tp, track in tracks.items()}
         filled = self._filler.fill(tracks)
         expected = {
             tp: tracks[tp].end + records
@@ -74,11 +76,7 @@ class Gaps:
         for tp, end in expected.items():
             tracks[tp].end = ends[tp]
             if ends[tp] > end:
-                message = (
-                    f"its log ends at {ends[tp]} where it was filled to {end}: something else has "
-                    "been written to it."
-                )
-                self._fail(tracks[tp], end, message, advice=True)
+                self._judge_more(tp, tracks[tp], end, gaps[tp])
             tracks[tp].settle()
         if TRANSACTION_COORDINATOR_FENCED in filled.refused.values():
             # Another writer has filled there since: is it one that has taken over?
@@ -89,6 +87,24 @@ class Gaps:
                 self._verdicts.stumble(track.range, track.end, code)
             else:
                 self._fail(track, track.end, f"it takes no control records: {error_name(code)}.")
+
+    def _judge_more(
+        self, tp: TopicPartition, track: Track, filled_to: int, gap: tuple[int, int]
+    ) -> None:
+        """What there is to say of a log that goes on behind what was filled."""
+        first, end = gap
+        stored = stored_batches(self._cluster, track.node, tp, first, track.end)
+        if all(batch.header.is_control for batch in stored):
+            if track.end <= end:
+                return
+            why = (
+                "Kafka has ended a transaction there twice, as it may when a leader moves while "
+                "fill: transactions is at work; fill: markers is safe from that."
+            )
+        else:
+            why = "something else has been written to it."
+        message = f"its log ends at {track.end} where it was filled to {filled_to}: {why}"
+        self._fail(track, filled_to, message, advice=True)
 
     def _ends_after(
         self, tracks: Mapping[TopicPartition, Track], expected: Mapping[TopicPartition, int]

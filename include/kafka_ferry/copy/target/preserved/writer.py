@@ -39,7 +39,12 @@ from kafka_ferry.batches import (
     for_producer,
 )
 from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
-from kafka_ferry.copy.target.preserved.control_records import MarkerFiller, TransactionFiller
+from kafka_ferry.copy.target.preserved.control_records import (
+    AutoFiller,
+    Filler,
+    MarkerFiller,
+    TransactionFiller,
+)
 from kafka_ferry.copy.target.preserved.gap_filler import Gaps
 from kafka_ferry.copy.target.preserved.log_starts import LogStarts
 from kafka_ferry.copy.target.preserved.partition_queue import (
@@ -80,7 +85,7 @@ class PreservedWriter(SealingWriter):
     """Writes one writer number's partitions at the source's own offsets.
 
     Args:
-        fill: ``transactions`` or ``markers``: how offsets without a record are filled.
+        fill: ``transactions``, ``markers`` or ``auto``: how offsets without a record are filled.
         others: as ``SealingWriter``.
     """
 
@@ -91,14 +96,18 @@ class PreservedWriter(SealingWriter):
         self._records = Pipeline(
             self._data, self._encode_record, self._judge, request_bytes=_REQUEST_BYTES
         )
-        filler = (
-            MarkerFiller(self._coordination, self._renew)
-            if fill == "markers"
-            else TransactionFiller(self._producer)
+        self._gaps = Gaps(
+            self._coordination, self._filler(fill), self._verdicts, self._fail, self._renew
         )
-        self._gaps = Gaps(self._coordination, filler, self._verdicts, self._fail, self._renew)
         self._starts = LogStarts(self._coordination, self._verdicts, self._fail)
         self._heard_at = 0.0
+
+    def _filler(self, fill: str) -> Filler:
+        markers = MarkerFiller(self._coordination, self._renew)
+        transactions = TransactionFiller(self._coordination, self._producer)
+        if fill == "auto":
+            return AutoFiller(self._coordination, markers, transactions)
+        return markers if fill == "markers" else transactions
 
     def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
         """See ``Writer.take_over``."""

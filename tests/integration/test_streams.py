@@ -11,7 +11,7 @@ import pytest
 from kafka.protocol.producer import ProduceRequest
 
 from kafka_ferry.batches import MalformedBatch, read_records, split_batches
-from kafka_ferry.batches.codecs import compress
+from kafka_ferry.batches.record_format.codecs import compress
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.scan import leader_of

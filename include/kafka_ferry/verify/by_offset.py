@@ -23,7 +23,7 @@ from operator import itemgetter
 from typing import Final
 
 from kafka_ferry.batches import Batch, MalformedBatch, RangeDigest
-from kafka_ferry.batches.records import read_records, runs_of
+from kafka_ferry.batches.record_format.records import read_records, runs_of
 from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.verify.claim import Claim

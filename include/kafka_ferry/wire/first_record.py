@@ -6,8 +6,8 @@ from itertools import chain
 from typing import Final
 
 from kafka_ferry.batches import AbortFilter, Record, split_batches
-from kafka_ferry.batches.records import stream_records
-from kafka_ferry.batches.varint import decode_varint
+from kafka_ferry.batches.record_format.records import stream_records
+from kafka_ferry.batches.record_format.varint import decode_varint
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.faults import NONE, fault

@@ -22,7 +22,7 @@ from kafka_ferry.batches import (
     passages,
     returned,
 )
-from kafka_ferry.batches.left_out import NOTHING
+from kafka_ferry.batches.returned_records import NOTHING
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.source.fetch_pipeline import Asked, PendingRequests
 from kafka_ferry.copy.target.writer import Failure

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Final
 
 from kafka_ferry.batches import AbortFilter, Batch, BatchHeader, MalformedBatch, split_batches
-from kafka_ferry.batches.header import HEADER
+from kafka_ferry.batches.record_format.header import HEADER
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.patience import patiently

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from kafka_ferry.batches import BatchHeader, first_time, split_batches
-from kafka_ferry.batches.header import HEADER
+from kafka_ferry.batches.record_format.header import HEADER
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import ClusterControl, read_positions

@@ -10,8 +10,8 @@ import numpy as np
 import xxhash
 
 from kafka_ferry.batches import Batch, MalformedBatch
-from kafka_ferry.batches.records import read_records
-from kafka_ferry.batches.varint import decode_varint
+from kafka_ferry.batches.record_format.records import read_records
+from kafka_ferry.batches.record_format.varint import decode_varint
 from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.groups.alignment import LogRecords
 from kafka_ferry.model.ranges import TopicPartition

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from kafka_ferry.batches import Batch, Intake, Passage, empty_batches, next_sequence
-from kafka_ferry.batches.header import MAX_SEQUENCE
+from kafka_ferry.batches.record_format.header import MAX_SEQUENCE
 from kafka_ferry.copy.target.partition_queue import Lane, Outgoing, Tally
 from kafka_ferry.copy.target.preserved.uncommitted_tail import Ahead, Misplaced
 from kafka_ferry.ledger import CopiedRange

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
 
 from kafka_ferry.batches import Intake, empty_batch, empty_batches, for_producer
-from kafka_ferry.batches.codecs import GZIP, LZ4, NONE, ZSTD
+from kafka_ferry.batches.record_format.codecs import GZIP, LZ4, NONE, ZSTD
 from tests.support.batches import NOW, Record, as_consumed, consumed
 
 EMPTY = Record(timestamp=-1, key=b"", value=None)

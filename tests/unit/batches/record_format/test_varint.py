@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record import util
 
-from kafka_ferry.batches.header import MalformedBatch
-from kafka_ferry.batches.varint import SMALL, decode_varint, encode_varint
+from kafka_ferry.batches.record_format.header import MalformedBatch
+from kafka_ferry.batches.record_format.varint import SMALL, decode_varint, encode_varint
 
 int64 = st.integers(-(2**63), 2**63 - 1)
 

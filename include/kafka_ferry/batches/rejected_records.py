@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from kafka_ferry.batches.codecs import NONE, ZSTD
-from kafka_ferry.batches.header import Batch, MalformedBatch
 from kafka_ferry.batches.intake import Intake
 from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, assembled, within
-from kafka_ferry.batches.records import (
+from kafka_ferry.batches.record_format.codecs import NONE, ZSTD
+from kafka_ferry.batches.record_format.header import Batch, MalformedBatch
+from kafka_ferry.batches.record_format.records import (
     Record,
     Runs,
     dense_batch,
@@ -18,7 +18,7 @@ from kafka_ferry.batches.records import (
     runs_of,
     split_at_gaps,
 )
-from kafka_ferry.batches.varint import decode_varint, encode_varint
+from kafka_ferry.batches.record_format.varint import decode_varint, encode_varint
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kafka_ferry.batches.header import MalformedBatch
+from kafka_ferry.batches.record_format.header import MalformedBatch
 
 VARINT_BYTES: Final = 10
 """The most that a number has."""

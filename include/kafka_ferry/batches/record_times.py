@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_ferry.batches.header import BatchHeader
+from kafka_ferry.batches.record_format.header import BatchHeader
 
 _NO_TIMESTAMP: Final = -1
 

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Final
 
-from kafka_ferry.batches.header import Batch, MalformedBatch
+from kafka_ferry.batches.record_format.header import Batch, MalformedBatch
 
 
 class Returned:

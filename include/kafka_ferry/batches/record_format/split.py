@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kafka_ferry.batches.header import (
+from kafka_ferry.batches.record_format.header import (
     HEADER,
     PAYLOAD_FROM,
     Batch,
     BatchHeader,
     MalformedBatch,
 )
-from kafka_ferry.batches.legacy import legacy_batch
+from kafka_ferry.batches.record_format.legacy import legacy_batch
 
 _LOG_OVERHEAD: Final = 12
 _MAGIC_AT: Final = 16

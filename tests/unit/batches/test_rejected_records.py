@@ -26,9 +26,9 @@ from kafka_ferry.batches import (
 )
 from tests.support import batches as build
 from tests.support.batches import NOW, Record, a_batch, a_marker, consumed
+from tests.unit.batches.test_fetch_response import accounts_for_itself, arrived, judged
 
 from .logs import Log, logs
-from .test_response import accounts_for_itself, arrived, judged
 
 DEAD = Reason.DEAD_LETTERED
 

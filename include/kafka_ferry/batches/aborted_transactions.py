@@ -11,9 +11,9 @@ import struct
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from kafka_ferry.batches.header import Batch, MalformedBatch
-from kafka_ferry.batches.records import read_records
-from kafka_ferry.batches.varint import decode_varint
+from kafka_ferry.batches.record_format.header import Batch, MalformedBatch
+from kafka_ferry.batches.record_format.records import read_records
+from kafka_ferry.batches.record_format.varint import decode_varint
 
 _MARKER_KEY: Final = struct.Struct(">hh")
 # org.apache.kafka.common.record.ControlRecordType

@@ -14,7 +14,7 @@ from kafka_ferry.batches import (
     passages,
     split_batches,
 )
-from kafka_ferry.batches.codecs import compress
+from kafka_ferry.batches.record_format.codecs import compress
 from tests.support import batches as build
 from tests.support.batches import (
     NOW,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kafka import codec as theirs
 
 from kafka_ferry.batches import MalformedBatch
-from kafka_ferry.batches.codecs import compress, decompress, decompressed
+from kafka_ferry.batches.record_format.codecs import compress, decompress, decompressed
 from tests.support.batches import CODECS, codecs
 
 all_codecs = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)

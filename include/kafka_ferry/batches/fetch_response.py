@@ -20,13 +20,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from kafka_ferry.batches.aborted import AbortFilter
-from kafka_ferry.batches.codecs import NONE, TooLarge
-from kafka_ferry.batches.header import Batch, MalformedBatch
+from kafka_ferry.batches.aborted_transactions import AbortFilter
 from kafka_ferry.batches.intake import Intake
-from kafka_ferry.batches.left_out import NOTHING, Returned
 from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, assembled, gap
-from kafka_ferry.batches.records import (
+from kafka_ferry.batches.record_format.codecs import NONE, TooLarge
+from kafka_ferry.batches.record_format.header import Batch, MalformedBatch
+from kafka_ferry.batches.record_format.records import (
     Record,
     Runs,
     fitting_batches,
@@ -34,8 +33,9 @@ from kafka_ferry.batches.records import (
     split_at_gaps,
     stream_records,
 )
+from kafka_ferry.batches.record_format.split import split_batches
+from kafka_ferry.batches.returned_records import NOTHING, Returned
 from kafka_ferry.batches.rules import Case, judge
-from kafka_ferry.batches.split import split_batches
 from kafka_ferry.batches.windows import TimeWindow
 
 _ANY = Intake()

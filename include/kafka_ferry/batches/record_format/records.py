@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from kafka_ferry.batches.codecs import (
+from kafka_ferry.batches.record_format.codecs import (
     GZIP,
     MAX_PLAIN_BYTES,
     TooLarge,
@@ -20,8 +20,13 @@ from kafka_ferry.batches.codecs import (
     decompress,
     decompressed,
 )
-from kafka_ferry.batches.header import HEADER, Batch, BatchHeader, MalformedBatch
-from kafka_ferry.batches.varint import SMALL, VARINT_BYTES, decode_varint, encode_varint
+from kafka_ferry.batches.record_format.header import HEADER, Batch, BatchHeader, MalformedBatch
+from kafka_ferry.batches.record_format.varint import (
+    SMALL,
+    VARINT_BYTES,
+    decode_varint,
+    encode_varint,
+)
 
 _MAGIC: Final = 2
 _LENGTH_COUNTS_FROM: Final = 12

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from kafka_ferry.batches.codecs import ZSTD
-from kafka_ferry.batches.header import Batch
 from kafka_ferry.batches.intake import Intake
-from kafka_ferry.batches.records import content_of, packed_batch
-from kafka_ferry.batches.varint import SMALL, encode_varint
+from kafka_ferry.batches.record_format.codecs import ZSTD
+from kafka_ferry.batches.record_format.header import Batch
+from kafka_ferry.batches.record_format.records import content_of, packed_batch
+from kafka_ferry.batches.record_format.varint import SMALL, encode_varint
 
 _MOST: Final = 1_000_000
 _NO_TIMESTAMP: Final = -1

@@ -17,9 +17,9 @@ from typing import Any, Final
 import xxhash
 from kafka.record.legacy_records import LegacyRecordBatch
 
-from kafka_ferry.batches.codecs import LZ4, decompress
-from kafka_ferry.batches.header import Batch, MalformedBatch
-from kafka_ferry.batches.records import Record, content_of, dense_batch
+from kafka_ferry.batches.record_format.codecs import LZ4, decompress
+from kafka_ferry.batches.record_format.header import Batch, MalformedBatch
+from kafka_ferry.batches.record_format.records import Record, content_of, dense_batch
 
 _LOG_OVERHEAD: Final = 12
 _CHECKED_FROM: Final = 16

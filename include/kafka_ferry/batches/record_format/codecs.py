@@ -16,7 +16,7 @@ import snappy
 import zstandard
 from kafka import codec as kafka_codec
 
-from kafka_ferry.batches.header import MalformedBatch
+from kafka_ferry.batches.record_format.header import MalformedBatch
 
 NONE: Final = 0
 GZIP: Final = 1

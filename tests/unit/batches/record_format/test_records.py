@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import Batch, MalformedBatch, single_record, split_batches
-from kafka_ferry.batches import records as records_module
-from kafka_ferry.batches.records import (
+from kafka_ferry.batches.record_format import records as records_module
+from kafka_ferry.batches.record_format.records import (
     dense_batch,
     fitting_batches,
     read_records,

@@ -15,7 +15,7 @@ from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy import Outcome, fence_writers, restore_positions
 from kafka_ferry.copy.target.backfill_writer import Backfilled, BackfillWriter
 from kafka_ferry.errors import Fenced
-from kafka_ferry.groups.history import routes
+from kafka_ferry.groups.routes import routes
 from kafka_ferry.model import Plan, RunOptions, TopicPartition, Window
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run

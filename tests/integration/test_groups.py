@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from kafka_ferry.config import Flow
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.deciding import FROM_TARGET
+from kafka_ferry.groups.decisions import FROM_TARGET
 from kafka_ferry.groups.moves import GroupMoves, PartitionMove
 from kafka_ferry.model import TopicPartition as Partition
 from kafka_ferry.model.groups import Committed, Group

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.connect_offsets import (
+from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     ConnectOffset,
     key_of,
     offsets_topic,

@@ -9,7 +9,7 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
-from kafka_ferry.groups.formats import Checkpoint, Heartbeat, OffsetSync
+from kafka_ferry.groups.mirrormaker2.record_formats import Checkpoint, Heartbeat, OffsetSync
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.ledger import VerificationEntry, append_entry
 from kafka_ferry.model import TopicPartition

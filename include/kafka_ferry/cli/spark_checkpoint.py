@@ -12,7 +12,7 @@ from kafka_ferry.cli.terminal import messages, out
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.groups.spark_rewriting import Rewritten
+    from kafka_ferry.groups.spark.rewrite import Rewritten
 
 SparkCheckpointOption = Annotated[
     str | None,

@@ -18,8 +18,8 @@ from kafka_ferry.clock import now_ms, run_id_now
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.history import Route, routes
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
+from kafka_ferry.groups.routes import Route, routes
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group, chosen_groups

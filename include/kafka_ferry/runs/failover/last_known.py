@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.groups.deciding import NOT_COPIED, translated
-from kafka_ferry.groups.history import copied_topic_ids, routes
+from kafka_ferry.groups.decisions import NOT_COPIED, translated
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
+from kafka_ferry.groups.routes import copied_topic_ids, routes
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for

@@ -13,8 +13,8 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.deciding import decided, left_alone, why_not
-from kafka_ferry.groups.entries import Synced, entries_of, synced_key
+from kafka_ferry.groups.decisions import decided, left_alone, why_not
+from kafka_ferry.groups.ledger_entries import Synced, entries_of, synced_key
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.groups.renewal import is_due
 from kafka_ferry.ledger import SyncedOffset, append_entry

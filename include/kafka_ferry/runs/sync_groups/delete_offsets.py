@@ -13,8 +13,8 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.deciding import left_alone, why_not
-from kafka_ferry.groups.entries import Synced, entries_of
+from kafka_ferry.groups.decisions import left_alone, why_not
+from kafka_ferry.groups.ledger_entries import Synced, entries_of
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.ledger import SyncedOffset, append_entry
 from kafka_ferry.model.groups import Committed, Group, is_own_group

@@ -19,9 +19,9 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.compacted import create_compacted, newest_values
 from kafka_ferry.control.topic_records import NewRecord, append_records
 from kafka_ferry.errors import AccessDenied, FerryError
-from kafka_ferry.groups.formats import Checkpoint, Heartbeat
-from kafka_ferry.groups.history import routes
-from kafka_ferry.groups.offset_syncs import offset_syncs
+from kafka_ferry.groups.mirrormaker2.offset_syncs import offset_syncs
+from kafka_ferry.groups.mirrormaker2.record_formats import Checkpoint, Heartbeat
+from kafka_ferry.groups.routes import routes
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.topics.replication_policy import HEARTBEATS, policy_of
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for

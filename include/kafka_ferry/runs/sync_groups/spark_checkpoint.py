@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import AccessDenied, CheckpointRefused, ClusterUnreachable, FerryError
-from kafka_ferry.groups.history import copied_topic_ids, routes
-from kafka_ferry.groups.spark_checkpoint import (
+from kafka_ferry.groups.routes import copied_topic_ids, routes
+from kafka_ferry.groups.spark.checkpoint import (
     COMMITS,
     METADATA,
     OFFSETS,
@@ -23,8 +23,8 @@ from kafka_ferry.groups.spark_checkpoint import (
     initial_offsets,
     kafka_offsets,
 )
-from kafka_ferry.groups.spark_placing import Placing
-from kafka_ferry.groups.spark_rewriting import Rewritten, rewritten
+from kafka_ferry.groups.spark.placement import Placing
+from kafka_ferry.groups.spark.rewrite import Rewritten, rewritten
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.patience import patience_of
 from kafka_ferry.plan.topics.topic_filter import select_topics

@@ -1,6 +1,6 @@
 """Moving groups: what their offsets are on the target, and the step of a run that commits them there.
 
-The rules are those of ``groups.deciding``; this module asks the clusters and the ledger.
+The rules are those of ``groups.decisions``; this module asks the clusters and the ledger.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, FerryError, GroupsFailed
-from kafka_ferry.groups.deciding import FROM_TARGET, NOT_COPIED, translated, untouched
-from kafka_ferry.groups.history import Route, routes
+from kafka_ferry.groups.decisions import FROM_TARGET, NOT_COPIED, translated, untouched
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
+from kafka_ferry.groups.routes import Route, routes
 from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import LogBounds, Topic, TopicPartition
 from kafka_ferry.model.groups import Committed, Group, chosen_groups, is_own_group

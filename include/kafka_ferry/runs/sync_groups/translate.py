@@ -11,8 +11,8 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
-from kafka_ferry.groups.history import Route, copied_topic_ids, routes
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
+from kafka_ferry.groups.routes import Route, copied_topic_ids, routes
 from kafka_ferry.groups.translation import Kind
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.model import LogBounds, TopicPartition

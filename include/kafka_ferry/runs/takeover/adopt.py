@@ -13,7 +13,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.target.fencing import fence_writers, seal_adopted
 from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.alignment import Alignment, LogRecords
+from kafka_ferry.groups.alignment.align import Alignment, LogRecords
 from kafka_ferry.ledger import (
     CopiedRange,
     LedgerTable,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from kafka_ferry.config import Cluster, Flow, kafka_python_config
 from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.alignment import Alignment, LogRecords, Misaligned, align
-from kafka_ferry.groups.spreading import spread
+from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned, align
+from kafka_ferry.groups.alignment.spread import spread
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicState

@@ -12,7 +12,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.topic_records import NewRecord, append_records
 from kafka_ferry.copy import fence_writers
-from kafka_ferry.groups.connect_offsets import (
+from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     PARTITIONS,
     ConnectOffset,
     key_of,

@@ -12,7 +12,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.connect_offsets import read_newest
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.formats import Heartbeat
+from kafka_ferry.groups.mirrormaker2.record_formats import Heartbeat
 from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.model.groups import Group
 

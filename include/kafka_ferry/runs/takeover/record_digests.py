@@ -13,7 +13,7 @@ from kafka_ferry.batches import Batch, MalformedBatch
 from kafka_ferry.batches.record_format.records import read_records
 from kafka_ferry.batches.record_format.varint import decode_varint
 from kafka_ferry.errors import CorruptBatch
-from kafka_ferry.groups.alignment import LogRecords
+from kafka_ferry.groups.alignment.align import LogRecords
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patiently
 from kafka_ferry.wire import WireCluster, log_start

@@ -1,7 +1,7 @@
 """Taking over from MirrorMaker 2 or MirrorMaker 1: going on in the topics that it has filled.
 
 Each topic by itself: what the other mirror says of its position is held against the records on both
-clusters (``groups.alignment``), and only then the position, the topic's mark and its history are
+clusters (``groups.alignment.align``), and only then the position, the topic's mark and its history are
 written down, in one transaction. What was taken over is passed over the next time, so that it can be
 repeated whatever it broke off with; what the other mirror has copied since is taken over too.
 """
@@ -18,7 +18,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.connect_offsets import read_newest
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.connect_offsets import (
+from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     ConnectOffset,
     copied_of,
     newest,

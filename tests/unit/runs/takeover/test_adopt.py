@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from kafka_ferry.batches import Segment
-from kafka_ferry.groups.alignment import Alignment, LogRecords
+from kafka_ferry.groups.alignment.align import Alignment, LogRecords
 from kafka_ferry.model import Topic
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.runs.takeover.adopt import joined, ranges_of

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kafka_ferry.batches import Segment
-from kafka_ferry.groups.log_records import LogRecords
+from kafka_ferry.groups.alignment.record_digests import LogRecords
 
 
 class Misaligned(ValueError):

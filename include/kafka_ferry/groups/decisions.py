@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.groups.moves import Action, GroupMove, PartitionMove
 
 if TYPE_CHECKING:
-    from kafka_ferry.groups.history import Route
+    from kafka_ferry.groups.routes import Route
     from kafka_ferry.ledger import SyncedOffset
     from kafka_ferry.model.cluster_state import LogBounds
     from kafka_ferry.model.groups import Committed, Group

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.groups.formats import Checkpoint, Heartbeat, MalformedRecord, OffsetSync
+from kafka_ferry.groups.mirrormaker2.record_formats import (
+    Checkpoint,
+    Heartbeat,
+    MalformedRecord,
+    OffsetSync,
+)
 from kafka_ferry.model.ranges import TopicPartition
 
 Written = OffsetSync | Checkpoint | Heartbeat

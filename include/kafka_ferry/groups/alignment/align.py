@@ -18,9 +18,9 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from kafka_ferry.groups.aligned import Alignment, Misaligned
-from kafka_ferry.groups.log_records import LogRecords
-from kafka_ferry.groups.walking import Walk
+from kafka_ferry.groups.alignment.aligned_runs import Alignment, Misaligned
+from kafka_ferry.groups.alignment.record_digests import LogRecords
+from kafka_ferry.groups.alignment.walk import Walk
 
 __all__ = ["Alignment", "LogRecords", "Misaligned", "align"]
 

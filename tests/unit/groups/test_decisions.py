@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.groups.deciding import (
+from kafka_ferry.groups.decisions import (
     NO_LOG,
     NOT_COPIED,
     UNKNOWN,
@@ -19,8 +19,8 @@ from kafka_ferry.groups.deciding import (
     untouched,
     why_not,
 )
-from kafka_ferry.groups.history import Route
 from kafka_ferry.groups.moves import GroupMove, PartitionMove
+from kafka_ferry.groups.routes import Route
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import SyncedOffset
 from kafka_ferry.model import LogBounds, TopicPartition

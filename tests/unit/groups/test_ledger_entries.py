@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.groups.entries import Synced, entries_of, synced_key
+from kafka_ferry.groups.ledger_entries import Synced, entries_of, synced_key
 from kafka_ferry.ledger import GroupsEntry, SyncedOffset, decode, encode
 from kafka_ferry.model import TopicPartition
 

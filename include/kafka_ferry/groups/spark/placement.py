@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kafka_ferry.groups.history import Route
+from kafka_ferry.groups.routes import Route
 from kafka_ferry.groups.translation import Kind, OffsetMap
 from kafka_ferry.model.cluster_state import LogBounds
 from kafka_ferry.model.ranges import TopicPartition

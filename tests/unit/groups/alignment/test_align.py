@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import Segment
-from kafka_ferry.groups.alignment import Alignment, LogRecords, Misaligned, align
+from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned, align
 
 
 def log(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_ferry.groups.connect_offsets import (
+from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     ConnectOffset,
     copied_of,
     key_of,

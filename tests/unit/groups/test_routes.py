@@ -9,7 +9,7 @@ import pytest
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.config import Cluster
-from kafka_ferry.groups.history import Route, copied_topic_ids, routes
+from kafka_ferry.groups.routes import Route, copied_topic_ids, routes
 from kafka_ferry.ledger import CopiedRange, LedgerTable
 from kafka_ferry.ledger.record import Entry
 from kafka_ferry.model import TopicPartition

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafka_ferry.groups.formats import OffsetSync
-from kafka_ferry.groups.history import Route
+from kafka_ferry.groups.mirrormaker2.record_formats import OffsetSync
+from kafka_ferry.groups.routes import Route
 from kafka_ferry.groups.translation import OffsetMap
 
 

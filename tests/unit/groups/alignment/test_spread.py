@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from kafka_ferry.groups.alignment import LogRecords, Misaligned
-from kafka_ferry.groups.spreading import spread
+from kafka_ferry.groups.alignment.align import LogRecords, Misaligned
+from kafka_ferry.groups.alignment.spread import spread
 
 
 def log(records: Sequence[int], start: int = 0) -> LogRecords:

@@ -10,8 +10,8 @@ import pytest
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.errors import CheckpointRefused
-from kafka_ferry.groups.history import Route
-from kafka_ferry.groups.spark_checkpoint import (
+from kafka_ferry.groups.routes import Route
+from kafka_ferry.groups.spark.checkpoint import (
     Batch,
     Checkpoint,
     Numbers,
@@ -20,8 +20,8 @@ from kafka_ferry.groups.spark_checkpoint import (
     kafka_offsets,
     kafka_text,
 )
-from kafka_ferry.groups.spark_placing import Placing
-from kafka_ferry.groups.spark_rewriting import Rewritten, rewritten
+from kafka_ferry.groups.spark.placement import Placing
+from kafka_ferry.groups.spark.rewrite import Rewritten, rewritten
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.model import LogBounds, TopicPartition

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from kafka_ferry.groups.aligned import Alignment, Misaligned, Run, segments_of
-from kafka_ferry.groups.log_records import LogRecords, Mask, Offsets
+from kafka_ferry.groups.alignment.aligned_runs import Alignment, Misaligned, Run, segments_of
+from kafka_ferry.groups.alignment.record_digests import LogRecords, Mask, Offsets
 
 # Of records that are all alike, so many places are tried.
 _PLACES: Final = 1_000

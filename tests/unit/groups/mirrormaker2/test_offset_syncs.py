@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.groups.formats import OffsetSync
-from kafka_ferry.groups.history import Route
-from kafka_ferry.groups.offset_syncs import offset_syncs
+from kafka_ferry.groups.mirrormaker2.offset_syncs import offset_syncs
+from kafka_ferry.groups.mirrormaker2.record_formats import OffsetSync
+from kafka_ferry.groups.routes import Route
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.model.ranges import TopicPartition
 from tests.support.model_log import Mirror, a_range

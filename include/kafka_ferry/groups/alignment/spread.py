@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from kafka_ferry.groups.alignment import Alignment, LogRecords, Misaligned
-from kafka_ferry.groups.log_records import Digests, Offsets
+from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned
+from kafka_ferry.groups.alignment.record_digests import Digests, Offsets
 
 
 def spread(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kafka_ferry.errors import CheckpointRefused
-from kafka_ferry.groups.spark_checkpoint import (
+from kafka_ferry.groups.spark.checkpoint import (
     COMMITS,
     METADATA,
     NO_OFFSET,
@@ -26,7 +26,7 @@ from kafka_ferry.groups.spark_checkpoint import (
     kafka_offsets,
     kafka_text,
 )
-from kafka_ferry.groups.spark_placing import Placed
+from kafka_ferry.groups.spark.placement import Placed
 from kafka_ferry.model.ranges import TopicPartition
 
 Place = Callable[[TopicPartition, int], Placed]

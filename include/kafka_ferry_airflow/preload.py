@@ -36,7 +36,7 @@ def on_starting(component: Any) -> None:  # noqa: ARG001
     try:
         for module in _MODULES:
             import_module(module)
-        from kafka_ferry.verify.gx import great_expectations  # noqa: PLC0415
+        from kafka_ferry.verify.expectations.gx import great_expectations  # noqa: PLC0415
 
         great_expectations()
     except Exception:

@@ -110,7 +110,7 @@ def _run_flow(
     from kafka_ferry.runs import Run
     from kafka_ferry.runs.progress import copying
     from kafka_ferry.spark.session import terminal_spark
-    from kafka_ferry.verify.gx import import_in_background
+    from kafka_ferry.verify.expectations.gx import import_in_background
 
     this = Run(flow, run_id)
     with terminal_spark(f"ferry {flow.name}", tasks) as spark:

@@ -27,7 +27,7 @@ from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.patience import patiently
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import Claim
-from kafka_ferry.verify.sharing import behind, with_strangers, without_others
+from kafka_ferry.verify.shared_topics import behind, with_strangers, without_others
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.times import LookedUp, look_up
 

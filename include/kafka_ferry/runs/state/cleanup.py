@@ -15,7 +15,7 @@ from typing import Final
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.runs.state.flow_state import flow_state
-from kafka_ferry.verify.data_docs import forget
+from kafka_ferry.verify.expectations.data_docs import forget
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 from kafka_ferry.runs.provenance.shared_topics import Recounting, with_others
 from kafka_ferry.verify import RangeRow, Recount, range_row
 from kafka_ferry.verify.claim import Claim
-from kafka_ferry.verify.sharing import without_locals
+from kafka_ferry.verify.shared_topics import without_locals
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence

@@ -14,9 +14,9 @@ from kafka_ferry.ledger import copied_rows
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.patience import patience_of
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
-from kafka_ferry.verify.expectations import Terms, judge_groups, unjudged_groups
+from kafka_ferry.verify.expectations.judge import Terms, judge_groups, unjudged_groups
+from kafka_ferry.verify.expectations.user_expectations import own_expectations
 from kafka_ferry.verify.groups import GroupRow, group_rows
-from kafka_ferry.verify.own import own_expectations
 
 if TYPE_CHECKING:
     from pathlib import Path

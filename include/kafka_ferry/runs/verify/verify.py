@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from kafka_ferry.spark.session import SparkSource
     from kafka_ferry.state import StateFolder
     from kafka_ferry.verify import PartitionRecount, PartitionRow, Verdict
+    from kafka_ferry.verify.expectations.tables import Rows
     from kafka_ferry.verify.lives import Key
-    from kafka_ferry.verify.tables import Rows
 
 
 def verify_run(

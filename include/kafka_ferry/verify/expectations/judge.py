@@ -16,13 +16,13 @@ from typing import Any, Final
 
 from kafka_ferry.config.options.verify import Severity
 from kafka_ferry.verify.checks import PARTITIONS, RANGES, WARNINGS, Check, Row, Suite
-from kafka_ferry.verify.data_docs import Publication, add_pages, publish
-from kafka_ferry.verify.evaluation import Evaluation, listed, raised_by
+from kafka_ferry.verify.expectations.data_docs import Publication, add_pages, publish
+from kafka_ferry.verify.expectations.evaluation import Evaluation, listed, raised_by
+from kafka_ferry.verify.expectations.gx import great_expectations
+from kafka_ferry.verify.expectations.tables import ROW, Rows, frame
+from kafka_ferry.verify.expectations.user_expectations import NOTHING, OwnExpectations, own_results
 from kafka_ferry.verify.groups import GROUPS, GroupRow
-from kafka_ferry.verify.gx import great_expectations
-from kafka_ferry.verify.own import NOTHING, OwnExpectations, own_results
 from kafka_ferry.verify.rows import RangeRow
-from kafka_ferry.verify.tables import ROW, Rows, frame
 from kafka_ferry.verify.topics import TOPICS
 from kafka_ferry.verify.verdict import ExpectationResult, Verdict
 

@@ -12,9 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from kafka_ferry.verify.data_docs import folder_name
-from kafka_ferry.verify.gx import great_expectations
-from kafka_ferry.verify.tables import ROW, WHERE
+from kafka_ferry.verify.expectations.data_docs import folder_name
+from kafka_ferry.verify.expectations.gx import great_expectations
+from kafka_ferry.verify.expectations.tables import ROW, WHERE
 
 MAX_LISTED: Final = 20
 _SITE: Final = "ferry"

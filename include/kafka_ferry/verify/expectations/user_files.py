@@ -15,7 +15,7 @@ import yaml
 
 from kafka_ferry.config.options.verify import Severity
 from kafka_ferry.config.types.problems import did_you_mean
-from kafka_ferry.verify.gx import great_expectations
+from kafka_ferry.verify.expectations.gx import great_expectations
 from kafka_ferry.verify.verdict import Table
 
 TABLES: Final[tuple[Table, ...]] = ("ranges", "partitions", "topics", "groups")

@@ -10,9 +10,15 @@ import pytest
 
 from kafka_ferry.verify import PartitionRow, RangeRow, Terms, judge
 from kafka_ferry.verify.checks import WARNINGS
-from kafka_ferry.verify.data_docs import Publication, add_pages, folder_name, forget, publish
-from kafka_ferry.verify.offline_page import content_of, page
-from kafka_ferry.verify.tables import Rows
+from kafka_ferry.verify.expectations.data_docs import (
+    Publication,
+    add_pages,
+    folder_name,
+    forget,
+    publish,
+)
+from kafka_ferry.verify.expectations.offline_page import content_of, page
+from kafka_ferry.verify.expectations.tables import Rows
 
 RANGE = RangeRow(
     *("orders", 3, "eu.orders", "r", 7, 100, 200, 100, 90, 8, 2, 0, 0, 100, 90, 0, 0, 0),
@@ -223,7 +229,8 @@ def test_a_page_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path, mon
         raise OSError("no space left on device")
 
     monkeypatch.setattr(
-        "kafka_ferry.verify.data_docs._PUBLICATION", type("Full", (), {"dump_json": full})
+        "kafka_ferry.verify.expectations.data_docs._PUBLICATION",
+        type("Full", (), {"dump_json": full}),
     )
     with pytest.raises(OSError, match="no space"):
         publish(site, docs, publication(1))

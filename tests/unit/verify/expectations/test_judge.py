@@ -10,18 +10,12 @@ import pytest
 
 from kafka_ferry.config.options.verify import CHECKS, Severity
 from kafka_ferry.errors import FerryError
-from kafka_ferry.verify import (
-    ExpectationResult,
-    PartitionRow,
-    RangeRow,
-    Terms,
-    Verdict,
-    expectations,
-)
+from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Terms, Verdict
 from kafka_ferry.verify.checks import RANGES, WARNINGS, decisive
-from kafka_ferry.verify.evaluation import MAX_LISTED
-from kafka_ferry.verify.expectations import SUITES
-from kafka_ferry.verify.tables import Rows
+from kafka_ferry.verify.expectations import judge as judge_module
+from kafka_ferry.verify.expectations.evaluation import MAX_LISTED
+from kafka_ferry.verify.expectations.judge import SUITES
+from kafka_ferry.verify.expectations.tables import Rows
 from kafka_ferry.verify.topics import TopicRow
 
 ACCOUNTED = "every source offset is a record on the target or has a reason"
@@ -103,7 +97,7 @@ def judge(
 ) -> Verdict:
     rows: Rows = {"ranges": ranges, "partitions": partitions, "topics": topics}
     chosen = {name.replace("_", "-"): severity for name, severity in severities.items()}
-    return expectations.judge(rows, Terms("eu->us", "run 1", docs, chosen))
+    return judge_module.judge(rows, Terms("eu->us", "run 1", docs, chosen))
 
 
 def not_true(verdict: Verdict) -> dict[str, ExpectationResult]:
@@ -371,9 +365,9 @@ def test_only_the_first_rows_are_listed_with_a_count_of_the_rest() -> None:
 
 @pytest.mark.parametrize(("column", "name"), [("foreign", NOBODY_ELSE), ("expired", NOT_EXPIRED)])
 def test_an_expectation_that_raises_is_a_failure_with_its_name(monkeypatch, column, name) -> None:
-    whole = expectations.frame
+    whole = judge_module.frame
     monkeypatch.setattr(
-        expectations, "frame", lambda *args: whole(*args).drop(columns=column, errors="ignore")
+        judge_module, "frame", lambda *args: whole(*args).drop(columns=column, errors="ignore")
     )
     verdict = judge([RANGE], [PARTITION])
     assert not verdict.success
@@ -384,7 +378,7 @@ def test_an_expectation_that_raises_is_a_failure_with_its_name(monkeypatch, colu
 
 
 def test_an_expectation_without_a_result_is_a_failure() -> None:
-    result = expectations._result(RANGES.checks[0], RANGES, [RANGE], None, "critical")
+    result = judge_module._result(RANGES.checks[0], RANGES, [RANGE], None, "critical")
     assert result.failed
     assert result.sentences[0].startswith(f'The check "{ACCOUNTED}" could not be evaluated')
 

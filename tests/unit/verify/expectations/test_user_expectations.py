@@ -8,11 +8,11 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.verify import Terms, Verdict, judge
-from kafka_ferry.verify.expectations import SUITES, judge_groups
+from kafka_ferry.verify.expectations.judge import SUITES, judge_groups
+from kafka_ferry.verify.expectations.tables import KINDS, Rows, columns
+from kafka_ferry.verify.expectations.user_expectations import own_expectations
 from kafka_ferry.verify.groups import GROUPS, GroupRow
-from kafka_ferry.verify.own import own_expectations
-from kafka_ferry.verify.tables import KINDS, Rows, columns
-from tests.unit.verify.test_expectations import PARTITION, RANGE
+from tests.unit.verify.expectations.test_judge import PARTITION, RANGE
 
 GOOD_YAML = """\
 # Nobody may be far behind.
@@ -273,8 +273,8 @@ def test_the_python_file_leaves_nothing_behind(flow: Flow, tmp_path: Path) -> No
     assert [path.name for path in tmp_path.iterdir()] == ["all.py"]
 
 
-DOCS = (Path(__file__).parents[3] / "docs" / "verification.md").read_text()
-SAMPLES = Path(__file__).parents[3] / "include" / "expectations"
+DOCS = (Path(__file__).parents[4] / "docs" / "verification.md").read_text()
+SAMPLES = Path(__file__).parents[4] / "include" / "expectations"
 
 
 @pytest.mark.parametrize("table", KINDS)

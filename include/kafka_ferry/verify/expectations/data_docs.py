@@ -27,7 +27,7 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from kafka_ferry.verify.offline_page import content_of, page
+from kafka_ferry.verify.expectations.offline_page import content_of, page
 
 log = logging.getLogger(__name__)
 

@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from kafka_ferry.config.flow import at_home
 from kafka_ferry.config.options.verify import EXPECTATIONS
 from kafka_ferry.config.types.problems import did_you_mean
-from kafka_ferry.verify.evaluation import listed, raised_by
-from kafka_ferry.verify.own_files import TABLES, FileProblem, Found, read_file
-from kafka_ferry.verify.tables import ROW, WHERE, columns
+from kafka_ferry.verify.expectations.evaluation import listed, raised_by
+from kafka_ferry.verify.expectations.tables import ROW, WHERE, columns
+from kafka_ferry.verify.expectations.user_files import TABLES, FileProblem, Found, read_file
 from kafka_ferry.verify.verdict import ExpectationResult, Table
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.verify.evaluation import Evaluation
+    from kafka_ferry.verify.expectations.evaluation import Evaluation
 
 SUFFIXES: Final = (".yaml", ".yml", ".json", ".py")
 _EVERY_FLOW: Final = "all"

@@ -12,7 +12,7 @@ def said(code: str) -> str:
 
 def test_it_is_imported_without_the_libraries_that_take_most_of_the_time() -> None:
     code = (
-        "import sys; from kafka_ferry.verify.gx import great_expectations as gx; gx()\n"
+        "import sys; from kafka_ferry.verify.expectations.gx import great_expectations as gx; gx()\n"
         "print(sorted({'scipy.optimize', 'altair.utils', 'pyspark.ml', 'sqlalchemy'} & set(sys.modules)))"
     )
     assert said(code) == "[]"
@@ -20,7 +20,7 @@ def test_it_is_imported_without_the_libraries_that_take_most_of_the_time() -> No
 
 def test_what_it_went_without_can_be_imported_afterwards() -> None:
     code = (
-        "from kafka_ferry.verify.gx import great_expectations as gx; gx()\n"
+        "from kafka_ferry.verify.expectations.gx import great_expectations as gx; gx()\n"
         "import altair, sqlalchemy, pyspark.ml.feature; from scipy import stats\n"
         "print(stats.norm.cdf(0), altair.Chart.__name__, sqlalchemy.Table.__name__)"
     )
@@ -29,7 +29,7 @@ def test_what_it_went_without_can_be_imported_afterwards() -> None:
 
 def test_an_expectation_that_needs_one_of_them_has_it() -> None:
     code = (
-        "from kafka_ferry.verify.gx import great_expectations\n"
+        "from kafka_ferry.verify.expectations.gx import great_expectations\n"
         "import pandas as pd; gx = great_expectations(); gxe = gx.expectations\n"
         "context = gx.get_context(mode='ephemeral')\n"
         "batch = context.data_sources.pandas_default.read_dataframe(pd.DataFrame({'a': ['x', 'y']}))\n"

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import Batch, MalformedBatch, RangeDigest, Segment, split_batches
-from kafka_ferry.verify.by_offset import count_by_offset
 from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.recount_by_offset import count_by_offset
 from kafka_ferry.verify.rows import PartitionRecount
 from tests.support.batches import Record, a_batch, a_marker, an_empty_batch
 

@@ -6,7 +6,7 @@ from kafka_ferry.batches import Segment
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.verify import PartitionRecount, Recount
 from kafka_ferry.verify.claim import Claim
-from kafka_ferry.verify.sharing import behind, with_strangers, without_locals, without_others
+from kafka_ferry.verify.shared_topics import behind, with_strangers, without_locals, without_others
 
 TP = TopicPartition("orders", 0)
 

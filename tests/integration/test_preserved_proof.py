@@ -19,8 +19,8 @@ from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
 from kafka_ferry.verify import PartitionRow, RangeRow
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.scan import leader_of
-from kafka_ferry.wire.transactions import produce_request
+from kafka_ferry.wire.partitions.scan import leader_of
+from kafka_ferry.wire.transactions.producer import produce_request
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.batches import a_batch

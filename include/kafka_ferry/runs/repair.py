@@ -36,8 +36,8 @@ from kafka_ferry.runs.plan.discover import first_copied
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
 from kafka_ferry.wire import WireCluster, log_start
-from kafka_ferry.wire.ends import settled_ends
-from kafka_ferry.wire.scan import leader_of, stored_batches
+from kafka_ferry.wire.partitions.ends import settled_ends
+from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
 
 
 class Repair:

@@ -18,7 +18,7 @@ from kafka_ferry.verify.claim import Claim
 from kafka_ferry.verify.recount_by_offset import recount_by_offset
 from kafka_ferry.verify.rows import PartitionRecount, Recount
 from kafka_ferry.wire import WireCluster, log_start
-from kafka_ferry.wire.scan import committed_batches, leader_of
+from kafka_ferry.wire.partitions.scan import committed_batches, leader_of
 
 
 @dataclass(slots=True)

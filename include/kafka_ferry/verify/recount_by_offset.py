@@ -29,8 +29,8 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.verify.claim import Claim
 from kafka_ferry.verify.rows import PartitionRecount, Recount
 from kafka_ferry.wire import WireCluster, log_start
-from kafka_ferry.wire.ends import high_watermarks
-from kafka_ferry.wire.scan import leader_of, stored_batches
+from kafka_ferry.wire.partitions.ends import high_watermarks
+from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
 
 _FOREVER: Final = 2**63
 

@@ -22,11 +22,11 @@ from kafka.protocol.admin.users import (
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
 from kafka_ferry.model.changes import QuotaChange, UserChange
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.acls import create_acls, delete_acls, describe_acls
-from kafka_ferry.wire.asking import TooOld
-from kafka_ferry.wire.faults import SECURITY_DISABLED
-from kafka_ferry.wire.quotas import alter_quotas, describe_quotas
-from kafka_ferry.wire.users import change_user, describe_users
+from kafka_ferry.wire.access.acls import create_acls, delete_acls, describe_acls
+from kafka_ferry.wire.access.quotas import alter_quotas, describe_quotas
+from kafka_ferry.wire.access.scram_users import change_user, describe_users
+from kafka_ferry.wire.any_broker import TooOld
+from kafka_ferry.wire.error_codes import SECURITY_DISABLED
 from tests.support.access import rule
 
 from .scripted import (

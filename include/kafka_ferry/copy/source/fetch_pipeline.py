@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kafka_ferry.wire import PendingFetch, WireCluster, answered
-from kafka_ferry.wire.connection import SILENCE_S
+from kafka_ferry.wire.connections.connection import SILENCE_S
 
 _T = TypeVar("_T")
 

@@ -39,7 +39,7 @@ from kafka_ferry.wire import (
     log_start,
     send_fetch,
 )
-from kafka_ferry.wire.faults import (
+from kafka_ferry.wire.error_codes import (
     NONE,
     OFFSET_OUT_OF_RANGE,
     UNKNOWN_TOPIC_OR_PARTITION,

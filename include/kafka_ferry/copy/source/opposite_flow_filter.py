@@ -29,8 +29,8 @@ from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.patience import patiently
 from kafka_ferry.wire import WireCluster, log_start
-from kafka_ferry.wire.ends import high_watermarks
-from kafka_ferry.wire.scan import leader_of, stored_batches
+from kafka_ferry.wire.partitions.ends import high_watermarks
+from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster, Flow

@@ -25,7 +25,7 @@ from kafka_ferry.batches import (
 from kafka_ferry.clock import now_ms
 from kafka_ferry.model.plan import Creation
 from kafka_ferry.model.ranges import Range
-from kafka_ferry.wire.faults import (
+from kafka_ferry.wire.error_codes import (
     INVALID_RECORD,
     INVALID_TIMESTAMP,
     MESSAGE_TOO_LARGE,

@@ -20,15 +20,15 @@ from kafka_ferry.model.positions import Position, PositionMetadata, position_gro
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patiently
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.endings import Ending, Outcome, last_ending
-from kafka_ferry.wire.faults import fault
-from kafka_ferry.wire.scan import leader_of
-from kafka_ferry.wire.settlement import Settlement
-from kafka_ferry.wire.transactions import (
+from kafka_ferry.wire.error_codes import fault
+from kafka_ferry.wire.partitions.scan import leader_of
+from kafka_ferry.wire.transactions.endings import Ending, Outcome, last_ending
+from kafka_ferry.wire.transactions.producer import (
     CommittedOffset,
     TransactionalProducer,
     produce_request,
 )
+from kafka_ferry.wire.transactions.settlement import Settlement
 
 _TIMEOUT_MS: Final = 60_000
 _WRITER: Final = 0

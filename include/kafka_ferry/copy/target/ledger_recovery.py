@@ -20,7 +20,7 @@ from kafka_ferry.ledger import (
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patiently
-from kafka_ferry.wire.endings import Outcome
+from kafka_ferry.wire.transactions.endings import Outcome
 
 
 class Witness:

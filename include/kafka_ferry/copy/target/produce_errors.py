@@ -15,7 +15,7 @@ from kafka_ferry.copy.target.writer import Failure, StartOver
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.patience import PATIENCE_S
-from kafka_ferry.wire.faults import (
+from kafka_ferry.wire.error_codes import (
     NONE,
     UNKNOWN_TOPIC_OR_PARTITION,
     error_name,

@@ -16,7 +16,7 @@ from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.transactions import produce_request
+from kafka_ferry.wire.transactions.producer import produce_request
 
 # The broker handles one request of a connection at a time and remembers five batches of a producer.
 _IN_FLIGHT: Final = 5

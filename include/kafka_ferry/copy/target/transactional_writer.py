@@ -40,10 +40,10 @@ from kafka_ferry.model.positions import Position, is_of_topics, position_group, 
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.patience import PATIENCE_S, patiently
 from kafka_ferry.wire import PartitionLeader, WireCluster
-from kafka_ferry.wire.endings import Ending, Outcome, last_ending
-from kafka_ferry.wire.faults import NOT_ENOUGH_REPLICAS, error_name, fault, is_transient
-from kafka_ferry.wire.settlement import Settlement
-from kafka_ferry.wire.transactions import TransactionalProducer, committed_offsets
+from kafka_ferry.wire.error_codes import NOT_ENOUGH_REPLICAS, error_name, fault, is_transient
+from kafka_ferry.wire.transactions.endings import Ending, Outcome, last_ending
+from kafka_ferry.wire.transactions.producer import TransactionalProducer, committed_offsets
+from kafka_ferry.wire.transactions.settlement import Settlement
 
 # About 400 KB of JSON: a ledger record must stay below the default max.message.bytes.
 _MAX_SEGMENTS: Final = 10_000

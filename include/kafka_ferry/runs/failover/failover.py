@@ -33,7 +33,7 @@ from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
 from kafka_ferry.runs.sync_groups.sync import move_groups
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.first_record import first_record, key_of
+from kafka_ferry.wire.partitions.first_record import first_record, key_of
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Cluster, Flow

@@ -11,8 +11,8 @@ from kafka_ferry.config.files.password_files import read_passwords
 from kafka_ferry.control.access import AccessControl
 from kafka_ferry.errors import AccessDenied, BrokerError, ConfigError, FerryError
 from kafka_ferry.model.cluster_state import Access
-from kafka_ferry.wire.asking import TooOld
-from kafka_ferry.wire.faults import SECURITY_DISABLED
+from kafka_ferry.wire.any_broker import TooOld
+from kafka_ferry.wire.error_codes import SECURITY_DISABLED
 
 _T = TypeVar("_T")
 

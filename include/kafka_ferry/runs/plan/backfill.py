@@ -24,7 +24,7 @@ from kafka_ferry.plan.backfill.make_plan import WindowFacts, destination, plan_b
 from kafka_ferry.plan.backfill.windows import Accounted, settled_by
 from kafka_ferry.runs.plan.discover import discover, foreign_records
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.times import offsets_at
+from kafka_ferry.wire.partitions.times import offsets_at
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow

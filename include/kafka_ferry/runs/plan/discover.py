@@ -29,8 +29,8 @@ from kafka_ferry.runs.state.one_file import require_one_file
 from kafka_ferry.runs.sync_groups.mm2_topics import HEARTBEATS_OPTION, emitted_topics
 from kafka_ferry.runs.sync_topics.retire import with_missing
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.epochs import epoch_ends
-from kafka_ferry.wire.scan import holds_records
+from kafka_ferry.wire.partitions.epochs import epoch_ends
+from kafka_ferry.wire.partitions.scan import holds_records
 
 
 def discover(flow: Flow, ledger: LedgerTable) -> Found:

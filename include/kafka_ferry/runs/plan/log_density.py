@@ -17,7 +17,7 @@ from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.patience import patiently
 from kafka_ferry.wire import Fetched, WireCluster, fetch
-from kafka_ferry.wire.faults import NONE, THROTTLED, fault
+from kafka_ferry.wire.error_codes import NONE, THROTTLED, fault
 
 # Where in what is still to be copied: at its start, in its middle, near its end.
 _PLACES: Final = (0.0, 0.5, 0.9)

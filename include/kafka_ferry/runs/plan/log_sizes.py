@@ -16,8 +16,8 @@ from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.schedule.retention_risks import Questions, questions, uncopied
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.log_dirs import log_sizes
-from kafka_ferry.wire.times import look_up
+from kafka_ferry.wire.partitions.log_dirs import log_sizes
+from kafka_ferry.wire.partitions.times import look_up
 
 # Every record that has a time is as young.
 _FIRST: Final = 0

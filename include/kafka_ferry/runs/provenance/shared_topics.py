@@ -29,7 +29,7 @@ from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import Claim
 from kafka_ferry.verify.shared_topics import behind, with_strangers, without_others
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.times import LookedUp, look_up
+from kafka_ferry.wire.partitions.times import LookedUp, look_up
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.wire import WireCluster, fetch
-from kafka_ferry.wire.faults import NONE
+from kafka_ferry.wire.error_codes import NONE
 
 _AT_ONCE: Final = 250
 _BYTES: Final = 64 * 1024

@@ -19,7 +19,7 @@ from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.model.positions import Position, position_group
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.transactions import has_pending_offsets
+from kafka_ferry.wire.transactions.producer import has_pending_offsets
 
 # The markers of one transaction reach the ledger and the group one after the other.
 _PAUSES_S: Final = (0.1, 0.4, 1.0, 2.0)

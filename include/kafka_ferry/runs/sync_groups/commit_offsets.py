@@ -20,8 +20,8 @@ from kafka_ferry.groups.renewal import is_due
 from kafka_ferry.ledger import SyncedOffset, append_entry
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.wire.asking import TooOld
-from kafka_ferry.wire.faults import UNKNOWN_MEMBER_ID
+from kafka_ferry.wire.any_broker import TooOld
+from kafka_ferry.wire.error_codes import UNKNOWN_MEMBER_ID
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow

@@ -28,7 +28,7 @@ from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
 from kafka_ferry.runs.sync_groups.delete_offsets import delete_gone
 from kafka_ferry.runs.sync_groups.mm2_topics import emit
-from kafka_ferry.wire.asking import TooOld
+from kafka_ferry.wire.any_broker import TooOld
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow

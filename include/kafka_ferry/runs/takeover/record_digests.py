@@ -17,7 +17,7 @@ from kafka_ferry.groups.alignment.align import LogRecords
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patiently
 from kafka_ferry.wire import WireCluster, log_start
-from kafka_ferry.wire.scan import ended_batches, leader_of
+from kafka_ferry.wire.partitions.scan import ended_batches, leader_of
 
 _64_BITS: Final = 2**64 - 1
 

@@ -6,8 +6,8 @@ import pytest
 
 from kafka_ferry.errors import AccessDenied, BrokerError, FerryError
 from kafka_ferry.runs.plan.acls import _why_not
-from kafka_ferry.wire.asking import TooOld
-from kafka_ferry.wire.faults import SECURITY_DISABLED, fault
+from kafka_ferry.wire.any_broker import TooOld
+from kafka_ferry.wire.error_codes import SECURITY_DISABLED, fault
 
 
 @pytest.mark.parametrize(

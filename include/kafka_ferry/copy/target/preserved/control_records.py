@@ -30,15 +30,15 @@ from kafka_ferry.copy.target.preserved.partition_queue import Track
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.endings import is_replicated
-from kafka_ferry.wire.ends import high_watermarks
-from kafka_ferry.wire.markers import (
+from kafka_ferry.wire.partitions.ends import high_watermarks
+from kafka_ferry.wire.transactions.endings import is_replicated
+from kafka_ferry.wire.transactions.markers import (
     MARKERS_AT_ONCE,
     Markers,
     may_write_markers,
     write_markers,
 )
-from kafka_ferry.wire.transactions import TransactionalProducer
+from kafka_ferry.wire.transactions.producer import TransactionalProducer
 
 # Seconds since 2020 fit into 31 bits, and a later writer counts higher.
 _COORDINATOR_EPOCH_SINCE_S: Final = 1_577_836_800

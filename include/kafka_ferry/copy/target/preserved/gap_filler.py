@@ -11,14 +11,14 @@ from kafka_ferry.copy.target.preserved.partition_queue import Track
 from kafka_ferry.copy.target.produce_errors import Verdicts
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.ends import high_watermarks, settled_ends
-from kafka_ferry.wire.faults import (
+from kafka_ferry.wire.error_codes import (
     NONE,
     TRANSACTION_COORDINATOR_FENCED,
     error_name,
     is_transient,
 )
-from kafka_ferry.wire.scan import stored_batches
+from kafka_ferry.wire.partitions.ends import high_watermarks, settled_ends
+from kafka_ferry.wire.partitions.scan import stored_batches
 
 # Control records are in the log within milliseconds after they were asked for.
 _GRACE_S: Final = 2.0

@@ -9,8 +9,8 @@ from kafka_ferry.copy.target.preserved.partition_queue import Track
 from kafka_ferry.copy.target.produce_errors import Verdicts
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.ends import delete_records
-from kafka_ferry.wire.faults import error_name, is_transient
+from kafka_ferry.wire.error_codes import error_name, is_transient
+from kafka_ferry.wire.partitions.ends import delete_records
 
 
 class LogStarts:

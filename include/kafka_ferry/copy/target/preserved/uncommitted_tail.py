@@ -29,7 +29,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patiently
 from kafka_ferry.plan.offsets.producer_sequence import Trail
 from kafka_ferry.wire import WireCluster, log_start
-from kafka_ferry.wire.scan import leader_of, stored_batches
+from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
 
 # What the source had at an offset, and has no more.
 _REMOVED: Final = frozenset({Reason.COMPACTED, Reason.LOST})

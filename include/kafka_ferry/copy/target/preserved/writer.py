@@ -61,9 +61,9 @@ from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.patience import patiently
 from kafka_ferry.wire import PartitionLeader
-from kafka_ferry.wire.ends import high_watermarks, settled_ends
-from kafka_ferry.wire.faults import NONE, fault
-from kafka_ferry.wire.markers import new_producer_id
+from kafka_ferry.wire.error_codes import NONE, fault
+from kafka_ferry.wire.partitions.ends import high_watermarks, settled_ends
+from kafka_ferry.wire.transactions.markers import new_producer_id
 
 # Two requests to a broker, so that one is on its way while the other is answered.
 _REQUEST_BYTES: Final = 2 * 1024 * 1024

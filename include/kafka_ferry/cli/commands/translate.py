@@ -11,14 +11,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from kafka_ferry.cli.flows import one_flow
-from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
-from kafka_ferry.cli.spark_checkpoint import (
+from kafka_ferry.cli.checkpoint_view import (
     ClampOption,
     SparkCheckpointOption,
     ToOption,
     write_checkpoint,
 )
+from kafka_ferry.cli.flows import one_flow
+from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
 from kafka_ferry.cli.terminal import messages, out
 from kafka_ferry.errors import GroupsFailed
 from kafka_ferry.model import TopicPartition

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from typer.core import TyperCommand
 
-from kafka_ferry.cli import older_options as options
+from kafka_ferry.cli import mm1_options as options
+from kafka_ferry.cli.commands.run import run_flows
 from kafka_ferry.cli.options import JsonOption
-from kafka_ferry.cli.run import run_flows
 from kafka_ferry.cli.terminal import messages
 from kafka_ferry.config.files.mm1_properties import read_source, read_target
 from kafka_ferry.config.files.mm2_properties import parse_flows

@@ -28,8 +28,7 @@ from kafka_ferry.wire.access.scram_users import change_user, describe_users
 from kafka_ferry.wire.any_broker import TooOld
 from kafka_ferry.wire.error_codes import SECURITY_DISABLED
 from tests.support.access import rule
-
-from .scripted import (
+from tests.unit.wire.scripted import (
     HOST,
     KINDS,
     METADATA,

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kafka_ferry.cli.commands.plan import plan_json
 from kafka_ferry.cli.flows import Attempts, flows_of, for_each
 from kafka_ferry.cli.options import (
     ClustersOption,
@@ -21,7 +22,6 @@ from kafka_ferry.cli.options import (
     VerifyAllOption,
     run_options,
 )
-from kafka_ferry.cli.plan import plan_json
 from kafka_ferry.cli.plan_view import show_plan
 from kafka_ferry.cli.report_view import show_report
 from kafka_ferry.cli.terminal import messages, show_json

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from kafka_ferry.cli.failover import DryRunOption, GroupsOption, show_outlook
+from kafka_ferry.cli.commands.failover import DryRunOption, GroupsOption, show_outlook
+from kafka_ferry.cli.commands.run import run_flows
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
-from kafka_ferry.cli.run import run_flows
 from kafka_ferry.cli.terminal import messages
 from kafka_ferry.clock import run_id_now
 from kafka_ferry.config.reverse_flow import load_way_back

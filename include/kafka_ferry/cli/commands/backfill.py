@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from kafka_ferry.cli.commands.run import RunIdOption, run_flows
 from kafka_ferry.cli.flows import flows_of
 from kafka_ferry.cli.options import (
     ClustersOption,
@@ -18,7 +19,6 @@ from kafka_ferry.cli.options import (
     TopicsOption,
     run_options,
 )
-from kafka_ferry.cli.run import RunIdOption, run_flows
 from kafka_ferry.clock import read_moment
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import Window

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.cli import main
-from kafka_ferry.cli.mirror_maker import with_values
-from kafka_ferry.cli.older_options import IN_VAIN, REFUSED
+from kafka_ferry.cli.commands.mirror_maker import with_values
+from kafka_ferry.cli.mm1_options import IN_VAIN, REFUSED
 
 # kafka.tools.MirrorMaker of 0.7.2, 0.8.1, 0.8.2, 0.9 and 3.9
 OF_ALL_RELEASES = (
@@ -155,7 +155,7 @@ def test_every_option_without_effect_has_a_reason() -> None:
 
 
 def test_every_option_is_in_the_docs(mirror_maker: MirrorMaker) -> None:
-    docs = (Path(__file__).parents[3] / "docs" / "older-mirrors.md").read_text()
+    docs = (Path(__file__).parents[4] / "docs" / "older-mirrors.md").read_text()
     options = re.findall(r"--[\w.-]+", mirror_maker("--help", files=False).out)
     assert len(set(options)) > len(OF_ALL_RELEASES)
     for option in options:

@@ -22,11 +22,11 @@ from kafka_ferry.plan.offsets.start_offsets import rest_of
 from kafka_ferry.runs.plan.acls import discover_access
 from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes
+from kafka_ferry.runs.provenance.emitted_topics import HEARTBEATS_OPTION, emitted_topics
 from kafka_ferry.runs.provenance.opposite_flow import find_returned, leaves_out, returned_topics
 from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream, first_marked
 from kafka_ferry.runs.state.known_positions import KnownPositions, known_positions
 from kafka_ferry.runs.state.one_file import require_one_file
-from kafka_ferry.runs.sync_groups.mm2_topics import HEARTBEATS_OPTION, emitted_topics
 from kafka_ferry.runs.sync_topics.retire import with_missing
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.epochs import epoch_ends

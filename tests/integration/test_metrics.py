@@ -23,7 +23,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.publish.behind import find_behind
+from kafka_ferry.runs.publish.lag import find_behind
 from kafka_ferry.runs.publish.prometheus import tell
 from kafka_ferry.state import StateFolder
 from kafka_sandbox.broker import free_port

@@ -13,7 +13,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.patience import patience_of
 from kafka_ferry.report.measures import Measures, PartitionMeasures, VerifiedUntil
-from kafka_ferry.runs.publish.behind import Behind, find_behind
+from kafka_ferry.runs.publish.lag import Behind, find_behind
 from kafka_ferry.runs.publish.ledger_counts import Counts, count_copied
 from kafka_ferry.runs.verify.verified_topics import proved_partitions
 

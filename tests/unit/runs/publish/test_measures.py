@@ -18,7 +18,7 @@ from kafka_ferry.model import OffsetsChoice, Plan, Range, Refusal, TopicPartitio
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.measures import Measures, VerifiedUntil
 from kafka_ferry.runs.publish import measures as measures_module
-from kafka_ferry.runs.publish.behind import Behind
+from kafka_ferry.runs.publish.lag import Behind
 from kafka_ferry.runs.publish.measures import measure_run
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.state import StateFolder

@@ -11,7 +11,7 @@ from typing import Final
 from kafka_ferry.config import Flow, cluster_aliases, flow_files, load_flows
 from kafka_ferry.config.reverse_flow import load_way_back
 from kafka_ferry.errors import ConfigError
-from kafka_ferry_airflow.channels import check_providers
+from kafka_ferry_airflow.monitoring.channels import check_providers
 from kafka_ferry_airflow.project import CLUSTERS, Project
 
 _Stamp = tuple[int, int]

@@ -21,8 +21,8 @@ from urllib.parse import quote
 from airflow.sdk import get_current_context, task
 from airflow.sdk.exceptions import AirflowException
 
-from kafka_ferry_airflow.channels import check_providers, send
 from kafka_ferry_airflow.links import absolute
+from kafka_ferry_airflow.monitoring.channels import check_providers, send
 from kafka_ferry_airflow.page.urls import page_url, report_url
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 _MODULES: Final = (
     "kafka_ferry_airflow.factory",
-    "kafka_ferry_airflow.metrics",
+    "kafka_ferry_airflow.monitoring.metrics",
     "kafka_ferry.report",
     "kafka_ferry.runs.publish.publish",
     "kafka_ferry.runs.verify.verify",

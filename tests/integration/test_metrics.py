@@ -356,7 +356,7 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.observability import stats
 from airflow.sdk.observability.metrics import stats_utils
 from kafka_ferry.config import load_flow
-from kafka_ferry_airflow.metrics import tell_airflow
+from kafka_ferry_airflow.monitoring.metrics import tell_airflow
 from tests.unit.report.reports import REPORT
 stats.initialize(
     factory=stats_utils.get_stats_factory(),

@@ -34,7 +34,7 @@ def told(flow: Flow, *proofs: TopicProof) -> dict[str, dict[str, Any]]:
     """By asset, what a task that announces these would send to Airflow."""
     from airflow.sdk.execution_time.context import OutletEventAccessors
 
-    from kafka_ferry_airflow.assets import announce, flow_alias
+    from kafka_ferry_airflow.monitoring.assets import announce, flow_alias
 
     events = OutletEventAccessors()
     count = announce(flow, "run-2", proofs, events)

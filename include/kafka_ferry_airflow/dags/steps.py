@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
-from kafka_ferry_airflow.assets import announce
 from kafka_ferry_airflow.connections import provide_connections
+from kafka_ferry_airflow.dags.params import options_of
+from kafka_ferry_airflow.dags.plan_text import log_plan
 from kafka_ferry_airflow.errors import airflow_errors
-from kafka_ferry_airflow.params import options_of
-from kafka_ferry_airflow.plan_text import log_plan
+from kafka_ferry_airflow.monitoring.assets import announce
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -97,7 +97,7 @@ class PublishOperator(StepOperator):
     def step(self, run: Run, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Publishes, and tells Airflow's metrics."""
         from kafka_ferry.report import headline  # noqa: PLC0415  (jinja2, and rows of the proof)
-        from kafka_ferry_airflow.metrics import tell_airflow  # noqa: PLC0415  (the same)
+        from kafka_ferry_airflow.monitoring.metrics import tell_airflow  # noqa: PLC0415  (the same)
 
         try:
             report = run.publish()

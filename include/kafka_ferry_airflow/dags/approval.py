@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from kafka_ferry_airflow.dags.plan_text import plan_markdown
 from kafka_ferry_airflow.errors import airflow_errors
-from kafka_ferry_airflow.plan_text import plan_markdown
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

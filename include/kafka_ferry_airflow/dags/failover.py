@@ -17,8 +17,8 @@ from kafka_ferry.config import Flow
 from kafka_ferry.config.reverse_flow import load_way_back
 from kafka_ferry.errors import GroupsFailed
 from kafka_ferry_airflow.connections import provide_connections
+from kafka_ferry_airflow.dags.params import show_form
 from kafka_ferry_airflow.errors import airflow_errors
-from kafka_ferry_airflow.params import show_form
 
 if TYPE_CHECKING:
     from kafka_ferry.groups.outlook import Outlook

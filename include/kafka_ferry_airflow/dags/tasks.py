@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import TriggerRule
 
-from kafka_ferry_airflow.approval import PlanApprovalOperator
-from kafka_ferry_airflow.assets import flow_alias
-from kafka_ferry_airflow.operators import FerrySparkSubmitOperator
-from kafka_ferry_airflow.pools import pool_of
-from kafka_ferry_airflow.steps import (
+from kafka_ferry_airflow.dags.approval import PlanApprovalOperator
+from kafka_ferry_airflow.dags.steps import (
     PlanOperator,
     PublishOperator,
     StepOperator,
@@ -19,6 +16,9 @@ from kafka_ferry_airflow.steps import (
     SyncTopicsOperator,
     UpdateAssetsOperator,
 )
+from kafka_ferry_airflow.monitoring.assets import flow_alias
+from kafka_ferry_airflow.operators import FerrySparkSubmitOperator
+from kafka_ferry_airflow.pools import pool_of
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow

@@ -70,10 +70,10 @@ format: $(SETUP) ## Bring the code into its format
 	@ruff check --quiet --fix .; ruff format --quiet .
 
 docs: $(SETUP) ## Write the generated pages and build the docs into site/
-	@python -m kafka_ferry.config.reference options > docs/reference/options.md
-	@python -m kafka_ferry.config.reference mirrormaker2 > docs/reference/mirrormaker2.md
+	@python -m kafka_ferry.config.files.reference options > docs/reference/options.md
+	@python -m kafka_ferry.config.files.reference mirrormaker2 > docs/reference/mirrormaker2.md
 	@python -m kafka_ferry.report.catalogue > docs/reference/metrics.md
-	@python -m kafka_ferry.config.schema > include/configs/flow.schema.json
+	@python -m kafka_ferry.config.files.schema > include/configs/flow.schema.json
 	@$(SITE) --site-dir site
 
 clusters: $(SETUP) ## Start the clusters primary (port 19092) and backup (29092): make clusters BROKERS=3

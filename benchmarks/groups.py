@@ -18,11 +18,11 @@ from rich.console import Console
 from rich.table import Table
 
 from kafka_ferry.config import Cluster
-from kafka_ferry.config.cluster import ClientProperties
+from kafka_ferry.config.client.cluster import ClientProperties
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan.groups import Committed, Group
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster, start_all
 

@@ -9,8 +9,8 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from kafka_ferry.config import Cluster, Flow
-from kafka_ferry.config.airflow_connection import connection_variable
-from kafka_ferry.config.vocabulary import AIRFLOW_CONNECTION
+from kafka_ferry.config.client.airflow_connection import connection_variable
+from kafka_ferry.config.client.property_names import AIRFLOW_CONNECTION
 from kafka_ferry.errors import ConfigError
 from kafka_ferry_airflow.errors import as_airflow
 

@@ -11,18 +11,18 @@ from typing import Literal
 from airflow.sdk import DAG, get_parsing_context
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.providers import ALLOWED
+from kafka_ferry.config.files.config_providers import ALLOWED
 from kafka_ferry.errors import ConfigError, FerryError
-from kafka_ferry_airflow.deadlines import deadline_of
-from kafka_ferry_airflow.description import describe
-from kafka_ferry_airflow.failover import failback_dag, failover_dag
+from kafka_ferry_airflow.dags.deadlines import deadline_of
+from kafka_ferry_airflow.dags.description import describe
+from kafka_ferry_airflow.dags.failover import failback_dag, failover_dag
+from kafka_ferry_airflow.dags.params import run_params, show_form
+from kafka_ferry_airflow.dags.tasks import BACK_OFF, add_tasks
+from kafka_ferry_airflow.dags.timetables import timetable_of
 from kafka_ferry_airflow.flow_files import FlowFiles, check_flow
-from kafka_ferry_airflow.lineage import tell_lineage
+from kafka_ferry_airflow.monitoring.lineage import tell_lineage
 from kafka_ferry_airflow.notifying import add_notify_task
-from kafka_ferry_airflow.params import run_params, show_form
 from kafka_ferry_airflow.project import Project
-from kafka_ferry_airflow.tasks import BACK_OFF, add_tasks
-from kafka_ferry_airflow.timetables import timetable_of
 
 Kind = Literal["mirror", "emergency"]
 

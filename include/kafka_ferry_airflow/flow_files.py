@@ -9,9 +9,9 @@ from threading import Lock
 from typing import Final
 
 from kafka_ferry.config import Flow, cluster_aliases, flow_files, load_flows
-from kafka_ferry.config.back import load_way_back
+from kafka_ferry.config.reverse_flow import load_way_back
 from kafka_ferry.errors import ConfigError
-from kafka_ferry_airflow.channels import check_providers
+from kafka_ferry_airflow.monitoring.channels import check_providers
 from kafka_ferry_airflow.project import CLUSTERS, Project
 
 _Stamp = tuple[int, int]

@@ -44,7 +44,7 @@ def absolute(path: str) -> str:
 
 def history_conf(connection: Connection) -> dict[str, str]:
     """The Spark property that names the history server, if the Spark connection's extra ``history-url`` does."""
-    from kafka_ferry.runs.spark_application import HISTORY_URL  # noqa: PLC0415  (PyArrow)
+    from kafka_ferry.runs.mirror.spark_ui import HISTORY_URL  # noqa: PLC0415  (PyArrow)
 
     url = connection.extra_dejson.get(_HISTORY_EXTRA)
     if not isinstance(url, str) or urlsplit(url).scheme not in ("http", "https"):
@@ -112,7 +112,7 @@ class _Report(_FlowLink):
     name = "Report"
 
     def _of(self, flow: Flow, key: TaskInstanceKey) -> str:
-        from kafka_ferry.runs.folder import REPORT, RunFolder  # noqa: PLC0415  (PyArrow)
+        from kafka_ferry.runs.state.run_folder import REPORT, RunFolder  # noqa: PLC0415  (PyArrow)
 
         runs = _state(flow).folder("runs")
         there = _is_run(key) and RunFolder(runs, key.run_id).files.stamp(REPORT)
@@ -131,7 +131,7 @@ class _Spark(_FlowLink):
     name = "Spark"
 
     def _of(self, flow: Flow, key: TaskInstanceKey) -> str:
-        from kafka_ferry.runs.spark_application import application_url  # noqa: PLC0415  (PyArrow)
+        from kafka_ferry.runs.mirror.spark_ui import application_url  # noqa: PLC0415  (PyArrow)
 
         if not _is_run(key) or key.task_id not in _SPARK_STEPS:
             return ""
@@ -145,7 +145,7 @@ def _is_run(key: TaskInstanceKey) -> bool:
 
 
 def _state(flow: Flow) -> StateFolder:
-    from kafka_ferry.runs.flow_state import flow_state  # noqa: PLC0415  (PyArrow)
+    from kafka_ferry.runs.state.flow_state import flow_state  # noqa: PLC0415  (PyArrow)
 
     return flow_state(flow)
 

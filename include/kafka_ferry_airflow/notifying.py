@@ -21,13 +21,13 @@ from urllib.parse import quote
 from airflow.sdk import get_current_context, task
 from airflow.sdk.exceptions import AirflowException
 
-from kafka_ferry_airflow.channels import check_providers, send
 from kafka_ferry_airflow.links import absolute
+from kafka_ferry_airflow.monitoring.channels import check_providers, send
 from kafka_ferry_airflow.page.urls import page_url, report_url
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.config.notifying import Channel
+    from kafka_ferry.config.options.notify import Channel
     from kafka_ferry.report.notice import Notice
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ def _tell_late(config: str, name: str, context: Mapping[str, Any]) -> None:
 def _late(flow: Flow, run: str, deadline: Mapping[str, Any]) -> Notice:
     from kafka_ferry.clock import now_ms  # noqa: PLC0415
     from kafka_ferry.report.notice import Notice, fact  # noqa: PLC0415  (rows of the proof)
-    from kafka_ferry.runs.noticing import Notices  # noqa: PLC0415  (PyArrow)
+    from kafka_ferry.runs.publish.notifications import Notices  # noqa: PLC0415  (PyArrow)
 
     ended = ", ".join(Notices(flow, run).steps_ended()) or "none"
     late = fact(
@@ -131,7 +131,7 @@ def _when(time: object) -> str:
 
 def _notify(flow: Flow) -> dict[str, str]:
     """Tells each channel that has not been told; gives what became of each."""
-    from kafka_ferry.runs.noticing import Notices  # noqa: PLC0415  (PyArrow)
+    from kafka_ferry.runs.publish.notifications import Notices  # noqa: PLC0415  (PyArrow)
     from kafka_ferry_airflow.errors import airflow_errors  # noqa: PLC0415
 
     context = get_current_context()

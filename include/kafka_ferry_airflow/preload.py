@@ -18,11 +18,11 @@ log = logging.getLogger(__name__)
 
 _MODULES: Final = (
     "kafka_ferry_airflow.factory",
-    "kafka_ferry_airflow.metrics",
+    "kafka_ferry_airflow.monitoring.metrics",
     "kafka_ferry.report",
-    "kafka_ferry.runs.publication",
-    "kafka_ferry.runs.verification",
-    "kafka_ferry.runs.grouping",
+    "kafka_ferry.runs.publish.publish",
+    "kafka_ferry.runs.verify.verify",
+    "kafka_ferry.runs.sync_groups.sync",
     "pandas",
 )
 
@@ -36,7 +36,7 @@ def on_starting(component: Any) -> None:  # noqa: ARG001
     try:
         for module in _MODULES:
             import_module(module)
-        from kafka_ferry.verify.gx import great_expectations  # noqa: PLC0415
+        from kafka_ferry.verify.expectations.gx import great_expectations  # noqa: PLC0415
 
         great_expectations()
     except Exception:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from kafka_ferry.plan.positions import position_group
+from kafka_ferry.model.positions import position_group
 from tests.faults import broker_faults
 from tests.faults.evidence import unsealed
 from tests.support.offsets import bounds

@@ -13,8 +13,8 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.copy import Outcome, copy_for_flow
-from kafka_ferry.copy.rate import RateLimit
-from kafka_ferry.plan import Plan
+from kafka_ferry.copy.rate_limit import RateLimit
+from kafka_ferry.model import Plan
 from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all

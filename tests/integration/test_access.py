@@ -14,9 +14,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.control.access import AccessControl
 from kafka_ferry.ledger import AppliedEntry, append_entry
-from kafka_ferry.plan import Plan
-from kafka_ferry.plan.changes import Acl, AclChange, Entity, QuotaChange
-from kafka_ferry.runs import Run, granting
+from kafka_ferry.model import Plan
+from kafka_ferry.model.changes import Acl, AclChange, Entity, QuotaChange
+from kafka_ferry.runs import Run
+from kafka_ferry.runs.sync_topics import acls as acls_module
 from kafka_sandbox import jvm
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster, start_all
@@ -242,7 +243,7 @@ def test_a_run_killed_before_it_creates_a_rule_leaves_nothing_that_it_claims(
     flow = make_flow(folder, primary, backup, [topic])
     copy = remote(flow, topic)
     allow(primary, f"topic {topic}: anna ALLOW READ")
-    killed_at(monkeypatch, flow, "run-1", granting, "_change_rules")
+    killed_at(monkeypatch, flow, "run-1", acls_module, "_change_rules")
     assert not rules_on(backup, copy)
     forget(primary, f"topic {topic}: anna ALLOW READ")
     plan_now(flow, "run-2")
@@ -263,7 +264,7 @@ def test_a_run_killed_after_it_created_a_rule_has_claimed_it(
     flow = make_flow(folder, primary, backup, [topic])
     copy = remote(flow, topic)
     allow(primary, f"topic {topic}: anna ALLOW READ")
-    killed_at(monkeypatch, flow, "run-1", granting, "_told")
+    killed_at(monkeypatch, flow, "run-1", acls_module, "_told")
     wait_until(lambda: rules_on(backup, copy) == rules(f"topic {copy}: anna ALLOW READ"))
     assert plan_now(flow, "run-2").acl_changes == ()
 
@@ -582,7 +583,7 @@ def test_a_quota_is_the_flows_own_wherever_a_run_was_killed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     flow = quota_flow(folder, primary, backup, topic, sync_topic_acls_enabled=False)
-    place = (AccessControl, "change_quotas") if when == "before" else (granting, "_told")
+    place = (AccessControl, "change_quotas") if when == "before" else (acls_module, "_told")
     for rate in (1024, 2048):
         set_quota(primary, client, RATE, rate)
         killed_at(monkeypatch, flow, f"killed-{rate}", *place)

@@ -10,16 +10,16 @@ import pytest
 
 from kafka_ferry.batches import copied_before
 from kafka_ferry.config import Flow, kafka_python_config
-from kafka_ferry.config.back import way_back
+from kafka_ferry.config.reverse_flow import way_back
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy import Outcome, fence_writers, restore_positions
-from kafka_ferry.copy.backfilled import Backfilled, BackfillWriter
+from kafka_ferry.copy.target.backfill_writer import Backfilled, BackfillWriter
 from kafka_ferry.errors import Fenced
-from kafka_ferry.groups.history import routes
-from kafka_ferry.plan import Plan, RunOptions, TopicPartition, Window
+from kafka_ferry.groups.routes import routes
+from kafka_ferry.model import Plan, RunOptions, TopicPartition, Window
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.backfilling import pin_positions
+from kafka_ferry.runs.plan.backfill import pin_positions
 from kafka_ferry.spark.session import terminal_spark
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (

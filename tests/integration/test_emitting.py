@@ -11,10 +11,10 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
-from kafka_ferry.groups.formats import Checkpoint, Heartbeat
+from kafka_ferry.groups.mirrormaker2.record_formats import Checkpoint, Heartbeat
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
-from kafka_ferry.plan import TopicPartition
-from kafka_ferry.plan.groups import Committed, Group
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.runs import Run
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.access import deny

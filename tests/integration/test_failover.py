@@ -13,15 +13,15 @@ from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.back import way_back
+from kafka_ferry.config.reverse_flow import way_back
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.groups.outlook import GroupOutlook, Outlook
 from kafka_ferry.groups.outlook_text import told
-from kafka_ferry.plan import TopicPartition
-from kafka_ferry.plan.groups import Group
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.groups import Group
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.failback import failback
-from kafka_ferry.runs.failover import failover
+from kafka_ferry.runs.failover.failback import failback
+from kafka_ferry.runs.failover.failover import failover
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.application import COMMITS_EVERY, lines, process_until, running_application

@@ -11,7 +11,7 @@ from kafka.structs import TopicPartition as KafkaPartition
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.plan.positions import PositionMetadata
+from kafka_ferry.model.positions import PositionMetadata
 from kafka_ferry.runs import Run
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce

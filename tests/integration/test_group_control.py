@@ -13,11 +13,11 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
+from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patience_of
-from kafka_ferry.plan.groups import Committed, Group
-from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.transactions import committed_offsets
+from kafka_ferry.wire.transactions.producer import committed_offsets
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.access import deny

@@ -14,14 +14,14 @@ from confluent_kafka.admin import AdminClient
 from kafka_ferry.config import Flow
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.deciding import FROM_TARGET
+from kafka_ferry.groups.decisions import FROM_TARGET
 from kafka_ferry.groups.moves import GroupMoves, PartitionMove
-from kafka_ferry.plan import TopicPartition as Partition
-from kafka_ferry.plan.groups import Committed, Group
+from kafka_ferry.model import TopicPartition as Partition
+from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.grouping import move_groups
-from kafka_ferry.runs.publication import publish_run
+from kafka_ferry.runs.publish.publish import publish_run
 from kafka_ferry.runs.run import STEPS
+from kafka_ferry.runs.sync_groups.sync import move_groups
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, add_partitions, create_topic, delete_topic, produce
 from tests.support.flows import copy_now, failures, ledger_of, make_flow, remote
@@ -395,7 +395,9 @@ def test_a_run_without_news_commits_nothing_and_leaves_the_ledger_as_it_is(
     monkeypatch.setattr(GroupControl, "commit", lambda s, o: commits.append(o) or sent(s, o))
 
     for is_due in (False, True):
-        monkeypatch.setattr("kafka_ferry.runs.committing.is_due", lambda *_, d=is_due, **__: d)
+        monkeypatch.setattr(
+            "kafka_ferry.runs.sync_groups.commit_offsets.is_due", lambda *_, d=is_due, **__: d
+        )
         assert only(this.sync_groups()).action == "unchanged"
         # Once a day what has not changed is sent again: a broker forgets idle groups.
         assert len(commits) == is_due

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import regex
 
-from kafka_ferry.config.java_regex import JavaSyntaxError, NotTranslated, translated
+from kafka_ferry.config.types.java_regex import JavaSyntaxError, NotTranslated, translated
 from tests.support.java import run_java
 from tests.support.java_patterns import ANSWERS, REFUSED
 

@@ -10,10 +10,10 @@ import pytest
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.groups.moves import GroupMoves
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.flow_state import flow_state
-from kafka_ferry.runs.folder import RunFolder
+from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, set_config
 from tests.support.flows import copy_planned, make_flow, remote

@@ -20,11 +20,11 @@ from kafka_ferry.batches import NO_AGES
 from kafka_ferry.config import Flow
 from kafka_ferry.copy import Outcome, OutcomeFiles
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.behind import find_behind
-from kafka_ferry.runs.telling import tell
+from kafka_ferry.runs.publish.lag import find_behind
+from kafka_ferry.runs.publish.prometheus import tell
 from kafka_ferry.state import StateFolder
 from kafka_sandbox.broker import free_port
 from kafka_sandbox.cluster import KafkaCluster
@@ -356,7 +356,7 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.observability import stats
 from airflow.sdk.observability.metrics import stats_utils
 from kafka_ferry.config import load_flow
-from kafka_ferry_airflow.metrics import tell_airflow
+from kafka_ferry_airflow.monitoring.metrics import tell_airflow
 from tests.unit.report.reports import REPORT
 stats.initialize(
     factory=stats_utils.get_stats_factory(),

@@ -17,11 +17,11 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
-from kafka_ferry.groups.formats import Checkpoint
-from kafka_ferry.groups.history import Route, routes
+from kafka_ferry.groups.mirrormaker2.record_formats import Checkpoint
 from kafka_ferry.groups.moves import GroupMoves
-from kafka_ferry.plan import TopicPartition
-from kafka_ferry.plan.policies import policy_of
+from kafka_ferry.groups.routes import Route, routes
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.runs import Run
 from kafka_sandbox import jvm
 from kafka_sandbox.cluster import KafkaCluster

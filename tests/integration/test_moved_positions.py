@@ -10,7 +10,7 @@ import pytest
 from kafka_ferry.config import Flow
 from kafka_ferry.control import read_positions
 from kafka_ferry.errors import VerificationFailed
-from kafka_ferry.plan import Plan, TopicPartition
+from kafka_ferry.model import Plan, TopicPartition
 from kafka_ferry.runs import Run, lag
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce

@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
-from kafka_ferry.plan.groups import Committed, Group
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.jars import line
 from tests.support.builders import Record, create_topic, delete_before, produce, set_config

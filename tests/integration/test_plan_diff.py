@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
 )
 
 from kafka_ferry.config import Flow
-from kafka_ferry.plan import Plan
+from kafka_ferry.model import Plan
 from kafka_ferry.runs import Run
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import read_positions
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (
     Record,
@@ -387,7 +387,7 @@ def test_a_writer_that_has_to_ask_who_writes_goes_on(
     fill: str,
 ) -> None:
     """Each answer is a new epoch of its producer, and the ledger's sequence numbers begin anew."""
-    monkeypatch.setattr("kafka_ferry.copy.preserved._STALE_S", 0.0)
+    monkeypatch.setattr("kafka_ferry.copy.target.preserved.writer._STALE_S", 0.0)
     topic = unique("asked")
     create_topic(primary.bootstrap, topic, 2)
     flow = preserved(topic, fill=fill, transaction_max_bytes=1_000, fetch_max_bytes=2_000)
@@ -408,7 +408,7 @@ def test_control_records_that_come_late_are_waited_for(
     fill: str,
 ) -> None:
     """A broker that was away may have been left out: what is still missing is filled again."""
-    monkeypatch.setattr("kafka_ferry.copy.gaps._GRACE_S", 0.0)
+    monkeypatch.setattr("kafka_ferry.copy.target.preserved.gap_filler._GRACE_S", 0.0)
     topic = unique("late")
     create_topic(primary.bootstrap, topic)
     for number in range(4):

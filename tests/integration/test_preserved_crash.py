@@ -11,7 +11,7 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import read_positions
-from kafka_ferry.plan import Plan
+from kafka_ferry.model import Plan
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, delete_before, produce, read_all
 from tests.support.flows import copy_planned, failures, ledger_rows, make_flow, plan_now, remote

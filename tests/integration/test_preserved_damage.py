@@ -13,16 +13,17 @@ from kafka.protocol.admin.transactions import DescribeProducersRequest
 from kafka_ferry.batches import Passage, for_producer, gap, single_record
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import read_positions
-from kafka_ferry.copy import fence_writers, filling, restore_positions
-from kafka_ferry.copy.preserved import PreservedWriter
-from kafka_ferry.copy.writer import StartOver
+from kafka_ferry.copy import fence_writers, restore_positions
+from kafka_ferry.copy.target.preserved import control_records
+from kafka_ferry.copy.target.preserved.writer import PreservedWriter
+from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.errors import Fenced
 from kafka_ferry.ledger import append_entry
-from kafka_ferry.plan import Position, ProducerState, Range, TopicPartition
+from kafka_ferry.model import Position, ProducerState, Range, TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.connection import Connection
-from kafka_ferry.wire.ends import high_watermarks
-from kafka_ferry.wire.transactions import produce_request
+from kafka_ferry.wire.connections.connection import Connection
+from kafka_ferry.wire.partitions.ends import high_watermarks
+from kafka_ferry.wire.transactions.producer import produce_request
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.support.builders import (
@@ -289,7 +290,7 @@ def test_control_records_of_a_writer_that_was_taken_over_are_refused(
     rivals: Rivals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # One that was taken for dead and asks nobody, such as a request that was long on its way.
-    monkeypatch.setattr(filling, "_SURE_S", 3600)
+    monkeypatch.setattr(control_records, "_SURE_S", 3600)
     rivals.new.write(rivals.range, gap(20, 22))
     rivals.new.send()
     assert end_of(rivals.copy) == 22
@@ -307,7 +308,7 @@ def test_control_records_between_a_take_over_and_the_first_ones_after_it_are_see
 ) -> None:
     copy = rivals.copy
     # For a moment after it has asked, it relies on being the one that writes.
-    monkeypatch.setattr(filling, "_SURE_S", 3600)
+    monkeypatch.setattr(control_records, "_SURE_S", 3600)
     rivals.old.write(rivals.range, gap(21, 24))
     rivals.old.send()
     assert end_of(copy) == 24

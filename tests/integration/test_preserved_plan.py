@@ -12,14 +12,7 @@ import pytest
 from kafka_ferry.config import Flow
 from kafka_ferry.copy import restore_positions
 from kafka_ferry.ledger import append_entry
-from kafka_ferry.plan import (
-    OffsetsChoice,
-    Plan,
-    Position,
-    ProducerState,
-    Refusal,
-    TopicPartition,
-)
+from kafka_ferry.model import OffsetsChoice, Plan, Position, ProducerState, Refusal, TopicPartition
 from kafka_ferry.runs import Run
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (

@@ -12,15 +12,15 @@ from confluent_kafka import Producer
 
 from kafka_ferry.batches import Batch, for_producer, split_batches
 from kafka_ferry.config import Flow, kafka_python_config
-from kafka_ferry.copy import log_starts
+from kafka_ferry.copy.target.preserved import log_starts
 from kafka_ferry.errors import VerificationFailed
-from kafka_ferry.plan import ProducerState, TopicPartition
+from kafka_ferry.model import ProducerState, TopicPartition
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
 from kafka_ferry.verify import PartitionRow, RangeRow
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.scan import leader_of
-from kafka_ferry.wire.transactions import produce_request
+from kafka_ferry.wire.partitions.scan import leader_of
+from kafka_ferry.wire.transactions.producer import produce_request
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.batches import a_batch

@@ -14,9 +14,10 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy import restore_positions
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan import Position, TopicPartition
-from kafka_ferry.plan.damage import CopyState
-from kafka_ferry.runs import Repair, releasing
+from kafka_ferry.model import Position, TopicPartition
+from kafka_ferry.plan.offsets.log_check import CopyState
+from kafka_ferry.runs import Repair
+from kafka_ferry.runs.sync_topics import delete_topics
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.support.builders import (
@@ -363,7 +364,7 @@ def test_killed_before_the_positions_were_seen_gone_nothing_is_left_to_do(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(releasing, "_see_positions_gone", dies)
+        patch.setattr(delete_topics, "_see_positions_gone", dies)
         with pytest.raises(Killed):
             repaired(copy)
     copy.more()

@@ -13,9 +13,10 @@ from confluent_kafka.admin import (
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.plan import Plan
-from kafka_ferry.runs import Run, releasing, retiring
+from kafka_ferry.model import Plan
+from kafka_ferry.runs import Run
 from kafka_ferry.runs import run as run_module
+from kafka_ferry.runs.sync_topics import delete_topics, retire
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.access import deny
@@ -325,8 +326,8 @@ def test_whoever_dies_while_retiring_a_topic_leaves_the_rest_to_the_next_run(
     copy_now(flow)
     delete_topic(primary, topic)
     owner, name = {
-        "missed": (retiring, "append_entry"),
-        "released": (releasing, "append_entry"),
+        "missed": (retire, "append_entry"),
+        "released": (delete_topics, "append_entry"),
         "deleted": (ClusterControl, "delete_topics"),
     }[call]
     function = getattr(owner, name)

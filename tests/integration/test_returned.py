@@ -9,10 +9,10 @@ import pytest
 from confluent_kafka import Producer
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.back import way_back
+from kafka_ferry.config.reverse_flow import way_back
 from kafka_ferry.errors import AccessDenied
-from kafka_ferry.runs import returning
-from kafka_ferry.runs.lag import lag
+from kafka_ferry.runs.provenance import opposite_flow
+from kafka_ferry.runs.publish.lag import lag
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, recreate_topic
 from tests.support.flows import (
@@ -193,7 +193,7 @@ def test_a_ledger_that_cannot_be_read_leaves_the_topic_out(
 
     write(primary, orders, "a0")
     copy_now(there)
-    monkeypatch.setattr(returning, "require_settled", deny)
+    monkeypatch.setattr(opposite_flow, "require_settled", deny)
     plan = plan_now(way_back(there))
     assert "No right. So topics" in str(plan.notes[0])
     assert orders in {skip.topic for skip in plan.skipped}

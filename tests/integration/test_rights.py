@@ -10,8 +10,8 @@ import pytest
 from kafka_ferry.config import Flow
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import GroupsFailed
-from kafka_ferry.plan import TopicPartition
-from kafka_ferry.plan.groups import Committed, Group
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.runs import Run
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster, start_all

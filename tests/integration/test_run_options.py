@@ -14,7 +14,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.copy import RateLimit, copy_for_flow
 from kafka_ferry.errors import ConfigError, FerryError
-from kafka_ferry.plan import Plan, RunOptions
+from kafka_ferry.model import Plan, RunOptions
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.progress import logged
 from kafka_ferry.spark.session import SparkSource, terminal_spark

@@ -20,7 +20,7 @@ from kafka_ferry.spark import session as spark_session
 from kafka_ferry.spark.properties import EVERY_JOB
 from kafka_ferry.spark.session import SparkSource
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.markers import may_write_markers
+from kafka_ferry.wire.transactions.markers import may_write_markers
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.secure import Authority, Identity, SecureBroker
 from tests.support.access import deny

@@ -14,19 +14,19 @@ import pytest
 
 from kafka_ferry.batches import Batch, for_producer, single_record
 from kafka_ferry.copy import copy_for_flow
-from kafka_ferry.copy.takeover import transactional_id
+from kafka_ferry.copy.target.fencing import transactional_id
 from kafka_ferry.ledger import encode, ledger_topic
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.endings import Ending, Outcome, last_ending, open_on
-from kafka_ferry.wire.settlement import Settlement, Unsettled
-from kafka_ferry.wire.transactions import (
+from kafka_ferry.wire.transactions.endings import Ending, Outcome, last_ending, open_on
+from kafka_ferry.wire.transactions.producer import (
     CommittedOffset,
     TransactionalProducer,
     committed_offsets,
     has_pending_offsets,
     produce_request,
 )
+from kafka_ferry.wire.transactions.settlement import Settlement, Unsettled
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, read_all

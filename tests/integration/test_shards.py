@@ -16,8 +16,8 @@ from kafka_ferry.control import read_positions
 from kafka_ferry.copy import Outcome, RateLimit, copy_for_flow
 from kafka_ferry.errors import FerryError, RangesFailed, VerificationFailed
 from kafka_ferry.ledger import RunEntry, append_entry
-from kafka_ferry.plan import Plan, Range, TopicPartition
-from kafka_ferry.plan.sharding import Writers
+from kafka_ferry.model import Plan, Range, TopicPartition
+from kafka_ferry.plan.schedule.sharding import Writers
 from kafka_ferry.runs import Run
 from kafka_ferry.spark.session import terminal_spark
 from kafka_sandbox.cluster import KafkaCluster

@@ -9,7 +9,7 @@ from pathlib import Path
 from kafka_ferry.config import load_flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.showing import Showing
+from kafka_ferry.runs.views import Showing
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
 from tests.support.flows import copy_now, ledger_of, remote, write_flow

@@ -11,9 +11,9 @@ from confluent_kafka import Producer
 from kafka_ferry.batches import Reason
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import read_positions
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.epochs import epoch_ends
+from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.access import deny

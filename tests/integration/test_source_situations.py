@@ -12,8 +12,8 @@ import pytest
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.config import Flow, load_flow
-from kafka_ferry.copy.translated import TranslatedWriter
-from kafka_ferry.plan import Plan
+from kafka_ferry.copy.target.translated import TranslatedWriter
+from kafka_ferry.model import Plan
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.access import set_quota

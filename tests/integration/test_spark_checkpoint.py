@@ -11,7 +11,7 @@ import pytest
 
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import CheckpointRefused, FerryError
-from kafka_ferry.runs.spark_checkpoint import translate_checkpoint
+from kafka_ferry.runs.sync_groups.spark_checkpoint import translate_checkpoint
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
 from tests.support.command_line import ferry

@@ -19,9 +19,9 @@ from kafka_ferry.batches import AbortFilter, passages
 from kafka_ferry.config import Flow, kafka_python_config, load_flow
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import fence_writers, restore_positions
-from kafka_ferry.copy.translated import TranslatedWriter
+from kafka_ferry.copy.target.translated import TranslatedWriter
 from kafka_ferry.errors import Fenced
-from kafka_ferry.plan import Range
+from kafka_ferry.model import Range
 from kafka_ferry.runs import Run
 from kafka_ferry.wire import WireCluster, fetch
 from kafka_sandbox.broker import Broker

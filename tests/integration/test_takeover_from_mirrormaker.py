@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.groups.connect_offsets import (
+from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     ConnectOffset,
     key_of,
     offsets_topic,
@@ -24,11 +24,12 @@ from kafka_ferry.groups.connect_offsets import (
 )
 from kafka_ferry.groups.translation import OffsetMap
 from kafka_ferry.ledger import ledger_topic
-from kafka_ferry.plan import TopicPartition
-from kafka_ferry.plan.handover import TopicHandover
-from kafka_ferry.runs import Run, takeover
-from kafka_ferry.runs.giving_back import give_back
-from kafka_ferry.runs.takeover import Takeover, read_offsets
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.takeover import TopicHandover
+from kafka_ferry.runs import Run
+from kafka_ferry.runs.takeover import takeover
+from kafka_ferry.runs.takeover.hand_back import give_back
+from kafka_ferry.runs.takeover.takeover import Takeover, read_offsets
 from kafka_sandbox import jvm
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.jars import kafka
@@ -229,7 +230,7 @@ def stored(flow: Flow) -> list[ConnectOffset]:
 def wait_less(monkeypatch: pytest.MonkeyPatch, flow: Flow) -> None:
     """Take over while MirrorMaker 2 runs, without the patience for one that was killed."""
     with monkeypatch.context() as context:
-        context.setattr("kafka_ferry.runs.quiet._SESSION_S", 0.5)
+        context.setattr("kafka_ferry.runs.takeover.liveness._SESSION_S", 0.5)
         Takeover(flow).from_mirrormaker2()
 
 

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan import Plan
+from kafka_ferry.model import Plan
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (

@@ -20,9 +20,10 @@ from confluent_kafka.admin import (
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.plan import Creation, Plan
-from kafka_ferry.plan.changes import ConfigChange
-from kafka_ferry.runs import Run, applying, configuring
+from kafka_ferry.model import Creation, Plan
+from kafka_ferry.model.changes import ConfigChange
+from kafka_ferry.runs import Run
+from kafka_ferry.runs.sync_topics import apply, topic_configs
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import create_topic, delete_topic, produce, recreate_topic, set_config
@@ -487,8 +488,8 @@ def dying(monkeypatch: pytest.MonkeyPatch, death: Death) -> Iterator[None]:
 
     with monkeypatch.context() as patch:
         for owner, name in (
-            (configuring, "append_entry"),
-            (applying, "mark_topics"),
+            (topic_configs, "append_entry"),
+            (apply, "mark_topics"),
             (ClusterControl, "create_topics"),
             (ClusterControl, "alter_configs"),
         ):
@@ -635,7 +636,7 @@ def test_creations_of_topics_that_exist_by_then_are_compared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Somebody was faster: the topic is theirs, and so is what it has set."""
-    monkeypatch.setattr(configuring, "_PAUSES_S", (0.01, 0.1))
+    monkeypatch.setattr(topic_configs, "_PAUSES_S", (0.01, 0.1))
     topic = unique("faster")
     create_topic(primary.bootstrap, topic, retention_ms="1000000")
     flow = make_flow(folder, primary, backup, [topic])

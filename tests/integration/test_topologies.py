@@ -21,8 +21,8 @@ from confluent_kafka.admin import (
 from kafka_ferry.config import Flow, load_flows
 from kafka_ferry.control import read_positions
 from kafka_ferry.errors import VerificationFailed
-from kafka_ferry.plan import Plan, TopicPartition
-from kafka_ferry.runs.lag import lag
+from kafka_ferry.model import Plan, TopicPartition
+from kafka_ferry.runs.publish.lag import lag
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (
     Record,
@@ -237,7 +237,7 @@ def two_files(folder: Path, clusters: Clusters, *lines: str) -> tuple[Flow, ...]
             {"payments", "shop"},
         ),
         (
-            ["replication.policy.class = kafka_ferry.plan.kept_names.KeptNames"],
+            ["replication.policy.class = kafka_ferry.plan.topics.replication_policy.KeptNames"],
             {"orders", "payments"},
             {"orders", "payments"},
         ),

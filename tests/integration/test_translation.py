@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.groups.history import Route, routes
-from kafka_ferry.plan import TopicPartition as Partition
+from kafka_ferry.groups.routes import Route, routes
+from kafka_ferry.model import TopicPartition as Partition
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import (

@@ -16,9 +16,9 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from kafka_ferry.plan.changes import Acl, Entity, QuotaChange
+from kafka_ferry.model.changes import Acl, Entity, QuotaChange
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.quotas import alter_quotas, describe_quotas
+from kafka_ferry.wire.access.quotas import alter_quotas, describe_quotas
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.waiting import wait_until
 

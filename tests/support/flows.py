@@ -11,7 +11,7 @@ from pathlib import Path
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.copy import Outcome, copy_for_flow
 from kafka_ferry.ledger import CopiedRange, LedgerTable, ledger_topic
-from kafka_ferry.plan import Plan
+from kafka_ferry.model import Plan
 from kafka_ferry.runs import Run
 from kafka_ferry.state import StateFolder
 from kafka_sandbox.cluster import KafkaCluster

@@ -10,8 +10,8 @@ from confluent_kafka import Consumer, Message, ShareConsumer
 from confluent_kafka import TopicPartition as ConfluentPartition
 
 from kafka_ferry.config import Cluster
-from kafka_ferry.config.cluster import ClientProperties
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.config.client.cluster import ClientProperties
+from kafka_ferry.model.ranges import TopicPartition
 from tests.support.waiting import wait_until
 
 Protocol = Literal["classic", "consumer"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kafka_ferry.wire.connection import Connection
+from kafka_ferry.wire.connections.connection import Connection
 
 CHANGES = frozenset(
     {

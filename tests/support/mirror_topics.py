@@ -9,13 +9,13 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
-from kafka_ferry.groups.formats import Checkpoint, Heartbeat, OffsetSync
+from kafka_ferry.groups.mirrormaker2.record_formats import Checkpoint, Heartbeat, OffsetSync
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.ledger import VerificationEntry, append_entry
-from kafka_ferry.plan import TopicPartition
-from kafka_ferry.plan.groups import Committed, Group
-from kafka_ferry.runs.emitting import emit
-from kafka_ferry.runs.grouping import translate_groups
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.runs.sync_groups.mm2_topics import emit
+from kafka_ferry.runs.sync_groups.sync import translate_groups
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import read_all
 from tests.support.flows import ledger_of

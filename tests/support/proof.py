@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from kafka_ferry.config import Flow, kafka_python_config
-from kafka_ferry.plan import TopicPartition
+from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.publication import publish_run
+from kafka_ferry.runs.publish.publish import publish_run
 from kafka_ferry.spark import recount as spark_recount
-from kafka_ferry.verify import PartitionRecount, expectations
+from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.expectations import judge
 from kafka_ferry.verify.recount import recount
 from kafka_ferry.wire import WireCluster
 
@@ -34,7 +35,7 @@ def recount_here(monkeypatch: pytest.MonkeyPatch, *, docs: bool = False) -> None
 
     monkeypatch.setattr(spark_recount, "recount_all", recount_all)
     if not docs:
-        monkeypatch.setattr(expectations, "_documented", lambda *given: given[-1])
+        monkeypatch.setattr(judge, "_documented", lambda *given: given[-1])
 
 
 def report_of(flow: Flow, run: str) -> RunReport:

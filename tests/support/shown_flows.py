@@ -18,15 +18,15 @@ from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.ledger import CopiedRange, TransactionEntry, VerificationEntry
 from kafka_ferry.ledger.rows import SCHEMA, rows_of
-from kafka_ferry.plan import OffsetsChoice, Plan, RunOptions, TopicPartition
-from kafka_ferry.plan.groups import Committed, Group
+from kafka_ferry.model import OffsetsChoice, Plan, RunOptions, TopicPartition
+from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.report.summary import summarise
-from kafka_ferry.runs.flow_state import flow_state
-from kafka_ferry.runs.folder import RunFolder, StepRecord
-from kafka_ferry.runs.history import HISTORY, parse_history
 from kafka_ferry.runs.run import STEPS
+from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.runs.state.history import HISTORY, parse_history
+from kafka_ferry.runs.state.run_folder import RunFolder, StepRecord
 from kafka_ferry.verify import PartitionRow, Verdict
 from tests.support.dags import have_read
 

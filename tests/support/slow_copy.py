@@ -92,7 +92,7 @@ def slow_copy(folder: Path, file: str, run: str) -> Iterator[SlowCopy]:
 def _copy(file: str, name: str) -> None:
     from kafka_ferry.config import load_flow  # noqa: PLC0415
     from kafka_ferry.copy import copy_for_flow  # noqa: PLC0415
-    from kafka_ferry.copy.rate import RateLimit  # noqa: PLC0415
+    from kafka_ferry.copy.rate_limit import RateLimit  # noqa: PLC0415
     from kafka_ferry.errors import RangesFailed  # noqa: PLC0415
     from kafka_ferry.runs import Run  # noqa: PLC0415
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow, load_flows
-from kafka_ferry.plan import Plan
+from kafka_ferry.model import Plan
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.support.builders import Record, create_topic, produce, read_all

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kafka_ferry.config import Flow, load_flow
-from kafka_ferry.plan import Window
-from kafka_ferry.runs.proving import TopicProof
+from kafka_ferry.model import Window
+from kafka_ferry.runs.verify.verified_topics import TopicProof
 
 TEN_MS = 1_795_255_200_000  # 2026-11-21 10:00 UTC
 ORDERS = TopicProof("orders", "eu.orders", 10, 999, TEN_MS, {1: 7, 0: 5})
@@ -34,7 +34,7 @@ def told(flow: Flow, *proofs: TopicProof) -> dict[str, dict[str, Any]]:
     """By asset, what a task that announces these would send to Airflow."""
     from airflow.sdk.execution_time.context import OutletEventAccessors
 
-    from kafka_ferry_airflow.assets import announce, flow_alias
+    from kafka_ferry_airflow.monitoring.assets import announce, flow_alias
 
     events = OutletEventAccessors()
     count = announce(flow, "run-2", proofs, events)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ferry.config.notifying import Channel
+from kafka_ferry.config.options.notify import Channel
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.report.notice import Notice, fact
 from kafka_sandbox.broker import free_port
@@ -31,7 +31,7 @@ LINKS = {"Report": "http://airflow.example.org/report?a=1&b=2"}
 
 
 def tell(channel: Channel) -> None:
-    from kafka_ferry_airflow.channels import send
+    from kafka_ferry_airflow.monitoring.channels import send
 
     send(channel, NOTICE, LINKS)
 
@@ -120,7 +120,7 @@ def test_a_receiver_that_refuses_is_an_error(status: int, monkeypatch: pytest.Mo
 def test_a_provider_that_is_missing_is_named_with_the_file_and_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from kafka_ferry_airflow import channels
+    from kafka_ferry_airflow.monitoring import channels
 
     monkeypatch.setattr(channels, "PROVIDERS", channels.PROVIDERS | {"slack": "no_such_thing"})
     flow = a_flow(notify="email:mail:a@example.org, slack:ops", file="flow.yaml")
@@ -210,7 +210,8 @@ def test_a_flow_that_notifies_has_a_task_for_it_behind_all_others_that_decides_n
 def test_a_provider_that_is_missing_is_a_problem_of_its_flows_file_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kafka_ferry_airflow import build_mirrors, channels
+    from kafka_ferry_airflow import build_mirrors
+    from kafka_ferry_airflow.monitoring import channels
 
     file = flow_file(tmp_path)
     monkeypatch.setenv("FERRY_CONFIGS", str(tmp_path))

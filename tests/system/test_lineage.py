@@ -15,8 +15,8 @@ import pytest
 
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.report import RunReport
-from kafka_ferry.runs.flow_state import flow_state
-from kafka_ferry.runs.folder import RunFolder
+from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.verify import RangeRow, Verdict
 from tests.support.receivers import http_receiver
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import Flow, load_flow
-from kafka_ferry.runs.flow_state import flow_state
-from kafka_ferry.runs.folder import RunFolder
-from kafka_ferry.runs.spark_application import SparkApplication
+from kafka_ferry.runs.mirror.spark_ui import SparkApplication
+from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.runs.state.run_folder import RunFolder
 
 RUN = "scheduled__2026-11-21T10:00:00+00:00"
 QUOTED = "scheduled__2026-11-21T10%3A00%3A00%2B00%3A00"

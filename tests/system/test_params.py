@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan import RunOptions, Window
+from kafka_ferry.model import RunOptions, Window
 
 MIB = 1024 * 1024
 TEN = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -32,7 +32,7 @@ def asked(
     """What a run with this form asks, whose DAG run Airflow describes so to its tasks."""
     from airflow.sdk.api.datamodels._generated import DagRun
 
-    from kafka_ferry_airflow.params import options_of, run_params
+    from kafka_ferry_airflow.dags.params import options_of, run_params
 
     run = DagRun(
         dag_id="mirror_left_to_right",

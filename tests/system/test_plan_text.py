@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ferry.plan import Note, Plan, Refusal, Skipped
-from kafka_ferry.plan.text import plan_text
+from kafka_ferry.model import Note, Plan, Refusal, Skipped
+from kafka_ferry.report.plan_text import plan_text
 
 PLAN = Plan(
     *("primary->backup", "run-1", 1, "A", "B"),
@@ -38,7 +38,7 @@ class Log(logging.Handler):
 
 
 def test_the_log_has_the_lines_of_the_plan_each_with_its_weight() -> None:
-    from kafka_ferry_airflow.plan_text import log_plan  # noqa: PLC0415
+    from kafka_ferry_airflow.dags.plan_text import log_plan  # noqa: PLC0415
 
     written, logger = Log(), logging.Logger("plan")
     logger.addHandler(written)
@@ -53,7 +53,7 @@ def test_the_log_has_the_lines_of_the_plan_each_with_its_weight() -> None:
 
 
 def test_what_a_person_approves_are_the_same_lines_and_no_markup() -> None:
-    from kafka_ferry_airflow.plan_text import plan_markdown  # noqa: PLC0415
+    from kafka_ferry_airflow.dags.plan_text import plan_markdown  # noqa: PLC0415
 
     first, *shown, last = plan_markdown(PLAN).splitlines()
 
@@ -62,7 +62,7 @@ def test_what_a_person_approves_are_the_same_lines_and_no_markup() -> None:
 
 
 def test_a_plan_too_long_for_a_page_is_cut_and_says_so() -> None:
-    from kafka_ferry_airflow.plan_text import plan_markdown  # noqa: PLC0415
+    from kafka_ferry_airflow.dags.plan_text import plan_markdown  # noqa: PLC0415
 
     notes = tuple(Note("orders", number, "odd.") for number in range(1000))
     shown = plan_markdown(Plan(*("a->b", "run-1", 1, "A", "B"), notes=notes)).splitlines()

@@ -15,7 +15,7 @@ from kafka_ferry.batches import Reason, Rebuilt
 from kafka_ferry.config import Flow
 from kafka_ferry.ledger import CopiedRange, ReleasedTopic
 from kafka_ferry.ledger.record import Entry
-from kafka_ferry.plan import Mark, ProducerState
+from kafka_ferry.model import Mark, ProducerState
 from kafka_ferry.verify.checks import WARNINGS
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry import errors
-from kafka_ferry.copy.writer import StartOver
+from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.errors import (
     AccessDenied,
     BrokerError,
@@ -26,7 +26,7 @@ from kafka_ferry.errors import (
     VerificationFailed,
 )
 from kafka_ferry.ledger import LedgerError
-from kafka_ferry.wire.settlement import Unsettled
+from kafka_ferry.wire.transactions.settlement import Unsettled
 
 WHAT, ADVICE = "It went wrong.", "Look there."
 SENTENCES = ("orders-0 stopped.", "orders-1 stopped.")

@@ -1,17 +1,9 @@
 """Record batches: what may pass unopened, what is rebuilt, what is dropped. Pure: bytes in, bytes out."""
 
-from kafka_ferry.batches.aborted import AbortedTransaction, AbortFilter
+from kafka_ferry.batches.aborted_transactions import AbortedTransaction, AbortFilter
 from kafka_ferry.batches.digest import RangeDigest
-from kafka_ferry.batches.empty import empty_batch, empty_batches
-from kafka_ferry.batches.header import (
-    Batch,
-    BatchHeader,
-    MalformedBatch,
-    for_producer,
-    next_sequence,
-)
+from kafka_ferry.batches.fetch_response import passages
 from kafka_ferry.batches.intake import Intake
-from kafka_ferry.batches.left_out import Returned
 from kafka_ferry.batches.passage import (
     Absent,
     Passage,
@@ -22,8 +14,18 @@ from kafka_ferry.batches.passage import (
     lost,
     returned,
 )
-from kafka_ferry.batches.records import Record, read_records, single_record
-from kafka_ferry.batches.rejected import (
+from kafka_ferry.batches.record_format.empty import empty_batch, empty_batches
+from kafka_ferry.batches.record_format.header import (
+    Batch,
+    BatchHeader,
+    MalformedBatch,
+    for_producer,
+    next_sequence,
+)
+from kafka_ferry.batches.record_format.records import Record, read_records, single_record
+from kafka_ferry.batches.record_format.split import split_batches
+from kafka_ferry.batches.record_times import NO_AGES, Spread, Times, first_time
+from kafka_ferry.batches.rejected_records import (
     Rejected,
     by_runs,
     cut_at,
@@ -35,10 +37,8 @@ from kafka_ferry.batches.rejected import (
     set_aside,
     unfit,
 )
-from kafka_ferry.batches.response import passages
+from kafka_ferry.batches.returned_records import Returned
 from kafka_ferry.batches.segments import Segment, SegmentList
-from kafka_ferry.batches.split import split_batches
-from kafka_ferry.batches.times import NO_AGES, Spread, Times, first_time
 from kafka_ferry.batches.windows import SettledSpan, TimeWindow
 
 __all__ = [

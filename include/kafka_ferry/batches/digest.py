@@ -12,7 +12,7 @@ from typing import Final
 
 import xxhash
 
-from kafka_ferry.batches.header import Batch
+from kafka_ferry.batches.record_format.header import Batch
 
 _LEAD: Final = struct.Struct(">biqi")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_ferry.batches.codecs import GZIP, LZ4, NONE, SNAPPY, ZSTD
+from kafka_ferry.batches.record_format.codecs import GZIP, LZ4, NONE, SNAPPY, ZSTD
 
 JOIN_BELOW: Final = 32 * 1024
 _JOIN_UP_TO: Final = 1_000_000

@@ -10,8 +10,8 @@ from enum import StrEnum
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from kafka_ferry.batches.header import Batch
-from kafka_ferry.batches.records import Runs
+from kafka_ferry.batches.record_format.header import Batch
+from kafka_ferry.batches.record_format.records import Runs
 
 
 class Reason(StrEnum):

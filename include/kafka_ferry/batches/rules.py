@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_ferry.batches.header import Batch
 from kafka_ferry.batches.intake import Intake
 from kafka_ferry.batches.passage import Reason, Rebuilt
+from kafka_ferry.batches.record_format.header import Batch
 
 
 @dataclass(frozen=True, slots=True)

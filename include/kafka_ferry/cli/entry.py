@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import typer
 
-from kafka_ferry.cli import (
+from kafka_ferry.cli.commands import (
     backfill,
     failback,
     failover,

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from pydantic import TypeAdapter, ValidationError
 
-from kafka_ferry.config.values import Bytes
-from kafka_ferry.plan import RunOptions
+from kafka_ferry.config.types.values import Bytes
+from kafka_ferry.model import RunOptions
 
 
 def _bytes(text: object) -> int:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from kafka_ferry.cli.terminal import out
-from kafka_ferry.plan import Plan
-from kafka_ferry.plan.text import Line, Tone, plan_text
+from kafka_ferry.model import Plan
+from kafka_ferry.report.plan_text import Line, Tone, plan_text
 
 _STYLES: Final[dict[Tone, str]] = {
     "plain": "",

@@ -1,11 +1,11 @@
 """A flow's configuration: files in YAML or MirrorMaker 2's properties, as checked objects."""
 
-from kafka_ferry.config.clients import confluent_config, kafka_python_config
-from kafka_ferry.config.cluster import Cluster
+from kafka_ferry.config.client.cluster import Cluster
+from kafka_ferry.config.client.translate import confluent_config, kafka_python_config
+from kafka_ferry.config.files.load import cluster_aliases, flow_files, load_flow, load_flows
 from kafka_ferry.config.flow import Flow, IsolationLevelName, MirrorStart, OffsetsMode
-from kafka_ferry.config.load import cluster_aliases, flow_files, load_flow, load_flows
-from kafka_ferry.config.patterns import NameFilter, split_list
-from kafka_ferry.config.per_topic import PerTopic
+from kafka_ferry.config.types.name_filter import NameFilter, split_list
+from kafka_ferry.config.types.per_topic import PerTopic
 
 __all__ = [
     "Cluster",

@@ -13,19 +13,19 @@ from typing import Annotated, Any, Final, Literal
 import regex
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from kafka_ferry.config.backfilling import Backfilling
-from kafka_ferry.config.cluster import Cluster, is_secret
-from kafka_ferry.config.grouping import Grouping
-from kafka_ferry.config.notifying import Notifying
-from kafka_ferry.config.patterns import NameFilter, compile_patterns
-from kafka_ferry.config.per_topic import PerTopic, per_topic
-from kafka_ferry.config.policies import Policies
-from kafka_ferry.config.problems import Problem, did_you_mean
-from kafka_ferry.config.scheduling import Scheduling
-from kafka_ferry.config.syncing import Syncing
-from kafka_ferry.config.telling import Telling
-from kafka_ferry.config.values import KIB, MIB, Bytes, Names, Number
-from kafka_ferry.config.verifying import Verifying
+from kafka_ferry.config.client.cluster import Cluster, is_secret
+from kafka_ferry.config.options.backfill import Backfilling
+from kafka_ferry.config.options.groups import Grouping
+from kafka_ferry.config.options.metrics import Telling
+from kafka_ferry.config.options.notify import Notifying
+from kafka_ferry.config.options.on_events import Policies
+from kafka_ferry.config.options.schedule import Scheduling
+from kafka_ferry.config.options.sync import Syncing
+from kafka_ferry.config.options.verify import Verifying
+from kafka_ferry.config.types.name_filter import NameFilter, compile_patterns
+from kafka_ferry.config.types.per_topic import PerTopic, per_topic
+from kafka_ferry.config.types.problems import Problem, did_you_mean
+from kafka_ferry.config.types.values import KIB, MIB, Bytes, Names, Number
 
 __all__ = [
     "OPTIONS",
@@ -117,7 +117,7 @@ class Flow(Scheduling, Backfilling, Syncing, Grouping, Policies, Verifying, Tell
         description="How topics are named on the target: DefaultReplicationPolicy puts the "
         "source's alias before the name, IdentityReplicationPolicy keeps the name. "
         "MirrorMaker 2's full class names are accepted too, and a Python class by its dotted name, "
-        "such as company.naming.ByTeam, which extends kafka_ferry.plan.naming.ReplicationPolicy.",
+        "such as company.naming.ByTeam, which extends kafka_ferry.plan.topics.replication_policy.ReplicationPolicy.",
     )
     replication_policy_separator: str = Field(
         default=".",

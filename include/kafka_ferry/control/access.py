@@ -1,7 +1,7 @@
 """Access rules, client quotas and SCRAM users of a cluster.
 
 Over the data plane's connections: librdkafka has no requests for quotas, and its others cannot be
-relied on where a right is missing (``wire.acls``, ``wire.users``).
+relied on where a right is missing (``wire.access.acls``, ``wire.access.scram_users``).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Self
 
 from kafka_ferry.config import Cluster, kafka_python_config
 from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.model.changes import Acl, Entity, QuotaChange, Quotas, UserChange, Users
 from kafka_ferry.patience import patient, patiently
-from kafka_ferry.plan.changes import Acl, Entity, QuotaChange, Quotas, UserChange, Users
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.acls import create_acls, delete_acls, describe_acls
-from kafka_ferry.wire.quotas import alter_quotas, describe_quotas
-from kafka_ferry.wire.users import change_user, describe_users
+from kafka_ferry.wire.access.acls import create_acls, delete_acls, describe_acls
+from kafka_ferry.wire.access.quotas import alter_quotas, describe_quotas
+from kafka_ferry.wire.access.scram_users import change_user, describe_users
 
 
 class AccessControl:

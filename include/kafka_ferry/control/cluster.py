@@ -21,15 +21,15 @@ from confluent_kafka.admin import (
 
 from kafka_ferry.config import Cluster, IsolationLevelName
 from kafka_ferry.control.admin import admin_client
-from kafka_ferry.control.raised import as_ours
+from kafka_ferry.control.client_errors import as_ours
 from kafka_ferry.control.topic_configs import to_alter, topic_configs
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
+from kafka_ferry.model.changes import ConfigChange
+from kafka_ferry.model.cluster_state import LogBounds, Topic
+from kafka_ferry.model.plan import Creation, Growth
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import at_most, patient
-from kafka_ferry.plan.changes import ConfigChange
-from kafka_ferry.plan.facts import LogBounds, Topic
-from kafka_ferry.plan.plan import Creation, Growth
-from kafka_ferry.plan.ranges import TopicPartition
-from kafka_ferry.wire.faults import UNKNOWN_TOPIC_OR_PARTITION
+from kafka_ferry.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 
 _T = TypeVar("_T")
 _TIMEOUT_S: Final = 15.0

@@ -10,7 +10,7 @@ from typing import Final
 from kafka_ferry.config import Cluster
 from kafka_ferry.control.cluster import ClusterControl
 from kafka_ferry.control.topic_records import TopicRecords
-from kafka_ferry.plan.plan import Creation
+from kafka_ferry.model.plan import Creation
 
 _COMPACTED: Final = {"cleanup.policy": "compact"}
 

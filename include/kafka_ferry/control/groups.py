@@ -12,13 +12,13 @@ from typing import Self, TypeVar
 
 from kafka_ferry.config import Cluster, kafka_python_config
 from kafka_ferry.errors import AccessDenied, FerryError
+from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patiently, patiently_each
-from kafka_ferry.plan.groups import Committed, Group
-from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.group_offsets import Refused, commit_offsets, delete_offsets, fetch_offsets
-from kafka_ferry.wire.groups import delete_groups, describe_groups, list_groups
-from kafka_ferry.wire.share_groups import (
+from kafka_ferry.wire.groups.groups import delete_groups, describe_groups, list_groups
+from kafka_ferry.wire.groups.offsets import Refused, commit_offsets, delete_offsets, fetch_offsets
+from kafka_ferry.wire.groups.share_groups import (
     alter_start_offsets,
     delete_start_offsets,
     fetch_start_offsets,
@@ -77,7 +77,7 @@ class GroupControl:
         """What groups have committed; needs DESCRIBE on each.
 
         Topics that the principal may not DESCRIBE are left out: a cluster does not tell that there
-        are any. Of a share group these are start offsets (``wire.share_groups``), which brokers
+        are any. Of a share group these are start offsets (``wire.groups.share_groups``), which brokers
         before 4.1 do not tell.
         """
         shared = [group.name for group in groups if group.type == "share"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kafka_ferry.config import Cluster, kafka_python_config
-from kafka_ferry.plan.positions import Position, position_group, position_of
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.positions import Position, position_group, position_of
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.transactions import committed_offsets
+from kafka_ferry.wire.transactions.producer import committed_offsets
 
 
 def read_positions(target: Cluster, flow: str) -> dict[TopicPartition, Position]:

@@ -14,7 +14,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from kafka_ferry.plan.changes import ConfigChange
+from kafka_ferry.model.changes import ConfigChange
 
 _OF_TOPIC: Final = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 # Brokers before 1.1 only say whether a value is the default one; of a topic, what is not is its own.

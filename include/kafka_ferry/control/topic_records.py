@@ -15,7 +15,7 @@ from confluent_kafka import (
 from confluent_kafka import TopicPartition as ConfluentPartition
 
 from kafka_ferry.config import Cluster, confluent_config
-from kafka_ferry.control.raised import as_ferry_error, as_ours
+from kafka_ferry.control.client_errors import as_ferry_error, as_ours
 from kafka_ferry.errors import FerryError
 from kafka_ferry.patience import at_most, patiently
 

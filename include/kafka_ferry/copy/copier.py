@@ -18,15 +18,15 @@ from typing import Protocol
 
 from kafka_ferry.batches import NO_AGES, Passage, Spread
 from kafka_ferry.clock import now_ms
-from kafka_ferry.copy.ages import RangeAges
-from kafka_ferry.copy.fetching import Read
-from kafka_ferry.copy.rate import RateLimit
-from kafka_ferry.copy.reader import RangeReader
-from kafka_ferry.copy.writer import Failure, StartOver, Writer
+from kafka_ferry.copy.latency import RangeAges
+from kafka_ferry.copy.rate_limit import RateLimit
+from kafka_ferry.copy.source.fetcher import Read
+from kafka_ferry.copy.source.prefetch import RangeReader
+from kafka_ferry.copy.target.writer import Failure, StartOver, Writer
 from kafka_ferry.errors import Fenced, FerryError
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.patience import PATIENCE_S
-from kafka_ferry.plan.positions import Position
-from kafka_ferry.plan.ranges import Range, TopicPartition
 
 log = logging.getLogger(__name__)
 

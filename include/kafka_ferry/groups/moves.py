@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.groups.translation import Kind
-from kafka_ferry.plan.groups import Committed, Group
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.ranges import TopicPartition
 
 Action = Literal["shown", "written", "unchanged", "held", "refused", "deleted"]
 """``shown``: translated only, since nothing was to be written; ``written``: committed on the target;

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.groups.translation import Kind
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 
 if TYPE_CHECKING:
     from kafka_ferry.groups.moves import GroupMove, PartitionMove
-    from kafka_ferry.plan.groups import Committed, Group
+    from kafka_ferry.model.groups import Committed, Group
 
 UNKNOWN: Final = -1
 

@@ -17,13 +17,13 @@ from kafka_ferry.ledger.record import (
     encode,
     ledger_topic,
 )
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.endings import Ending, Outcome, last_ending
-from kafka_ferry.wire.faults import fault
-from kafka_ferry.wire.settlement import Settlement
-from kafka_ferry.wire.transactions import TransactionalProducer, produce_request
+from kafka_ferry.wire.error_codes import fault
+from kafka_ferry.wire.transactions.endings import Ending, Outcome, last_ending
+from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce_request
+from kafka_ferry.wire.transactions.settlement import Settlement
 
 _TIMEOUT_MS: Final = 60_000
 # What a coordinator says to an EndTxn of a producer that is being fenced at that moment.

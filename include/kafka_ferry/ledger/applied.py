@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafka_ferry.ledger.record import AppliedEntry
-from kafka_ferry.plan.changes import Acl, Applied, Entity, QuotaChange
+from kafka_ferry.model.changes import Acl, Applied, Entity, QuotaChange
 
 
 def fold_applied(entries: Iterable[str]) -> Applied:

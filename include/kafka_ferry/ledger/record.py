@@ -21,10 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan.changes import AclChange, QuotaChange, UserChange
-from kafka_ferry.plan.facts import Mark
-from kafka_ferry.plan.options import Window
-from kafka_ferry.plan.positions import ProducerState
+from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange
+from kafka_ferry.model.cluster_state import Mark
+from kafka_ferry.model.positions import ProducerState
+from kafka_ferry.model.run_options import Window
 
 VERSION: Final = 1
 _LEDGER: Final = "ferry-ledger."

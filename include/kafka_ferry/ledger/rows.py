@@ -21,9 +21,9 @@ from kafka_ferry.ledger.record import (
     ReleaseEntry,
     VerificationEntry,
 )
-from kafka_ferry.plan.options import Window
-from kafka_ferry.plan.positions import ProducerState
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.positions import ProducerState
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.run_options import Window
 
 _COUNTS: Final = pa.map_(pa.string(), pa.int64())
 _SEGMENT: Final = pa.struct(

@@ -35,11 +35,11 @@ from kafka_ferry.ledger.synced import (
     stored_to,
 )
 from kafka_ferry.ledger.topic import read_ledger
-from kafka_ferry.plan.changes import Applied
-from kafka_ferry.plan.facts import Mark
-from kafka_ferry.plan.options import Window
-from kafka_ferry.plan.positions import Position, ProducerState
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.changes import Applied
+from kafka_ferry.model.cluster_state import Mark
+from kafka_ferry.model.positions import Position, ProducerState
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.run_options import Window
 from kafka_ferry.state import StateFolder
 
 log = logging.getLogger(__name__)

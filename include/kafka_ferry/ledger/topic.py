@@ -8,7 +8,7 @@ from typing import Final
 from kafka_ferry.config import Cluster
 from kafka_ferry.control.topic_records import TopicRecords
 from kafka_ferry.ledger.record import Entry, decode
-from kafka_ferry.plan.plan import Creation
+from kafka_ferry.model.plan import Creation
 
 # Nothing in a ledger may expire: it is the only offset map there is.
 LEDGER_CONFIGS: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}

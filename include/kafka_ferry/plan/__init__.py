@@ -1,26 +1,35 @@
 """What a run will do: names on the target, positions, ranges, the plan. Pure."""
 
-from kafka_ferry.plan.facts import Found, LogBounds, Mark, Topic
-from kafka_ferry.plan.options import ORDINARY, RunOptions, Window
-from kafka_ferry.plan.plan import (
+from kafka_ferry.model import (
+    ORDINARY,
     AdvisedAcl,
     Creation,
     Estimate,
+    Found,
     Growth,
+    LogBounds,
+    Mark,
     Note,
     OffsetsChoice,
     Plan,
+    Position,
+    ProducerState,
+    Range,
     Refusal,
     Risk,
+    RunOptions,
     Skipped,
+    Topic,
+    TopicPartition,
+    Window,
+    position_group,
     read_plan,
     save_plan,
+    writer_of,
 )
-from kafka_ferry.plan.planning import make_plan
-from kafka_ferry.plan.policies import policy_of
-from kafka_ferry.plan.positions import Position, ProducerState, position_group
-from kafka_ferry.plan.ranges import Range, TopicPartition, writer_of
-from kafka_ferry.plan.selection import Selection, select, select_topics
+from kafka_ferry.plan.make_plan import make_plan
+from kafka_ferry.plan.topics.replication_policy import policy_of
+from kafka_ferry.plan.topics.topic_filter import Selection, select, select_topics
 
 __all__ = [
     "ORDINARY",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
-from kafka_ferry.config.notifying import EVENTS, Event
+from kafka_ferry.config.options.notify import EVENTS, Event
 from kafka_ferry.report.run_report import RunReport
 
 DETAILS: Final = 5

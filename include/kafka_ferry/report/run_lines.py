@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from kafka_ferry.clock import duration_text
-from kafka_ferry.plan.text import bytes_text, topics_table
 from kafka_ferry.report.measures import Measures, PartitionMeasures
+from kafka_ferry.report.plan_text import bytes_text, topics_table
 from kafka_ferry.report.run_report import RunReport
 
 

@@ -10,7 +10,7 @@ from kafka_ferry.as_json import AsJson
 from kafka_ferry.batches import Reason
 from kafka_ferry.clock import moment_text
 from kafka_ferry.groups.moves import GroupMoves
-from kafka_ferry.plan import OffsetsChoice, TopicPartition, Window
+from kafka_ferry.model import OffsetsChoice, TopicPartition, Window
 from kafka_ferry.report.measures import Measures
 from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kafka_ferry.as_json import AsJson
-from kafka_ferry.plan import ORDINARY, RunOptions
+from kafka_ferry.model import ORDINARY, RunOptions
 from kafka_ferry.report.measures import Measures
 from kafka_ferry.report.page import headline
 from kafka_ferry.report.run_report import RunReport

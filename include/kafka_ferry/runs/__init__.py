@@ -1,6 +1,6 @@
 """Runs of a flow: the steps that the command line, Airflow and the tests call."""
 
-from kafka_ferry.runs.lag import Lag, lag
+from kafka_ferry.runs.publish.lag import Lag, lag
 from kafka_ferry.runs.repair import Repair
 from kafka_ferry.runs.run import STEPS, Run
 

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Callable, Sequence
 
 from kafka_ferry.config import load_flow
-from kafka_ferry.config.back import load_way_back
-from kafka_ferry.config.providers import ALLOWED
+from kafka_ferry.config.files.config_providers import ALLOWED
+from kafka_ferry.config.reverse_flow import load_way_back
 from kafka_ferry.errors import FerryError
-from kafka_ferry.runs.folder import part_of
+from kafka_ferry.runs.mirror.spark_ui import note_application
 from kafka_ferry.runs.progress import logged
 from kafka_ferry.runs.run import Run
-from kafka_ferry.runs.spark_application import note_application
+from kafka_ferry.runs.state.run_folder import part_of
 from kafka_ferry.spark.session import SparkSource, submitted_spark
 
 log = logging.getLogger(__name__)

@@ -14,9 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan import Plan
-from kafka_ferry.plan.text import bytes_text, topics_table
-from kafka_ferry.runs.tally import Copied, Tally
+from kafka_ferry.model import Plan
+from kafka_ferry.report.plan_text import bytes_text, topics_table
+from kafka_ferry.runs.mirror.progress_counts import Copied, Tally
 
 if TYPE_CHECKING:
     from kafka_ferry.runs.run import Run

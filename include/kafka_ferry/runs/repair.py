@@ -18,16 +18,10 @@ from kafka_ferry.ledger import (
     ledger_creation,
     ledger_topic,
 )
+from kafka_ferry.model import LogBounds, Mark, Position, TopicPartition
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan import (
-    LogBounds,
-    Mark,
-    Position,
-    TopicPartition,
-    policy_of,
-    select_topics,
-)
-from kafka_ferry.plan.damage import (
+from kafka_ferry.plan import policy_of, select_topics
+from kafka_ferry.plan.offsets.log_check import (
     NOTHING,
     Behind,
     Copy,
@@ -38,12 +32,12 @@ from kafka_ferry.plan.damage import (
     only_copy,
     partition_state,
 )
-from kafka_ferry.runs.discovery import first_copied
-from kafka_ferry.runs.flow_state import flow_ledger
-from kafka_ferry.runs.releasing import delete_released, release
+from kafka_ferry.runs.plan.discover import first_copied
+from kafka_ferry.runs.state.flow_state import flow_ledger
+from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
 from kafka_ferry.wire import WireCluster, log_start
-from kafka_ferry.wire.ends import settled_ends
-from kafka_ferry.wire.scan import leader_of, stored_batches
+from kafka_ferry.wire.partitions.ends import settled_ends
+from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
 
 
 class Repair:

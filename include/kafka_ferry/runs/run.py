@@ -16,12 +16,13 @@ from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, NotApplied, RangesFailed
 from kafka_ferry.ledger import ledger_creation, ledger_topic
+from kafka_ferry.model import ORDINARY, Creation, Plan, RunOptions
 from kafka_ferry.patience import patience_of
-from kafka_ferry.plan import ORDINARY, Creation, Plan, RunOptions, make_plan
-from kafka_ferry.runs.applying import apply_changes
-from kafka_ferry.runs.discovery import discover
-from kafka_ferry.runs.flow_state import flow_ledger, flow_state
-from kafka_ferry.runs.folder import Reconciliation, RunFolder, part_of
+from kafka_ferry.plan import make_plan
+from kafka_ferry.runs.plan.discover import discover
+from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
+from kafka_ferry.runs.state.run_folder import Reconciliation, RunFolder, part_of
+from kafka_ferry.runs.sync_topics.apply import apply_changes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from kafka_ferry.copy import Outcome
     from kafka_ferry.groups.moves import GroupMoves
     from kafka_ferry.report import RunReport
-    from kafka_ferry.runs.copying import Copying
-    from kafka_ferry.runs.proving import TopicProof
+    from kafka_ferry.runs.mirror.mirror import Copying
+    from kafka_ferry.runs.verify.verified_topics import TopicProof
     from kafka_ferry.spark.session import SparkSource
     from kafka_ferry.verify import Verdict
 
@@ -99,7 +100,7 @@ class Run:
 
     def proved_topics(self) -> list[TopicProof]:
         """The topics of which all that this run planned is verified; none where it was not verified."""
-        from kafka_ferry.runs.proving import proved_topics
+        from kafka_ferry.runs.verify.verified_topics import proved_topics
 
         return proved_topics(self._folder, self._ledger, self.run_id)
 
@@ -182,7 +183,7 @@ class Run:
         return outcomes
 
     def _copying(self) -> Copying:
-        from kafka_ferry.runs.copying import Copying
+        from kafka_ferry.runs.mirror.mirror import Copying
 
         return Copying(self.flow, self.run_id, self._folder, self._ledger)
 
@@ -230,7 +231,7 @@ class Run:
         Returns:
             How many target partitions were read.
         """
-        from kafka_ferry.runs.verification import read_back
+        from kafka_ferry.runs.verify.verify import read_back
 
         return read_back(spark, self.flow, self._folder, self._ledger, shard)
 
@@ -244,7 +245,7 @@ class Run:
         Raises:
             FerryError: the run was not planned, or a cluster does not answer.
         """
-        from kafka_ferry.runs.verification import is_read_back
+        from kafka_ferry.runs.verify.verify import is_read_back
 
         plan = self._planned()
         if step == "mirror":
@@ -265,7 +266,7 @@ class Run:
         Raises:
             VerificationFailed: naming topic, partition and range of what is not proved.
         """
-        from kafka_ferry.runs.verification import verify_run
+        from kafka_ferry.runs.verify.verify import verify_run
 
         with self._folder.step("verify"):
             whole = self._planned().options.verify_all or everything
@@ -286,7 +287,7 @@ class Run:
             GroupsFailed: naming the groups that could not be read or committed; the others were.
         """
         from kafka_ferry.groups.moves import GroupMoves
-        from kafka_ferry.runs.grouping import sync_groups
+        from kafka_ferry.runs.sync_groups.sync import sync_groups
 
         with self._folder.step("sync_groups"), self._patience():
             if self._planned().options.window:
@@ -301,9 +302,9 @@ class Run:
             FerryError: what kept the run from being complete and verified; the report is written.
         """
         from kafka_ferry.report.run_lines import report_lines
-        from kafka_ferry.runs.judging import raise_unproved
-        from kafka_ferry.runs.keeping import clear_old
-        from kafka_ferry.runs.publication import publish_run
+        from kafka_ferry.runs.publish.publish import publish_run
+        from kafka_ferry.runs.state.cleanup import clear_old
+        from kafka_ferry.runs.verify.verdict import raise_unproved
 
         try:
             with self._folder.step("publish"):
@@ -345,7 +346,7 @@ class Run:
 
     def _make_plan(self, options: RunOptions) -> Plan:
         if options.window:
-            from kafka_ferry.runs.backfilling import make_backfill_plan
+            from kafka_ferry.runs.plan.backfill import make_backfill_plan
 
             with self._patience():
                 return make_backfill_plan(self.flow, self._ledger, self.run_id, options)

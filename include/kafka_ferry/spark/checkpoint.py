@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.errors import SparkFailed
-from kafka_ferry.plan import Range
+from kafka_ferry.model import Range
 from kafka_ferry.state import StateFolder
 
 _RANGES: Final = "ranges"

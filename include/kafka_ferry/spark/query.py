@@ -21,18 +21,18 @@ from typing import TYPE_CHECKING
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy import Outcome, OutcomeFiles, RateLimit, copy_for_flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan.sharding import writers_of
-from kafka_ferry.plan.tasks import TaskRanges, planned_again, task_ranges
-from kafka_ferry.spark.breaking import spark_failures
-from kafka_ferry.spark.carrying import carried, unpacked
+from kafka_ferry.plan.schedule.sharding import writers_of
+from kafka_ferry.plan.schedule.tasks import TaskRanges, planned_again, task_ranges
 from kafka_ferry.spark.checkpoint import FILE_SUFFIX, QueryCheckpoint, StartRanges
 from kafka_ferry.spark.jobs import done_in_tasks
+from kafka_ferry.spark.serialized_flow import carried, unpacked
+from kafka_ferry.spark.spark_errors import spark_failures
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from kafka_ferry.config import Flow
-    from kafka_ferry.plan import Plan, Range, TopicPartition
+    from kafka_ferry.model import Plan, Range, TopicPartition
     from kafka_ferry.state import StateFolder
 
 log = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafka_ferry.config import kafka_python_config
-from kafka_ferry.plan.ranges import TopicPartition
-from kafka_ferry.spark.breaking import spark_failures
-from kafka_ferry.spark.carrying import carried, unpacked
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.spark.jobs import done_in_tasks
+from kafka_ferry.spark.serialized_flow import carried, unpacked
+from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import Claim
 from kafka_ferry.verify.recount import recount

@@ -1,6 +1,6 @@
 """Proof that a copy is complete: the ledger beside what was read back, judged and documented."""
 
-from kafka_ferry.verify.expectations import Terms, judge
+from kafka_ferry.verify.expectations.judge import Terms, judge
 from kafka_ferry.verify.reconciliation import partition_rows, range_row
 from kafka_ferry.verify.rows import PartitionRecount, PartitionRow, RangeRow, Recount
 from kafka_ferry.verify.topics import TopicRow, topic_rows

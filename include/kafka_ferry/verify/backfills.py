@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from kafka_ferry.plan.backfilling import Span, merged
-from kafka_ferry.plan.ranges import Range, TopicPartition
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.plan.backfill.windows import Span, merged
 from kafka_ferry.verify.rows import UNKNOWN, PartitionRow, RangeRow
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from kafka_ferry.config.verifying import Severity
+from kafka_ferry.config.options.verify import Severity
 from kafka_ferry.verify.rows import UNKNOWN, PartitionRow, RangeRow
 from kafka_ferry.verify.verdict import Table, Verdict
 
@@ -19,7 +19,7 @@ class Check(Generic[Row]):
     """One expectation.
 
     Attributes:
-        key: its name in options, one of ``config.verifying.CHECKS``.
+        key: its name in options, one of ``config.options.verify.CHECKS``.
         name: the sentence that should be true.
         left: the attribute of a row that is looked at.
         explain: what is wrong with a row, after its name.

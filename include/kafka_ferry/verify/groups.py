@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_ferry.groups.moves import GroupMoves
-from kafka_ferry.plan.facts import LogBounds
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.cluster_state import LogBounds
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.verify.checks import Check, Suite, count
 from kafka_ferry.verify.rows import UNKNOWN
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.verify.rows import UNKNOWN, RangeRow
 
 Key = tuple[TopicPartition, str, TopicPartition, str]

@@ -11,8 +11,8 @@ from typing import Final
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.ledger import CopiedRange
-from kafka_ferry.plan.facts import LogBounds
-from kafka_ferry.plan.ranges import Range, TopicPartition
+from kafka_ferry.model.cluster_state import LogBounds
+from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.verify.lives import NOTHING, Key, Life, lives
 from kafka_ferry.verify.rows import UNKNOWN, PartitionRecount, PartitionRow, RangeRow, Recount
 

@@ -2,7 +2,7 @@
 
 It opens no batch: headers count the records, and the digest runs over the bytes as they lie in
 the target's log. All it knows of the writer is what the ledger claims. Where records keep their
-offsets, ``verify.by_offset`` looks at each offset; here are those that got new ones.
+offsets, ``verify.recount_by_offset`` looks at each offset; here are those that got new ones.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kafka_ferry.batches import RangeDigest
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.patience import patiently
-from kafka_ferry.plan.ranges import TopicPartition
-from kafka_ferry.verify.by_offset import recount_by_offset
 from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.recount_by_offset import recount_by_offset
 from kafka_ferry.verify.rows import PartitionRecount, Recount
 from kafka_ferry.wire import WireCluster, log_start
-from kafka_ferry.wire.scan import committed_batches, leader_of
+from kafka_ferry.wire.partitions.scan import committed_batches, leader_of
 
 
 @dataclass(slots=True)

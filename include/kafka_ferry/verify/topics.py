@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_ferry.plan import Plan
-from kafka_ferry.plan.changes import Drift
-from kafka_ferry.plan.facts import Topic
+from kafka_ferry.model import Plan
+from kafka_ferry.model.changes import Drift
+from kafka_ferry.model.cluster_state import Topic
 from kafka_ferry.verify.checks import Check, Suite, count
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from kafka_ferry.as_json import AsJson
-from kafka_ferry.config.verifying import Severity
+from kafka_ferry.config.options.verify import Severity
 
 Table = Literal["ranges", "partitions", "topics", "groups"]
 

@@ -13,10 +13,10 @@ from typing import Any, Final, Self
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from kafka_ferry.errors import ClusterUnreachable, FerryError
-from kafka_ferry.plan.ranges import TopicPartition
-from kafka_ferry.wire.connection import Connection
-from kafka_ferry.wire.faults import NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION, fault
-from kafka_ferry.wire.sockets import Backoff, bootstrap_addresses, idle_limit_s
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire.connections.connection import Connection
+from kafka_ferry.wire.connections.sockets import Backoff, bootstrap_addresses, idle_limit_s
+from kafka_ferry.wire.error_codes import NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION, fault
 
 GROUP: Final = 0
 TRANSACTION: Final = 1

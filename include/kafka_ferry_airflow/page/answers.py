@@ -12,7 +12,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.summary import RunSummary
 from kafka_ferry.report.views import GroupView, PartitionView, TopicView
-from kafka_ferry.runs.showing import RunView, Showing
+from kafka_ferry.runs.views import RunView, Showing
 from kafka_ferry_airflow.page.access import dag_id_of
 from kafka_ferry_airflow.page.dag_runs import DagRunState, DagState
 

@@ -14,7 +14,7 @@ from fastapi import Depends, FastAPI, HTTPException, Query, Response
 from fastapi.responses import FileResponse, RedirectResponse
 
 from kafka_ferry.report.views import GroupView, PartitionView, TopicView
-from kafka_ferry.runs.showing import RangeView, Showing
+from kafka_ferry.runs.views import RangeView, Showing
 from kafka_ferry_airflow.flow_files import FlowFiles, check_flow
 from kafka_ferry_airflow.page.access import (
     Files,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ferry_airflow.channels import PROVIDERS
 from kafka_ferry_airflow.flow_files import FlowFiles, check_flow
+from kafka_ferry_airflow.monitoring.channels import PROVIDERS
 from kafka_ferry_airflow.project import Project
 
 

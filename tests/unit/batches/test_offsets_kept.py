@@ -19,13 +19,13 @@ from kafka_ferry.batches import (
     Reason,
     Rebuilt,
     by_runs,
+    fetch_response,
     for_producer,
     passages,
-    response,
     set_aside,
 )
-from kafka_ferry.batches.header import Batch
-from kafka_ferry.batches.records import read_records, stream_records
+from kafka_ferry.batches.record_format.header import Batch
+from kafka_ferry.batches.record_format.records import read_records, stream_records
 from tests.support import batches as build
 from tests.support.batches import (
     CODECS,
@@ -36,10 +36,15 @@ from tests.support.batches import (
     a_marker,
     consumed,
 )
+from tests.unit.batches.test_fetch_response import (
+    accounts_for_itself,
+    arrived,
+    intakes,
+    read_through,
+)
+from tests.unit.batches.test_rejected_records import all_of
 
 from .logs import Log, logs
-from .test_rejected import all_of
-from .test_response import accounts_for_itself, arrived, intakes, read_through
 
 KEPT = Intake(offsets_kept=True)
 COMPACTED, CONTROL, DEAD = Reason.COMPACTED, Reason.CONTROL, Reason.DEAD_LETTERED
@@ -148,8 +153,8 @@ def opened_of(
         return stream_records(batch)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(response, "read_records", counted)
-        patch.setattr(response, "stream_records", streamed)
+        patch.setattr(fetch_response, "read_records", counted)
+        patch.setattr(fetch_response, "stream_records", streamed)
         found = list(passages(log, AbortFilter(()), start, end, intake))
     return found, opened
 

@@ -15,9 +15,9 @@ from kafka_ferry.batches import (
     passages,
 )
 from tests.support.batches import NOW, Consumed, Record, a_batch, with_payload
+from tests.unit.batches.test_fetch_response import accounts_for_itself, arrived
 
 from .logs import Log, logs
-from .test_response import accounts_for_itself, arrived
 
 # Before 1970 there is but -1, for no time at all.
 _times = st.integers(1, NOW + 1)

@@ -13,7 +13,7 @@ from kafka_ferry.cli import main
 from kafka_ferry.cli.entry import _one_value_each
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
-from kafka_ferry.plan import Creation, Plan
+from kafka_ferry.model import Creation, Plan
 
 PROPERTIES = """
 clusters = west, east, north

@@ -8,8 +8,8 @@ import pytest
 
 from kafka_ferry.cli.report_view import show_report
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
-from kafka_ferry.plan import Note, TopicPartition
-from kafka_ferry.plan.groups import Committed, Group
+from kafka_ferry.model import Note, TopicPartition
+from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.report import RunReport
 
 NOTE = Note("orders", 3, "offsets [40, 100) were deleted on the source before they were copied.")

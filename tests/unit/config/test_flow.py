@@ -7,10 +7,10 @@ import pytest
 from pydantic import ValidationError
 
 from kafka_ferry.config import Flow
+from kafka_ferry.config.files.mm2_keys import KEYS
 from kafka_ferry.config.flow import OPTIONS
-from kafka_ferry.config.mirrormaker2 import KEYS
-from kafka_ferry.config.policies import Policies
-from kafka_ferry.config.syncing import Syncing
+from kafka_ferry.config.options.on_events import Policies
+from kafka_ferry.config.options.sync import Syncing
 
 from .builders import a_cluster, a_flow
 

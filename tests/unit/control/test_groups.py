@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from kafka_ferry.config import Cluster
-from kafka_ferry.config.cluster import ClientProperties
+from kafka_ferry.config.client.cluster import ClientProperties
 from kafka_ferry.control.groups import GroupControl
-from kafka_ferry.plan.groups import Committed, Group
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.ranges import TopicPartition
 from tests.unit.wire.group_answers import (
     COMMITTED,
     DESCRIBED,

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigSource
 
 from kafka_ferry.control.topic_configs import to_alter, topic_configs
-from kafka_ferry.plan.changes import ConfigChange
+from kafka_ferry.model.changes import ConfigChange
 
 
 def entry(name: str, source: ConfigSource, value: str | None = "1", **more: bool) -> ConfigEntry:

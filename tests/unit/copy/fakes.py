@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kafka_ferry.batches import Passage, gap
-from kafka_ferry.copy.fetching import Read
-from kafka_ferry.copy.writer import Failure
-from kafka_ferry.plan import Position, Range, TopicPartition
+from kafka_ferry.copy.source.fetcher import Read
+from kafka_ferry.copy.target.writer import Failure
+from kafka_ferry.model import Position, Range, TopicPartition
 
 STEP = 10
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from kafka_ferry.copy import Failure, Limits, Outcome, copy_ranges
-from kafka_ferry.copy.writer import StartOver
+from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, Fenced
-from kafka_ferry.plan import Position, Range
+from kafka_ferry.model import Position, Range
 
 from .fakes import Clock, FakeSource, FakeWriter
 

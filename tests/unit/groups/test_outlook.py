@@ -9,8 +9,8 @@ import pytest
 from kafka_ferry.groups.moves import GroupMove, PartitionMove
 from kafka_ferry.groups.outlook import FirstRecord, GroupOutlook, Outlook, outlook_of, shown_key
 from kafka_ferry.groups.outlook_text import summary, told
-from kafka_ferry.plan.groups import Committed, Group
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.ranges import TopicPartition
 
 HERE, THERE = TopicPartition("orders", 0), TopicPartition("a.orders", 0)
 IDLE = Group("app", state="Empty")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_ferry.ledger.applied import fold_applied
-from kafka_ferry.plan.changes import Acl, AclChange, Applied, QuotaChange, UserChange
+from kafka_ferry.model.changes import Acl, AclChange, Applied, QuotaChange, UserChange
 
 from .entries import an_applied
 

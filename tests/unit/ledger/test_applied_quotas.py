@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_ferry.ledger import AppliedEntry
 from kafka_ferry.ledger.applied import fold_applied
-from kafka_ferry.plan.changes import Entity, QuotaChange
+from kafka_ferry.model.changes import Entity, QuotaChange
 from tests.unit.ledger.entries import FLOW, NOW
 
 ANNA = (("user", "anna"),)

@@ -13,7 +13,7 @@ from kafka_ferry.batches import Segment
 from kafka_ferry.ledger import decode, encode
 from kafka_ferry.ledger.record import Entry, LedgerError
 from kafka_ferry.ledger.rows import SCHEMA, rows_of
-from kafka_ferry.plan.positions import PositionMetadata, position_of
+from kafka_ferry.model.positions import PositionMetadata, position_of
 
 from .entries import (
     a_copied_range,

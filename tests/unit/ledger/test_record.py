@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kafka_ferry.ledger import CopiedRange, decode, encode, ledger_topic
 from kafka_ferry.ledger.record import Entry, LedgerError
-from kafka_ferry.plan.changes import Acl, AclChange, QuotaChange, UserChange
+from kafka_ferry.model.changes import Acl, AclChange, QuotaChange, UserChange
 
 from .entries import (
     FLOW,

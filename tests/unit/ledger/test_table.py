@@ -14,7 +14,7 @@ from kafka_ferry.ledger import LedgerError, LedgerTable
 from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.ledger.record import Entry
 from kafka_ferry.ledger.rows import SCHEMA
-from kafka_ferry.plan import Position, TopicPartition, Window
+from kafka_ferry.model import Position, TopicPartition, Window
 from kafka_ferry.state import StateFolder
 
 from .entries import (

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from kafka_ferry.config import Cluster, Flow
-from kafka_ferry.plan import Found, LogBounds, Plan, Position, Topic, TopicPartition, make_plan
+from kafka_ferry.model import Found, LogBounds, Plan, Position, Topic, TopicPartition
+from kafka_ferry.plan import make_plan
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000

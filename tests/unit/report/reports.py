@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kafka_ferry.batches import Spread
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
-from kafka_ferry.plan import TopicPartition
-from kafka_ferry.plan.groups import Committed, Group
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.verify import Verdict

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
-from kafka_ferry.plan import TopicPartition
-from kafka_ferry.plan.groups import Committed, Group
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.group_rows import group_counts, group_rows, left_alone
 from kafka_ferry.report.page import headline

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kafka_ferry.config.notifying import EVENTS
+from kafka_ferry.config.options.notify import EVENTS
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.measures import Measures
 from kafka_ferry.report.notice import (

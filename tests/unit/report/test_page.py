@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.clock import duration_text
-from kafka_ferry.plan import OffsetsChoice
+from kafka_ferry.model import OffsetsChoice
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.report.page import _size, headline

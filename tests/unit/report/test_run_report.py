@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.errors import FerryError
-from kafka_ferry.plan import OffsetsChoice
+from kafka_ferry.model import OffsetsChoice
 from kafka_ferry.report import RunReport
 from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict
 

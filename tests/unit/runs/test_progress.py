@@ -9,9 +9,9 @@ import pytest
 
 from kafka_ferry.ledger import CopiedRange, TransactionEntry
 from kafka_ferry.ledger.record import Entry
-from kafka_ferry.plan import Plan, Range
+from kafka_ferry.model import Plan, Range
+from kafka_ferry.runs.mirror.progress_counts import Copied, Tally
 from kafka_ferry.runs.progress import progress_line, summary_lines
-from kafka_ferry.runs.tally import Copied, Tally
 from tests.unit.plan.builders import a_flow
 
 FLOW = a_flow()
@@ -67,7 +67,7 @@ def ledger(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, Entry]]:
         assert topic == "ferry-ledger.primary.internal"
         return iter([it for it in entries if it[0] >= start])
 
-    monkeypatch.setattr("kafka_ferry.runs.tally.read_ledger", read)
+    monkeypatch.setattr("kafka_ferry.runs.mirror.progress_counts.read_ledger", read)
     return entries
 
 

@@ -14,11 +14,11 @@ from kafka_ferry.copy import Failure, Outcome
 from kafka_ferry.errors import Fenced, FerryError, GroupsFailed, NotApplied, RangesFailed
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.ledger import LedgerTable
-from kafka_ferry.plan import Plan, Range, Refusal
+from kafka_ferry.model import Plan, Range, Refusal
 from kafka_ferry.runs import Run
-from kafka_ferry.runs.copying import Copying
-from kafka_ferry.runs.folder import Reconciliation
+from kafka_ferry.runs.mirror.mirror import Copying
 from kafka_ferry.runs.run import STEPS
+from kafka_ferry.runs.state.run_folder import Reconciliation
 from kafka_ferry.verify import Verdict
 
 RANGE = Range("orders", 3, 10, 50, "id", "primary.orders", 7)

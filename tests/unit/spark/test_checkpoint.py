@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ferry.plan import Range
-from kafka_ferry.plan.ranges import Backfill, Settled
+from kafka_ferry.model import Range
+from kafka_ferry.model.ranges import Backfill, Settled
 from kafka_ferry.spark.checkpoint import QueryCheckpoint, StartRanges
 from kafka_ferry.state import StateFolder
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kafka_ferry.plan import Range, TopicPartition
-from kafka_ferry.plan.ranges import Backfill
+from kafka_ferry.model import Range, TopicPartition
+from kafka_ferry.model.ranges import Backfill
 from kafka_ferry.verify import RangeRow, Recount, partition_rows
 from kafka_ferry.verify.backfills import backfill_rows
 from kafka_ferry.verify.checks import PARTITIONS

@@ -1,9 +1,9 @@
 import pytest
 
-from kafka_ferry.config.verifying import CHECKS
+from kafka_ferry.config.options.verify import CHECKS
 from kafka_ferry.verify.checks import PARTITIONS, RANGES, WARNINGS
+from kafka_ferry.verify.expectations.tables import columns
 from kafka_ferry.verify.groups import GROUPS
-from kafka_ferry.verify.tables import columns
 from kafka_ferry.verify.topics import TOPICS
 
 SUITES = [RANGES, WARNINGS, PARTITIONS, TOPICS, GROUPS]

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.groups.moves import Action, GroupMove, GroupMoves, PartitionMove
-from kafka_ferry.plan import LogBounds, TopicPartition
-from kafka_ferry.plan.groups import Committed, Group
+from kafka_ferry.model import LogBounds, TopicPartition
+from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.verify import Terms, Verdict
-from kafka_ferry.verify.expectations import judge_groups, unjudged_groups
+from kafka_ferry.verify.expectations.judge import judge_groups, unjudged_groups
 from kafka_ferry.verify.groups import GroupRow, group_rows
 
 SOURCE, TARGET = TopicPartition("orders", 0), TopicPartition("eu.orders", 0)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.ledger import CopiedRange
-from kafka_ferry.plan.facts import LogBounds
-from kafka_ferry.plan.positions import ProducerState
-from kafka_ferry.plan.ranges import Range, TopicPartition
+from kafka_ferry.model.cluster_state import LogBounds
+from kafka_ferry.model.positions import ProducerState
+from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.verify import (
     PartitionRecount,
     PartitionRow,

@@ -1,7 +1,7 @@
 """What is found of the remote topics that a run has planned."""
 
-from kafka_ferry.plan import Creation, Growth, OffsetsChoice, Plan, Range, Topic
-from kafka_ferry.plan.changes import Drift
+from kafka_ferry.model import Creation, Growth, OffsetsChoice, Plan, Range, Topic
+from kafka_ferry.model.changes import Drift
 from kafka_ferry.verify.topics import TopicRow, topic_rows
 
 REMOTE = "eu.orders"

@@ -13,8 +13,8 @@ from kafka.protocol.admin.groups import (
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
-from kafka_ferry.plan.groups import Committed
-from kafka_ferry.plan.ranges import TopicPartition
+from kafka_ferry.model.groups import Committed
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.messages import (
     AlterShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequest,

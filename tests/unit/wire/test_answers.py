@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
-from kafka_ferry.plan.ranges import TopicPartition
-from kafka_ferry.wire import GROUP, Expected, WireCluster, connection, fetch, log_start
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire import GROUP, Expected, WireCluster, fetch, log_start
 from kafka_ferry.wire.cluster import printed
-from kafka_ferry.wire.ends import delete_records, high_watermarks
-from kafka_ferry.wire.markers import Markers, new_producer_id, write_markers
-from kafka_ferry.wire.transactions import (
+from kafka_ferry.wire.connections import connection
+from kafka_ferry.wire.partitions.ends import delete_records, high_watermarks
+from kafka_ferry.wire.transactions.markers import Markers, new_producer_id, write_markers
+from kafka_ferry.wire.transactions.producer import (
     CommittedOffset,
     TransactionalProducer,
     committed_offsets,

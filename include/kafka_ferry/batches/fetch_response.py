@@ -1,0 +1,320 @@
+"""What becomes of the batches of one fetch response.
+
+Promises, for every batch and every range:
+
+(a) each source offset of the range is accounted for once: a record on the target or one reason;
+(b) a batch that a broker would store wrongly is never passed as it is;
+(c) nothing is decided from the bytes before their CRC was checked;
+(d) a backfill gets the records of its window alone, one by one where a batch has others too;
+(e) where the target keeps the source's offsets, the records of a batch are at offsets in a row,
+    however many batches that takes.
+
+Not promised here: that the target accepts the batch. A record may be larger than all that it takes,
+and its refusal names the partition.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from kafka_ferry.batches.aborted_transactions import AbortFilter
+from kafka_ferry.batches.intake import Intake
+from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, assembled, gap
+from kafka_ferry.batches.record_format.codecs import NONE, TooLarge
+from kafka_ferry.batches.record_format.header import Batch, MalformedBatch
+from kafka_ferry.batches.record_format.records import (
+    Record,
+    Runs,
+    fitting_batches,
+    read_records,
+    split_at_gaps,
+    stream_records,
+)
+from kafka_ferry.batches.record_format.split import split_batches
+from kafka_ferry.batches.returned_records import NOTHING, Returned
+from kafka_ferry.batches.rules import Case, judge
+from kafka_ferry.batches.windows import TimeWindow
+
+_ANY = Intake()
+# A few kilobytes may unpack to half a gibibyte: what is rebuilt is in memory so much at a time.
+_STRETCH_BYTES: Final = 8 * 1024 * 1024
+_STRETCH_RECORDS: Final = 100_000
+
+
+def passages(
+    records: bytes,
+    aborted: AbortFilter,
+    start: int,
+    end: int,
+    intake: Intake = _ANY,
+    returned: Returned = NOTHING,
+    window: TimeWindow | None = None,
+) -> Iterator[Passage]:
+    """What becomes of the batches of one fetch response, for the offsets ``[start, end)``.
+
+    Args:
+        records: the partition's ``records`` field of the response.
+        aborted: the filter made from the same response.
+        start: the next source offset to account for.
+        end: the end of the range.
+        intake: what the target topic takes.
+        returned: the source offsets of records that came from the target.
+        window: what a backfill wants; None for all.
+
+    Yields:
+        Passages that join without a gap, from ``start`` on.
+
+    Raises:
+        MalformedBatch: if bytes are no valid batch or a CRC does not match; what was yielded
+            before stays right.
+    """
+    passing = _Passing(start, end, intake, returned, window)
+    try:
+        for batch in split_batches(records):
+            yield from passing.add(batch, aborted)
+            if passing.at >= end:
+                break
+    except MalformedBatch:
+        yield from passing.flush()
+        raise
+    yield from passing.flush()
+
+
+class _Passing:
+    """Judges batch after batch; small ones wait for their neighbours.
+
+    Attributes:
+        at: the next source offset to account for.
+    """
+
+    def __init__(
+        self,
+        start: int,
+        end: int,
+        intake: Intake,
+        returned: Returned,
+        window: TimeWindow | None = None,
+    ) -> None:
+        self.at = start
+        self._start = start
+        self._end = end
+        self._intake = intake
+        self._returned = returned
+        self._window = window
+        self._waiting: list[_Wanted] = []
+        self._absent: list[Absent] = []
+        self._bytes = 0
+        self._codec = NONE
+        self._leader_epoch = -1
+
+    def add(self, batch: Batch, aborted: AbortFilter) -> Iterator[Passage]:
+        """What is certain once ``batch`` is known."""
+        header = batch.header
+        if not batch.crc_matches:
+            raise MalformedBatch(
+                f"the CRC of the batch at offset {header.base_offset} does not match"
+            )
+        is_aborted = aborted.is_aborted(batch)
+        if header.next_offset <= self.at:
+            return
+        if header.base_offset >= self._end:
+            yield from self.flush()
+            yield gap(self.at, self._end)
+            self._start = self.at = self._end
+            return
+        begin, stop = max(self.at, header.base_offset), min(header.next_offset, self._end)
+        is_returned = self._returned.holds(batch)
+        case = Case(batch, begin, stop, self._intake, is_aborted, is_returned)
+        verdict = judge(case)
+        wanted = _Wanted(case)
+        if self._window and not isinstance(verdict, Reason):
+            wanted = wanted.of_window(self._window)
+            verdict = judge(wanted.case)
+        if header.leader_epoch != self._leader_epoch:
+            yield from self.flush()
+            self._leader_epoch = header.leader_epoch
+        if isinstance(verdict, Reason):
+            yield from self._drop(wanted, verdict)
+        elif case.is_small:
+            yield from self._join(wanted)
+        else:
+            yield from self.flush()
+            yield from self._pass([wanted], stop)
+
+    def flush(self) -> Iterator[Passage]:
+        """What has waited for more."""
+        if self._waiting:
+            yield from self._pass(self._waiting, self.at)
+
+    def _drop(self, dropped: _Wanted, reason: Reason) -> Iterator[Passage]:
+        case = dropped.case
+        self._absent += dropped.absent or [Absent(case.start, case.end, reason)]
+        self.at = case.end
+        if not self._waiting:
+            yield from self._pass([], self.at)
+
+    def _join(self, wanted: _Wanted) -> Iterator[Passage]:
+        if self._waiting and not self._goes_along(wanted):
+            yield from self.flush()
+        self._waiting.append(wanted)
+        self._codec = self._codec or wanted.case.codec
+        self.at = wanted.case.end
+
+    def _goes_along(self, wanted: _Wanted) -> bool:
+        """Whether it goes into one batch with those that wait, and is counted among them then.
+
+        Nothing is opened before all else speaks for it.
+        """
+        # Producers leave a batch uncompressed that compressing does not shrink.
+        if NONE not in (self._codec, wanted.case.codec) and self._codec != wanted.case.codec:
+            return False
+        limit = self._intake.join_limit
+        if self._intake.offsets_kept and not self._waiting[-1].joins(wanted, limit):
+            return False
+        if len(self._waiting) == 1:
+            self._bytes = self._waiting[0].size(limit)
+        if self._bytes <= limit:
+            self._bytes += wanted.size(limit)
+        return self._bytes <= limit
+
+    def _pass(self, all_wanted: list[_Wanted], stop: int) -> Iterator[Passage]:
+        """The passages up to ``stop``; ``all_wanted`` is of the batches of which records are left."""
+        have_neighbours = len(all_wanted) > 1
+        verdicts = [
+            judge(replace(wanted.case, has_neighbours=have_neighbours)) for wanted in all_wanted
+        ]
+        rebuilt = Counter(verdict for verdict in verdicts if isinstance(verdict, Rebuilt))
+        pieces: Iterable[tuple[Batch, Runs]] = self._rebuilt(all_wanted)
+        if all_wanted and not rebuilt:
+            batch = all_wanted[0].case.batch
+            pieces = [(batch, ((batch.header.base_offset, batch.header.records),))]
+        others = (absent for wanted in all_wanted for absent in wanted.absent)
+        start, known = self._start, tuple(sorted((*self._absent, *others)))
+        self._start = self.at = stop
+        self._waiting, self._absent, self._bytes = [], [], 0
+        self._codec = NONE
+        yield from assembled(
+            start,
+            stop,
+            pieces,
+            known=known,
+            rebuilt=rebuilt,
+            leader_epoch=self._leader_epoch,
+        )
+
+    def _rebuilt(self, all_wanted: Sequence[_Wanted]) -> Iterator[tuple[Batch, Runs]]:
+        codec = max((wanted.case.codec for wanted in all_wanted), default=NONE)
+        for records in _stretches(all_wanted):
+            for part in split_at_gaps(records) if self._intake.offsets_kept else [records]:
+                yield from fitting_batches(part, codec, self._intake.max_batch_bytes)
+
+
+def _stretches(all_wanted: Sequence[_Wanted]) -> Iterator[list[Record]]:
+    """The wanted records; those of one batch in parts, each as much as a rebuilt batch may hold."""
+    if len(all_wanted) > 1:
+        yield [record for wanted in all_wanted for record in wanted.records]
+        return
+    stretch, size = list[Record](), 0
+    for records in all_wanted[0].parts() if all_wanted else ():
+        stretch += records
+        size += sum(len(record[3]) for record in records)
+        if size > _STRETCH_BYTES or len(stretch) > _STRETCH_RECORDS:
+            yield stretch
+            stretch, size = [], 0
+    if stretch:
+        yield stretch
+
+
+class _Wanted:
+    """What is wanted of a batch; it is opened when somebody asks for its records, and once.
+
+    Attributes:
+        case: the batch as it is judged.
+        absent: the offsets of those of its records that a backfill leaves out.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.absent: list[Absent] = []
+        self._records: list[Record] | None = None
+        self._is_large = False
+
+    def of_window(self, window: TimeWindow) -> _Wanted:
+        """What is wanted of it in ``window``."""
+        case = self.case
+        batch, start, end = case.batch, case.start, case.end
+        if reason := window.reason(batch, start, end):
+            return _Wanted(replace(case, left_out=reason))
+        if window.takes_whole(batch, start, end):
+            return self
+        kept, absent = window.leave_out(batch, start, end)
+        if not absent:
+            self._records = kept
+            return self
+        # Some reason, where there are several: each offset has its own.
+        reason = None if kept else absent[0].reason
+        found = _Wanted(replace(case, left_out=reason, is_thinned=True))
+        found.absent, found._records = absent, kept
+        return found
+
+    @property
+    def records(self) -> list[Record]:
+        """The records that are wanted."""
+        if self._records is None:
+            self._records = self._inside(read_records(self.case.batch))
+        return self._records
+
+    def parts(self) -> Iterator[list[Record]]:
+        """The same, a part after the other."""
+        if self._records is not None:
+            yield self._records
+            return
+        yield from map(self._inside, stream_records(self.case.batch))
+
+    def size(self, limit: int) -> int:
+        """Plain bytes, with what a record's offset and time take at most between neighbours.
+
+        More than ``limit`` where that is so, however much more, and for compressed ones that cannot
+        be read: a broker opens these itself, and is the judge of them.
+
+        Raises:
+            MalformedBatch: if they cannot be read, though nothing is compressed.
+        """
+        if self._records is None and not self._is_large:
+            try:
+                self._records = self._inside(read_records(self.case.batch, limit))
+            except MalformedBatch as error:
+                if not (self.case.batch.header.codec or isinstance(error, TooLarge)):
+                    raise
+                self._is_large = True
+        if self._records is None:
+            return limit + 1
+        return sum(len(record[3]) for record in self._records) + 12 * len(self._records)
+
+    def _inside(self, records: list[Record]) -> list[Record]:
+        case = self.case
+        if case.is_whole:
+            return records
+        return [record for record in records if case.start <= record[0] < case.end]
+
+    def joins(self, following: _Wanted, limit: int) -> bool:
+        """Whether the first record of ``following`` is at the offset behind the last one here.
+
+        No where there are more plain bytes than ``limit``.
+        """
+        if self.case.end != following.case.start:
+            return False
+        if not self._reaches(self.case.end - 1, -1, limit):
+            return False
+        return following._reaches(following.case.start, 0, limit)
+
+    def _reaches(self, offset: int, place: int, limit: int) -> bool:
+        """Whether the record at ``place`` is the one at ``offset``, which dense batches need not show."""
+        if self.case.is_dense:
+            return True
+        if self.size(limit) > limit:
+            return False
+        return bool(self.records) and self.records[place][0] == offset

@@ -1,0 +1,1 @@
+"""Kafka's record batches as bytes: headers, records, compression, and formats before v2."""

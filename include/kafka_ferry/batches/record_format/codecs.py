@@ -1,0 +1,187 @@
+"""Compressing and decompressing the records of a batch, in bounded memory.
+
+kafka-python's decoders decode everything at once, so a few kilobytes could ask for any amount of
+memory; these give chunk after chunk. Where several streams lie behind each other, they read what
+the Java client reads: all gzip members, zstd frames and xerial streams, of lz4 the first frame.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import lz4.frame
+import snappy
+import zstandard
+from kafka import codec as kafka_codec
+
+from kafka_ferry.batches.record_format.header import MalformedBatch
+
+NONE: Final = 0
+GZIP: Final = 1
+SNAPPY: Final = 2
+LZ4: Final = 3
+ZSTD: Final = 4
+
+MAX_PLAIN_BYTES: Final = 512 * 1024 * 1024
+"""No broker takes a request of more than 100 MiB (``socket.request.max.bytes``); five times that
+leaves room for text, while two such batches still fit into a small task's memory."""
+
+_GZIP_WINDOW: Final = 31  # zlib's number for "with gzip's header"
+_GZIP_LEVEL: Final = 6  # Java's default; kafka-python's 9 takes thrice the time for a percent
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
+_XERIAL_HEADER_BYTES: Final = 16
+# A copy of 64 bytes takes 3 or more, so nobody can promise more than this of what follows.
+_SNAPPY_MAX_RATIO: Final = 64
+_ZSTD_MAX_WINDOW: Final = 128 * 1024 * 1024
+_CHUNK: Final = 1024 * 1024
+_PACKED_CHUNK: Final = 64 * 1024
+_GZIP_MEMBER: Final = b"\x1f\x8b\x08"
+# A header and a trailer: what is less behind a member, java.util.zip.GZIPInputStream does not look at.
+_GZIP_LEAST: Final = 18
+_SIZE_BYTES: Final = 4
+
+
+class TooLarge(MalformedBatch):
+    """Records that are more bytes than their reader takes."""
+
+
+def compress(plain: bytes, codec: int) -> bytes:
+    """``plain`` as a producer would compress it; ``codec`` is 0 to 4, as in a batch's attributes."""
+    return _COMPRESS[codec](plain)
+
+
+def decompress(packed: bytes, codec: int, limit: int = MAX_PLAIN_BYTES) -> bytes:
+    """What ``packed`` holds.
+
+    Args:
+        packed: the bytes behind a batch's header.
+        codec: as in the batch's attributes.
+        limit: how many plain bytes are taken for a batch at most.
+
+    Raises:
+        MalformedBatch: if it is not of that codec, is cut off or would become larger than ``limit``.
+    """
+    if codec == NONE:
+        return packed
+    chunks, size = [], 0
+    for chunk in decompressed(packed, codec, limit):
+        size += len(chunk)
+        if size > limit:
+            raise TooLarge(f"more than {limit} bytes in {len(packed)} compressed ones")
+        chunks.append(chunk)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def decompressed(packed: bytes, codec: int, limit: int = MAX_PLAIN_BYTES) -> Iterator[bytes]:
+    """What ``packed`` holds, in chunks of about a mebibyte; of snappy, in its blocks.
+
+    Args:
+        packed: as of ``decompress``.
+        codec: as of ``decompress``.
+        limit: how large a block of snappy may become, which comes whole.
+
+    Raises:
+        MalformedBatch: as of ``decompress``; the chunks before stay right.
+    """
+    if codec == NONE:
+        yield packed
+        return
+    if codec not in _DECOMPRESS:
+        raise MalformedBatch(f"the codec {codec}, which Kafka does not have")
+    try:
+        yield from _DECOMPRESS[codec](packed, limit)
+    except MalformedBatch:
+        raise
+    except Exception as error:  # each library has its own errors
+        raise MalformedBatch(f"records that cannot be decompressed: {error}") from error
+
+
+def _gzip(packed: bytes, limit: int) -> Iterator[bytes]:
+    at, step = 0, min(_CHUNK, limit + 1)
+    # java.util.zip.GZIPInputStream takes what begins like no member for the end.
+    while not at or (len(packed) - at >= _GZIP_LEAST and packed.startswith(_GZIP_MEMBER, at)):
+        stream = zlib.decompressobj(_GZIP_WINDOW)
+        # What lies behind a member is copied with its last piece: of small ones, as little.
+        size = 256
+        while not stream.eof:
+            if at >= len(packed):
+                raise MalformedBatch("a gzip stream that is cut off")
+            piece = packed[at : at + size]
+            at, size = at + len(piece), min(4 * size, _PACKED_CHUNK)
+            chunk = stream.decompress(piece, step)
+            yield chunk
+            # A full chunk may have left some behind, in zlib or before it.
+            while len(chunk) == step and not stream.eof:
+                chunk = stream.decompress(stream.unconsumed_tail, step)
+                yield chunk
+        at -= len(stream.unused_data)
+
+
+def _lz4(packed: bytes, limit: int) -> Iterator[bytes]:
+    step = min(_CHUNK, limit + 1)  # the library allocates so many bytes at once
+    stream = lz4.frame.LZ4FrameDecompressor()
+    chunk = stream.decompress(packed, step)
+    yield chunk
+    while not stream.eof:
+        if not chunk and stream.needs_input:
+            raise MalformedBatch("an lz4 frame that is cut off")
+        chunk = stream.decompress(b"", step)
+        yield chunk
+
+
+def _zstd(packed: bytes, limit: int) -> Iterator[bytes]:
+    step = min(_CHUNK, limit + 1, max(16 * 1024, 8 * len(packed)))
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
+    with decompressor.stream_reader(packed, read_across_frames=True) as stream:
+        while chunk := stream.read(step):
+            yield chunk
+
+
+def _snappy(packed: bytes, limit: int) -> Iterator[bytes]:
+    """Java and most clients write xerial's blocks, librdkafka writes one raw block."""
+    if not packed.startswith(_XERIAL_MAGIC):
+        yield _snappy_block(packed, limit)
+        return
+    at = 0
+    # Less than a size behind the last block is not looked at (org.xerial.snappy.SnappyInputStream).
+    while at + _SIZE_BYTES <= len(packed):
+        if packed.startswith(_XERIAL_MAGIC, at):
+            at += _XERIAL_HEADER_BYTES
+            if at > len(packed):
+                raise MalformedBatch("a snappy stream whose header is cut off")
+            continue
+        size = int.from_bytes(packed[at : at + _SIZE_BYTES], "big", signed=True)
+        at += _SIZE_BYTES
+        if not 0 < size <= len(packed) - at:
+            raise MalformedBatch(f"a snappy block of {size} bytes")
+        yield _snappy_block(packed[at : at + size], limit)
+        at += size
+
+
+def _snappy_block(block: bytes, limit: int) -> bytes:
+    promised = 0
+    for place, byte in enumerate(block[:5]):
+        promised |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            break
+    if promised > min(limit, _SNAPPY_MAX_RATIO * len(block)):
+        kind = TooLarge if promised > limit else MalformedBatch
+        raise kind(f"a snappy block of {len(block)} bytes that promises {promised}")
+    return bytes(snappy.decompress(block))
+
+
+_COMPRESS: Final[dict[int, Callable[[bytes], bytes]]] = {
+    NONE: bytes,
+    GZIP: lambda plain: zlib.compress(plain, _GZIP_LEVEL, _GZIP_WINDOW),
+    SNAPPY: kafka_codec.snappy_encode,
+    LZ4: kafka_codec.lz4_encode,
+    ZSTD: kafka_codec.zstd_encode,
+}
+_DECOMPRESS: Final[dict[int, Callable[[bytes, int], Iterator[bytes]]]] = {
+    GZIP: _gzip,
+    SNAPPY: _snappy,
+    LZ4: _lz4,
+    ZSTD: _zstd,
+}

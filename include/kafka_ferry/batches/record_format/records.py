@@ -1,0 +1,351 @@
+"""Records inside a batch: read, and written as a dense batch.
+
+Key, value and headers are moved as the bytes that they are, undecoded, so that nothing about them
+can change (not even a header's name that is no UTF-8); a record's offset and timestamp, which its
+batch's header is part of, are written anew. Record layout:
+``org.apache.kafka.common.record.DefaultRecord``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from kafka_ferry.batches.record_format.codecs import (
+    GZIP,
+    MAX_PLAIN_BYTES,
+    TooLarge,
+    compress,
+    decompress,
+    decompressed,
+)
+from kafka_ferry.batches.record_format.header import HEADER, Batch, BatchHeader, MalformedBatch
+from kafka_ferry.batches.record_format.varint import (
+    SMALL,
+    VARINT_BYTES,
+    decode_varint,
+    encode_varint,
+)
+
+_MAGIC: Final = 2
+_LENGTH_COUNTS_FROM: Final = 12
+_SMALL: Final = len(SMALL)
+
+# A record takes some 200 bytes of memory beside its content, and as few as 7 in a batch.
+MAX_RECORDS: Final = 4_000_000
+
+Record = tuple[int, int, bytes, bytes]
+"""Offset, timestamp (ms), attributes (a byte), content: key, value and headers. Plain, for speed."""
+
+Runs = tuple[tuple[int, int], ...]
+"""Offsets of records in a row as ``(first offset, count)``, ascending."""
+
+
+def read_records(batch: Batch, limit: int = MAX_PLAIN_BYTES) -> list[Record]:
+    """The records of a batch, at the times that consumers see.
+
+    Args:
+        batch: the batch.
+        limit: how many bytes they are at most, as they are encoded.
+
+    Raises:
+        MalformedBatch: if they cannot be read, or their offsets do not ascend within the batch;
+            ``TooLarge`` if they are more than ``limit`` bytes.
+    """
+    header = batch.header
+    with _named(header):
+        if header.records > MAX_RECORDS:
+            raise TooLarge(f"{header.records} records, where {MAX_RECORDS} can be rebuilt")
+        plain = decompress(batch.payload, header.codec, limit)
+        records = _walk(plain, header, header.records)
+        return _at_append_time(records, header) if header.is_log_append_time else records
+
+
+def stream_records(batch: Batch) -> Iterator[list[Record]]:
+    """The same, a mebibyte or so after the other: as many records as are whole by then.
+
+    Raises:
+        MalformedBatch: as of ``read_records``; the records before stay right.
+    """
+    header, left, expected = batch.header, batch.header.records, 0
+    rest: list[bytes] = []
+    size = needed = 0
+    with _named(header):
+        for chunk in decompressed(batch.payload, header.codec):
+            rest.append(chunk)
+            size += len(chunk)
+            if size < needed:
+                continue
+            if size > MAX_PLAIN_BYTES:
+                raise TooLarge(f"a record of more than {MAX_PLAIN_BYTES} bytes")
+            plain = b"".join(rest)
+            count, end, needed = _whole(plain, left)
+            if count:
+                records = _walk(plain[:end], header, count, expected)
+                left -= count
+                expected = records[-1][0] - header.base_offset + 1
+                yield _at_append_time(records, header) if header.is_log_append_time else records
+            rest, size = [plain[end:]], size - end
+        if left:
+            raise IndexError
+        if size:
+            raise MalformedBatch(f"{size} bytes behind the last record")
+
+
+def _whole(plain: bytes, most: int) -> tuple[int, int, int]:
+    """How many whole records ``plain`` begins with, where they end, and how much the next one needs from there."""
+    at = count = 0
+    while count < most and at < len(plain):
+        try:
+            length, begin = decode_varint(plain, at)
+        except MalformedBatch:
+            if len(plain) - at >= VARINT_BYTES:
+                raise
+            return count, at, 0
+        if not 0 <= length <= len(plain) - begin:
+            return count, at, begin - at + max(length, 0)
+        at, count = begin + length, count + 1
+    return count, at, 0
+
+
+@contextmanager
+def _named(header: BatchHeader) -> Iterator[None]:
+    """Name the batch whose records cannot be read."""
+    named = f"a batch at offset {header.base_offset} that cannot be read"
+    try:
+        yield
+    except IndexError as error:
+        raise MalformedBatch(f"{named}: records are cut off") from error
+    except MalformedBatch as error:
+        raise type(error)(f"{named}: {error}") from error
+
+
+def _at_append_time(records: list[Record], header: BatchHeader) -> list[Record]:
+    seen = header.max_timestamp
+    return [(offset, seen, attributes, content) for offset, _, attributes, content in records]
+
+
+def _walk(  # noqa: PLR0912
+    plain: bytes, header: BatchHeader, count: int, expected: int = 0
+) -> list[Record]:
+    """``count`` records, the first of them ``expected`` offsets behind the batch's first one or later.
+
+    Numbers of one and two bytes are decoded in place, since a call for each costs more than all else.
+    """
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    behind_last = header.last_offset_delta + 1
+    records: list[Record] = []
+    append = records.append
+    at, size = 0, len(plain)
+    for _ in range(count):
+        number = plain[at]
+        if number < 0x80:
+            at += 1
+        elif (second := plain[at + 1]) < 0x80:
+            number = number & 0x7F | second << 7
+            at += 2
+        else:
+            signed, at = decode_varint(plain, at)
+            number = 2 * signed
+        end = at + (number >> 1)
+        number = plain[at + 1]
+        if number < 0x80:
+            behind = at + 2
+            delta_ms = number >> 1 ^ -(number & 1)
+        elif (second := plain[at + 2]) < 0x80:
+            number = number & 0x7F | second << 7
+            behind = at + 3
+            delta_ms = number >> 1 ^ -(number & 1)
+        else:
+            delta_ms, behind = decode_varint(plain, at + 1)
+        number = plain[behind]
+        if number < 0x80:
+            behind += 1
+            delta = number >> 1 ^ -(number & 1)
+        elif (second := plain[behind + 1]) < 0x80:
+            behind += 2
+            number = number & 0x7F | second << 7
+            delta = number >> 1 ^ -(number & 1)
+        else:
+            delta, behind = decode_varint(plain, behind)
+        if not expected <= delta < behind_last:
+            raise MalformedBatch(
+                f"a record at offset {base_offset + delta} where {base_offset + expected} "
+                f"to {header.next_offset - 1} must be"
+            )
+        if not behind <= end <= size:
+            raise MalformedBatch(f"a record of {end - at} bytes where there are fewer or more")
+        append(
+            (base_offset + delta, base_timestamp + delta_ms, plain[at : at + 1], plain[behind:end])
+        )
+        expected = delta + 1
+        at = end
+    if at != size:
+        raise MalformedBatch(f"{size - at} bytes behind the last record")
+    return records
+
+
+def runs_of(records: Sequence[Record]) -> Runs:
+    """The offsets of ``records``, which ascend."""
+    runs: list[tuple[int, int]] = []
+    for first, count in _runs(records, 0, len(records)):
+        if runs and sum(runs[-1]) == first:
+            runs[-1] = (runs[-1][0], runs[-1][1] + count)
+        else:
+            runs.append((first, count))
+    return tuple(runs)
+
+
+def _runs(records: Sequence[Record], begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Bisecting finds few gaps among many records without looking at each."""
+    if begin == end:
+        return
+    first, count = records[begin][0], end - begin
+    if records[end - 1][0] - first == count - 1:
+        yield first, count
+        return
+    middle = (begin + end) // 2
+    yield from _runs(records, begin, middle)
+    yield from _runs(records, middle, end)
+
+
+def split_at_gaps(records: Sequence[Record]) -> Iterator[Sequence[Record]]:
+    """``records``, which ascend, in parts of which each has offsets in a row."""
+    at = 0
+    for _, count in runs_of(records):
+        yield records[at : at + count]
+        at += count
+
+
+def dense_batch(
+    records: Sequence[Record], codec: int, *, at: int = 0, deltas: Sequence[int] | None = None
+) -> Batch:
+    """A CreateTime batch of ``records``, one or more.
+
+    Args:
+        records: in their order; where they were does not matter.
+        codec: to compress them with.
+        at: the batch's base offset.
+        deltas: where behind ``at`` each record is; 0, 1, 2 ... by default, as producers must have it.
+
+    Raises:
+        MalformedBatch: if timestamps lie further apart than 64 bits can say.
+    """
+    if deltas is None:
+        deltas = range(len(records))
+    plain = _encoded(records, deltas)
+    timestamps = [record[1] for record in records]
+    if not -(2**63) <= min(timestamps) <= max(timestamps) < 2**63:
+        raise MalformedBatch("a timestamp that 64 bits do not hold")
+    return packed_batch(
+        plain,
+        codec,
+        records=len(records),
+        at=at,
+        last_offset_delta=deltas[-1],
+        base_timestamp=timestamps[0],
+        max_timestamp=max(timestamps),
+    )
+
+
+def packed_batch(
+    plain: bytes,
+    codec: int,
+    *,
+    records: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    at: int = 0,
+    last_offset_delta: int | None = None,
+) -> Batch:
+    """The CreateTime batch with ``plain`` as its records, one behind the other as they are encoded.
+
+    Args:
+        plain: the records.
+        codec: to compress them with.
+        records: how many they are.
+        base_timestamp: what their times are relative to.
+        max_timestamp: the latest of their times.
+        at: the batch's base offset.
+        last_offset_delta: where behind ``at`` the last one is; by default they are dense.
+    """
+    payload = compress(plain, codec)
+    header = BatchHeader(
+        base_offset=at,
+        length=HEADER.size - _LENGTH_COUNTS_FROM + len(payload),
+        leader_epoch=-1,
+        magic=_MAGIC,
+        crc=0,
+        attributes=codec,
+        last_offset_delta=records - 1 if last_offset_delta is None else last_offset_delta,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        records=records,
+    )
+    return Batch(header, payload).with_crc()
+
+
+def _encoded(records: Sequence[Record], deltas: Sequence[int]) -> bytes:
+    base_timestamp = records[0][1]
+    parts: list[bytes] = []
+    for delta, (_, timestamp, attributes, rest) in zip(deltas, records, strict=True):
+        ago = timestamp - base_timestamp
+        when = SMALL[ago] if 0 <= ago < _SMALL else encode_varint(ago)
+        where = SMALL[delta] if delta < _SMALL else encode_varint(delta)
+        size = 1 + len(when) + len(where) + len(rest)
+        parts += (
+            SMALL[size] if size < _SMALL else encode_varint(size),
+            attributes,
+            when,
+            where,
+            rest,
+        )
+    return b"".join(parts)
+
+
+def fitting_batches(
+    records: Sequence[Record], codec: int, max_bytes: int
+) -> Iterator[tuple[Batch, Runs]]:
+    """``records`` as dense batches of at most ``max_bytes`` each, unless a single record is larger.
+
+    Yields:
+        The batches, and the source offsets of their records.
+    """
+    if not records:
+        return
+    batch = dense_batch(records, codec)
+    size = batch.header.size
+    if size <= max_bytes or len(records) == 1:
+        yield batch, runs_of(records)
+        return
+    for part in _divided(records, -(-size // max_bytes)):
+        yield from fitting_batches(part, codec, max_bytes)
+
+
+def _divided(records: Sequence[Record], parts: int) -> Iterator[Sequence[Record]]:
+    """``records`` in at least two parts, of about as many bytes each; there are two records or more."""
+    share = sum(len(record[3]) for record in records) / parts
+    begin, size = 0, 0
+    for i, record in enumerate(records):
+        size += len(record[3])
+        if size > share and i > begin:
+            yield records[begin:i]
+            begin, size = i, len(record[3])
+    yield records[begin:]
+
+
+def content_of(key: bytes | None, value: bytes | None) -> bytes:
+    """The content of a record without headers."""
+    parts = []
+    for part in (key, value):
+        parts.append(encode_varint(-1 if part is None else len(part)) + (part or b""))
+    return b"".join((*parts, SMALL[0]))
+
+
+def single_record(key: bytes, value: bytes, timestamp_ms: int) -> Batch:
+    """A batch of one gzipped record without headers."""
+    return dense_batch([(0, timestamp_ms, b"\0", content_of(key, value))], GZIP)

@@ -1,0 +1,44 @@
+"""Kafka's signed varints (``org.apache.kafka.common.utils.ByteUtils``): zigzag, 7 bits to a byte."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_ferry.batches.record_format.header import MalformedBatch
+
+VARINT_BYTES: Final = 10
+"""The most that a number has."""
+_INT64: Final = 2**63
+
+
+def encode_varint(value: int) -> bytes:
+    """The bytes of ``value``, a number of 64 bits."""
+    if not -_INT64 <= value < _INT64:
+        raise MalformedBatch(f"{value}, which 64 bits do not hold")
+    raw = value << 1 ^ value >> 63
+    encoded = bytearray()
+    while raw > 0x7F:
+        encoded.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    encoded.append(raw)
+    return bytes(encoded)
+
+
+def decode_varint(plain: bytes, at: int) -> tuple[int, int]:
+    """The number at byte ``at``, and where the next byte is.
+
+    Raises:
+        MalformedBatch: if the bytes end before, or 64 bits do not hold it.
+    """
+    raw = 0
+    for place, byte in enumerate(plain[at : at + VARINT_BYTES]):
+        raw |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            if raw >= 2 * _INT64:
+                break
+            return raw >> 1 ^ -(raw & 1), at + place + 1
+    raise MalformedBatch(f"no number at byte {at}")
+
+
+SMALL: Final = tuple(encode_varint(value) for value in range(2**14))
+"""The bytes of small numbers, so that the records of a batch need not make them."""

@@ -1,0 +1,99 @@
+"""What ``ferry translate --spark-checkpoint`` says of a checkpoint that it has written."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from kafka_ferry.cli.terminal import messages, out
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.groups.spark.rewrite import Rewritten
+
+SparkCheckpointOption = Annotated[
+    str | None,
+    typer.Option(
+        "--spark-checkpoint",
+        metavar="FOLDER",
+        help="The checkpoint of a stopped Structured Streaming query that reads topics of the source; "
+        "it stays as it is.",
+    ),
+]
+ToOption = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="FOLDER",
+        help="With --spark-checkpoint: where the checkpoint for the target is written; an empty folder "
+        "or none yet.",
+    ),
+]
+ClampOption = Annotated[
+    bool,
+    typer.Option(
+        "--clamp",
+        help="With --spark-checkpoint: take offsets that the copy does not account for as its end or "
+        "its start, for when the source is lost.",
+    ),
+]
+
+
+def write_checkpoint(flow: Flow, old: str, new: str, *, clamp: bool, as_json: bool) -> None:
+    """Write the checkpoint for the target, and say where the query goes on.
+
+    Raises:
+        CheckpointRefused: naming what has no right answer; nothing was written.
+    """
+    from kafka_ferry.runs.sync_groups.spark_checkpoint import translate_checkpoint
+
+    found = translate_checkpoint(flow, old, new, clamp=clamp)
+    for note in found.notes:
+        messages.print(note, style="yellow", markup=False)
+    if as_json:
+        print(json.dumps(_as_json(found, new), indent=1, ensure_ascii=False))
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in ("TOPIC", "PARTITION", "OFFSET", "TO TOPIC", "TO OFFSET", "KIND"):
+        is_number = column in ("PARTITION", "OFFSET", "TO OFFSET")
+        table.add_column(column, justify="right" if is_number else "left", overflow="fold")
+    for placed in found.placed:
+        assert placed.target
+        source, target = placed.source, placed.target
+        numbers = str(source.partition), str(placed.offset), target.topic, str(placed.at)
+        table.add_row(source.topic, *numbers, placed.kind or "-")
+    out.print(table)
+    for placed in found.placed:
+        if placed.doubt:
+            out.print(placed.sentence, style="yellow", markup=False)
+    out.print(
+        f"{new} goes on after batch {found.batch}. Start the query there with checkpointLocation set "
+        f"to it, kafka.bootstrap.servers to those of {flow.target.alias}, and these topics: "
+        f"{', '.join(sorted(found.topics.values()))}.",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _as_json(found: Rewritten, new: str) -> dict[str, object]:
+    return {
+        "checkpoint": new,
+        "batch": found.batch,
+        "topics": found.topics,
+        "partitions": [
+            {
+                "topic": placed.source.topic,
+                "partition": placed.source.partition,
+                "offset": placed.offset,
+                "to_topic": placed.target.topic if placed.target else None,
+                "to_offset": placed.at,
+                "kind": placed.kind,
+                "doubt": placed.doubt,
+            }
+            for placed in found.placed
+        ],
+        "notes": found.notes,
+    }

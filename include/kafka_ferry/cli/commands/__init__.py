@@ -1,0 +1,1 @@
+"""The commands of ``ferry``, a module for each."""

@@ -1,0 +1,72 @@
+"""``ferry backfill``: the records of a span of time that the target does not have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from kafka_ferry.cli.commands.run import RunIdOption, run_flows
+from kafka_ferry.cli.flows import flows_of
+from kafka_ferry.cli.options import (
+    ClustersOption,
+    ConfigOption,
+    DryRunOption,
+    FlowOption,
+    JsonOption,
+    RateLimitOption,
+    TopicsOption,
+    run_options,
+)
+from kafka_ferry.clock import read_moment
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model import Window
+
+_FORMS = (
+    "a day such as 2026-01-31, or a moment such as 2026-01-31T06:00 (UTC) or 2026-01-31T06:00+01:00"
+)
+
+SinceOption = Annotated[str, typer.Option("--since", help=f"The first moment: {_FORMS}.")]
+UntilOption = Annotated[str, typer.Option("--until", help="The first moment behind the span.")]
+
+
+def backfill(
+    config: ConfigOption,
+    since: SinceOption,
+    until: UntilOption,
+    flow: FlowOption = None,
+    clusters: ClustersOption = None,
+    topics: TopicsOption = None,
+    run_id: RunIdOption = None,
+    *,
+    dry_run: DryRunOption = False,
+    rate_limit: RateLimitOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy the records of a span of time, by their timestamps, that the target does not have; moves no position."""
+    asked = run_options(topics, dry_run=dry_run, rate_limit=rate_limit)
+    asked = replace(asked, window=window_of(since, until))
+    run_flows(flows_of(config, flow, clusters), run_id, asked, as_json=as_json)
+
+
+def window_of(since: str, until: str) -> Window:
+    """The window from one moment to another.
+
+    Raises:
+        FerryError: one of them is no moment, or the second is not behind the first.
+    """
+    first, behind = _milliseconds("--since", since), _milliseconds("--until", until)
+    if first >= behind:
+        raise FerryError(
+            f"--until {until} is not behind --since {since}.",
+            advice="The span holds its first moment, and does not hold its last.",
+        )
+    return Window(first, behind)
+
+
+def _milliseconds(option: str, text: str) -> int:
+    try:
+        return read_moment(text)
+    except ValueError:
+        raise FerryError(f"{option} {text} is no moment.", advice=f"Write {_FORMS}.") from None

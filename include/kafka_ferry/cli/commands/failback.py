@@ -1,0 +1,62 @@
+"""``ferry failback``: records and groups go back to the source."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext, redirect_stdout
+from typing import Annotated
+
+import typer
+
+from kafka_ferry.cli.commands.failover import DryRunOption, GroupsOption, show_outlook
+from kafka_ferry.cli.commands.run import run_flows
+from kafka_ferry.cli.flows import one_flow
+from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
+from kafka_ferry.cli.terminal import messages
+from kafka_ferry.clock import run_id_now
+from kafka_ferry.config.reverse_flow import load_way_back
+from kafka_ferry.errors import FerryError
+from kafka_ferry.report.plan_text import summary
+
+
+def failback(
+    config: ConfigOption,
+    flow: OneFlowOption = None,
+    group: GroupsOption = None,
+    dry_run: DryRunOption = False,
+    copy_only: Annotated[
+        bool,
+        typer.Option(
+            "--copy-only",
+            help="Copy, and move no groups: while applications still run on the target.",
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy what is new on the target back to the source, and move the groups back."""
+    from kafka_ferry.runs import Run
+    from kafka_ferry.runs.failover.failback import failback as fail_back
+
+    this = one_flow(config, flow)
+    back = load_way_back(config.absolute(), this)
+    run = run_id_now("failback")
+    if dry_run:
+        plan = Run(back, run).plan(save=False)
+        messages.print(f"{back.name}, dry run: {summary(plan)}", markup=False)
+    else:
+        # Only one report goes to stdout, for programs.
+        aside = redirect_stdout(sys.stderr) if as_json and not copy_only else nullcontext()
+        with aside:
+            run_flows([back], run, as_json=as_json and copy_only)
+    if copy_only:
+        return
+    try:
+        found = fail_back(this, back, group or (), dry_run=dry_run)
+    except FerryError as error:
+        if not dry_run:
+            raise
+        messages.print(
+            f"The groups can only be translated once records were copied: {error}", markup=False
+        )
+        return
+    show_outlook(found, as_json=as_json)

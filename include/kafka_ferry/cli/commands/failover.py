@@ -1,0 +1,59 @@
+"""``ferry failover``: the groups go on on the target."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafka_ferry.cli.flows import one_flow
+from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
+from kafka_ferry.cli.terminal import out, show_json
+from kafka_ferry.errors import GroupsFailed
+from kafka_ferry.groups.outlook_text import told
+
+if TYPE_CHECKING:
+    from kafka_ferry.groups.outlook import Outlook
+
+GroupsOption = Annotated[
+    list[str] | None,
+    typer.Option("--group", help="Only this group; may be given several times."),
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Only say what would be done; change nothing.")
+]
+
+
+def failover(
+    config: ConfigOption,
+    flow: OneFlowOption = None,
+    group: GroupsOption = None,
+    dry_run: DryRunOption = False,
+    source_down: Annotated[
+        bool, typer.Option("--source-down", help="Do not even try to ask the source.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Sync the groups' offsets a last time, and say for each group where it goes on on the target."""
+    from kafka_ferry.runs.failover.failover import failover as fail_over
+
+    this = one_flow(config, flow)
+    show_outlook(
+        fail_over(this, group or (), dry_run=dry_run, source_down=source_down), as_json=as_json
+    )
+
+
+def show_outlook(found: Outlook, *, as_json: bool) -> None:
+    """Print a report.
+
+    Raises:
+        GroupsFailed: if a group may not start, or something failed.
+    """
+    if as_json:
+        show_json([json.loads(found.to_json())], several=False)
+    else:
+        for line in told(found):
+            out.print(line, markup=False, highlight=False)
+    if not found.all_can_start:
+        raise GroupsFailed(found.problems, transient=False)

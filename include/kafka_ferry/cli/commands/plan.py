@@ -1,0 +1,61 @@
+"""``ferry plan``: what a run would do."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Final
+
+import typer
+
+from kafka_ferry.cli.flows import flows_of, for_each
+from kafka_ferry.cli.options import (
+    ClustersOption,
+    ConfigOption,
+    FlowOption,
+    JsonOption,
+    TopicsOption,
+    run_options,
+)
+from kafka_ferry.cli.plan_view import show_plan
+from kafka_ferry.cli.terminal import show_json
+from kafka_ferry.config import Flow
+from kafka_ferry.model import Plan
+
+DIFFERENCES: Final = 2
+
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", help="List each partition and each topic left out.")
+]
+
+
+def plan(
+    config: ConfigOption,
+    flow: FlowOption = None,
+    clusters: ClustersOption = None,
+    topics: TopicsOption = None,
+    verbose: VerboseOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a run would do; changes nothing on either cluster. Exits with 2 if it would do anything."""
+    from kafka_ferry.runs import Run
+
+    flows = flows_of(config, flow, clusters)
+
+    def planned(flow: Flow) -> Plan:
+        found = Run(flow, "plan").plan(run_options(topics), save=False)
+        if not as_json:
+            show_plan(found, verbose=verbose)
+        return found
+
+    attempts = for_each(flows, planned)
+    if as_json:
+        show_json([plan_json(found) for found in attempts.results], several=len(flows) > 1)
+    attempts.raise_failures()
+    if any(found.differences for found in attempts.results):
+        raise typer.Exit(DIFFERENCES)
+
+
+def plan_json(found: Plan) -> dict[str, Any]:
+    """A plan for programs."""
+    told: dict[str, Any] = json.loads(found.to_json())
+    return told | {"differences": found.differences}

@@ -1,0 +1,80 @@
+"""``ferry repair``: which copies with preserved offsets are damaged, and giving them up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Annotated, Final
+
+import typer
+from rich.table import Table
+
+from kafka_ferry.cli.flows import one_flow
+from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
+from kafka_ferry.cli.terminal import out
+from kafka_ferry.plan.offsets.log_check import CopyState
+
+DAMAGED: Final = 2
+
+
+def repair(
+    config: ConfigOption,
+    flow: OneFlowOption = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option("--topic", help="A remote topic, as it is named on the target; repeatable."),
+    ] = None,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes",
+            help="Give up the topics named, or else all that are damaged: DELETES them on the "
+            "target, and the next run copies what the source still has.",
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what is wrong with remote topics whose offsets are preserved; changes nothing without --yes."""
+    from kafka_ferry.runs import Repair
+
+    named = topic or []
+    this = Repair(one_flow(config, flow))
+    states = this.look(named)
+    # What nobody could copy again is only given up by its name.
+    chosen = [state for state in states if named or (state.damaged and state.on_source)]
+    if not as_json:
+        _show_copies(states)
+        for state in states:
+            if state.damaged or state in chosen:
+                said = state.consequences(yes=yes and state in chosen)
+                out.print(said, style="yellow", markup=False)
+    if yes and chosen:
+        given_up = {state.remote_topic: state for state in this.give_up(chosen)}
+        states = [given_up.get(state.remote_topic, state) for state in states]
+    if as_json:
+        print(
+            json.dumps([asdict(state) | {"damaged": state.damaged} for state in states], indent=1)
+        )
+    if any(state.damaged and not state.given_up for state in states):
+        raise typer.Exit(DAMAGED)
+
+
+def _show_copies(states: Iterable[CopyState]) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("REMOTE TOPIC", overflow="fold")
+    for column in ("PARTITION", "POSITION", "LOG"):
+        table.add_column(column, justify="right")
+    table.add_column("STATE")
+    for state in states:
+        if not state.partitions:
+            table.add_row(state.remote_topic, "-", "-", "-", "DAMAGED" if state.problem else "ok")
+        for part in state.partitions:
+            position = "-" if part.position is None else str(part.position)
+            log = "-" if part.log_end is None else f"{part.log_start}-{part.log_end}"
+            said = "DAMAGED" if state.problem else part.said
+            table.add_row(state.remote_topic, str(part.partition), position, log, said)
+    out.print(table)
+    for state in states:
+        for damage in state.damages:
+            out.print(f"DAMAGED {damage}", style="red", markup=False)

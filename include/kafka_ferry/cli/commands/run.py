@@ -1,0 +1,136 @@
+"""``ferry run``: a whole run of a flow, or of each flow of a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+
+from kafka_ferry.cli.commands.plan import plan_json
+from kafka_ferry.cli.flows import Attempts, flows_of, for_each
+from kafka_ferry.cli.options import (
+    ClustersOption,
+    ConfigOption,
+    DryRunOption,
+    FlowOption,
+    JsonOption,
+    RateLimitOption,
+    TopicsOption,
+    VerifyAllOption,
+    run_options,
+)
+from kafka_ferry.cli.plan_view import show_plan
+from kafka_ferry.cli.report_view import show_report
+from kafka_ferry.cli.terminal import messages, show_json
+from kafka_ferry.clock import run_id_now
+from kafka_ferry.config import Flow
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model import ORDINARY, RunOptions
+from kafka_ferry.report.plan_text import summary
+
+RunIdOption = Annotated[
+    str | None, typer.Option("--run-id", help="The run to repeat; without it, a new one.")
+]
+
+
+def run(
+    config: ConfigOption,
+    flow: FlowOption = None,
+    clusters: ClustersOption = None,
+    run_id: RunIdOption = None,
+    *,
+    topics: TopicsOption = None,
+    dry_run: DryRunOption = False,
+    verify_all: VerifyAllOption = False,
+    rate_limit: RateLimitOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Plan, create topics, copy, verify, sync groups and publish; exits with 0 only if all of it is proved."""
+    asked = run_options(topics, dry_run=dry_run, verify_all=verify_all, rate_limit=rate_limit)
+    run_flows(flows_of(config, flow, clusters), run_id, asked, as_json=as_json)
+
+
+def run_flows(
+    flows: Sequence[Flow],
+    run_id: str | None = None,
+    asked: RunOptions = ORDINARY,
+    *,
+    as_json: bool = False,
+    tasks: int | None = None,
+) -> None:
+    """Run one flow after the other, and show each report.
+
+    Args:
+        flows: what to run.
+        run_id: the run's id, of each of them; None for a new one.
+        asked: what is asked of each run.
+        as_json: whether to print the reports as JSON instead, of several flows as a list.
+        tasks: how many tasks of Spark run at a time; None for as many as it is set up for.
+
+    Raises:
+        FerryError: what the only flow failed with.
+        FlowsFailed: some of several flows failed; the others were run.
+    """
+    told: list[dict[str, Any]] = []
+    this_run = run_id or run_id_now("cli")
+
+    def ran(flow: Flow) -> None:
+        if asked.dry_run:
+            told.append(_plan_flow(flow, this_run, asked, as_json=as_json))
+        else:
+            _run_flow(flow, this_run, asked, told, as_json=as_json, tasks=tasks)
+
+    attempts: Attempts[None] = for_each(flows, ran)
+    if as_json:
+        show_json(told, several=len(flows) > 1)
+    attempts.raise_failures()
+
+
+def _plan_flow(flow: Flow, run_id: str, asked: RunOptions, *, as_json: bool) -> dict[str, Any]:
+    from kafka_ferry.runs import Run
+
+    planned = Run(flow, run_id).plan(asked)
+    if not as_json:
+        show_plan(planned)
+    return plan_json(planned)
+
+
+def _run_flow(
+    flow: Flow,
+    run_id: str,
+    asked: RunOptions,
+    told: list[dict[str, Any]],
+    *,
+    as_json: bool,
+    tasks: int | None,
+) -> None:
+    from kafka_ferry.runs import Run
+    from kafka_ferry.runs.progress import copying
+    from kafka_ferry.spark.session import terminal_spark
+    from kafka_ferry.verify.expectations.gx import import_in_background
+
+    this = Run(flow, run_id)
+    with terminal_spark(f"ferry {flow.name}", tasks) as spark:
+        if this.plan(asked).ranges:
+            spark.begin()
+        planned = this.sync_topics()
+        messages.print(f"{flow.name}, run {run_id}: {summary(planned)}", markup=False)
+        import_in_background()
+        # What a step raises is in its record: the others do what they still can, publish tells.
+        with suppress(FerryError), copying(flow, planned, messages, hidden=as_json):
+            this.mirror(spark)
+        with suppress(FerryError):
+            this.verify(spark)
+    with suppress(FerryError):
+        this.sync_groups()
+    try:
+        this.publish()
+    finally:
+        report = this.report()
+        if report:
+            told.append(json.loads(report.to_json()))
+            if not as_json:
+                show_report(report, this.report_path)

@@ -1,0 +1,100 @@
+"""``ferry takeover``: going on where MirrorMaker 2 or MirrorMaker 1 has ended, and giving back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import typer
+from rich.table import Table
+
+from kafka_ferry.cli.flows import one_flow
+from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
+from kafka_ferry.cli.terminal import out, show_json
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.model.takeover import TopicHandover
+
+REFUSED: Final = 2
+
+
+def takeover(
+    config: ConfigOption,
+    flow: OneFlowOption = None,
+    from_: Annotated[
+        Literal["mm2", "mm1"] | None,
+        typer.Option("--from", help="Take over from MirrorMaker 2 or MirrorMaker 1."),
+    ] = None,
+    to: Annotated[
+        Literal["mm2"] | None, typer.Option("--to", help="Give back to MirrorMaker 2.")
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option("--group", help="The group.id of MirrorMaker 1's consumers on the source."),
+    ] = None,
+    positions_topic: Annotated[
+        str,
+        typer.Option(
+            "--positions-topic",
+            help="Connect's topic with its offsets (offset.storage.topic) on the target; by default "
+            "that of MirrorMaker 2's dedicated mode, mm2-offsets.SOURCE.internal.",
+        ),
+    ] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Compare everything, and change nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on in the topics that another mirror has filled, without a gap or a double; or give them back to it."""
+    if (from_ is None) == (to is None):
+        raise typer.BadParameter("Give either --from or --to.")
+    if (from_ == "mm1") != (group is not None):
+        raise typer.BadParameter("--group goes with --from mm1, and --from mm1 with --group.")
+    chosen = one_flow(config, flow)
+    if to:
+        from kafka_ferry.runs.takeover.hand_back import give_back
+
+        topics = give_back(chosen, dry_run=dry_run, positions_topic=positions_topic)
+    else:
+        topics = _taken_over(chosen, group, positions_topic, dry_run=dry_run)
+    if as_json:
+        show_json([[asdict(topic) for topic in topics]], several=False)
+    else:
+        _show(topics)
+    if any(topic.state == "refused" for topic in topics):
+        raise typer.Exit(REFUSED)
+
+
+def _taken_over(
+    flow: Flow, group: str | None, positions_topic: str, *, dry_run: bool
+) -> list[TopicHandover]:
+    from kafka_ferry.runs.takeover.takeover import Takeover
+
+    this = Takeover(flow)
+    if group is not None:
+        return this.from_mirrormaker1(group, dry_run=dry_run)
+    return this.from_mirrormaker2(dry_run=dry_run, positions_topic=positions_topic)
+
+
+def _show(topics: Sequence[TopicHandover]) -> None:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("TOPIC", overflow="fold")
+    for column in ("PARTITION", "POSITION", "GOES-ON-AT", "COMPARED", "TWICE", "UNKNOWN"):
+        table.add_column(column, justify="right")
+    table.add_column("STATE")
+    for topic in topics:
+        if not topic.partitions:
+            table.add_row(topic.remote_topic, *["-"] * 6, topic.state)
+        for part in topic.partitions:
+            position = "-" if part.position is None else str(part.position)
+            counts = map(str, (part.compared, part.doubled, part.unknown))
+            row = (topic.remote_topic, str(part.partition), position, str(part.end), *counts)
+            table.add_row(*row, topic.state)
+    out.print(table)
+    for topic in topics:
+        if topic.reason:
+            said = f"{topic.state.upper()} {topic.remote_topic}: {topic.reason}"
+            style = "red" if topic.state == "refused" else "yellow"
+            out.print(said, style=style, markup=False)

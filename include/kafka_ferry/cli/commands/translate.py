@@ -1,0 +1,191 @@
+"""``ferry translate``: what offsets and groups are on the other cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from kafka_ferry.cli.checkpoint_view import (
+    ClampOption,
+    SparkCheckpointOption,
+    ToOption,
+    write_checkpoint,
+)
+from kafka_ferry.cli.flows import one_flow
+from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
+from kafka_ferry.cli.terminal import messages, out
+from kafka_ferry.errors import GroupsFailed
+from kafka_ferry.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kafka_ferry.groups.moves import GroupMoves
+    from kafka_ferry.runs.sync_groups.translate import TranslatedOffset
+
+NO_ANSWER: Final = 2
+# As wide as a table has to be: people copy names from it.
+_wide: Final = Console(width=10_000, soft_wrap=True)
+
+GroupOption = Annotated[
+    list[str] | None,
+    typer.Option("--group", help="A group whose offsets are translated; repeatable."),
+]
+OffsetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--offset",
+        metavar="TOPIC:PARTITION:OFFSET",
+        help="An offset to translate, the next one to read; repeatable.",
+    ),
+]
+ReverseOption = Annotated[
+    bool,
+    typer.Option("--reverse", help="From the target back to the source: topics, offsets, groups."),
+]
+
+
+def translate(
+    config: ConfigOption,
+    flow: OneFlowOption = None,
+    *,
+    group: GroupOption = None,
+    offset: OffsetOption = None,
+    reverse: ReverseOption = False,
+    spark_checkpoint: SparkCheckpointOption = None,
+    to: ToOption = None,
+    clamp: ClampOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what offsets are on the other cluster; changes nothing. Exits with 2 if one has no answer.
+
+    With --spark-checkpoint, writes such a checkpoint anew for the target.
+    """
+    from kafka_ferry.runs.sync_groups.translate import Translator
+
+    asked = [_parsed(text) for text in offset or ()]
+    if spark_checkpoint or to or clamp:
+        if not (spark_checkpoint and to) or asked or group or reverse:
+            raise typer.BadParameter("Give --spark-checkpoint with --to, and no other question.")
+        this_flow = one_flow(config, flow)
+        write_checkpoint(this_flow, spark_checkpoint, to, clamp=clamp, as_json=as_json)
+        return
+    if not (asked or group):
+        raise typer.BadParameter("Give --group, --offset or --spark-checkpoint.")
+    this = Translator(one_flow(config, flow), reverse=reverse)
+    answers = this.offsets(asked) if asked else []
+    moves = this.groups(group) if group else None
+    notes = [*this.notes, *(_notes(group or (), moves) if moves else ())]
+    for note in notes:
+        messages.print(note, style="yellow", markup=False)
+    if as_json:
+        print(json.dumps(_as_json(answers, moves), indent=1, ensure_ascii=False))
+    else:
+        if answers:
+            _wide.print(_offsets_table(answers))
+        if moves and moves.groups:
+            _wide.print(_groups_table(moves))
+        for line in _reasons(answers, moves):
+            out.print(line, style="yellow", markup=False)
+    if moves and moves.failures:
+        raise GroupsFailed(moves.failures, transient=moves.transient)
+    held = any(move.offset is None for _, move in moves.partitions()) if moves else False
+    if held or any(answer.translated is None for answer in answers):
+        raise typer.Exit(NO_ANSWER)
+
+
+def _notes(asked: Iterable[str], moves: GroupMoves) -> Iterator[str]:
+    yield from moves.notes
+    if not moves.failures:
+        for name in sorted(set(asked) - {move.group.name for move in moves.groups}):
+            yield f"{name} has committed nothing in a topic that the flow copies."
+
+
+def _parsed(text: str) -> tuple[TopicPartition, int]:
+    # Names of topics hold no colon.
+    topic, *numbers = text.split(":")
+    if topic and len(numbers) == 2 and all(number.isdecimal() for number in numbers):
+        partition, offset = map(int, numbers)
+        if partition < 2**31 and offset < 2**63:
+            return TopicPartition(topic, partition), offset
+    raise typer.BadParameter(
+        f"--offset {text!r} is not TOPIC:PARTITION:OFFSET, such as orders:0:1234."
+    )
+
+
+def _as_json(answers: Iterable[TranslatedOffset], moves: GroupMoves | None) -> dict[str, Any]:
+    listed = [
+        {
+            "topic": answer.asked.topic,
+            "partition": answer.asked.partition,
+            "offset": answer.offset,
+            "to_topic": answer.counterpart.topic if answer.counterpart else None,
+            "to_offset": answer.translated,
+            "kind": answer.kind,
+            "verified": answer.is_verified,
+            "reason": answer.reason,
+        }
+        for answer in answers
+    ]
+    groups = [asdict(move) for move in moves.groups] if moves else []
+    return {"offsets": listed, "groups": groups}
+
+
+def _offsets_table(answers: Sequence[TranslatedOffset]) -> Table:
+    table = _table("TOPIC", "PARTITION", "OFFSET", "TO TOPIC", "TO OFFSET", "KIND", "VERIFIED")
+    for answer in answers:
+        there = answer.counterpart.topic if answer.counterpart else "-"
+        table.add_row(
+            answer.asked.topic,
+            str(answer.asked.partition),
+            str(answer.offset),
+            there,
+            _number(answer.translated),
+            answer.kind or "-",
+            "yes" if answer.is_verified else "no",
+        )
+    return table
+
+
+def _groups_table(moves: GroupMoves) -> Table:
+    table = _table("GROUP", "TOPIC", "PARTITION", "OFFSET", "LAG", "TO TOPIC", "TO OFFSET", "KIND")
+    for group, move in moves.partitions():
+        table.add_row(
+            group.group.name,
+            move.source.topic,
+            str(move.source.partition),
+            _number(move.committed.offset if move.committed else None),
+            _number(move.lag),
+            move.target.topic if move.target else "-",
+            _number(move.offset),
+            move.kind or "-",
+        )
+    return table
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        is_number = column in ("PARTITION", "OFFSET", "LAG", "TO OFFSET")
+        table.add_column(column, justify="right" if is_number else "left", no_wrap=True)
+    return table
+
+
+def _reasons(answers: Iterable[TranslatedOffset], moves: GroupMoves | None) -> Iterator[str]:
+    for answer in answers:
+        if answer.reason:
+            yield f"{answer.asked} at {answer.offset}: {answer.reason}"
+    for group in moves.groups if moves else ():
+        if group.reason:
+            yield f"{group.group.name}: {group.reason}"
+        for move in group.partitions:
+            if move.reason:
+                yield f"{group.group.name}, {move.source}: {move.reason}"
+
+
+def _number(number: int | None) -> str:
+    return "-" if number is None else str(number)

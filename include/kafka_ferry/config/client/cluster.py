@@ -1,0 +1,234 @@
+"""One side of a flow: a Kafka cluster and the properties of its clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final
+
+import regex
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import CoreSchema, core_schema
+
+from kafka_ferry.config.client.airflow_connection import connection_properties
+from kafka_ferry.config.client.keystores import without_stores
+from kafka_ferry.config.client.property_names import (
+    AIRFLOW_CONNECTION,
+    CLUSTER_NAMES,
+    CONNECTION_NAMES,
+    ROLE_PREFIXES,
+    ROLES,
+    Role,
+)
+from kafka_ferry.config.files.config_providers import Providers
+from kafka_ferry.config.types.problems import Problem, cluster_error, config_error, did_you_mean
+from kafka_ferry.errors import ConfigError
+
+MASK: Final = "******"
+_SECRET: Final = regex.compile(
+    r".*(password|passphrase|secret|token|credential).*|(.*\.)?sasl\.jaas\.config|.*\.key"
+)
+_BROKER: Final = regex.compile(r"(?:\w+://)?(?:\[[\da-fA-F:%]+\]|[\w.-]+):(?P<port>\d{1,5})")
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+def is_secret(key: str) -> bool:
+    """Whether the value of a Java client property must never be shown."""
+    return _SECRET.fullmatch(key.lower()) is not None
+
+
+class ClientProperties(Mapping[str, str]):
+    """Java client properties that cannot change and never show a secret when printed.
+
+    Attributes:
+        origin: the file and the cluster that they come from, for errors; may be empty.
+    """
+
+    __slots__ = ("_values", "origin")
+
+    def __init__(self, values: Mapping[str, str], origin: str = "") -> None:
+        self._values = dict(values)
+        self.origin = origin
+
+    def __getitem__(self, name: str) -> str:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
+    def __repr__(self) -> str:
+        return repr(self.masked())
+
+    def masked(self) -> dict[str, str]:
+        """The properties with the values of secret ones replaced."""
+        return {key: MASK if is_secret(key) else value for key, value in self._values.items()}
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            cls,
+            handler.generate_schema(dict[str, str]),
+            serialization=core_schema.plain_serializer_function_ser_schema(cls.masked),
+        )
+
+
+def _known_names(properties: ClientProperties) -> ClientProperties:
+    if problems := list(_unknown_names(properties)):
+        raise cluster_error(problems)
+    return properties
+
+
+def _unknown_names(properties: Mapping[str, str]) -> Iterator[Problem]:
+    for name in properties:
+        if name not in CLUSTER_NAMES and not name.startswith(ROLE_PREFIXES):
+            near = did_you_mean(name, [*CLUSTER_NAMES, *ROLES])
+            roles = "Properties of a single client stand under consumer, producer or admin."
+            yield Problem(name, "is no property that a cluster's clients share", near or roles)
+
+
+def _wrong_values(properties: Mapping[str, str]) -> Iterator[Problem]:
+    servers = [server.strip() for server in properties.get("bootstrap.servers", "").split(",")]
+    if servers == [""]:
+        # An Airflow connection may say it, which nobody asks before clients are made.
+        if not properties.get(AIRFLOW_CONNECTION):
+            yield Problem("bootstrap.servers", "is required")
+    elif not all(map(_is_broker, servers)):
+        yield Problem("bootstrap.servers", "must list brokers as host:port, host:port")
+    for role in ("", *ROLE_PREFIXES):
+        protocol = properties.get(f"{role}security.protocol", "PLAINTEXT")
+        if protocol.upper() not in _PROTOCOLS:
+            yield Problem(f"{role}security.protocol", f"must be one of {', '.join(_PROTOCOLS)}")
+
+
+def _is_broker(server: str) -> bool:
+    found = _BROKER.fullmatch(server)
+    return found is not None and 0 < int(found["port"]) < 65536
+
+
+class Cluster(BaseModel):
+    """A cluster as a flow sees it.
+
+    ``properties`` holds what all clients share under its own name (``security.protocol``) and
+    what one kind of client has for itself under that kind (``consumer.fetch.max.wait.ms``).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    providers: tuple[tuple[str, str], ...] = Field(
+        default=(), description="The config providers that the file declares, as it does."
+    )
+    alias: str = Field(
+        pattern=r"^[A-Za-z0-9._-]+$",
+        description="The cluster's name; it becomes part of topic names on the target.",
+    )
+    properties: Annotated[ClientProperties, AfterValidator(_known_names)] = Field(
+        description="Java client properties: bootstrap.servers, security.protocol, ssl.*, sasl.*, "
+        "and any property under consumer., producer. or admin.",
+    )
+
+    file: str = Field(default="", description="The file that the cluster was read from.")
+
+    @field_validator("properties")
+    @classmethod
+    def _right_values(cls, properties: ClientProperties, info: ValidationInfo) -> ClientProperties:
+        """Refuses what no client could use; of a reference, only its client can tell."""
+        providers = Providers.declared(dict(info.data.get("providers", ())), [])
+        told = [
+            problem
+            for problem in _wrong_values(properties)
+            if not providers.refers(properties.get(problem.key, ""))
+        ]
+        if told:
+            raise cluster_error(told)
+        return properties
+
+    @property
+    def airflow_connection(self) -> str | None:
+        """The Airflow connection that says where the cluster is, or how to log in to it."""
+        return self.properties.get(AIRFLOW_CONNECTION) or None
+
+    @property
+    def origin(self) -> str:
+        """Where the cluster is described, for errors."""
+        return f"{self.file}: {self.alias}" if self.file else self.alias
+
+    def client_properties(self, role: Role) -> ClientProperties:
+        """What a client of this kind is configured with, by its Java names.
+
+        As in MirrorMaker 2 (``MirrorConnectorConfig``), of the names without a kind only those
+        for connecting and logging in count, and the kind's own win. What the cluster's Airflow
+        connection says comes first, so that any property of the file wins over it.
+
+        Raises:
+            ConfigError: the Airflow connection is not there, or cannot be used; or a reference leads
+                nowhere.
+        """
+        own = f"{role}."
+        shared = {key: value for key, value in self.properties.items() if key in CONNECTION_NAMES}
+        special = {
+            key.removeprefix(own): value
+            for key, value in self.properties.items()
+            if key.startswith(own)
+        }
+        own_properties = self._looked_up(shared | special)
+        found = ClientProperties(self._connected(own_properties) | own_properties, self.origin)
+        if not found.get("bootstrap.servers"):
+            reason = f"is required: the connection {self.airflow_connection!r} has none either"
+            raise ConfigError(self.origin, "bootstrap.servers", reason)
+        return found
+
+    def resolved(self) -> Cluster:
+        """The same cluster for processes that have neither its files nor its environment.
+
+        Key and trust stores are PEM text in it, and what an Airflow connection says is its own:
+        it holds secrets even where the flow's file does not.
+
+        Raises:
+            ConfigError: a store or the connection cannot be read.
+        """
+        properties: dict[str, str] = {}
+        for role in ROLES:
+            found = self.client_properties(role)
+            whole = without_stores(found, found.origin)
+            properties.setdefault("bootstrap.servers", whole["bootstrap.servers"])
+            properties |= {f"{role}.{key}": value for key, value in whole.items()}
+        return Cluster(alias=self.alias, properties=ClientProperties(properties), file=self.file)
+
+    def _looked_up(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """The properties with what their references stand for, where there are any."""
+        if not self.providers:
+            return dict(properties)
+        problems: list[Problem] = []
+        providers = Providers.declared(dict(self.providers), problems)
+        found = {key: providers.resolve(key, it, problems) for key, it in properties.items()}
+        if not problems:
+            at_hand = {AIRFLOW_CONNECTION: self.airflow_connection or "", **found}
+            problems += _wrong_values(at_hand)
+        if problems:
+            raise config_error(self.origin, *problems)
+        return found
+
+    def _connected(self, own: Mapping[str, str]) -> dict[str, str]:
+        """What the Airflow connection says, but for stores in whose place the file has its own."""
+        if not self.airflow_connection:
+            return {}
+        replaced = tuple(
+            store
+            for store in ("ssl.keystore.", "ssl.truststore.")
+            if any(name.startswith(store) and not name.endswith(".password") for name in own)
+        )
+        found = connection_properties(self.airflow_connection, self.origin)
+        return {name: value for name, value in found.items() if not name.startswith(replaced)}

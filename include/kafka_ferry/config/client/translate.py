@@ -1,0 +1,238 @@
+"""Java client properties, translated for the two Kafka clients.
+
+Users write one dialect, that of the Java client and MirrorMaker 2. This is the only place where
+it becomes librdkafka's (confluent-kafka, the control plane) or kafka-python's (the data plane).
+What is returned holds passwords: hand it to a client and to nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import cache
+from typing import Final, NamedTuple
+
+from kafka_ferry.config.client.cluster import ClientProperties
+from kafka_ferry.config.client.jaas import credentials
+from kafka_ferry.config.client.property_names import Role
+from kafka_ferry.config.client.tls import kafka_python_tls, librdkafka_tls, not_for_librdkafka
+from kafka_ferry.errors import ConfigError
+
+_LOG: Final = logging.getLogger(__name__)
+_UNNAMED: Final = "client properties"
+
+_ALL: Final[tuple[Role, ...]] = ("consumer", "producer", "admin")
+_C: Final[tuple[Role, ...]] = ("consumer",)
+_P: Final[tuple[Role, ...]] = ("producer",)
+_DAY_MS: Final = 86_400_000
+
+
+class Setting(NamedTuple):
+    """A Java property's name in librdkafka, who reads it, and the numbers that it takes there."""
+
+    name: str
+    roles: tuple[Role, ...] = _ALL
+    low: int | None = None
+    high: int | None = None
+
+
+# Limits: librdkafka's CONFIGURATION.md, where they are narrower than the Java client's.
+LIBRDKAFKA: Final[dict[str, Setting]] = {
+    "bootstrap.servers": Setting("bootstrap.servers"),
+    "security.protocol": Setting("security.protocol"),
+    "client.id": Setting("client.id"),
+    "client.rack": Setting("client.rack"),
+    "client.dns.lookup": Setting("client.dns.lookup"),
+    "connections.max.idle.ms": Setting("connections.max.idle.ms", _ALL, 0),
+    "enable.metrics.push": Setting("enable.metrics.push"),
+    "metadata.max.age.ms": Setting("metadata.max.age.ms", _ALL, 1, _DAY_MS),
+    "metadata.recovery.strategy": Setting("metadata.recovery.strategy"),
+    "receive.buffer.bytes": Setting("socket.receive.buffer.bytes", _ALL, 0, 100_000_000),
+    "reconnect.backoff.max.ms": Setting("reconnect.backoff.max.ms", _ALL, 0, 3_600_000),
+    "reconnect.backoff.ms": Setting("reconnect.backoff.ms", _ALL, 0, 3_600_000),
+    "request.timeout.ms": Setting("socket.timeout.ms", _ALL, 10, 300_000),
+    "retry.backoff.max.ms": Setting("retry.backoff.max.ms", _ALL, 1, 300_000),
+    "retry.backoff.ms": Setting("retry.backoff.ms", _ALL, 1, 300_000),
+    "send.buffer.bytes": Setting("socket.send.buffer.bytes", _ALL, 0, 100_000_000),
+    "socket.connection.setup.timeout.ms": Setting("socket.connection.setup.timeout.ms", _ALL, 1000),
+    "allow.auto.create.topics": Setting("allow.auto.create.topics", _C),
+    "auto.commit.interval.ms": Setting("auto.commit.interval.ms", _C, 0, _DAY_MS),
+    "auto.offset.reset": Setting("auto.offset.reset", _C),
+    "check.crcs": Setting("check.crcs", _C),
+    "enable.auto.commit": Setting("enable.auto.commit", _C),
+    "fetch.max.bytes": Setting("fetch.max.bytes", _C, 1_000_000, 2_147_483_135),
+    "fetch.max.wait.ms": Setting("fetch.wait.max.ms", _C, 0, 300_000),
+    "fetch.min.bytes": Setting("fetch.min.bytes", _C, 1, 100_000_000),
+    "group.id": Setting("group.id", _C),
+    "group.instance.id": Setting("group.instance.id", _C),
+    "group.protocol": Setting("group.protocol", _C),
+    "group.remote.assignor": Setting("group.remote.assignor", _C),
+    "heartbeat.interval.ms": Setting("heartbeat.interval.ms", _C, 1, 3_600_000),
+    "isolation.level": Setting("isolation.level", _C),
+    "max.partition.fetch.bytes": Setting("max.partition.fetch.bytes", _C, 1, 1_000_000_000),
+    "max.poll.interval.ms": Setting("max.poll.interval.ms", _C, 1, _DAY_MS),
+    "session.timeout.ms": Setting("session.timeout.ms", _C, 1, 3_600_000),
+    "acks": Setting("acks", _P),
+    "batch.size": Setting("batch.size", _P, 1),
+    "compression.type": Setting("compression.type", _P),
+    "delivery.timeout.ms": Setting("delivery.timeout.ms", _P),
+    "enable.idempotence": Setting("enable.idempotence", _P),
+    "linger.ms": Setting("linger.ms", _P, 0, 900_000),
+    "max.in.flight.requests.per.connection": Setting(
+        "max.in.flight.requests.per.connection", _P, 1, 1_000_000
+    ),
+    "max.request.size": Setting("message.max.bytes", _P, 1000, 1_000_000_000),
+    "retries": Setting("retries", _P, 0),
+    "transaction.timeout.ms": Setting("transaction.timeout.ms", _P, 1000),
+    "transactional.id": Setting("transactional.id", _P),
+}
+
+KAFKA_PYTHON: Final[dict[str, str]] = {
+    "client.id": "client_id",
+    "client.dns.lookup": "client_dns_lookup",
+    "connections.max.idle.ms": "connections_max_idle_ms",
+    "receive.buffer.bytes": "receive_buffer_bytes",
+    "reconnect.backoff.max.ms": "reconnect_backoff_max_ms",
+    "reconnect.backoff.ms": "reconnect_backoff_ms",
+    "request.timeout.ms": "request_timeout_ms",
+    "send.buffer.bytes": "send_buffer_bytes",
+    "socket.connection.setup.timeout.max.ms": "socket_connection_setup_timeout_max_ms",
+    "socket.connection.setup.timeout.ms": "socket_connection_setup_timeout_ms",
+}
+
+# Several of these together become other settings: see tls and jaas.
+_SECURITY: Final = frozenset(
+    {
+        "sasl.jaas.config",
+        "sasl.mechanism",
+        "ssl.cipher.suites",
+        "ssl.enabled.protocols",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.protocol",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)
+
+
+def confluent_config(
+    properties: Mapping[str, str], role: Role, *, file: str = ""
+) -> dict[str, object]:
+    """The configuration of a ``confluent_kafka`` client of that role.
+
+    Properties that librdkafka lacks, or that have no meaning for the role, are left out; numbers
+    outside its limits are brought to the nearest. Each is logged once.
+
+    Args:
+        properties: ``Cluster.client_properties(role)``.
+        role: the kind of client.
+        file: what an error names as the place to mend; without it, the properties' origin.
+
+    Raises:
+        ConfigError: stores or login are such that librdkafka cannot use them.
+    """
+    protocol, file = _protocol(properties), file or _origin(properties)
+    config: dict[str, object] = {}
+    for key, value in properties.items():
+        setting = LIBRDKAFKA.get(key)
+        if setting is not None and role in setting.roles:
+            config[setting.name] = _within(key, value, setting, file)
+        elif key not in _SECURITY:
+            _log_once(role, key, "is left out: librdkafka has no such setting for this client")
+    config["bootstrap.servers"] = ",".join(_brokers(properties))
+    if config.get("auto.offset.reset") == "none":
+        config["auto.offset.reset"] = "error"
+    config |= _reconnect_backoff(properties, config)
+    if "SSL" in protocol:
+        config |= librdkafka_tls(properties, file)
+        for key in not_for_librdkafka(properties):
+            what = "binds the data plane only: librdkafka has no setting for versions of TLS"
+            _log_once(role, key, what)
+    if login := credentials(properties, protocol, file):
+        config["sasl.mechanism"] = login.mechanism
+        config |= {"sasl.username": login.username, "sasl.password": login.password}
+    return config
+
+
+def kafka_python_config(properties: Mapping[str, str], *, file: str = "") -> dict[str, object]:
+    """The connection settings of kafka-python: where, how secured, as whom, how patient.
+
+    How much to fetch or to send at a time is the data plane's own affair and not in it.
+
+    Raises:
+        ConfigError: stores or login are such that kafka-python cannot use them.
+    """
+    protocol, file = _protocol(properties), file or _origin(properties)
+    config: dict[str, object] = {
+        "bootstrap_servers": _brokers(properties),
+        "security_protocol": protocol,
+    }
+    for key, name in KAFKA_PYTHON.items():
+        if key in properties:
+            value = properties[key]
+            config[name] = _integer(key, value, file) if key.endswith((".ms", ".bytes")) else value
+    if "SSL" in protocol:
+        config |= kafka_python_tls(properties, file)
+    if login := credentials(properties, protocol, file):
+        config["sasl_mechanism"] = login.mechanism
+        config |= {"sasl_plain_username": login.escaped, "sasl_plain_password": login.password}
+    return config
+
+
+def _origin(properties: Mapping[str, str]) -> str:
+    origin = properties.origin if isinstance(properties, ClientProperties) else ""
+    return origin or _UNNAMED
+
+
+def _protocol(properties: Mapping[str, str]) -> str:
+    return properties.get("security.protocol", "PLAINTEXT").upper()
+
+
+def _brokers(properties: Mapping[str, str]) -> list[str]:
+    """``host:port`` of each; Java takes a listener's name before it and ignores that name."""
+    servers = map(str.strip, properties.get("bootstrap.servers", "").split(","))
+    return [server.rpartition("://")[2] for server in servers if server]
+
+
+def _within(key: str, value: str, setting: Setting, file: str) -> str:
+    if setting.low is None:
+        return value
+    number = _integer(key, value, file)
+    nearest = max(number, setting.low)
+    if setting.high is not None:
+        nearest = min(nearest, setting.high)
+    if nearest != number:
+        _log_once("librdkafka", key, f"is {number}; librdkafka's nearest value is {nearest}")
+    return str(nearest)
+
+
+def _reconnect_backoff(
+    properties: Mapping[str, str], config: Mapping[str, object]
+) -> dict[str, object]:
+    """One of the two follows the other where it is not set, as in Java; librdkafka insists."""
+    first, longest = "reconnect.backoff.ms", "reconnect.backoff.max.ms"
+    if first in properties and longest not in properties:
+        return {longest: config[first]}
+    if longest in properties and first not in properties:
+        return {first: str(min(50, int(str(config[longest]))))}
+    return {}
+
+
+def _integer(key: str, value: str, file: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise ConfigError(file, key, "must be a whole number") from None
+
+
+@cache
+def _log_once(client: str, key: str, what: str) -> None:
+    _LOG.warning("%s: %s %s", client, key, what)

@@ -1,0 +1,301 @@
+"""Values that stand elsewhere: ``${file:/run/secrets/kafka.properties:password}`` and its like.
+
+Kafka calls what looks them up config providers (KIP-297). The form of a reference, several of them in
+one value, and values that are not looked into again are as in
+``org.apache.kafka.common.config.ConfigTransformer``; what each provider reads, and what it may read, as
+in ``org.apache.kafka.common.config.provider``. Only one thing differs: Kafka leaves a reference that
+leads nowhere as it is, and here that is an error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import javaproperties
+import regex
+
+from kafka_ferry.config.types.name_filter import PatternError, compile_patterns, split_list
+from kafka_ferry.config.types.problems import Problem
+
+PROVIDERS: Final = "config.providers"
+"""The option that names providers; ``config.providers.{name}.`` comes before what each is told."""
+
+ALLOWED: Final = "FERRY_CONFIG_PROVIDERS"
+"""The variable of the environment that says what files may look up: ``file:/run/secrets, env:KAFKA_.*``.
+
+Without it a file may use what it declares; where it is empty, nothing. Airflow sets it empty where it is
+not set: who writes a flow there need not be who may read the workers' environment.
+"""
+
+_PACKAGE: Final = "org.apache.kafka.common.config.provider."
+_REFERENCE: Final = regex.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+
+
+class _Unresolved(Exception):
+    """Why a reference leads nowhere, never with anything that was read."""
+
+
+@dataclass(frozen=True)
+class _Allowed:
+    """The folders and files that a provider may read, with all that is below them; None: everything."""
+
+    paths: tuple[Path, ...] | None = None
+
+    @classmethod
+    def told(cls, text: str) -> _Allowed:
+        # org.apache.kafka.common.config.internals.AllowedPaths
+        paths = [Path(os.path.normpath(item)) for item in split_list(text)]
+        for path in paths:
+            if not path.is_absolute():
+                raise ValueError(f"{path} must be an absolute path")
+        return cls(tuple(paths) or None)
+
+    def path(self, text: str) -> Path:
+        for allowed in self.paths or ():
+            if not allowed.exists():
+                raise _Unresolved(f"may be read below {allowed}, which does not exist")
+        if not text:
+            raise _Unresolved("names no path")
+        if self.paths is None:
+            return Path(text)
+        path = Path(os.path.normpath(text))
+        if not any(path.is_relative_to(allowed) for allowed in self.paths):
+            raise _Unresolved("is outside of the provider's allowed.paths")
+        return path
+
+
+@dataclass
+class _File:
+    """``${file:path:key}``: a key of a Java properties file, in UTF-8."""
+
+    allowed: _Allowed
+    _read: dict[Path, dict[str, str]] = field(default_factory=dict)
+
+    def get(self, path: str, key: str) -> str:
+        file = self.allowed.path(path)
+        _allow("file", file)
+        if file not in self._read:
+            self._read[file] = self._properties(file)
+        if key not in self._read[file]:
+            raise _Unresolved(f"finds no key {key!r} in that file")
+        return self._read[file][key]
+
+    @staticmethod
+    def _properties(file: Path) -> dict[str, str]:
+        try:
+            return dict(javaproperties.loads(file.read_bytes().decode("utf-8")))
+        except OSError as error:
+            raise _Unresolved(f"cannot be read: {error.strerror}") from None
+        except (UnicodeDecodeError, javaproperties.InvalidUEscapeError):
+            raise _Unresolved("is no properties file in UTF-8") from None
+
+
+@dataclass
+class _Directory:
+    """``${dir:path:name}``: the whole content of a file in a folder, in UTF-8."""
+
+    allowed: _Allowed
+
+    def get(self, path: str, key: str) -> str:
+        folder = self.allowed.path(path)
+        _allow("dir", folder)
+        if not folder.is_dir():
+            raise _Unresolved("is no folder")
+        file = folder / key
+        # A name with a slash would leave the folder.
+        if not key or file.parent != folder or not file.is_file():
+            raise _Unresolved(f"finds no file {key!r} in that folder")
+        _allow("dir", file)
+        try:
+            return file.read_bytes().decode("utf-8")
+        except OSError as error:
+            raise _Unresolved(f"cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise _Unresolved("is no text in UTF-8") from None
+
+
+@dataclass
+class _Environment:
+    """``${env:NAME}``: a variable of the environment."""
+
+    allowed: Any
+
+    def get(self, path: str, key: str) -> str:
+        if path:
+            raise _Unresolved("must be ${env:NAME}, without a path")
+        if not self.allowed.fullmatch(key):
+            raise _Unresolved("is outside of the provider's allowlist.pattern")
+        _allow("env", key)
+        if key not in os.environ:
+            raise _Unresolved("is not set")
+        return os.environ[key]
+
+
+def _allow(kind: str, wanted: Path | str) -> None:
+    """Does nothing where the deployment lets a provider of this kind look something up."""
+    told = os.environ.get(ALLOWED)
+    if told is None:
+        return
+    for item in split_list(told):
+        name, _, limit = item.partition(":")
+        if name.strip() == kind and (not limit.strip() or _within(wanted, limit.strip())):
+            return
+    allows = f"only {told.strip()}" if told.strip() else "nothing"
+    raise _Unresolved(f"may not be looked up here: {ALLOWED} allows {allows}")
+
+
+def _within(wanted: Path | str, limit: str) -> bool:
+    if isinstance(wanted, Path):
+        # Links are followed, so that none leads out of the folder.
+        return wanted.resolve().is_relative_to(Path(limit).resolve())
+    return compile_patterns([limit]).fullmatch(wanted) is not None
+
+
+_Provider = _File | _Directory | _Environment
+
+
+def _paths(make: Callable[[_Allowed], _Provider]) -> Callable[[Mapping[str, str]], _Provider]:
+    return lambda told: make(_Allowed.told(told.get("allowed.paths", "")))
+
+
+def _environment(told: Mapping[str, str]) -> _Provider:
+    return _Environment(compile_patterns([told.get("allowlist.pattern", ".*")]))
+
+
+_CLASSES: Final[Mapping[str, Callable[[Mapping[str, str]], _Provider]]] = {
+    "FileConfigProvider": _paths(_File),
+    "DirectoryConfigProvider": _paths(_Directory),
+    "EnvVarConfigProvider": _environment,
+}
+_USUAL: Final = {
+    "file": "FileConfigProvider",
+    "dir": "DirectoryConfigProvider",
+    "env": "EnvVarConfigProvider",
+}
+_PARAMETERS: Final = {
+    "FileConfigProvider": "allowed.paths",
+    "DirectoryConfigProvider": "allowed.paths",
+    "EnvVarConfigProvider": "allowlist.pattern",
+}
+
+
+class Providers:
+    """A file's providers, by name; each reads a file once."""
+
+    def __init__(
+        self, providers: Mapping[str, _Provider], told: Mapping[str, str], *, yaml: bool
+    ) -> None:
+        self._providers = providers
+        self._told = told
+        self._yaml = yaml
+
+    @property
+    def told(self) -> tuple[tuple[str, str], ...]:
+        """What declares them, whole: ``declared`` makes the same of it."""
+        usual = {
+            f"{PROVIDERS}.{name}.class": kind
+            for name, kind in _USUAL.items()
+            if self._yaml and name in self._providers
+        }
+        return tuple(sorted({**usual, **self._told}.items())) if self._providers else ()
+
+    @classmethod
+    def declared(
+        cls, told: Mapping[str, str], problems: list[Problem], *, yaml: bool = False
+    ) -> Providers:
+        """The providers that a file declares; what is wrong with them is added to ``problems``.
+
+        Args:
+            told: ``config.providers`` and all keys that begin with ``config.providers.``.
+            problems: takes what is wrong.
+            yaml: whether ``file``, ``dir`` and ``env`` need no class, as in YAML files.
+        """
+        names = dict.fromkeys(split_list(told.get(PROVIDERS, "")))
+        for key in told:
+            if key != PROVIDERS and not _known(key, names):
+                reason = "belongs to no provider or is no setting of it"
+                problems.append(Problem(key, reason, f"Name it in {PROVIDERS}."))
+        providers = {name: cls._provider(name, told, problems, yaml) for name in names}
+        found = {name: provider for name, provider in providers.items() if provider}
+        return cls(found, told, yaml=yaml)
+
+    @staticmethod
+    def _provider(
+        name: str, told: Mapping[str, str], problems: list[Problem], yaml: bool
+    ) -> _Provider | None:
+        own = f"{PROVIDERS}.{name}."
+        given = told.get(f"{own}class", _USUAL.get(name, "") if yaml else "")
+        if not given:
+            return None  # as in Kafka; its references are found wanting where they stand
+        kind = given.removeprefix(_PACKAGE)
+        kind = kind if kind in _CLASSES else f"{kind}ConfigProvider"  # Connect's short names
+        if kind not in _CLASSES:
+            known = ", ".join(f"{_PACKAGE}{known}" for known in _CLASSES)
+            problems.append(Problem(f"{own}class", f"must be one of {known}"))
+            return None
+        parameter = _PARAMETERS[kind]
+        key = f"{own}param.{parameter}"
+        try:
+            return _CLASSES[kind]({parameter: told[key]} if key in told else {})
+        except (ValueError, PatternError) as error:
+            problems.append(Problem(key, str(error)))
+            return None
+
+    def wrong(self, key: str, value: str, *, of_client: bool) -> Problem | None:
+        """What is wrong with the references of a value as it stands, before any is looked up.
+
+        Args:
+            key: the value's key in the file.
+            value: the value.
+            of_client: whether it is a property of a cluster's clients.
+        """
+        for found in _REFERENCE.finditer(value):
+            name = found[1]
+            if name not in self._providers and name not in _USUAL:
+                continue  # as it is, for Kafka too
+            if not of_client:
+                reason = f"{found[0]} stands outside of a cluster's client properties"
+                return Problem(key, reason, "Only there references are looked up.")
+            if name not in self._providers:
+                reason = f"{found[0]} has a provider that the file does not declare"
+                return Problem(key, reason, self._how_to_declare(name))
+        return None
+
+    def _how_to_declare(self, name: str) -> str:
+        if self._yaml:
+            return f"Add {name} to {PROVIDERS}."
+        return (
+            f"Add {name} to {PROVIDERS}, with {PROVIDERS}.{name}.class = {_PACKAGE}{_USUAL[name]}."
+        )
+
+    def refers(self, value: str) -> bool:
+        """Whether a value has a reference to one of the providers."""
+        return any(found[1] in self._providers for found in _REFERENCE.finditer(value))
+
+    def resolve(self, key: str, value: str, problems: list[Problem]) -> str:
+        """The value with what its references stand for; those that lead nowhere are added as problems."""
+
+        def replaced(found: Any) -> str:
+            provider = self._providers.get(found[1])
+            if provider is None:
+                return str(found[0])
+            try:
+                return provider.get(found[2] or "", found[3])
+            except _Unresolved as error:
+                problems.append(Problem(key, f"{found[0]} {error}"))
+            except (OSError, ValueError):  # a path that no file can have
+                problems.append(Problem(key, f"{found[0]} cannot be read"))
+            return str(found[0])
+
+        text = str(_REFERENCE.sub(replaced, value))
+        # A file's last line break is not part of what it holds, as for Kafka's own types.
+        return text.strip() if text != value else value
+
+
+def _known(key: str, names: Iterable[str]) -> bool:
+    rest = key.removeprefix(f"{PROVIDERS}.")
+    return any(rest.startswith(f"{name}.param.") or rest == f"{name}.class" for name in names)

@@ -1,0 +1,130 @@
+"""The one way in: a file, or a folder of files, becomes flows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from kafka_ferry.config.files import mm2_properties, yaml_file
+from kafka_ferry.config.flow import Flow
+from kafka_ferry.config.types.problems import (
+    WHOLE_FILE,
+    Problem,
+    config_error,
+    did_you_mean,
+    unknown_target,
+)
+from kafka_ferry.errors import FerryError
+
+SUFFIXES: Final = (".properties", ".yaml", ".yml")
+
+
+def load_flows(path: str | Path, clusters: Sequence[str] = ()) -> tuple[Flow, ...]:
+    """The flows of a file: a YAML file's one flow, or a properties file's enabled ones.
+
+    Args:
+        path: the file.
+        clusters: aliases of clusters: only the flows into these are read, as with MirrorMaker 2's
+            ``--clusters``. Without any, all are.
+
+    Raises:
+        ConfigError: the file cannot be read, does not know one of ``clusters``, or something in it
+            is wrong. Several problems are listed in one error.
+    """
+    return _parse(path, clusters=clusters)
+
+
+def cluster_aliases(path: str | Path) -> tuple[str, ...]:
+    """The clusters that a file names, whether there is a flow between them or not.
+
+    Raises:
+        ConfigError: the file cannot be read, or names none.
+    """
+    file, content, suffix = _content(path)
+    parse = mm2_properties.parse_aliases if suffix == ".properties" else yaml_file.parse_aliases
+    with _for_itself(file):
+        return parse(content, file)
+
+
+def _parse(
+    path: str | Path, *, clusters: Sequence[str] = (), name: str | None = None
+) -> tuple[Flow, ...]:
+    file, content, suffix = _content(path)
+    with _for_itself(file):
+        if suffix == ".properties":
+            return mm2_properties.parse_flows(content, file, clusters, name)
+        if clusters:
+            source, target = yaml_file.parse_aliases(content, file)
+            if unknown := unknown_target(clusters, (source, target)):
+                raise config_error(file, unknown)
+            if target not in clusters:
+                return ()
+        return (yaml_file.parse_flow(content, file),)
+
+
+@contextmanager
+def _for_itself(file: str) -> Iterator[None]:
+    """Lets a file fail for itself, whatever reading it comes upon: other files' flows go on."""
+    try:
+        yield
+    except FerryError:
+        raise
+    except Exception as error:
+        # Its text may be part of a password.
+        reason = f"cannot be read ({type(error).__name__})"
+        raise config_error(file, Problem(WHOLE_FILE, reason)) from error
+
+
+def _content(path: str | Path) -> tuple[str, bytes, str]:
+    """The path as errors name it, what stands in the file, and the ending that says how."""
+    file, suffix = str(path), Path(path).suffix
+    if suffix not in SUFFIXES:
+        raise config_error(file, Problem(WHOLE_FILE, f"must end in {', '.join(SUFFIXES)}"))
+    try:
+        return file, Path(path).read_bytes(), suffix
+    except OSError as error:
+        problem = Problem(WHOLE_FILE, f"cannot be read: {error.strerror}")
+        raise config_error(file, problem) from None
+
+
+def load_flow(path: str | Path, name: str | None = None) -> Flow:
+    """One flow of a file, by its name (``primary->backup``) or slug where there are several.
+
+    What concerns the file's other flows alone does not count then.
+
+    Raises:
+        ConfigError: as ``load_flows``; or the file has no such flow, none, or several.
+    """
+    flows = _parse(path, name=name)
+    if not flows:
+        advice = "Set source->target.enabled = true."
+        raise config_error(str(path), Problem(WHOLE_FILE, "enables no flow", advice))
+    names = [flow.name for flow in flows]
+    if name is None:
+        if len(flows) > 1:
+            reason = f"holds several flows: {', '.join(names)}"
+            raise config_error(str(path), Problem(WHOLE_FILE, reason, "Name one of them."))
+        return flows[0]
+    for flow in flows:
+        if name in (flow.name, flow.slug):
+            return flow
+    advice = did_you_mean(name, names) or f"It holds {', '.join(names)}."
+    raise config_error(str(path), Problem(name, "is no enabled flow of this file", advice))
+
+
+def flow_files(directory: str | Path) -> list[Path]:
+    """The files of a folder that hold flows, sorted by name; hidden files do not count.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
+    folder = Path(directory)
+    if not folder.is_dir():
+        raise config_error(str(directory), Problem(WHOLE_FILE, "is no folder"))
+    return sorted(
+        file
+        for file in folder.iterdir()
+        if file.suffix in SUFFIXES and not file.name.startswith(".") and file.is_file()
+    )

@@ -1,0 +1,285 @@
+"""The property files of the mirrors before MirrorMaker 2: their consumers, their producer, their topics.
+
+They are those of ``kafka.tools.MirrorMaker`` up to Kafka 3.9 and of the mirror that 0.7 had inside its
+broker. What each of their properties becomes here: ``older_vocabulary``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+import regex
+from pydantic import ValidationError
+
+from kafka_ferry.config.client.cluster import ClientProperties, Cluster
+from kafka_ferry.config.client.property_names import CONNECTION_NAMES
+from kafka_ferry.config.files.config_providers import PROVIDERS, Providers
+from kafka_ferry.config.files.mm1_keys import (
+    BROKER_LISTS,
+    CARRIED,
+    RENAMED,
+    WITHOUT_MEANING,
+    ZOOKEEPER,
+)
+from kafka_ferry.config.files.mm1_topics import MirroredTopics, mirrored_topics
+from kafka_ferry.config.files.mm2_properties import read_properties
+from kafka_ferry.config.flow import IsolationLevelName
+from kafka_ferry.config.types.problems import (
+    WHOLE_FILE,
+    Problem,
+    config_error,
+    did_you_mean,
+    problems_of,
+)
+
+__all__ = [
+    "MirrorClient",
+    "MirrorSource",
+    "MirroredTopics",
+    "Remark",
+    "ResetName",
+    "mirrored_topics",
+    "read_source",
+    "read_target",
+]
+
+ResetName = Literal["earliest", "latest"]
+
+_WHITELIST: Final = "mirror.topics.whitelist"
+_BLACKLIST: Final = "mirror.topics.blacklist"
+_THREADS: Final = "mirror.consumer.numthreads"
+_INTERNAL: Final = "exclude.internal.topics"
+_ISOLATION: Final = "isolation.level"
+_RESETS: Final = ("auto.offset.reset", "autooffset.reset")
+_RESET_VALUES: Final[Mapping[str, ResetName]] = {
+    "earliest": "earliest",
+    "smallest": "earliest",
+    "latest": "latest",
+    "largest": "latest",
+}
+# Not groupid, which stayed in files that later mirrors read.
+_OF_0_7: Final = frozenset({"zk.connect", "autooffset.reset", _WHITELIST, _BLACKLIST})
+_READ: Final = frozenset({*_RESETS, _WHITELIST, _BLACKLIST, _THREADS, _INTERNAL, _ISOLATION})
+
+
+class Remark(NamedTuple):
+    """A property of a file that does not do here what it did there, and why or what replaces it."""
+
+    key: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.why}"
+
+
+@dataclass(frozen=True)
+class MirrorClient:
+    """One property file: a cluster, and what else it says.
+
+    Attributes:
+        file: its path.
+        properties: what a ``Cluster`` takes, by Java names; what all clients share is at the top, the
+            rest under the kind of client.
+        remarks: the properties that have another meaning here, or none.
+    """
+
+    file: str
+    properties: ClientProperties
+    remarks: tuple[Remark, ...]
+
+    def cluster(self, alias: str) -> Cluster:
+        """The cluster under a name that somebody gives it; the file has none.
+
+        Raises:
+            ValidationError: the alias is none.
+        """
+        return Cluster(alias=alias, properties=self.properties)
+
+
+@dataclass(frozen=True)
+class MirrorSource(MirrorClient):
+    """A consumer's property file.
+
+    Attributes:
+        isolation_level: as the file says, None where it does not; those mirrors then read everything.
+        auto_offset_reset: as the file says, in today's words, None where it does not.
+        default_auto_offset_reset: what the mirror that the file was written for did then.
+        exclude_internal_topics: whether Kafka's own topics are left out.
+        streams: how many threads a mirror of 0.7 read with, None where the file does not say.
+        whitelist: the topics that a mirror of 0.7 copied, None where the file does not say.
+        blacklist: those that it left out.
+    """
+
+    isolation_level: IsolationLevelName | None = None
+    auto_offset_reset: ResetName | None = None
+    default_auto_offset_reset: ResetName = "latest"
+    exclude_internal_topics: bool = True
+    streams: int | None = None
+    whitelist: str | None = None
+    blacklist: str | None = None
+
+
+def read_source(path: str | Path) -> MirrorSource:
+    """What a consumer's property file says.
+
+    Raises:
+        ConfigError: it cannot be read, names no brokers, or has a wrong value.
+    """
+    file, raw = str(path), _read(path)
+    problems: list[Problem] = []
+    number = _positive(raw, problems)
+    isolation = _isolation(raw, problems)
+    reset = _reset(raw, problems)
+    internal = raw.get(_INTERNAL, "true").lower()
+    if internal not in ("true", "false"):
+        problems.append(Problem(_INTERNAL, "must be true or false"))
+    properties, remarks = _client(raw, "consumer", problems)
+    if internal == "false":
+        why = (
+            "Kafka's own topics are never copied: the target has groups and transactions of its own"
+        )
+        remarks.append(Remark(_INTERNAL, why))
+    if problems:
+        raise config_error(file, *problems)
+    return MirrorSource(
+        file=file,
+        properties=properties,
+        remarks=tuple(remarks),
+        isolation_level=isolation,
+        auto_offset_reset=reset,
+        default_auto_offset_reset="earliest" if _OF_0_7.intersection(raw) else "latest",
+        exclude_internal_topics=internal == "true",
+        streams=number,
+        whitelist=raw.get(_WHITELIST) or None,
+        blacklist=raw.get(_BLACKLIST) or None,
+    )
+
+
+def read_target(path: str | Path) -> MirrorClient:
+    """What the producer's property file says.
+
+    Raises:
+        ConfigError: it cannot be read, names no brokers, or has a wrong value.
+    """
+    file, raw = str(path), _read(path)
+    problems: list[Problem] = []
+    properties, remarks = _client(raw, "producer", problems)
+    if problems:
+        raise config_error(file, *problems)
+    return MirrorClient(file, properties, tuple(remarks))
+
+
+def _read(path: str | Path) -> dict[str, str]:
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        problem = Problem(WHOLE_FILE, f"cannot be read: {error.strerror}")
+        raise config_error(str(path), problem) from None
+    raw = read_properties(content, str(path))
+    # As the Java clients do since 2.4 (KIP-421).
+    problems: list[Problem] = []
+    told = {key: value for key, value in raw.items() if key.startswith(PROVIDERS)}
+    providers = Providers.declared(told, problems)
+    for key, value in raw.items():
+        if wrong := providers.wrong(key, value, of_client=key not in _READ):
+            problems.append(wrong)
+    if problems:
+        raise config_error(str(path), *problems)
+    resolved = {
+        key: providers.resolve(key, value, problems)
+        for key, value in raw.items()
+        if key not in told
+    }
+    if problems:
+        raise config_error(str(path), *problems)
+    return resolved
+
+
+def _client(
+    raw: Mapping[str, str], role: Literal["consumer", "producer"], problems: list[Problem]
+) -> tuple[ClientProperties, list[Remark]]:
+    """The cluster's properties, and a remark on each that has no place among them."""
+    brokers = _brokers(raw, problems)
+    properties = {"bootstrap.servers": brokers} if brokers else {}
+    remarks: list[Remark] = []
+    for key, value in raw.items():
+        name = RENAMED.get(key, key)
+        if key in BROKER_LISTS or (role == "consumer" and key in _READ):
+            continue
+        if name in CONNECTION_NAMES:
+            properties[name] = value
+        elif name in CARRIED:
+            if name == key or name not in raw:
+                properties[f"{role}.{name}"] = value
+        else:
+            remarks.append(Remark(key, WITHOUT_MEANING.get(key) or _unknown(key)))
+    if not problems:
+        problems += _wrong(properties, raw)
+    return ClientProperties(properties), remarks
+
+
+def _unknown(key: str) -> str:
+    known = {*CONNECTION_NAMES, *CARRIED, *RENAMED, *WITHOUT_MEANING, *_READ}
+    return f"is unknown. {did_you_mean(key, known)}".rstrip()
+
+
+def _wrong(properties: Mapping[str, str], raw: Mapping[str, str]) -> list[Problem]:
+    """What a cluster refuses, under the file's keys."""
+    try:
+        Cluster(alias="any", properties=ClientProperties(properties))
+    except ValidationError as error:
+        brokers = next((key for key in BROKER_LISTS if raw.get(key)), BROKER_LISTS[0])
+        return problems_of(error, lambda path: brokers if path[-1] == BROKER_LISTS[0] else path[-1])
+    return []
+
+
+def _brokers(raw: Mapping[str, str], problems: list[Problem]) -> str:
+    for key in BROKER_LISTS:
+        if servers := raw.get(key, ""):
+            # 0.7 wrote id:host:port.
+            return str(regex.sub(r"(^|,)\s*\d+:([^:,]+:\d+)(?=\s*(,|$))", r"\1\2", servers))
+    for key in ZOOKEEPER:
+        if key in raw:
+            reason = "no client finds brokers through ZooKeeper any more"
+            advice = "Add bootstrap.servers = host:port, with brokers of that cluster."
+            problems.append(Problem(key, reason, advice))
+            return ""
+    near = next((did_you_mean("bootstrap.servers", [key]) and key for key in raw), "")
+    advice = f"{near!r} is no such property." if near else "Name brokers as host:port, host:port."
+    problems.append(Problem("bootstrap.servers", "is required", advice))
+    return ""
+
+
+def _positive(raw: Mapping[str, str], problems: list[Problem]) -> int | None:
+    text = raw.get(_THREADS)
+    if text is None:
+        return None
+    if not regex.fullmatch(r"0*[1-9][0-9]{0,8}", text):
+        problems.append(Problem(_THREADS, "must be a whole number of at least 1"))
+        return None
+    return int(text)
+
+
+def _isolation(raw: Mapping[str, str], problems: list[Problem]) -> IsolationLevelName | None:
+    level = raw.get(_ISOLATION)
+    if level == "read_committed":
+        return "read_committed"
+    if level == "read_uncommitted":
+        return "read_uncommitted"
+    if level is not None:
+        problems.append(Problem(_ISOLATION, "must be read_committed or read_uncommitted"))
+    return None
+
+
+def _reset(raw: Mapping[str, str], problems: list[Problem]) -> ResetName | None:
+    for key in _RESETS:
+        if key in raw:
+            reset = _RESET_VALUES.get(raw[key])
+            if reset is None:
+                advice = "A partition that was never copied needs a place to begin at."
+                problems.append(Problem(key, f"must be one of {', '.join(_RESET_VALUES)}", advice))
+            return reset
+    return None

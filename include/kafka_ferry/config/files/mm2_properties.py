@@ -1,0 +1,261 @@
+"""MirrorMaker 2's ``.properties`` files, read unchanged and with MirrorMaker 2's precedence.
+
+Format: ``java.util.Properties.load``. Precedence: ``MirrorMakerConfig.connectorBaseConfig`` and
+what ``MirrorConnectorConfig`` makes of it for each client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import permutations
+from typing import Final
+
+import javaproperties
+import regex
+from pydantic import ValidationError
+
+from kafka_ferry.config.client.property_names import (
+    AIRFLOW_CONNECTION,
+    CLUSTER_NAMES,
+    ROLE_PREFIXES,
+)
+from kafka_ferry.config.files.config_providers import PROVIDERS, Providers
+from kafka_ferry.config.files.mm2_keys import FIXED, why_not
+from kafka_ferry.config.files.mm2_scopes import Settings, sort_by_scope
+from kafka_ferry.config.flow import OPTIONS, Flow, is_policy_setting, misplaced_setting, names_of
+from kafka_ferry.config.types.name_filter import split_list
+from kafka_ferry.config.types.problems import (
+    WHOLE_FILE,
+    Problem,
+    config_error,
+    no_text,
+    problems_of,
+    unknown_target,
+)
+
+_HEARTBEATS: Final = "emit.heartbeats.enabled"
+_NO_FLOW: Final = (
+    "MirrorMaker 2 writes heartbeats for clusters without a flow between them, and here only a flow does: "
+    "enable it"
+)
+# MirrorMaker 2 has these as properties of the source's consumer, the flow as options of its own.
+_OF_CONSUMER: Final = ("isolation.level", "auto.offset.reset")
+# Where no reference is looked up: all else is a property of a cluster's clients.
+_NOT_OF_CLIENTS: Final = frozenset({*OPTIONS, *FIXED, AIRFLOW_CONNECTION})
+
+
+def parse_flows(
+    content: bytes, file: str, targets: Sequence[str] = (), name: str | None = None
+) -> tuple[Flow, ...]:
+    """The enabled flows of a file, in the order of its ``clusters``.
+
+    Args:
+        content: what stands in the file.
+        file: its path.
+        targets: only the flows into these clusters, where there are any.
+        name: only the flow of this name or slug, where there is one. What stands in the file for
+            flows that are not asked for alone need not be right, nor be there.
+
+    Raises:
+        ConfigError: the file is no such file; all that is wrong with it is listed.
+    """
+    raw, problems = read_properties(content, file), list[Problem]()
+    for key, value in raw.items():
+        if problem := no_text(repr(key)[1:-1], key + value):
+            raise config_error(file, problem)
+    providers = _providers(raw, problems)
+    aliases = _aliases(raw, providers, file)
+    if problem := unknown_target(targets, aliases):
+        raise config_error(file, problem)
+    settings, unknown = sort_by_scope(raw, aliases)
+    problems += unknown
+    reader = _Reader(file, settings, providers, problems)
+    pairs = [pair for pair in permutations(aliases, 2) if not targets or pair[1] in targets]
+    pairs = [pair for pair in pairs if reader.enabled(*pair)]
+    named = [pair for pair in pairs if name in names_of(*pair)]
+    flows = [reader.flow(*pair) for pair in named or pairs]
+    if problems:
+        raise config_error(file, *problems)
+    return tuple(flow for flow in flows if flow)
+
+
+def read_properties(content: bytes, file: str) -> dict[str, str]:
+    """Keys and trimmed values as Java reads them: Latin-1, and the last of equal keys counts.
+
+    Raises:
+        ConfigError: a ``\\u`` escape is not complete, or the file holds nothing.
+    """
+    try:
+        read = javaproperties.loads(content)
+    except javaproperties.InvalidUEscapeError:
+        problem = Problem(WHOLE_FILE, "has a \\u without four hex digits")
+        raise config_error(file, problem) from None
+    if not read:
+        raise config_error(file, Problem(WHOLE_FILE, "is empty", "It needs clusters and a flow."))
+    return {key: value.strip() for key, value in read.items()}
+
+
+def parse_aliases(content: bytes, file: str) -> tuple[str, ...]:
+    """The file's ``clusters``.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    raw = read_properties(content, file)
+    return tuple(_aliases(raw, _providers(raw, []), file))
+
+
+def _providers(raw: Mapping[str, str], problems: list[Problem]) -> Providers:
+    told = {key: value for key, value in raw.items() if key.startswith(PROVIDERS)}
+    return Providers.declared(told, problems)
+
+
+def _aliases(raw: Mapping[str, str], providers: Providers, file: str) -> list[str]:
+    named = raw.get("clusters", "")
+    if problem := providers.wrong("clusters", named, of_client=False):
+        raise config_error(file, problem)
+    aliases = split_list(named)
+    if not aliases:
+        raise config_error(file, Problem("clusters", "is required", "List the clusters' aliases."))
+    for alias in aliases:
+        if not regex.fullmatch(r"[A-Za-z0-9._-]+", alias):
+            raise config_error(file, Problem("clusters", f"{alias!r} is no valid alias"))
+    return list(dict.fromkeys(aliases))
+
+
+class _Reader:
+    """Makes flows of sorted keys, and collects what is wrong with them."""
+
+    def __init__(
+        self, file: str, settings: Settings, providers: Providers, problems: list[Problem]
+    ) -> None:
+        self.file = file
+        self.ignored = settings.ignored
+        self.problems = problems
+        self._raw = settings.values
+        self._providers = providers
+        self._checked: set[str] = set()
+        self._broken: set[str] = set()
+        self._heartbeats_alone: list[tuple[str, str]] = []
+
+    def values(self, scope: str) -> dict[str, str]:
+        """What stands in a scope, with its references as they are; those of other scopes need not be right."""
+        if scope not in self._checked:
+            self._checked.add(scope)
+            for name, value in self._raw[scope].items():
+                of_client = name not in _NOT_OF_CLIENTS
+                if wrong := self._providers.wrong(f"{scope}{name}", value, of_client=of_client):
+                    self.problems.append(wrong)
+                    self._broken.add(scope)
+        return self._raw[scope]
+
+    def enabled(self, source: str, target: str) -> bool:
+        """Whether there is such a flow, as ``MirrorMakerConfig.clusterPairs`` and ``connectorBaseConfig`` have it."""
+        flow = f"{source}->{target}."
+        own, shared = (self._truth(place, "enabled") for place in (flow, ""))
+        beats, all_beat = (self._truth(place, _HEARTBEATS) for place in (flow, ""))
+        if own is None and beats and not shared:
+            self._heartbeats_alone.append((f"{flow}{_HEARTBEATS}", _NO_FLOW))
+        beating = all_beat is not False if beats is None else beats
+        return bool(own or (own is None and shared and beating))
+
+    def _truth(self, place: str, name: str) -> bool | None:
+        """What stands there, None where nothing does."""
+        if name not in self._raw[place]:
+            return None
+        key, value = f"{place}{name}", self._raw[place][name].lower()
+        if wrong := self._providers.wrong(key, value, of_client=False):
+            self.problems.append(wrong)
+        elif value not in ("true", "false") and name == "enabled":
+            self.problems.append(Problem(key, "must be true or false"))
+        return value == "true"
+
+    def flow(self, source: str, target: str) -> Flow | None:
+        """The flow; None where something is wrong with it."""
+        scope = f"{source}->{target}."
+        # Where each option is set; what a flow says for itself wins.
+        places = {name: place for place in ("", scope) for name in self.values(place)}
+        aliases = {"source": source, "target": target}
+
+        def key_of(path: Sequence[str]) -> str:
+            first, *rest = path or ("",)
+            if first in aliases:
+                return ".".join((aliases[first], *rest))
+            return places.get(first, scope) + ".".join(path)
+
+        for name in FIXED.keys() & places.keys():
+            if wrong := why_not(name, self.values(places[name])[name]):
+                self.problems.append(Problem(key_of([name]), *wrong))
+        data: dict[str, object] = {
+            name: self.values(place)[name] for name, place in places.items() if name in OPTIONS
+        }
+        clusters = {side: self._cluster(side, alias, scope) for side, alias in aliases.items()}
+        for name in _OF_CONSUMER:
+            value = clusters["source"].pop(f"consumer.{name}", None)
+            if value is not None and name not in places:
+                data[name], places[name] = value, f"{source}.consumer."
+                if misplaced := self._providers.wrong(key_of([name]), value, of_client=False):
+                    self.problems.append(misplaced)
+                    return None
+        for side, alias in aliases.items():
+            data[side] = {
+                "alias": alias,
+                "properties": clusters[side],
+                "file": self.file,
+                "providers": self._providers.told,
+            }
+        data["file"] = self.file
+        data["policy_settings"] = self._policy_settings(places, data, key_of)
+        scopes = ("", f"{source}.", f"{target}.", scope)
+        if self._broken.intersection(scopes):
+            return None  # what stands for an unknown value would only look wrong as well
+        data["ignored"] = [
+            *(said for place in scopes for said in self.ignored[place]),
+            *self._heartbeats_alone,
+        ]
+        try:
+            return Flow.model_validate(data)
+        except ValidationError as error:
+            self.problems += problems_of(error, key_of)
+        return None
+
+    def _policy_settings(
+        self,
+        places: Mapping[str, str],
+        data: Mapping[str, object],
+        key_of: Callable[[Sequence[str]], str],
+    ) -> list[tuple[str, str]]:
+        names = sorted(filter(is_policy_setting, places))
+        policy = data.get("replication.policy.class", "DefaultReplicationPolicy")
+        for name in names:
+            if wrong := misplaced_setting(key_of([name]), name, policy):
+                self.problems.append(wrong)
+        return [(name, self.values(places[name])[name]) for name in names]
+
+    def _cluster(self, side: str, alias: str, scope: str) -> dict[str, str]:
+        top, own, flow = (self.values(place) for place in ("", f"{alias}.", scope))
+        return _cluster(side, top, own, flow)
+
+
+def _cluster(
+    side: str, top: Mapping[str, str], own: Mapping[str, str], flow: Mapping[str, str]
+) -> dict[str, str]:
+    """A cluster's properties in one flow, in MirrorMaker 2's order (the later wins)."""
+    shared = {name: value for name, value in {**top, **own}.items() if name in CLUSTER_NAMES}
+    result = shared | _below(f"{side}.cluster.", flow)
+    for role in ROLE_PREFIXES:
+        # MirrorMaker 2 hands a cluster's shared names to each kind of client before the flow's
+        # own properties of that kind come in, so these cannot replace them.
+        special = _below(role, flow) | shared | _below(role, own) | _below(f"{side}.{role}", flow)
+        if (side, role) == ("target", "producer."):  # the data's producer is Connect's
+            special |= _below("producer.override.", flow)
+        result |= {
+            f"{role}{name}": value
+            for name, value in special.items()
+            if result.get(name) != value and not name.startswith("override.")
+        }
+    return result
+
+
+def _below(prefix: str, values: Mapping[str, str]) -> dict[str, str]:
+    return {k.removeprefix(prefix): v for k, v in values.items() if k.startswith(prefix)}

@@ -1,0 +1,168 @@
+"""Text in YAML as plain values; whatever is wrong with it is a problem that names the place.
+
+A file is read in three steps, so that no file can take its reader down: its events say how deep it
+nests, its nodes how much it comes to once aliases are followed, and only then values are made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import regex
+import yaml
+
+from kafka_ferry.config.types.problems import WHOLE_FILE, Problem, no_text
+
+_DEEPEST: Final = 50
+_MOST_VALUES: Final = 200_000
+_TAG: Final = "tag:yaml.org,2002:"
+_MEANT: Final = {"timestamp": "date", "int": "number", "float": "number", "bool": "true or false"}
+
+
+class NoDocument(Exception):
+    """A text that is no YAML document.
+
+    Attributes:
+        problem: what is wrong with it, without anything that may be part of a password.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.reason)
+        self.problem = problem
+
+
+def read_document(content: bytes) -> Any:
+    """What PyYAML's safe loader makes of a text, except that a key may not come twice in a mapping.
+
+    Raises:
+        NoDocument: it is no YAML, nests too deep, contains itself, or has a value that stands for
+            nothing, such as a day that no calendar has.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = Problem(WHOLE_FILE, f"is not UTF-8 (byte {error.start})")
+        raise NoDocument(problem) from None
+    try:
+        return _read(text)
+    except yaml.YAMLError as error:
+        raise NoDocument(_syntax_problem(error)) from None
+
+
+def _read(text: str) -> Any:
+    if not yaml.__with_libyaml__:
+        return _read_with(yaml.SafeLoader, text)
+    try:
+        # A fifth of the time, which counts where Airflow reads 200 flows again and again.
+        return _read_with(yaml.CSafeLoader, text)
+    except yaml.YAMLError:
+        # The other one says better where.
+        return _read_with(yaml.SafeLoader, text)
+
+
+def _read_with(kind: Any, text: str) -> Any:
+    _refuse_depths(kind, text)
+    loader = kind(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _values_below(node, {})
+        for path, scalar in _scalars(node, ""):
+            if problem := no_text(path or WHOLE_FILE, scalar.value):
+                raise NoDocument(problem)
+        try:
+            return loader.construct_document(node)
+        except yaml.YAMLError:
+            raise
+        except Exception:  # value, key, attribute and overflow errors, by the kind of value
+            raise NoDocument(_impossible(kind, node)) from None
+    finally:
+        loader.dispose()
+
+
+def _refuse_depths(kind: Any, text: str) -> None:
+    """Composing nodes is recursive, in C without any limit but the process's own stack."""
+    depth = 0
+    for event in yaml.parse(text, Loader=kind):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _DEEPEST:
+                line = event.start_mark.line + 1 if event.start_mark else 0
+                raise NoDocument(Problem(f"line {line}", f"nests more than {_DEEPEST} levels deep"))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _values_below(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values a node comes to, with aliases followed; refuses twins and what contains itself."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    if (seen := known.get(id(node))) is not None:
+        if not seen:
+            problem = Problem(f"line {node.start_mark.line + 1}", "contains itself, by an alias")
+            raise NoDocument(problem)
+        return seen
+    known[id(node)] = 0
+    count = 1
+    if isinstance(node, yaml.MappingNode):
+        _refuse_twins(node)
+        count += sum(_values_below(key, known) + _values_below(it, known) for key, it in node.value)
+    else:
+        count += sum(_values_below(item, known) for item in node.value)
+    if count > _MOST_VALUES:
+        reason = f"comes to more than {_MOST_VALUES:,} values, with aliases followed"
+        raise NoDocument(Problem(f"line {node.start_mark.line + 1}", reason))
+    known[id(node)] = count
+    return count
+
+
+def _refuse_twins(node: yaml.MappingNode) -> None:
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+            if key.value in seen:
+                reason = f"stands twice, again in line {key.start_mark.line + 1}"
+                raise NoDocument(Problem(key.value, reason))
+            seen.add(key.value)
+
+
+def _impossible(kind: Any, root: yaml.Node) -> Problem:
+    """The value that cannot be made, never repeated: it may be part of a password."""
+    for path, node in _scalars(root, ""):
+        loader = kind("")
+        try:
+            loader.construct_document(node)
+        except Exception:
+            meant = node.tag.removeprefix(_TAG)
+            reason = f"is no {_MEANT.get(meant, meant)} (line {node.start_mark.line + 1})."
+            return Problem(
+                path or WHOLE_FILE, reason.rstrip("."), "If it is text, put it in quotes."
+            )
+        finally:
+            loader.dispose()
+    return Problem(WHOLE_FILE, "has a value that cannot be read")
+
+
+def _scalars(node: yaml.Node, path: str) -> Iterator[tuple[str, yaml.ScalarNode]]:
+    """The single values below a node, each with its key."""
+    if isinstance(node, yaml.ScalarNode):
+        yield path, node
+    elif isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            name = key.value if isinstance(key, yaml.ScalarNode) else "?"
+            below = f"{path}.{name}".lstrip(".")
+            yield from _scalars(key, below)
+            yield from _scalars(value, below)
+    else:
+        for at, item in enumerate(node.value):
+            yield from _scalars(item, f"{path}.{at}".lstrip("."))
+
+
+def _syntax_problem(error: yaml.YAMLError) -> Problem:
+    mark = getattr(error, "problem_mark", None)
+    where = f"line {mark.line + 1}" if mark else WHOLE_FILE
+    # What PyYAML quotes may be part of a password.
+    reason = regex.sub(r"'.*'", "'...'", getattr(error, "problem", None) or "unreadable text")
+    return Problem(where, f"is no valid YAML: {reason}")

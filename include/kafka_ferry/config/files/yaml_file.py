@@ -1,0 +1,209 @@
+"""A flow's YAML file: one flow a file, with MirrorMaker 2's dotted names as keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from kafka_ferry.config.client.property_names import (
+    AIRFLOW_CONNECTION,
+    IGNORED_CONNECTION_NAMES,
+    ROLE_PREFIXES,
+    ROLES,
+)
+from kafka_ferry.config.files.config_providers import PROVIDERS, Providers
+from kafka_ferry.config.files.mm2_keys import (
+    FIXED,
+    REMOVED,
+    why_client_ignores,
+    why_ignored,
+    why_not,
+)
+from kafka_ferry.config.files.yaml_document import NoDocument, read_document
+from kafka_ferry.config.flow import OPTIONS, Flow, is_policy_setting, misplaced_setting
+from kafka_ferry.config.types.problems import (
+    WHOLE_FILE,
+    Problem,
+    config_error,
+    did_you_mean,
+    problems_of,
+)
+
+_SIDES = ("source", "target")
+# Java's longest number; Python refuses to write one of thousands of digits.
+_LARGEST = 2**63
+
+
+def parse_flow(content: bytes, file: str) -> Flow:
+    """The flow that a YAML file describes.
+
+    Raises:
+        ConfigError: the file is no such file; all that is wrong with it is listed.
+    """
+    problems: list[Problem] = []
+    whole = _mapping(content, file)
+    providers = _providers(whole, problems)
+    data = {key: value for key, value in whole.items() if not str(key).startswith(PROVIDERS)}
+    problems += _wrong_references(data, providers)
+    if problems:
+        raise config_error(file, *problems)
+    problems += [problem for key, value in data.items() if (problem := _refused(key, value))]
+    values: dict[str, Any] = {key: data[key] for key in OPTIONS if key in data}
+    values["policy_settings"] = _policy_settings(data, problems)
+    ignored: list[tuple[str, str]] = []
+    for side in _SIDES:
+        if side in data:
+            values[side] = _cluster(side, data[side], file, providers, problems)
+            ignored += _ignored(side, values[side])
+    try:
+        flow = Flow.model_validate({**values, "file": file, "ignored": ignored})
+    except ValidationError as error:
+        raise config_error(file, *problems, *problems_of(error, _dotted)) from None
+    if problems:
+        raise config_error(file, *problems)
+    return flow
+
+
+def parse_aliases(content: bytes, file: str) -> tuple[str, ...]:
+    """The aliases of source and target, whatever else the file says.
+
+    Raises:
+        ConfigError: it says nothing that can be read, or one has no alias.
+    """
+    data = _mapping(content, file)
+    aliases = [_alias(data.get(side)) for side in _SIDES]
+    named = zip(_SIDES, aliases, strict=True)
+    problems = [Problem(f"{side}.alias", "is required") for side, alias in named if not alias]
+    if problems:
+        raise config_error(file, *problems)
+    return tuple(map(str, aliases))
+
+
+def _alias(cluster: object) -> object:
+    return cluster.get("alias") if isinstance(cluster, Mapping) else None
+
+
+def _providers(data: Mapping[object, object], problems: list[Problem]) -> Providers:
+    keys = [key for key in data if str(key).startswith(PROVIDERS)]
+    told = {str(key): _java_text(data[key]) or "" for key in keys}
+    return Providers.declared(told, problems, yaml=True)
+
+
+def _wrong_references(data: Mapping[object, object], providers: Providers) -> Iterator[Problem]:
+    """What is wrong with references as they stand, before any is looked up."""
+
+    def below(value: object, *path: str) -> Iterator[Problem]:
+        match value:
+            case str():
+                of_client = path[0] in _SIDES and path[-1] not in ("alias", AIRFLOW_CONNECTION)
+                if wrong := providers.wrong(".".join(path), value, of_client=of_client):
+                    yield wrong
+            case list():
+                for item in value:
+                    yield from below(item, *path)
+            case dict():
+                for key, item in value.items():
+                    yield from below(item, *path, str(key))
+
+    for key, value in data.items():
+        yield from below(value, str(key))
+
+
+def _policy_settings(
+    data: Mapping[object, object], problems: list[Problem]
+) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    policy = data.get("replication.policy.class", "DefaultReplicationPolicy")
+    for name in sorted(filter(is_policy_setting, map(str, data))):
+        text = _java_text(data[name])
+        wrong = misplaced_setting(name, name, policy)
+        if wrong or text is None:
+            problems.append(wrong or Problem(name, "must be text or a number"))
+        else:
+            found.append((name, text))
+    return found
+
+
+def _dotted(path: Sequence[str]) -> str:
+    return ".".join(path) or WHOLE_FILE
+
+
+def _refused(key: object, value: object) -> Problem | None:
+    name = str(key)
+    if key in _SIDES or key in OPTIONS or is_policy_setting(name):
+        return None
+    if name in FIXED:
+        wrong = why_not(name, _java_text(value) or "")
+        return Problem(name, *wrong) if wrong else None
+    if replacement := REMOVED.get(name):
+        return Problem(name, "is no option since MirrorMaker 2 4.0", f"Use {replacement}.")
+    if why := why_ignored(name):
+        return Problem(name, f"is an option of MirrorMaker 2 that has no effect here: {why}")
+    return Problem(name, "is no option of a flow", did_you_mean(name, (*_SIDES, *OPTIONS)))
+
+
+def _ignored(side: str, cluster: object) -> Iterator[tuple[str, str]]:
+    """The properties of a cluster that do nothing here, each with the reason."""
+    properties = cluster.get("properties", {}) if isinstance(cluster, Mapping) else {}
+    for name in properties:
+        role = next((prefix for prefix in ROLE_PREFIXES if name.startswith(prefix)), "")
+        bare = name.removeprefix(role)
+        why = IGNORED_CONNECTION_NAMES.get(bare) or (why_client_ignores(bare) if role else None)
+        if why:
+            yield f"{side}.{name}", why
+
+
+def _cluster(
+    side: str, data: object, file: str, providers: Providers, problems: list[Problem]
+) -> object:
+    """``alias`` apart from the Java properties, and those of each kind of client flattened."""
+    if not isinstance(data, Mapping):
+        return data
+    properties: dict[str, str] = {}
+    for name, value in data.items():
+        if name in ROLES and isinstance(value, Mapping | None):
+            entries = {f"{name}.{inner}": leaf for inner, leaf in (value or {}).items()}
+        elif name in ROLES:
+            problems.append(Problem(f"{side}.{name}", "must be a mapping of client properties"))
+            continue
+        else:
+            entries = {str(name): value} if name != "alias" else {}
+        for key, leaf in entries.items():
+            text = _java_text(leaf)
+            if text is None:
+                advice = did_you_mean(key, ROLES)
+                problems.append(Problem(f"{side}.{key}", "must be text or a number", advice))
+            else:
+                properties[key] = text
+    alias = {"alias": data["alias"]} if "alias" in data else {}
+    return {**alias, "properties": properties, "file": file, "providers": providers.told}
+
+
+def _java_text(value: object) -> str | None:
+    """The value as it would stand in a ``.properties`` file; nothing if it could not."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str() | float():
+            return str(value).strip()
+        case int():
+            return str(value) if abs(value) <= _LARGEST else None
+        case list():
+            items = [_java_text(item) for item in value]
+            return None if None in items else ",".join(item for item in items if item)
+        case _:
+            return None
+
+
+def _mapping(content: bytes, file: str) -> Mapping[object, object]:
+    try:
+        data = read_document(content)
+    except NoDocument as error:
+        raise config_error(file, error.problem) from None
+    if data is None:
+        raise config_error(file, Problem(WHOLE_FILE, "is empty", "A flow needs source and target."))
+    if not isinstance(data, Mapping):
+        raise config_error(file, Problem(WHOLE_FILE, "must hold a mapping of keys to values"))
+    return data

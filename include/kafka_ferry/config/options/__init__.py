@@ -1,0 +1,1 @@
+"""The options of a flow, a module for each subject."""

@@ -1,0 +1,183 @@
+"""Whom a flow notifies of failures, losses and drift, and through which of Airflow's connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, get_args
+
+import regex
+from pydantic import BaseModel, Field, GetPydanticSchema
+from pydantic_core import core_schema
+
+from kafka_ferry.config.types.name_filter import split_list
+
+Kind = Literal["slack", "email", "webhook"]
+Event = Literal["failure", "loss", "recovered", "deadline", "drift", "warning"]
+
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+EVENTS: Final[tuple[Event, ...]] = get_args(Event)
+"""What a flow can notify of, the worst first."""
+
+_CONNECTION: Final = r"[A-Za-z0-9_.#!()-]{1,250}"
+_ADDRESS: Final = r"[^@\s<>,;:]+@[^@\s<>,;:]+"
+_KEYS: Final = (*KINDS, "events", "to", "endpoint")
+_TEXT_FORM: Final = "kind:connection, or email:connection:address"
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One way to tell people.
+
+    Attributes:
+        kind: what is at the other end.
+        connection: the id of Airflow's connection, which has the address and all that is secret.
+        events: what it is told of.
+        to: of e-mail, who gets it.
+        endpoint: of a webhook, the path below the connection's address.
+    """
+
+    kind: Kind
+    connection: str
+    events: tuple[Event, ...] = EVENTS
+    to: tuple[str, ...] = ()
+    endpoint: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called in logs; no other channel of the flow has the name."""
+        return ":".join(
+            filter(None, (self.kind, self.connection, self.endpoint, " ".join(self.to)))
+        )
+
+
+def _channels(given: object) -> tuple[Channel, ...]:
+    """Reads the channels of a file: a list of mappings, or text such as ``slack:ops, webhook:pager``."""
+    if isinstance(given, str):
+        given = [_from_text(item) for item in split_list(given)]
+    if not isinstance(given, Sequence):
+        raise ValueError(f"must be a list of channels, or text: {_TEXT_FORM}")
+    channels = tuple(item if isinstance(item, Channel) else _channel(item) for item in given)
+    names = [channel.name for channel in channels]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"names the channel {name} twice")
+    return channels
+
+
+def _from_text(item: str) -> dict[str, Any]:
+    kind, _, rest = item.partition(":")
+    connection, _, more = rest.partition(":")
+    kind = kind.strip()
+    about = {"email": "to", "webhook": "endpoint"}.get(kind, "")
+    if kind not in KINDS or (more and not about):
+        raise ValueError(f"must be text such as {_TEXT_FORM}")
+    return {kind: connection.strip()} | ({about: more.strip()} if more else {})
+
+
+def _channel(given: object) -> Channel:
+    if not isinstance(given, Mapping):
+        raise ValueError(f"must be a list of mappings, each with one of {', '.join(KINDS)}")
+    kinds = [kind for kind in KINDS if kind in given]
+    if len(kinds) != 1:
+        raise ValueError(f"needs in each channel exactly one of {', '.join(KINDS)}")
+    unknown = [str(key) for key in given if key not in _KEYS]
+    if unknown:
+        raise ValueError(f"has no {', '.join(unknown)}; a channel's keys are {', '.join(_KEYS)}")
+    kind = kinds[0]
+    return Channel(
+        kind,
+        _connection(given[kind]),
+        tuple(_events(given.get("events", EVENTS))),
+        _addresses(kind, given.get("to", ())),
+        _endpoint(kind, given.get("endpoint", "")),
+    )
+
+
+def _connection(given: object) -> str:
+    # Not quoted: who takes it for an address may have written a secret there.
+    if not isinstance(given, str) or not regex.fullmatch(_CONNECTION, given):
+        raise ValueError("must name a connection of Airflow by its id, not an address")
+    return given
+
+
+def _events(given: object) -> Iterator[Event]:
+    words = split_list(given) if isinstance(given, str) else given
+    if not isinstance(words, Sequence) or not words:
+        raise ValueError(f"needs as events some of {', '.join(EVENTS)}")
+    for word in words:
+        if word not in EVENTS:
+            raise ValueError(f"has no event {word!r}; events are {', '.join(EVENTS)}")
+    yield from (event for event in EVENTS if event in words)
+
+
+def _addresses(kind: Kind, given: object) -> tuple[str, ...]:
+    words = regex.split(r"[\s,]+", given.strip()) if isinstance(given, str) else given
+    if not isinstance(words, Sequence):
+        raise ValueError("needs as `to` a list of e-mail addresses")
+    if (kind == "email") != bool(words):
+        raise ValueError("needs `to` with e-mail, and only there")
+    for word in words:
+        if not isinstance(word, str) or not regex.fullmatch(_ADDRESS, word):
+            raise ValueError("needs as `to` e-mail addresses such as ops@example.org")
+    return tuple(words)
+
+
+def _endpoint(kind: Kind, given: object) -> str:
+    if given and kind != "webhook":
+        raise ValueError("has an endpoint only with webhook")
+    # What comes behind a question mark is often a token: that belongs into the connection.
+    if not isinstance(given, str) or not regex.fullmatch(r"[\w./~-]*", given):
+        raise ValueError("needs as endpoint a path such as /hooks/kafka, without ? and #")
+    return given
+
+
+def _as_file(channels: Sequence[Channel]) -> list[dict[str, Any]]:
+    """The channels as a file's list, which gives the same channels when it is read."""
+    return [
+        {channel.kind: channel.connection, "events": list(channel.events)}
+        | ({"to": list(channel.to)} if channel.to else {})
+        | ({"endpoint": channel.endpoint} if channel.endpoint else {})
+        for channel in channels
+    ]
+
+
+def _schema(*_: object) -> core_schema.CoreSchema:
+    return core_schema.no_info_plain_validator_function(
+        _channels, serialization=core_schema.plain_serializer_function_ser_schema(_as_file)
+    )
+
+
+def _json_schema(*_: object) -> dict[str, Any]:
+    """For editors: as strict as a list of such mappings can be said to be."""
+    connection = {"type": "string", "pattern": f"^{_CONNECTION}$"}
+    words = {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]}
+    events = {"type": "array", "items": {"enum": list(EVENTS)}, "minItems": 1}
+    shared = {"events": {"anyOf": [events, {"type": "string"}]}}
+    more: dict[Kind, dict[str, Any]] = {
+        "slack": {},
+        "email": {"to": words},
+        "webhook": {"endpoint": {"type": "string"}},
+    }
+    kinds = [
+        {
+            "type": "object",
+            "properties": {kind: connection, **shared, **more[kind]},
+            "required": [kind, "to"] if kind == "email" else [kind],
+            "additionalProperties": False,
+        }
+        for kind in KINDS
+    ]
+    return {"anyOf": [{"type": "array", "items": {"anyOf": kinds}}, {"type": "string"}]}
+
+
+class Notifying(BaseModel):
+    """The options of a flow that say who is notified of what."""
+
+    notify: Annotated[tuple[Channel, ...], GetPydanticSchema(_schema, _json_schema)] = Field(
+        default=(),
+        description="Whom Airflow tells what became of a run, each with slack, email or webhook and the "
+        "id of Airflow's connection; events says of what (failure, loss, recovered, deadline, drift, "
+        "warning; all by default), to who gets an e-mail, endpoint the path of a webhook. In properties "
+        "files: slack:connection, email:connection:address, webhook:connection:path.",
+    )

@@ -1,0 +1,194 @@
+"""When a flow runs, and how Airflow shares out the work."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time, timedelta
+from typing import Annotated, Any, Final, Literal
+from zoneinfo import ZoneInfo
+
+import regex
+from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
+
+from kafka_ferry.config.types.durations import PATTERN, is_duration, read_duration
+from kafka_ferry.config.types.values import AlsoText, Bytes, Names, Number
+
+_PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
+_CRON: Final = r"[A-Za-z0-9*/,?#-]+( +[A-Za-z0-9*/,?#-]+){4}"
+_FIRST_YEAR: Final = 1970
+_LAST_YEAR: Final = 2999
+
+
+def _as_duration(value: Any) -> Any:
+    return (read_duration(value) if value.strip() else None) if isinstance(value, str) else value
+
+
+def _as_start(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return date.fromisoformat(value.strip())
+    except ValueError:
+        return value.strip()
+
+
+def _refuse_impossible_times(cron: str) -> None:
+    """Refuses a cron expression by which no run would ever be due; Airflow reads it with the same library."""
+    from croniter import croniter  # noqa: PLC0415  (a fifth of a second, and few commands ask it)
+
+    try:
+        croniter(cron, datetime(2026, 1, 1)).get_next(datetime)
+    except Exception as error:  # its own, and index or type errors of what it did not expect
+        raise ValueError(f"is no cron expression by which a run is due: {error}") from None
+
+
+Duration = Annotated[timedelta | None, BeforeValidator(_as_duration), AlsoText(PATTERN)]
+
+
+class Scheduling(BaseModel):
+    """The options of a flow that say when it runs, and beside what."""
+
+    schedule: str | None = Field(
+        default="@hourly",
+        description="When the flow runs: a cron expression or preset, or a span of time such as "
+        "15 minutes or PT15M; empty for never by itself.",
+    )
+    schedule_assets: Names = Field(
+        default=(),
+        alias="schedule.assets",
+        description="Names or URIs of Airflow's assets: the flow runs when they are updated. Then "
+        "schedule counts only where the file sets it, and the flow runs for either.",
+    )
+    schedule_assets_when: Literal["all", "any"] = Field(
+        default="all",
+        alias="schedule.assets.when",
+        description="Whether the flow runs when all of these assets were updated since its last run, "
+        "or any one of them.",
+    )
+    timezone: str = Field(
+        default="UTC",
+        description="The time zone of the cron expression and of start.date, such as Europe/Berlin.",
+    )
+    start_date: date | datetime = Field(
+        default=date(2026, 1, 1),
+        alias="start.date",
+        description="The first day of the timetable, or its first moment: 2026-01-01 or "
+        "2026-01-01T06:00.",
+    )
+    catchup: bool = Field(
+        default=False,
+        description="Whether runs that the timetable missed since start.date are made up for.",
+    )
+    deadline: Duration = Field(
+        default=None,
+        description="How long a run may take, such as 45 minutes: where it has not ended by then, who "
+        "is to be notified is. It goes on.",
+    )
+    deadline_from: Literal["queued", "logical-date"] = Field(
+        default="queued",
+        alias="deadline.from",
+        description="What the deadline counts from: the moment when the run was queued, or its "
+        "logical date, which is where its interval begins.",
+    )
+    pool: str = Field(
+        default="target",
+        min_length=1,
+        description="The Airflow pool whose slots the flow's Spark jobs share with those of other "
+        "flows: that of the target cluster, with source that of the source cluster, or one by name.",
+    )
+    priority: Number = Field(
+        default=1,
+        ge=1,
+        le=1_000_000,
+        description="Of several flows that wait for a slot of the same pool, those with the greatest "
+        "number go first.",
+    )
+    retries: Number = Field(
+        default=2, ge=0, description="How often a failed task is tried again within a run."
+    )
+    shards: Number = Field(
+        default=1,
+        ge=1,
+        le=1000,
+        description="Into how many parts a run's copying is divided: a task of Airflow each, which "
+        "copies by itself and can be rerun alone. No more than there are writers.",
+    )
+    shard_by: Literal["size", "topic"] = Field(
+        default="size",
+        alias="shard.by",
+        description="What a shard is made of: by size, so many bytes that all shards take about as "
+        "long; by topic, whole topics, the same ones in each run.",
+    )
+    rate_limit_bytes: Bytes = Field(
+        default=0,
+        ge=0,
+        alias="rate.limit.bytes",
+        description="The most bytes that a run sends to the target in a second, all of its tasks "
+        "together; 0 for no limit. What is asked of one run may be less, and not more.",
+    )
+    asset_events: Literal["verified", "copied", "none"] = Field(
+        default="verified",
+        alias="asset.events",
+        description="Which topics' assets a run updates once their ranges are verified: all, also "
+        "where there was nothing new; only those of which it copied records; or none.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _assets_alone(cls, data: Any) -> Any:
+        """A flow that waits for assets has the default timetable only where its file says so."""
+        if not isinstance(data, dict) or "schedule" in data:
+            return data
+        waits = data.get("schedule.assets") or data.get("schedule_assets")
+        return {**data, "schedule": None} if waits else data
+
+    @field_validator("schedule")
+    @classmethod
+    def _known_form(cls, schedule: str | None) -> str | None:
+        if not schedule:
+            return None
+        if is_duration(schedule):
+            read_duration(schedule)
+        elif schedule not in _PRESETS:
+            if not regex.fullmatch(_CRON, schedule):
+                listed = ", ".join(_PRESETS)
+                raise ValueError(
+                    f"must be a cron expression, one of {listed}, or a span of time such as 15 minutes"
+                )
+            _refuse_impossible_times(schedule)
+        return schedule
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_timezone(cls, timezone: str) -> str:
+        try:
+            ZoneInfo(timezone)
+        except (ValueError, OSError, LookupError):
+            raise ValueError("must be a time zone such as UTC or Europe/Berlin") from None
+        return timezone
+
+    @field_validator("start_date", mode="before")
+    @classmethod
+    def _day_or_moment(cls, start: Any) -> Any:
+        return _as_start(start)
+
+    @field_validator("start_date")
+    @classmethod
+    def _within_reach(cls, start: date | datetime) -> date | datetime:
+        # Next to the first and the last year that there is, no time zone can be applied.
+        if not _FIRST_YEAR <= start.year <= _LAST_YEAR:
+            raise ValueError(f"must be between {_FIRST_YEAR} and {_LAST_YEAR}")
+        return start
+
+    @property
+    def schedule_interval(self) -> timedelta | None:
+        """How far apart the runs are, where the schedule is a span of time."""
+        if self.schedule and is_duration(self.schedule):
+            return read_duration(self.schedule)
+        return None
+
+    @property
+    def begins(self) -> datetime:
+        """The first moment of the timetable, with its time zone."""
+        start = self.start_date
+        moment = start if isinstance(start, datetime) else datetime.combine(start, time())
+        return moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(self.timezone))

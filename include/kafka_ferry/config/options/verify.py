@@ -1,0 +1,132 @@
+"""How strict the proof is, and how long proofs are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Final, Literal, get_args
+
+from pydantic import BaseModel, Field, GetPydanticSchema
+from pydantic_core import core_schema
+
+from kafka_ferry.config.types.name_filter import split_list
+from kafka_ferry.config.types.problems import did_you_mean
+from kafka_ferry.config.types.values import Number
+
+Severity = Literal["critical", "warning", "info"]
+"""``critical``: where it is not true, the run fails; ``warning``: it is told; ``info``: it is written down."""
+
+CHECKS: Final = (
+    "accounted",
+    "counts",
+    "digests",
+    "foreign",
+    "offsets",
+    "mapped",
+    "losses-named",
+    "reasons",
+    "expired",
+    "compacted",
+    "lost",
+    "dead-lettered",
+    "cut-back",
+    "topic-gone",
+    "gaps",
+    "overlaps",
+    "positions",
+    "beyond",
+    "before",
+    "reach",
+    "start",
+    "covered",
+    "partitions",
+    "configs",
+    "drift",
+    "groups",
+    "groups-end",
+)
+"""The names of all checks of a run, in the order of the tables that they look at."""
+
+EXPECTATIONS: Final = "include/expectations"
+_SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
+
+Severities = tuple[tuple[str, Severity], ...]
+"""Names of checks, each with its severity."""
+
+
+def _severities(given: object) -> Severities:
+    """Reads a file's mapping, or text such as ``drift:critical, expired:info``."""
+    if isinstance(given, str):
+        items = (item.partition(":") for item in split_list(given))
+        pairs: Iterable[tuple[object, object]] = [
+            (name.strip(), severity.strip()) for name, _, severity in items
+        ]
+    elif isinstance(given, Mapping):
+        pairs = given.items()
+    elif isinstance(given, tuple):
+        pairs = given
+    else:
+        raise ValueError("must be a mapping of checks to critical, warning or info")
+    chosen = tuple(_checked(pairs))
+    names = [name for name, _ in chosen]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"names {name!r} twice")
+    return chosen
+
+
+def _checked(pairs: Iterable[tuple[object, object]]) -> Iterator[tuple[str, Severity]]:
+    for name, severity in pairs:
+        if name not in CHECKS:
+            advice = did_you_mean(str(name), CHECKS) or f"They are {', '.join(CHECKS)}."
+            raise ValueError(f"names {name!r}, which is no check. {advice}")
+        found = next((known for known in _SEVERITIES if known == severity), None)
+        if found is None:
+            raise ValueError(f"gives {name!r} {severity!r}: must be critical, warning or info")
+        yield str(name), found
+
+
+def _schema() -> GetPydanticSchema:
+    severity = {"enum": list(_SEVERITIES)}
+    mapping: dict[str, Any] = {
+        "type": "object",
+        "properties": dict.fromkeys(CHECKS, severity),
+        "additionalProperties": False,
+    }
+    schema = core_schema.no_info_plain_validator_function(
+        _severities, serialization=core_schema.plain_serializer_function_ser_schema(dict)
+    )
+    text = {"type": "string", "pattern": ":"}
+    return GetPydanticSchema(lambda *_: schema, lambda *_: {"anyOf": [mapping, text]})
+
+
+class Verifying(BaseModel):
+    """The options of a flow that say how its copies are judged, and how long one can look that up."""
+
+    verify_severity: Annotated[Severities, _schema()] = Field(
+        default=(),
+        alias="verify.severity",
+        description="Checks of the verification that weigh otherwise than usual: a mapping from their "
+        "names to critical (the run fails), warning (it is told) or info (it is only written down); "
+        "in properties files, name:severity, name:severity.",
+    )
+    verify_expectations: str = Field(
+        default=EXPECTATIONS,
+        min_length=1,
+        alias="verify.expectations",
+        description="Expectations of your own: a file, or a folder in which they are in "
+        "{source}_to_{target} or, for all flows, in all, with .yaml, .yml, .json or .py behind. "
+        "Relative to FERRY_HOME, else to where Ferry runs.",
+    )
+    reports_keep_days: Number = Field(
+        default=90,
+        ge=-1,
+        alias="reports.keep.days",
+        description="How many days reports, Data Docs and what else a run leaves in the state folder "
+        "are kept; -1 for ever. Nothing that an unfinished run needs is deleted, and never the ledger.",
+    )
+    reports_keep_runs: Number = Field(
+        default=1000,
+        ge=-1,
+        alias="reports.keep.runs",
+        description="Of how many runs they are kept at the most, the newest; -1 for any number.",
+    )

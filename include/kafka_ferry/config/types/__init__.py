@@ -1,0 +1,1 @@
+"""The types of options' values, and how each is read."""

@@ -1,0 +1,126 @@
+"""Which topics a flow copies, and which groups it moves: MirrorMaker 2's filters.
+
+As ``DefaultTopicFilter`` and ``DefaultGroupFilter`` do it: the patterns of a list are joined with
+``|``, compiled as one Java regular expression and matched against the *whole* name. An empty list
+matches nothing, and the exclude list wins. A topic's own name is a pattern too; its dots then match
+any character, as they do in MirrorMaker 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import regex
+
+from kafka_ferry.config.types.java_regex import NotTranslated, translated
+from kafka_ferry.errors import ConfigError
+
+
+class PatternError(ValueError):
+    """A list of patterns that Java would not compile; the message says which one and why."""
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """The items of a comma-separated list, trimmed; empty items are dropped."""
+    return tuple(item for item in map(str.strip, text.split(",")) if item)
+
+
+def compile_patterns(patterns: Sequence[str]) -> Any:
+    """One compiled expression for the whole list.
+
+    Joining comes before compiling, as in MirrorMaker 2: ``(a, b)`` in a comma-separated list is
+    ``(a|b)``, and an inline flag such as ``(?i)`` holds for the patterns after it.
+
+    Raises:
+        PatternError: the joined expression is not valid.
+    """
+    joined = "|".join(patterns)
+    try:
+        return _compiled(joined)
+    except ValueError:
+        culprit, error = _first_invalid(patterns)
+        if isinstance(error, NotTranslated):
+            reason = f"{culprit!r} has {error}, which Java knows and Kafka Ferry does not"
+            raise PatternError(reason) from None
+        hint = " ('*' repeats what is before it; any text is '.*')" if culprit[:1] == "*" else ""
+        raise PatternError(f"{culprit!r} is no valid regular expression: {error}{hint}") from None
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> Any:
+    # Version 1 has nested sets and intersections.
+    return regex.compile(translated(pattern), regex.VERSION1)
+
+
+def _first_invalid(patterns: Sequence[str]) -> tuple[str, ValueError]:
+    for pattern in (*patterns, "|".join(patterns)):
+        try:
+            _compiled(pattern)
+        except ValueError as error:
+            return pattern, error
+    raise AssertionError("all of them are valid")
+
+
+@dataclass(frozen=True)
+class NameFilter:
+    """Says of each topic or group whether it is meant, and if not, why.
+
+    Args:
+        include: patterns of the names that are meant; none at all means nothing.
+        exclude: patterns of the names to leave out, whatever ``include`` says.
+        file: where the patterns were read from, for error messages.
+        include_key: the option that holds ``include``.
+        exclude_key: the option that holds ``exclude``.
+
+    Raises:
+        ConfigError: a pattern is not valid; it names file, key and reason.
+    """
+
+    include: Sequence[str]
+    exclude: Sequence[str]
+    file: InitVar[str] = "filter"
+    include_key: InitVar[str] = "topics"
+    exclude_key: InitVar[str] = "topics.exclude"
+    _included: Any = field(init=False, repr=False, compare=False)
+    _excluded: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self, file: str, include_key: str, exclude_key: str) -> None:
+        for name, patterns, compiled, key in (
+            ("include", self.include, "_included", include_key),
+            ("exclude", self.exclude, "_excluded", exclude_key),
+        ):
+            listed = split_list(patterns) if isinstance(patterns, str) else tuple(patterns)
+            object.__setattr__(self, name, listed)
+            try:
+                object.__setattr__(self, compiled, compile_patterns(listed) if listed else None)
+            except PatternError as error:
+                raise ConfigError(file, key, str(error)) from None
+
+    def matches(self, name: str) -> bool:
+        """Whether the topic or group is meant."""
+        return _matches(self._included, name) and not _matches(self._excluded, name)
+
+    def why_not(self, name: str) -> str | None:
+        """The reason why the topic or group is left out; nothing where it is not."""
+        if _matches(self._excluded, name):
+            return f"excluded by {self._excluding(name)!r}"
+        if not _matches(self._included, name):
+            listed = ", ".join(map(repr, self.include)) or "an empty list"
+            return f"matched by no pattern of {listed}"
+        return None
+
+    def _excluding(self, name: str) -> str:
+        for pattern in self.exclude:
+            try:
+                if _matches(compile_patterns([pattern]), name):
+                    return pattern
+            except PatternError:
+                continue  # valid only together with its neighbours
+        return "|".join(self.exclude)
+
+
+def _matches(compiled: Any, name: str) -> bool:
+    return compiled is not None and compiled.fullmatch(name) is not None

@@ -1,0 +1,103 @@
+"""An option that may have another value for each topic: one value, or patterns with values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Generic, TypeVar
+
+from pydantic import GetPydanticSchema
+from pydantic_core import core_schema
+
+from kafka_ferry.config.types.name_filter import compile_patterns, split_list
+
+_T = TypeVar("_T")
+_EVERY: Final = ".*"
+
+
+@dataclass(frozen=True)
+class PerTopic(Generic[_T]):
+    """The values of an option by topic.
+
+    Attributes:
+        default: the value of a topic that no rule names.
+        rules: patterns, each with its value: a topic's name or a Java regular expression, as in
+            ``topics``; the first that matches the whole name counts. Where a file gives one value
+            for all topics, it is that of ``.*``.
+    """
+
+    default: _T
+    rules: tuple[tuple[str, _T], ...] = ()
+
+    def of(self, topic: str) -> _T:
+        """The topic's value."""
+        said = self.said_of(topic)
+        return self.default if said is None else said
+
+    def said_of(self, topic: str) -> _T | None:
+        """The topic's value, None where the file does not say any."""
+        for pattern, value in self.rules:
+            if _compiled(pattern).fullmatch(topic):
+                return value
+        return None
+
+    def as_mapping(self) -> dict[str, _T]:
+        """The rules as a file's mapping."""
+        return dict(self.rules)
+
+    def __str__(self) -> str:
+        return str(self.default)
+
+
+def per_topic(
+    default: _T, read: Callable[[object], _T], values: Mapping[str, Any]
+) -> GetPydanticSchema:
+    """Reads a ``PerTopic`` from what a file has: a value, or patterns with values.
+
+    YAML has the latter as a mapping; text is ``pattern:value, pattern:value``, split at the last
+    colon of each, so that a pattern may hold colons and no commas.
+
+    Args:
+        default: the value of a topic that no pattern names.
+        read: makes a value of what stands in the file, or raises ``ValueError`` with what it must be.
+        values: the JSON Schema of a value, for editors.
+    """
+
+    def validate(given: object) -> PerTopic[_T]:
+        if isinstance(given, PerTopic):
+            return given
+        if isinstance(given, Mapping):
+            return PerTopic(default, tuple(_rules(given.items(), read)))
+        if isinstance(given, str) and ":" in given:
+            items = (item.rpartition(":") for item in split_list(given))
+            pairs = [(pattern.strip(), value.strip()) for pattern, _, value in items]
+            return PerTopic(default, tuple(_rules(pairs, read)))
+        return PerTopic(default, ((_EVERY, read(given)),))
+
+    schema = core_schema.no_info_plain_validator_function(
+        validate,
+        serialization=core_schema.plain_serializer_function_ser_schema(PerTopic.as_mapping),
+    )
+    rules = {"type": "object", "additionalProperties": values}
+    text = {"type": "string", "pattern": ":"}
+    return GetPydanticSchema(lambda *_: schema, lambda *_: {"anyOf": [values, rules, text]})
+
+
+def _rules(
+    pairs: Iterable[tuple[object, object]], read: Callable[[object], _T]
+) -> Iterable[tuple[str, _T]]:
+    for pattern, value in pairs:
+        if not isinstance(pattern, str) or not pattern:
+            shown = value if pattern == "" else pattern
+            raise ValueError(f"{shown!r} must be a pattern of topics and a value: pattern:value")
+        _compiled(pattern)
+        try:
+            yield pattern, read(value)
+        except ValueError as error:
+            raise ValueError(f"{pattern!r} {error}") from None
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> Any:
+    return compile_patterns([pattern])

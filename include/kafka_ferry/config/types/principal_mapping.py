@@ -1,0 +1,147 @@
+"""``acls.principals``: what principals of the source are called on the target.
+
+Rules are written, split and applied as Kafka's ``ssl.principal.mapping.rules``
+(``org.apache.kafka.common.security.ssl.SslPrincipalMapper``), here for the whole text of a
+principal, such as ``User:anna``. Two things differ: lower and upper case spare the type before the
+colon, which Kafka's authorizer takes literally, and ``User:*``, which is no name, always stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Annotated, Any, Final
+
+import regex
+from pydantic import AfterValidator, BeforeValidator
+
+from kafka_ferry.config.types.name_filter import PatternError, compile_patterns
+
+# A slash inside of pattern or replacement has a backslash before it; commas need none.
+_PART: Final = r"(?:\\.|[^\\/])*"
+_RULE: Final = rf"DEFAULT|RULE:(?P<pattern>{_PART})/(?P<replacement>{_PART})/(?P<case>[LU]?)"
+_PARSER: Final = regex.compile(_RULE)
+_SPLITTER: Final = regex.compile(rf"\s*(?P<rule>(?:{_RULE}).*?|.*?)\s*(?:,\s*|$)")
+# A backslash takes the meaning from what follows; a group's number has as many digits as there
+# are groups for (``java.util.regex.Matcher.appendReplacement``).
+_PIECE: Final = regex.compile(r"\\(?P<plain>.)|\$(?P<number>\d+)|(?P<wrong>[\\$])", regex.DOTALL)
+
+_Case = Callable[[str], str]
+_CASES: Final[dict[str, _Case]] = {"": str, "L": str.lower, "U": str.upper}
+_FORM: Final = "must be DEFAULT or of the form RULE:pattern/replacement/ with an L or U behind"
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """One rule: a pattern of whole principals, and what stands in the place of what it finds."""
+
+    pattern: Any
+    pieces: Sequence[str | int]
+    case: _Case
+
+    def apply(self, principal: str) -> str | None:
+        if self.pattern.fullmatch(principal) is None:
+            return None
+        # Kafka replaces each occurrence, as Java's replaceAll does.
+        kind, colon, name = self.pattern.sub(self._replaced, principal).partition(":")
+        return f"{kind}{colon}{self.case(name)}"
+
+    def _replaced(self, found: Any) -> str:
+        return "".join(
+            piece if isinstance(piece, str) else found[piece] or "" for piece in self.pieces
+        )
+
+
+@dataclass(frozen=True)
+class PrincipalRules:
+    """Says of each principal what it is called on the target.
+
+    Args:
+        texts: the rules; the first that matches counts. None at all leaves every name as it is.
+
+    Raises:
+        ValueError: one of them is no rule.
+    """
+
+    texts: tuple[str, ...] = ()
+    _rules: tuple[_Rule | None, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_rules", tuple(map(_parse, self.texts)))
+
+    def name_of(self, principal: str) -> str | None:
+        """The principal's name on the target; None where no rule matches it."""
+        if not self._rules or principal.partition(":")[2] == "*":
+            return principal
+        for rule in self._rules:
+            name = rule.apply(principal) if rule else principal
+            if name is not None:
+                return name
+        return None
+
+
+@lru_cache(maxsize=64)
+def principal_rules(texts: tuple[str, ...]) -> PrincipalRules:
+    """The rules of a flow, parsed once."""
+    return PrincipalRules(texts)
+
+
+def split_rules(text: str) -> tuple[str, ...]:
+    """The rules in a text; a comma inside of a rule's slashes separates nothing."""
+    rules = (found["rule"] for found in _SPLITTER.finditer(text.strip()))
+    return tuple(rule for rule in rules if rule)
+
+
+def _parse(text: str) -> _Rule | None:
+    """The rule that ``text`` writes, None for ``DEFAULT``."""
+    found = _PARSER.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no rule: it {_FORM}")
+    if found["pattern"] is None:
+        return None
+    try:
+        pattern = compile_patterns([found["pattern"]])
+    except PatternError as error:
+        raise ValueError(str(error)) from None
+    pieces = tuple(_pieces(found["replacement"], pattern.groups, text))
+    return _Rule(pattern, pieces, _CASES[found["case"]])
+
+
+def _pieces(replacement: str, groups: int, rule: str) -> Iterable[str | int]:
+    """A replacement as texts and numbers of groups."""
+    at = 0
+    for piece in _PIECE.finditer(replacement):
+        yield replacement[at : piece.start()]
+        at = piece.end()
+        if piece["wrong"]:
+            raise ValueError(
+                f"{rule!r}: in the replacement, write \\\\ for a backslash, \\$ for a dollar sign "
+                "and $1 for what the first group matched"
+            )
+        yield from [piece["plain"]] if piece["plain"] else _group(piece["number"], groups, rule)
+    yield replacement[at:]
+
+
+def _group(number: str, groups: int, rule: str) -> Iterable[str | int]:
+    """What ``$number`` stands for; digits that no group has are text."""
+    for length in range(len(number), 0, -1):
+        if int(number[:length]) <= groups:
+            return [int(number[:length]), number[length:]]
+    if not groups:
+        raise ValueError(f"{rule!r}: the pattern has no group ${number}")
+    # Kafka takes a reference to a group that is not there for text.
+    return [f"${number}"]
+
+
+def _as_rules(value: Any) -> Any:
+    return split_rules(value) if isinstance(value, str) else value
+
+
+def _checked(texts: tuple[str, ...]) -> tuple[str, ...]:
+    principal_rules(texts)
+    return texts
+
+
+PrincipalTexts = Annotated[tuple[str, ...], BeforeValidator(_as_rules), AfterValidator(_checked)]
+"""An option that holds rules for principals: a list, or text with commas between the rules."""

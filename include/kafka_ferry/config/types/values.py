@@ -1,0 +1,149 @@
+"""How the values of options are read from files: lists, numbers, sizes, names of topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+import regex
+from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from kafka_ferry.config.types.name_filter import split_list
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+BYTES_PATTERN: Final = r"^\s*[0-9]+\s*([Bb]|[KkMmGg][Ii][Bb])?\s*$"
+"""What a number of bytes looks like as text, for editors and forms."""
+_TOPIC: Final = "[A-Za-z0-9._-]{1,249}"
+_UNITS: Final = {"": 1, "B": 1, "KIB": KIB, "MIB": MIB, "GIB": 1024 * MIB}
+
+
+def _as_list(value: Any) -> Any:
+    return split_list(value) if isinstance(value, str) else value
+
+
+def _as_number(value: Any) -> Any:
+    if isinstance(value, bool):  # YAML's yes and no
+        raise ValueError("must be a number")
+    return value
+
+
+def read_bytes(text: str) -> int:
+    """The bytes that a text such as ``64MiB`` means.
+
+    Raises:
+        ValueError: it means none.
+    """
+    size = regex.fullmatch(r"\s*([0-9]{1,19})\s*([A-Za-z]*)\s*", text)
+    if size is None or size[2].upper() not in _UNITS:
+        raise ValueError("must be a number of bytes, or a size such as 64KiB, 64MiB or 1GiB")
+    return int(size[1]) * _UNITS[size[2].upper()]
+
+
+def _as_bytes(value: Any) -> Any:
+    return read_bytes(value) if isinstance(value, str) else _as_number(value)
+
+
+@dataclass(frozen=True)
+class AlsoText:
+    """Marks a type for the editors' schema: in a file, text of this form is as good."""
+
+    pattern: str = ""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        text = {"type": "string"} | ({"pattern": self.pattern} if self.pattern else {})
+        return {"anyOf": [handler(schema), text]}
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_list), AlsoText()]
+Number = Annotated[int, BeforeValidator(_as_number), AlsoText(r"^\s*-?[0-9]+\s*$")]
+Bytes = Annotated[
+    int,
+    BeforeValidator(_as_bytes),
+    AlsoText(BYTES_PATTERN),
+]
+
+
+def topic_name(name: str) -> str:
+    """The name as it is, if a topic may have it (``org.apache.kafka.common.internals.Topic.validate``).
+
+    Raises:
+        ValueError: it may not.
+    """
+    if not regex.fullmatch(_TOPIC, name) or name in (".", ".."):
+        raise ValueError("must be a topic's name: up to 249 letters, digits, dots, _ or -")
+    return name
+
+
+class TopicNames(Mapping[str, str]):
+    """Other names for topics; it cannot change, and travels between processes.
+
+    A file has a mapping, or text such as ``name:other, name:other``.
+    """
+
+    __slots__ = ("_names",)
+
+    def __init__(self, names: Mapping[str, str] | Iterable[tuple[str, str]] = ()) -> None:
+        self._names = dict(names)
+
+    def __getitem__(self, name: str) -> str:
+        return self._names[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._names.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._names)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, __: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls._read, serialization=core_schema.plain_serializer_function_ser_schema(dict)
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, _: CoreSchema, __: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        topic = {"type": "string", "pattern": f"^{_TOPIC}$"}
+        names = {"type": "object", "propertyNames": topic, "additionalProperties": topic}
+        return {"anyOf": [names, {"type": "string"}]}
+
+    @classmethod
+    def _read(cls, given: object) -> TopicNames:
+        if isinstance(given, str):
+            pairs = [item.partition(":") for item in split_list(given)]
+            given = cls._unique((name.strip(), other.strip()) for name, _, other in pairs)
+        if not isinstance(given, Mapping):
+            raise ValueError("must be a mapping of topics to their other names")
+        sources: dict[str, str] = {}
+        for name, other in given.items():
+            for text in (name, other):
+                if not isinstance(text, str):
+                    raise ValueError(f"{text!r} must be a topic's name (in YAML: put it in quotes)")
+                try:
+                    topic_name(text)
+                except ValueError as error:
+                    raise ValueError(f"{text!r} {error}") from None
+            if (first := sources.setdefault(other, name)) != name:
+                raise ValueError(f"gives {first!r} and {name!r} the same name {other!r}")
+        return cls(given)
+
+    @staticmethod
+    def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+        names: dict[str, str] = {}
+        for name, other in pairs:
+            if name in names:
+                raise ValueError(f"names {name!r} twice")
+            names[name] = other
+        return names

@@ -1,0 +1,69 @@
+"""What confluent-kafka raises, as errors of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
+from kafka_ferry.wire.error_codes import is_transient
+
+_UNREACHABLE: Final = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TIMED_OUT,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT_QUEUE,
+    }
+)
+# librdkafka's words for partitions whose broker has just restarted, and for those of a topic that
+# the broker it asked has not heard of yet.
+_TRANSIENT: Final = frozenset({KafkaError._NOENT, KafkaError._UNKNOWN_PARTITION})
+_DENIED: Final = frozenset(
+    {
+        KafkaError._AUTHENTICATION,
+        KafkaError._SSL,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
+
+
+@contextmanager
+def as_ours(alias: str, doing: str) -> Iterator[None]:
+    """Within, what confluent-kafka raises is raised as ``as_ferry_error`` has it."""
+    try:
+        yield
+    except KafkaException as raised:
+        raise as_ferry_error(raised, alias, doing) from raised
+
+
+def as_ferry_error(raised: KafkaException, alias: str, doing: str) -> FerryError:
+    """The error that stands for one of confluent-kafka's.
+
+    Args:
+        raised: the exception.
+        alias: the cluster's alias.
+        doing: what was being done, to follow "while".
+    """
+    error = raised.args[0]
+    message = f"{alias}, while {doing}: {error.str()} ({error.name()})."
+    if error.code() in _UNREACHABLE:
+        return ClusterUnreachable(
+            message,
+            advice=f"Check {alias}.bootstrap.servers and security.protocol, and that its brokers run.",
+        )
+    if error.code() in _DENIED:
+        return AccessDenied(message, advice="Check the login and the principal's rights.")
+    return BrokerError(
+        message,
+        code=error.code(),
+        name=error.name(),
+        transient=error.retriable() or is_transient(error.code()) or error.code() in _TRANSIENT,
+    )

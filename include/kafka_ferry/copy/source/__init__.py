@@ -1,0 +1,1 @@
+"""Reading from the source, ahead of the writer."""

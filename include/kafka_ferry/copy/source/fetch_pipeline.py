@@ -1,0 +1,89 @@
+"""Fetch requests on their way: at most one to each broker, so that a silent one holds up its own partitions alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from kafka_ferry.wire import PendingFetch, WireCluster, answered
+from kafka_ferry.wire.connections.connection import SILENCE_S
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class Asked(Generic[_T]):
+    """A request on its way.
+
+    Attributes:
+        fetch: the request.
+        about: what it is to bring something of.
+        since: when it was sent.
+        next_look: when to look whether its broker is still there.
+    """
+
+    fetch: PendingFetch
+    about: Sequence[_T]
+    since: float
+    next_look: float
+
+
+class PendingRequests(Generic[_T]):
+    """The requests of one reader.
+
+    Args:
+        cluster: the source.
+    """
+
+    def __init__(self, cluster: WireCluster) -> None:
+        self._cluster = cluster
+        self._by_node: dict[int, Asked[_T]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_node)
+
+    def __contains__(self, node: int) -> bool:
+        return node in self._by_node
+
+    def add(self, fetch: PendingFetch, about: Sequence[_T]) -> None:
+        """Take note of a request that was sent just now."""
+        now = time.monotonic()
+        self._by_node[fetch.node] = Asked(fetch, about, now, now + SILENCE_S)
+
+    def answered(self, timeout_s: float) -> list[Asked[_T]]:
+        """Take those that an answer comes to, or whose broker has hung up; waits for one of them at most so long."""
+        if not self._by_node:
+            return []
+        ready = answered([asked.fetch for asked in self._by_node.values()], timeout_s)
+        return [self._by_node.pop(fetch.node) for fetch in ready]
+
+    def given_up(self) -> list[tuple[Asked[_T], str]]:
+        """Take those whose brokers are silent while others lead what they have led, or that are overdue.
+
+        Returns:
+            The requests, each with the reason.
+        """
+        now = time.monotonic()
+        due = [asked.fetch for asked in self._by_node.values() if now >= asked.next_look]
+        # While the reader had to wait for the writer, answers may have come.
+        came = {fetch.node for fetch in answered(due, 0)} if due else set()
+        given_up = []
+        for node, asked in list(self._by_node.items()):
+            if now >= asked.next_look and node not in came:
+                asked.next_look = now + SILENCE_S
+                if why := self._why_not_wait(asked, now):
+                    del self._by_node[node]
+                    asked.fetch.connection.close()
+                    given_up.append((asked, why))
+        return given_up
+
+    def _why_not_wait(self, asked: Asked[_T], now: float) -> str:
+        connection, node = asked.fetch.connection, asked.fetch.node
+        if now - asked.since > connection.timeout:
+            return f"{connection.address} did not answer within {connection.timeout:g} s"
+        if self._cluster.has_left(node):
+            alias = self._cluster.alias
+            return f"broker {node} of {alias} is silent, and the others no longer count on it"
+        return ""

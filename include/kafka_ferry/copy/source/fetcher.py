@@ -1,0 +1,403 @@
+"""What to ask the source's brokers for ranges, and what their answers mean."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from kafka_ferry.batches import (
+    AbortFilter,
+    Intake,
+    MalformedBatch,
+    Passage,
+    Returned,
+    TimeWindow,
+    copied_before,
+    gap,
+    lost,
+    passages,
+    returned,
+)
+from kafka_ferry.batches.returned_records import NOTHING
+from kafka_ferry.clock import now_ms
+from kafka_ferry.copy.source.fetch_pipeline import Asked, PendingRequests
+from kafka_ferry.copy.target.writer import Failure
+from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.patience import PATIENCE_S
+from kafka_ferry.plan.schedule.priority import waves
+from kafka_ferry.wire import (
+    Expected,
+    Fetched,
+    PartitionLeader,
+    WireCluster,
+    log_start,
+    send_fetch,
+)
+from kafka_ferry.wire.error_codes import (
+    NONE,
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    error_name,
+    fault,
+    is_transient,
+)
+
+# A topic that no broker knows for three seconds is not one that was just created.
+_MAX_UNKNOWN: Final = 6
+_LONGEST_BACK_OFF_S: Final = 1.0
+# A range that was dropped, and a reader that was stopped, are noticed so soon.
+_LONGEST_PAUSE_S: Final = 0.25
+_LEAST_SHARE: Final = 256 * 1024
+# Fewer are read over with their neighbours, rather than with one more request.
+_JUMP_RECORDS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What was read of one range.
+
+    Attributes:
+        range: the range.
+        passages: what its next batches become, in order; they join what was read before.
+        failure: why nothing more will come of it, if so.
+    """
+
+    range: Range
+    passages: tuple[Passage, ...] = ()
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRules:
+    """How ranges are read.
+
+    Attributes:
+        max_bytes: soft bound of one fetch response, in bytes.
+        wait_s: how long a partition may give nothing while leaders move and brokers restart.
+        committed: whether only committed records are copied.
+        skip_lost: go on at the log's start where records were deleted before they were copied.
+        rewind: go back to where the source's log was cut back, if that is below the position.
+        intakes: what each remote topic takes.
+        returned: by source partition, the records that came from the target and are left out.
+        windows: by source partition, what a backfill wants of it.
+    """
+
+    max_bytes: int
+    wait_s: float = PATIENCE_S
+    committed: bool = True
+    skip_lost: bool = False
+    rewind: bool = False
+    intakes: Mapping[str, Intake] = field(default_factory=dict)
+    returned: Mapping[TopicPartition, Returned] = field(default_factory=dict)
+    windows: Mapping[TopicPartition, TimeWindow] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Cursor:
+    range: Range
+    at: int
+    leader_epoch: int
+    begun: bool = False
+    stumbles: int = 0
+    stumbling_since: float = 0.0
+    not_before: float = 0.0
+    is_asked: bool = False
+    must_be_alone: bool = False
+    wave: int = 0
+
+    @property
+    def expected(self) -> Expected:
+        return Expected(self.range.topic_id, self.leader_epoch)
+
+
+def _first(ready: Sequence[_Cursor]) -> list[_Cursor]:
+    """Those whose turn it is: what would expire first is copied first."""
+    wave = min((cursor.wave for cursor in ready), default=0)
+    return [cursor for cursor in ready if cursor.wave == wave]
+
+
+class RangeFetcher:
+    """Reads ranges from their given positions to their ends, from all brokers at once.
+
+    Each broker has at most one request on its way, so that one that stands still holds up its own
+    partitions alone; of several answers, one at a time is in memory.
+
+    Args:
+        cluster: the source, for this thread only.
+        starts: the next offset to read of each range, and the leader epoch before it.
+        rules: how to read.
+    """
+
+    def __init__(
+        self, cluster: WireCluster, starts: Mapping[Range, Position], rules: ReadRules
+    ) -> None:
+        self.dropped: set[TopicPartition] = set()
+        self._cluster = cluster
+        self._rules = rules
+        turns = waves(starts, now_ms())
+        self._cursors = {
+            range_.source: _Cursor(
+                range_, position.offset, position.leader_epoch, wave=turns[range_.source]
+            )
+            for range_, position in starts.items()
+        }
+        self._leaders: dict[TopicPartition, int] = {}
+        self._pending = PendingRequests[_Cursor](cluster)
+        self._failed: list[Read] = []
+
+    def responses(self, stopped: threading.Event) -> Iterator[list[Read]]:
+        """What each response brought, until every range has ended or ``stopped`` is set."""
+        while not stopped.is_set():
+            for source in self.dropped & self._cursors.keys():
+                del self._cursors[source]
+            if not self._cursors:
+                return
+            self._ask()
+            if not self._pending:
+                stopped.wait(self._pause())
+            for asked in self._pending.answered(min(self._pause(), _LONGEST_PAUSE_S)):
+                if reads := self._receive(asked):
+                    yield reads
+            for asked, why in self._pending.given_up():
+                self._stumble(asked.about, why)
+            if jumps := self._jumps():
+                yield jumps
+            if self._failed:
+                yield self._failed
+                self._failed = []
+
+    def _ask(self) -> None:
+        """Send a request to each broker that none is on its way to, for all that may be read of it."""
+        now = time.monotonic()
+        ready = [cursor for cursor in self._cursors.values() if cursor.not_before <= now]
+        free = [cursor for cursor in _first(ready) if not cursor.is_asked]
+        for node, cursors in self._by_leader(free).items():
+            if node not in self._pending:
+                self._send(node, cursors)
+
+    def _pause(self) -> float:
+        """How long nothing can be asked for, in seconds."""
+        now = time.monotonic()
+        backing_off = (it.not_before - now for it in self._cursors.values() if it.not_before > now)
+        return min(backing_off, default=_LONGEST_PAUSE_S)
+
+    def _jumps(self) -> list[Read]:
+        """What is left out in one piece where a cursor stands before many records that need no look."""
+        jumps = []
+        for cursor in list(self._cursors.values()):
+            # Only an answer tells whether the log still is the one that was copied.
+            passage = self._left_out_at(cursor) if cursor.begun else None
+            if passage and passage.end - cursor.at >= _JUMP_RECORDS:
+                jumps.append(Read(cursor.range, (passage,)))
+                self._move(cursor, passage)
+                if cursor.at >= cursor.range.end:
+                    del self._cursors[cursor.range.source]
+        return jumps
+
+    def _left_out_at(self, cursor: _Cursor) -> Passage | None:
+        """What the cursor stands before: records of the target's own, or those that a backfill has."""
+        source, last = cursor.range.source, cursor.range.end
+        known, window = self._rules.returned.get(source), self._rules.windows.get(source)
+        if known and (end := min(known.end_at(cursor.at), last)) > cursor.at:
+            return returned(cursor.at, end)
+        if window and (end := min(window.settled_to(cursor.at), last)) > cursor.at:
+            return copied_before(cursor.at, end)
+        return None
+
+    def _by_leader(self, cursors: Sequence[_Cursor]) -> dict[int, list[_Cursor]]:
+        """The cursors by the broker to ask; a leader that is not known (any more) is asked for first."""
+        lost_sight = [cursor for cursor in cursors if cursor.range.source not in self._leaders]
+        if lost_sight:
+            try:
+                leaders = self._cluster.leaders([cursor.range.source for cursor in lost_sight])
+            except ClusterUnreachable as error:
+                leaders = {}
+                self._stumble(lost_sight, error.message)
+            for cursor in lost_sight:
+                if leader := leaders.get(cursor.range.source):
+                    self._meet(cursor, leader)
+        by_leader: dict[int, list[_Cursor]] = defaultdict(list)
+        for cursor in cursors:
+            if cursor.range.source in self._leaders:
+                by_leader[self._leaders[cursor.range.source]].append(cursor)
+        return by_leader
+
+    def _meet(self, cursor: _Cursor, leader: PartitionLeader) -> None:
+        range_ = cursor.range
+        if leader.topic_id and leader.topic_id != range_.topic_id:
+            message = (
+                f"the source's topic {range_.topic} was deleted and made anew since it was planned; "
+                "the next run sees to it."
+            )
+            self._fail(cursor, message, transient=False)
+        elif leader.node >= 0:
+            self._leaders[range_.source] = leader.node
+        elif leader.error == UNKNOWN_TOPIC_OR_PARTITION and cursor.stumbles >= _MAX_UNKNOWN:
+            message = f"the source's topic {range_.topic} was deleted since it was planned."
+            self._fail(cursor, message, transient=False)
+        else:
+            self._judge_error(cursor, leader.error)
+
+    def _send(self, node: int, cursors: Sequence[_Cursor]) -> None:
+        asked = [cursor for cursor in cursors if cursor.must_be_alone][:1] or cursors
+        try:
+            pending = send_fetch(
+                self._cluster,
+                node,
+                {cursor.range.source: cursor.at for cursor in asked},
+                max_bytes=self._rules.max_bytes,
+                # Each gets its share, so that the writer can fill its requests with many of them.
+                partition_max_bytes=max(self._rules.max_bytes // len(asked), _LEAST_SHARE),
+                expected={cursor.range.source: cursor.expected for cursor in asked},
+                committed=self._rules.committed,
+            )
+        except FerryError as error:
+            self._stumble_or_raise(asked, error)
+            return
+        self._pending.add(pending, asked)
+        for cursor in asked:
+            cursor.is_asked = True
+
+    def _receive(self, asked: Asked[_Cursor]) -> list[Read]:
+        reads = []
+        room = self._rules.max_bytes
+        for cursor in asked.about:
+            cursor.is_asked = False
+        try:
+            for fetched in asked.fetch.answers():
+                if known := self._cursors.get(fetched.partition):
+                    found = self._judge(known, fetched, asked.fetch.node, room)
+                    reads.append(Read(known.range, found))
+                    room -= sum(it.batch.header.size for it in found if it.batch)
+        except FerryError as error:
+            self._stumble_or_raise(asked.about, error)
+        return [read for read in reads if read.passages]
+
+    def _stumble_or_raise(self, cursors: Sequence[_Cursor], error: FerryError) -> None:
+        if not error.transient:
+            raise error
+        self._stumble(cursors, error.message)
+
+    def _judge(
+        self, cursor: _Cursor, fetched: Fetched, node: int, room: int
+    ) -> tuple[Passage, ...]:
+        """What the answer makes of the cursor's next offsets; the cursor moves behind them.
+
+        Batches that grow when they are rebuilt end it when they are more than ``room``; what is left
+        of the answer is fetched again.
+        """
+        malformed = ""
+        found: list[Passage] = []
+        if fetched.error == OFFSET_OUT_OF_RANGE:
+            found = self._judge_out_of_range(cursor, node)
+        elif fetched.error != NONE:
+            self._judge_error(cursor, fetched.error)
+        elif fetched.parted_at is not None:
+            self._judge_parting(cursor, fetched.parted_at)
+        elif cursor.at < cursor.range.end:
+            try:
+                for passage in self._passages(cursor, fetched):
+                    found.append(passage)
+                    room -= passage.batch.header.size if passage.batch else 0
+                    if room < 0:
+                        break
+            except MalformedBatch as error:
+                malformed = str(error)
+            if not found and not malformed:
+                found = self._judge_silence(cursor, fetched)
+        if found:
+            self._move(cursor, found[-1])
+        if malformed:
+            self._fail(cursor, f"the source sent {malformed}.", transient=False)
+        elif cursor.at >= cursor.range.end and fetched.error in (NONE, OFFSET_OUT_OF_RANGE):
+            self._cursors.pop(cursor.range.source, None)
+        return tuple(found)
+
+    def _passages(self, cursor: _Cursor, fetched: Fetched) -> Iterator[Passage]:
+        intake = self._rules.intakes.get(cursor.range.remote_topic, Intake())
+        aborted = AbortFilter(fetched.aborted)
+        source = cursor.range.source
+        known, window = self._rules.returned.get(source, NOTHING), self._rules.windows.get(source)
+        at, end = cursor.at, cursor.range.end
+        return passages(fetched.records, aborted, at, end, intake, known, window)
+
+    def _move(self, cursor: _Cursor, last: Passage) -> None:
+        cursor.at, cursor.leader_epoch, cursor.begun = last.end, last.leader_epoch, True
+        cursor.stumbles, cursor.must_be_alone = 0, False
+        # Whoever got something goes to the end of the line, since brokers fill responses in order.
+        self._cursors[cursor.range.source] = self._cursors.pop(cursor.range.source)
+
+    def _judge_silence(self, cursor: _Cursor, fetched: Fetched) -> list[Passage]:
+        if not fetched.alone:
+            # Another partition may have filled the response: only an answer to nobody else tells.
+            cursor.must_be_alone = True
+        elif not fetched.records and fetched.end >= cursor.range.end:
+            return [gap(cursor.at, cursor.range.end)]
+        else:
+            self._stumble([cursor], f"the source's log ends at {fetched.end} for now")
+        return []
+
+    def _judge_out_of_range(self, cursor: _Cursor, node: int) -> list[Passage]:
+        """The broker does not have the offset (any more)."""
+        at, end = cursor.at, cursor.range.end
+        first = log_start(self._cluster, node, cursor.range.source)
+        if at >= first:
+            message = (
+                f"the source's log ends before offset {at}, up to which it was copied, or knows "
+                f"nothing of leader epoch {cursor.leader_epoch}. Was there an unclean leader election?"
+            )
+            self._fail(cursor, message, transient=False)
+        elif self._rules.skip_lost:
+            return [lost(at, min(first, end))]
+        else:
+            message = (
+                f"offsets [{at}, {first}) were deleted on the source before they were copied. "
+                "With on.source.truncation=continue copying goes on behind them."
+            )
+            self._fail(cursor, message, transient=False)
+        return []
+
+    def _judge_parting(self, cursor: _Cursor, parted_at: int) -> None:
+        """The log was cut back below the cursor, and has gone on with other records since."""
+        if self._rules.rewind and not cursor.begun:
+            cursor.at, cursor.leader_epoch, cursor.begun = min(parted_at, cursor.at), -1, True
+            return
+        message = (
+            f"the source's log was cut back to offset {parted_at} (an unclean leader election?): "
+            f"offsets [{parted_at}, {cursor.at}), as they were read, are no longer there."
+        )
+        advice = " With on.source.divergence=continue the position is set back to there."
+        self._fail(cursor, message + advice, transient=self._rules.rewind)
+
+    def _judge_error(self, cursor: _Cursor, code: int) -> None:
+        """Try again or give up, as ``code`` says."""
+        self._leaders.pop(cursor.range.source, None)
+        if is_transient(code):
+            self._stumble([cursor], f"the source kept answering {error_name(code)}")
+        else:
+            doing = f"Reading {cursor.range.source}"
+            self._fail(cursor, str(fault(code, doing)), transient=False)
+
+    def _stumble(self, cursors: Sequence[_Cursor], why: str) -> None:
+        now = time.monotonic()
+        for cursor in cursors:
+            cursor.is_asked = False
+            cursor.stumbling_since = cursor.stumbling_since if cursor.stumbles else now
+            cursor.stumbles += 1
+            self._leaders.pop(cursor.range.source, None)
+            if now - cursor.stumbling_since >= self._rules.wait_s:
+                self._fail(cursor, f"{why.rstrip('.')}.", transient=True)
+            else:
+                doubled = 0.05 * 2 ** min(cursor.stumbles, 10)
+                cursor.not_before = now + min(doubled, _LONGEST_BACK_OFF_S)
+
+    def _fail(self, cursor: _Cursor, message: str, *, transient: bool) -> None:
+        self._cursors.pop(cursor.range.source, None)
+        failure = Failure(cursor.range, cursor.at, message, transient)
+        self._failed.append(Read(cursor.range, failure=failure))

@@ -1,0 +1,150 @@
+"""Records on the source that the opposite flow has brought there: looked up in its ledger, and left out.
+
+With kept names and two flows there and back, a topic of the source holds its own records and copies of
+the target's::
+
+    source   a0 b0 M a1 b1 M       b0, b1: copied there by the flow target->source; M: its markers
+    target   b0 a0 M b1            its own, and what this flow has copied
+    a1 is copied next; b0 and b1 are *returned*
+
+A record is left out if that flow's ledger says so, and for no other reason; or, where that flow preserves
+offsets, if the producer that the ledger names has written it behind the ledger's last range. The ledger is
+read behind the ends of the ranges: what a committed reader sees below these is in it by then.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kafka_ferry.batches import Returned
+from kafka_ferry.config import kafka_python_config
+from kafka_ferry.config.flow import names_of
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import ClusterUnreachable
+from kafka_ferry.ledger import CopiedRange, CopyingEntry, ledger_topic, read_ledger
+from kafka_ferry.model.positions import ProducerState
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.patience import patiently
+from kafka_ferry.wire import WireCluster, log_start
+from kafka_ferry.wire.partitions.ends import high_watermarks
+from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Cluster, Flow
+
+
+class ReturnedRecords:
+    """What the opposite flow's ledger says of the source partitions of ``ranges``, read once and late.
+
+    Args:
+        flow: the flow.
+        ranges: all that are to be read, by one task.
+    """
+
+    def __init__(self, flow: Flow, ranges: Sequence[Range]) -> None:
+        self._flow = flow
+        self._wanted = {range_.source: range_ for range_ in ranges if range_.returned_since >= 0}
+        self._known: Mapping[TopicPartition, Returned] | None = None
+
+    def of(self, ranges: Collection[Range]) -> Mapping[TopicPartition, Returned]:
+        """The records to leave out, by source partition; none where the plan says that there are none.
+
+        Raises:
+            FerryError: if that ledger cannot be read to its end.
+        """
+        if self._wanted.keys().isdisjoint(range_.source for range_ in ranges):
+            return {}
+        if self._known is None:
+            self._known = self._read()
+        return self._known
+
+    def _read(self) -> dict[TopicPartition, Returned]:
+        flow = self._flow
+        opposite = opposite_name(flow)
+        ledger = ledger_topic(flow.target.alias)
+        require_settled(flow.source, ledger)
+        spans: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
+        preserved: dict[TopicPartition, CopiedRange] = {}
+        since = min(range_.returned_since for range_ in self._wanted.values())
+        for _, entry in read_ledger(flow.source, ledger, since):
+            if not isinstance(entry, CopyingEntry) or entry.flow != opposite:
+                continue
+            for copied in entry.ranges:
+                tp = TopicPartition(copied.remote_topic, copied.partition)
+                range_ = self._wanted.get(tp)
+                if range_ and copied.remote_topic_id in ("", range_.topic_id):
+                    spans[tp] += (
+                        (first, first + count)
+                        for _, first, count in copied.segments
+                        if first + count > range_.start
+                    )
+                    if copied.preserved:
+                        preserved[tp] = copied
+        for tp, found in self._unsealed(preserved).items():
+            spans[tp] += found
+        return {tp: Returned(of_partition) for tp, of_partition in spans.items()}
+
+    def _unsealed(
+        self, last: Mapping[TopicPartition, CopiedRange]
+    ) -> dict[TopicPartition, list[tuple[int, int]]]:
+        """What a writer of preserved offsets has written and did not come to seal: its cluster was lost.
+
+        Args:
+            last: the last range of each partition, which names the producer that wrote all of them.
+        """
+        found: dict[TopicPartition, list[tuple[int, int]]] = {}
+        if not last:
+            return found
+        source = self._flow.source
+        settings = kafka_python_config(source.client_properties("consumer"))
+        with WireCluster(source.alias, settings) as cluster:
+            for tp, copied in last.items():
+                assert copied.producer is not None
+                found[tp] = patiently(partial(_behind, cluster, tp, copied.end, copied.producer))
+        return found
+
+
+def _behind(
+    cluster: WireCluster, partition: TopicPartition, end: int, producer: ProducerState
+) -> list[tuple[int, int]]:
+    """The batches of ``producer`` from ``end`` on, up to the first one of anybody else."""
+    leader = leader_of(cluster, partition)
+    start = max(end, log_start(cluster, leader, partition))
+    last = high_watermarks(cluster, {partition: leader})[partition]
+    found = []
+    for batch in stored_batches(cluster, leader, partition, start, last):
+        header = batch.header
+        if header.is_control:
+            continue
+        if header.producer_id != producer.producer_id or header.is_transactional:
+            break
+        found.append((header.base_offset, header.next_offset))
+    return found
+
+
+def opposite_name(flow: Flow) -> str:
+    """The name of the flow from ``flow``'s target to its source."""
+    return names_of(flow.target.alias, flow.source.alias)[0]
+
+
+def require_settled(source: Cluster, ledger: str) -> None:
+    """Wait until no open transaction hides records of ``ledger`` that are there now.
+
+    A transaction's end reaches the ledger's partition a moment after the one with its data, or before.
+
+    Raises:
+        ClusterUnreachable: if one is still open after a minute, or nobody answers.
+    """
+    control = ClusterControl(source)
+    topics = list(control.topics([ledger]).values())
+    wanted = control.log_bounds(topics, "read_uncommitted")
+
+    def ask() -> None:
+        shown = control.log_bounds(topics)
+        if any(shown[tp].end < bounds.end for tp, bounds in wanted.items()):
+            raise ClusterUnreachable(f"An open transaction hides the newest records of {ledger}.")
+
+    patiently(ask)

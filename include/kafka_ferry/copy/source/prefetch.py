@@ -1,0 +1,88 @@
+"""Reads ranges from the source ahead of the writer, in a thread of its own.
+
+While the writer waits for the target, the next response is already on its way. Memory stays
+bounded: at most ``_AHEAD`` responses wait, and each is bounded by ``ReadRules.max_bytes`` (or one
+batch).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kafka_ferry.copy.source.fetcher import RangeFetcher, Read, ReadRules
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import Range
+from kafka_ferry.wire import WireCluster
+
+_AHEAD: Final = 2
+
+
+class RangeReader:
+    """Reads ranges from their given positions to their ends, and then ends itself.
+
+    Args:
+        alias: the source's alias.
+        settings: kafka-python's configuration for it.
+        starts: the next offset to read of each range, and the leader epoch before it.
+        rules: how to read.
+    """
+
+    def __init__(
+        self,
+        alias: str,
+        settings: Mapping[str, object],
+        starts: Mapping[Range, Position],
+        rules: ReadRules,
+    ) -> None:
+        self._cluster = WireCluster(alias, settings)
+        self._fetcher = RangeFetcher(self._cluster, starts, rules)
+        self._read: queue.Queue[list[Read] | BaseException | None] = queue.Queue(_AHEAD)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"read-{alias}", daemon=True)
+        self._thread.start()
+
+    def next(self, timeout_s: float) -> Sequence[Read] | None:
+        """What came next; nothing if it did not come in time, None when every range has ended.
+
+        Raises:
+            FerryError: if the source as a whole cannot be read.
+        """
+        try:
+            item = self._read.get(timeout=max(timeout_s, 0.001))
+        except queue.Empty:
+            return ()
+        if isinstance(item, BaseException):
+            raise item
+        return item
+
+    def drop(self, range_: Range) -> None:
+        """Read no more of ``range_``."""
+        self._fetcher.dropped.add(range_.source)
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._stopped.set()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._read.get_nowait()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            for reads in self._fetcher.responses(self._stopped):
+                self._put(reads)
+            self._put(None)
+        except BaseException as error:
+            self._put(error)
+        finally:
+            self._cluster.close()
+
+    def _put(self, item: list[Read] | BaseException | None) -> None:
+        while not self._stopped.is_set():
+            with contextlib.suppress(queue.Full):
+                self._read.put(item, timeout=0.1)
+                return

@@ -1,0 +1,1 @@
+"""Writing to the target: transactions, their partitions, and what the target answers."""

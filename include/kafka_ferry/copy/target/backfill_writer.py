@@ -1,0 +1,180 @@
+"""Writing a backfill: as the translated protocol does, but the ledger alone says how far it has come.
+
+Promises, beyond those of ``copy.target.translated``:
+
+(a) no position is committed, and none is taken for a backfill's own: a transaction holds batches and
+    a ledger record that names the window;
+(b) what is copied already is read from the ledger *after* whoever wrote the partition before was
+    fenced and all that it had begun has ended, so that two backfills, two attempts of one, or a
+    backfill beside an ordinary run never copy a record twice;
+(c) an ordinary position that lies before a range's end stops the range: the flow's own runs would copy
+    the same once more.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kafka_ferry.batches import SettledSpan, TimeWindow
+from kafka_ferry.clock import now_ms
+from kafka_ferry.copy.source.opposite_flow_filter import require_settled
+from kafka_ferry.copy.target.translated import TranslatedWriter
+from kafka_ferry.ledger import (
+    BackfillEntry,
+    CopiedRange,
+    CopyingEntry,
+    ledger_topic,
+    read_ledger,
+)
+from kafka_ferry.model.positions import Position, is_of_topics
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.run_options import Window
+from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.copy.target.partition_queue import Lane
+
+
+class Backfilled:
+    """What runs of ``flow`` have settled since ``ranges`` were planned, by the ledger.
+
+    Args:
+        flow: the flow.
+        run: the run that copies ``ranges``.
+        ranges: the backfill's ranges, one or more, at most one of a partition.
+    """
+
+    def __init__(self, flow: Flow, run: str, ranges: Sequence[Range]) -> None:
+        self._flow, self._run = flow, run
+        self._asked = {
+            range_.source: (range_, found) for range_ in ranges if (found := range_.backfill)
+        }
+        _, asked = self._asked[ranges[0].source]
+        self.window = Window(asked.since, asked.until)
+        self._since = min(asked.ledger_since for _, asked in self._asked.values())
+        self._entries: dict[TopicPartition, list[tuple[CopyingEntry, CopiedRange]]] = {}
+
+    def read(self, ids: Mapping[str, str]) -> None:
+        """Read the ledger; whoever could write to the ranges' partitions must have been fenced.
+
+        Args:
+            ids: the remote topics' ids by name: what went into earlier ones is not there.
+
+        Raises:
+            FerryError: if it cannot be read, or if transactions of other writers hide its newest
+                records for a minute.
+        """
+        ledger = ledger_topic(self._flow.source.alias)
+        require_settled(self._flow.target, ledger)
+        entries = defaultdict(list)
+        for _, entry in read_ledger(self._flow.target, ledger, self._since):
+            if not isinstance(entry, CopyingEntry) or entry.flow != self._flow.name:
+                continue
+            for copied in entry.ranges:
+                source = TopicPartition(copied.topic, copied.partition)
+                if source in self._asked and self._is_there(self._asked[source][0], copied, ids):
+                    entries[source].append((entry, copied))
+        self._entries = dict(entries)
+
+    def reached(self, range_: Range) -> int:
+        """How far this very run has come in ``range_``, without a gap: the next offset to look at."""
+        at = range_.start
+        for entry, copied in self._entries.get(range_.source, ()):
+            if self._is_own(entry) and copied.remote_topic == range_.remote_topic:
+                at = max(at, copied.end) if copied.start <= at else at
+        return min(at, range_.end)
+
+    def _is_own(self, entry: CopyingEntry) -> bool:
+        if not isinstance(entry, BackfillEntry):
+            return False
+        return (entry.run, entry.window) == (self._run, self.window)
+
+    def windows(self, ranges: Iterable[Range]) -> dict[TopicPartition, TimeWindow]:
+        """What is still wanted of each of ``ranges``, by source partition, as of the last ``read``."""
+        return {range_.source: self._window(range_.source) for range_ in ranges}
+
+    def _window(self, source: TopicPartition) -> TimeWindow:
+        _, asked = self._asked[source]
+        since_planned = (
+            SettledSpan(copied.start, copied.end, *_times(entry))
+            for entry, copied in self._entries.get(source, ())
+        )
+        planned = (SettledSpan(it.start, it.end, it.since, it.until) for it in asked.settled)
+        return TimeWindow(asked.since, asked.until, (*planned, *since_planned))
+
+    @staticmethod
+    def _is_there(range_: Range, copied: CopiedRange, ids: Mapping[str, str]) -> bool:
+        """Whether ``copied`` is of the range's topic, and in a topic that there is, as far as is known."""
+        remote_id = ids.get(copied.remote_topic, copied.remote_topic_id)
+        return (copied.topic_id, copied.remote_topic_id) == (range_.topic_id, remote_id)
+
+
+def _times(entry: CopyingEntry) -> tuple[int, int]:
+    """The timestamps of the records that an entry accounts for: of an ordinary one, all."""
+    if isinstance(entry, BackfillEntry):
+        return entry.since, entry.until
+    return BEGINNING, FOREVER
+
+
+class BackfillWriter(TranslatedWriter):
+    """Writes one writer number's partitions of a backfill.
+
+    Args:
+        alias: the target's alias.
+        settings: kafka-python's configuration for it.
+        backfilled: what the ledger says of the ranges.
+        writing: what every writer is given.
+    """
+
+    def __init__(
+        self,
+        alias: str,
+        settings: Mapping[str, object],
+        *,
+        backfilled: Backfilled,
+        **writing: Any,
+    ) -> None:
+        super().__init__(alias, settings, **writing)
+        self._backfilled = backfilled
+
+    def _committed_positions(
+        self, by_target: Mapping[TopicPartition, Range]
+    ) -> dict[TopicPartition, Position]:
+        ordinary = self._group_positions(by_target)
+        ids = {tp.topic: lane.remote_topic_id for tp, lane in self._lanes.items()}
+        self._backfilled.read(ids)
+        reached = {}
+        for target, range_ in by_target.items():
+            remote_id = ids.get(target.topic, "")
+            position = ordinary.get(target)
+            if position and is_of_topics(position, range_.topic_id, remote_id):
+                self._require_below(range_, position)
+            at = self._backfilled.reached(range_)
+            if at > range_.start:
+                reached[target] = Position(at, range_.topic_id, remote_id)
+        return reached
+
+    def _require_below(self, range_: Range, position: Position) -> None:
+        if position.offset < range_.end and range_.source not in self.failures:
+            message = (
+                f"the flow's position was set back to {position.offset} since the backfill was "
+                "planned: its own runs copy what lies behind that. Plan the backfill again."
+            )
+            self._verdicts.fail(range_, range_.start, message)
+
+    def _entry(self, ranges: tuple[CopiedRange, ...]) -> BackfillEntry:
+        return BackfillEntry(
+            flow=self._flow,
+            run=self._run,
+            at=now_ms(),
+            writer=self._number,
+            since=self._backfilled.window.since_ms,
+            until=self._backfilled.window.until_ms,
+            ranges=ranges,
+        )
+
+    def _commit_positions(self, moved: Mapping[TopicPartition, Lane]) -> None:
+        """None: what lies below the flow's positions moves none of them."""

@@ -1,0 +1,124 @@
+"""What the target has refused of a range, and so what is set aside when it is written again.
+
+A broker refuses a batch as a whole. Where it names the records (KIP-467) they are known at once;
+where it does not, the batch is divided until one record is left that is refused alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from kafka_ferry.batches import (
+    Batch,
+    Intake,
+    Passage,
+    Rejected,
+    cut_at,
+    dead_letter,
+    halves,
+    offsets_at,
+    set_aside,
+    unfit,
+)
+from kafka_ferry.clock import now_ms
+from kafka_ferry.model.plan import Creation
+from kafka_ferry.model.ranges import Range
+from kafka_ferry.wire.error_codes import (
+    INVALID_RECORD,
+    INVALID_TIMESTAMP,
+    MESSAGE_TOO_LARGE,
+    RECORD_LIST_TOO_LARGE,
+)
+
+ABOUT_RECORDS: Final = frozenset(
+    {MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECORD}
+)
+"""Errors that are about a record, and not about a partition, a right or the broker."""
+
+# It takes whatever a source may hold, and for ever: what is in it is nowhere else on the target.
+_TOPIC_CONFIGS: Final = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "max.message.bytes": str(100 * 1024 * 1024),  # the brokers' socket.request.max.bytes
+    "message.timestamp.after.max.ms": str(2**63 - 1),
+}
+
+
+def dead_letter_creation(topic: str, replication_factor: int) -> Creation:
+    """The dead letter topic as it is to be created."""
+    return Creation(topic, 1, replication_factor, _TOPIC_CONFIGS)
+
+
+@dataclass(slots=True)
+class Rejections:
+    """What is known of the records of one range that the target does not take.
+
+    Attributes:
+        errors: what the broker said, by the record's source offset.
+        cuts: source offsets at which batches are divided to find such records.
+        screened: what the broker said of records without a key or of another time, "" while it
+            has said nothing: from then on they are looked for before they are sent.
+    """
+
+    errors: dict[int, str] = field(default_factory=dict)
+    cuts: set[int] = field(default_factory=set)
+    screened: str = ""
+
+    def learn(self, passage: Passage, code: int, error: str, records: tuple[int, ...]) -> None:
+        """Take note that the target refused ``passage``.
+
+        Args:
+            passage: what was sent.
+            code: Kafka's error code.
+            error: the broker's words.
+            records: indices in the batch of the records that it names.
+        """
+        assert passage.batch is not None
+        if passage.batch.header.records == 1:
+            records = (0,)
+        if not records:
+            self.cuts.add(halves(passage)[1].start)
+            return
+        self.errors |= dict.fromkeys(offsets_at(passage, records), error)
+        if code in (INVALID_RECORD, INVALID_TIMESTAMP):
+            self.screened = error
+
+    def sort_out(
+        self, passage: Passage, intake: Intake
+    ) -> Iterator[tuple[Passage, list[tuple[Rejected, str]]]]:
+        """``passage`` in pieces that the target may take, each with the records that were taken out."""
+        for piece in self._divided(passage):
+            bad = {offset for offset in self.errors if piece.start <= offset < piece.end}
+            if self.screened:
+                bad |= unfit(piece, intake, now_ms())
+            if not bad or piece.batch is None:
+                yield piece, []
+                continue
+            rest, taken = set_aside(piece, bad)
+            yield (
+                rest,
+                [(record, self.errors.get(record.offset, self.screened)) for record in taken],
+            )
+
+    def _divided(self, passage: Passage) -> Iterator[Passage]:
+        for cut in sorted(cut for cut in self.cuts if passage.start < cut < passage.end):
+            before, passage = cut_at(passage, cut)
+            yield before
+        yield passage
+
+
+def letter_for(range_: Range, record: Rejected, error: str, run: str) -> Batch:
+    """The dead letter: the record as it is, with its coordinates and the broker's error as headers."""
+    about = {
+        "ferry.topic": range_.topic,
+        "ferry.partition": str(range_.partition),
+        "ferry.offset": str(record.offset),
+        "ferry.timestamp": str(record.timestamp),
+        "ferry.topic.id": range_.topic_id,
+        "ferry.error": error,
+        "ferry.run": run,
+    }
+    return dead_letter(record, [(name, text.encode()) for name, text in about.items()])

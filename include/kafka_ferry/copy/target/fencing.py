@@ -1,0 +1,166 @@
+"""What a run does in the place of all writers: fencing them, and committing positions that were forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Final
+
+from kafka_ferry.batches import for_producer, single_record
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.ledger import (
+    CopiedRange,
+    TransactionEntry,
+    VerificationEntry,
+    encode,
+    ledger_topic,
+)
+from kafka_ferry.model.positions import Position, PositionMetadata, position_group
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.patience import patiently
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.error_codes import fault
+from kafka_ferry.wire.partitions.scan import leader_of
+from kafka_ferry.wire.transactions.endings import Ending, Outcome, last_ending
+from kafka_ferry.wire.transactions.producer import (
+    CommittedOffset,
+    TransactionalProducer,
+    produce_request,
+)
+from kafka_ferry.wire.transactions.settlement import Settlement
+
+_TIMEOUT_MS: Final = 60_000
+_WRITER: Final = 0
+
+
+def transactional_id(flow: str, number: int, *, preserved: bool = False) -> str:
+    """The transactional id of the flow's writer ``number``, of the kind that preserves offsets or not."""
+    return f"ferry.{flow}.{'preserved.' if preserved else ''}{number}"
+
+
+def committed_position(position: Position, run: str) -> CommittedOffset:
+    """``position`` as it is committed in the flow's group, by the run ``run``."""
+    metadata = PositionMetadata(
+        topic_id=position.topic_id,
+        remote_topic_id=position.remote_topic_id,
+        run=run,
+        at=now_ms(),
+        producer=position.producer,
+        origins=position.origins,
+    )
+    return CommittedOffset(position.offset, metadata.encode(), position.leader_epoch)
+
+
+def fence_writers(flow: Flow, writers: int) -> None:
+    """Fence the writers 0 to ``writers - 1`` of ``flow``, of both kinds, and abort what they left open.
+
+    To be done before the number of writers changes: a partition then belongs to another writer,
+    whose own start does not fence the old one.
+    """
+    settings = kafka_python_config(flow.target.client_properties("producer"))
+    with WireCluster(flow.target.alias, settings) as cluster:
+        for number, preserved in product(range(writers), (False, True)):
+            _take_over(cluster, flow, number, preserved=preserved)
+
+
+def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, Position]) -> None:
+    """Commit positions in the flow's group that it has lost; the writers must have been fenced before.
+
+    Args:
+        flow: the flow.
+        run: the run that found them in the ledger.
+        positions: by *target* partition.
+    """
+    group = position_group(flow.name)
+    settings = kafka_python_config(flow.target.client_properties("producer"))
+    offsets = {tp: committed_position(position, run) for tp, position in positions.items()}
+    with WireCluster(flow.target.alias, settings) as cluster:
+        producer, settlement = _take_over(cluster, flow, 0)
+        producer.add_group(group)
+        for tp, code in producer.commit_offsets(group, offsets).items():
+            raise fault(code, f"Committing the position of {tp} on {flow.target.alias}")
+        producer.end(commit=True)
+        settlement.settle(Ending(Outcome.COMMITTED), [], positions)
+
+
+def seal_adopted(
+    flow: Flow,
+    run: str,
+    ranges: Sequence[Sequence[CopiedRange]],
+    positions: Mapping[TopicPartition, Position],
+) -> None:
+    """Write ranges into the ledger that somebody else has copied, as verified, with the positions behind them.
+
+    In one transaction: all of it appears, or nothing. The writers must have been fenced before.
+
+    Args:
+        flow: the flow; its ledger exists, and everything in it is verified.
+        run: the run that has compared the records of the ranges with the source's.
+        ranges: what each of the ledger's records is to hold, none of them empty.
+        positions: by *target* partition.
+    """
+    group = position_group(flow.name)
+    ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
+    settings = kafka_python_config(flow.target.client_properties("producer"))
+    offsets = {tp: committed_position(position, run) for tp, position in positions.items()}
+    with WireCluster(flow.target.alias, settings) as cluster:
+        producer, settlement = _take_over(cluster, flow, _WRITER)
+        for code in producer.add_partitions([ledger]).values():
+            raise fault(code, f"Writing to the ledger {ledger.topic} on {flow.target.alias}")
+        _append_all(cluster, producer, ledger, flow, run, ranges)
+        producer.add_group(group)
+        for tp, code in producer.commit_offsets(group, offsets).items():
+            raise fault(code, f"Committing the position of {tp} on {flow.target.alias}")
+        producer.end(commit=True)
+        settlement.settle(Ending(Outcome.COMMITTED), [ledger], positions)
+
+
+def _append_all(
+    cluster: WireCluster,
+    producer: TransactionalProducer,
+    ledger: TopicPartition,
+    flow: Flow,
+    run: str,
+    ranges: Sequence[Sequence[CopiedRange]],
+) -> None:
+    """Append the ranges to the ledger, and behind them that everything before is verified."""
+    node = leader_of(cluster, ledger)
+    through = 0
+
+    def append(entry: TransactionEntry | VerificationEntry, sequence: int) -> int:
+        encoded = for_producer(
+            single_record(*encode(entry), entry.at),
+            producer_id=producer.producer_id,
+            epoch=producer.epoch,
+            sequence=sequence,
+        )
+        request = produce_request({ledger: encoded}, producer.transactional_id)
+        answer = cluster.connection(node).call(request).responses[0].partition_responses[0]
+        if answer.error_code:
+            raise fault(answer.error_code, f"Writing to the ledger {ledger.topic}")
+        return int(answer.base_offset) + 1
+
+    common = {"flow": flow.name, "run": run}
+    for sequence, some in enumerate(ranges):
+        entry = TransactionEntry(**common, at=now_ms(), writer=_WRITER, ranges=tuple(some))
+        through = append(entry, sequence)
+    every = [range_ for some in ranges for range_ in some]
+    records = sum(range_.records for range_ in every)
+    verified = VerificationEntry(
+        **common, at=now_ms(), through=through, ranges=len(every), records=records
+    )
+    append(verified, len(ranges))
+
+
+def _take_over(
+    cluster: WireCluster, flow: Flow, number: int, *, preserved: bool = False
+) -> tuple[TransactionalProducer, Settlement]:
+    """The producer of a writer number, whoever held it being fenced and its transaction ended."""
+    name = transactional_id(flow.name, number, preserved=preserved)
+    producer = TransactionalProducer(cluster, name, timeout_ms=_TIMEOUT_MS)
+    ending = patiently(lambda: last_ending(cluster, name))
+    producer.start()
+    settlement = Settlement(cluster, cluster, producer, position_group(flow.name))
+    settlement.settle(ending, [], [])
+    return producer, settlement

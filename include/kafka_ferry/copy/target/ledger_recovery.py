@@ -1,0 +1,113 @@
+"""The ledger as a witness, where Kafka has left a transaction open or forgotten a position.
+
+Rare enough for reading the whole ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import ClusterUnreachable
+from kafka_ferry.ledger import (
+    BackfillEntry,
+    CopiedRange,
+    CopyingEntry,
+    ledger_topic,
+    read_ledger,
+)
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.patience import patiently
+from kafka_ferry.wire.transactions.endings import Outcome
+
+
+class Witness:
+    """What the ledger of ``flow`` says of *target* partitions.
+
+    Every method raises ``FerryError`` if the ledger cannot be read, or if transactions that are
+    open in it hide its newest records for a minute.
+    """
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
+        self._target = ClusterControl(flow.target)
+
+    def outcomes(
+        self, open_: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, Outcome] | None:
+        """How transactions were to end that Kafka left open: each holds a record of the ledger, or never ended.
+
+        Args:
+            open_: where the open part begins, by partition.
+
+        Returns:
+            Committed for a partition whose open part the ledger knows of, else aborted; None if it
+            is the ledger itself that is open.
+        """
+        if self._ledger in open_:
+            return None
+        outcomes = dict.fromkeys(open_, Outcome.ABORTED)
+        for copied in self._newest_life(open_, backfills=True):
+            tp = TopicPartition(copied.remote_topic, copied.partition)
+            if any(s.target <= open_[tp] < s.target + s.records for s in copied.segments):
+                outcomes[tp] = Outcome.COMMITTED
+        return outcomes
+
+    def positions(self, topic_ids: Mapping[TopicPartition, str]) -> dict[TopicPartition, Position]:
+        """The positions of partitions of which the flow's group has none, for those that were copied before.
+
+        Args:
+            topic_ids: the ids of the partitions' topics: what went into earlier ones says nothing.
+        """
+        topics = self._target.topics({tp.topic for tp in topic_ids})
+        bounds = self._target.log_bounds(topics.values())
+        if not any(bounds[tp].start < bounds[tp].end for tp in bounds.keys() & topic_ids.keys()):
+            # Nobody ever wrote there: the usual reason.
+            return {}
+        positions = {}
+        for copied in self._newest_life(topic_ids):
+            tp = TopicPartition(copied.remote_topic, copied.partition)
+            if copied.remote_topic_id == topic_ids[tp]:
+                positions[tp] = Position(
+                    copied.end,
+                    copied.topic_id,
+                    copied.remote_topic_id,
+                    origin="ledger",
+                    leader_epoch=copied.leader_epoch,
+                    producer=copied.producer,
+                )
+        return positions
+
+    def _newest_life(
+        self, partitions: Collection[TopicPartition], *, backfills: bool = False
+    ) -> Iterator[CopiedRange]:
+        """The ranges that went into the newest topics of the partitions' names, in the ledger's order."""
+        patiently(self._require_stable)
+        found: dict[TopicPartition, list[CopiedRange]] = {}
+        for _, entry in read_ledger(self._flow.target, self._ledger.topic, 0):
+            if not isinstance(entry, CopyingEntry):
+                continue
+            # A backfill writes where others write, and moves no position.
+            if isinstance(entry, BackfillEntry) and not backfills:
+                continue
+            for copied in entry.ranges:
+                tp = TopicPartition(copied.remote_topic, copied.partition)
+                if entry.flow == self._flow.name and tp in partitions:
+                    life = found.setdefault(tp, [])
+                    if life and life[-1].remote_topic_id != copied.remote_topic_id:
+                        life.clear()
+                    life.append(copied)
+        for life in found.values():
+            yield from life
+
+    def _require_stable(self) -> None:
+        topics = self._target.topics([self._ledger.topic]).values()
+        written = self._target.log_bounds(topics, "read_uncommitted")
+        shown = self._target.log_bounds(topics)
+        if not shown or shown[self._ledger].end < written[self._ledger].end:
+            raise ClusterUnreachable(
+                f"Open transactions hide the newest records of the ledger {self._ledger.topic}."
+            )

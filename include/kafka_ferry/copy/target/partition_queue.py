@@ -1,0 +1,165 @@
+"""What a writer knows of each target partition while a transaction is open."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+from kafka_ferry.batches import Batch, Passage, RangeDigest, Reason, SegmentList
+from kafka_ferry.ledger import CopiedRange
+from kafka_ferry.model import Range
+
+
+@dataclass(slots=True)
+class Outgoing:
+    """A passage on its way to a target partition.
+
+    Attributes:
+        passage: the passage.
+        range: the range that it is of or that it is written for; None for the flow's own records.
+        base_offset: where the target stored its batch, once it says so.
+        adopted: whether an earlier attempt had written its records.
+    """
+
+    passage: Passage
+    range: Range | None = None
+    base_offset: int | None = None
+    adopted: bool = False
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is nothing left to hear of it."""
+        return self.passage.batch is None or self.base_offset is not None
+
+    @property
+    def size(self) -> int:
+        """Bytes of its batch."""
+        return self.passage.batch.header.size if self.passage.batch else 0
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the open transaction holds of one range.
+
+    Attributes:
+        rewound_from: the position before it was set back to ``start``, -1 where it was not.
+        adopted: records that an earlier attempt had written.
+    """
+
+    start: int
+    end: int
+    rewound_from: int = -1
+    leader_epoch: int = -1
+    records: int = 0
+    bytes: int = 0
+    batches: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    rebuilt: Counter[str] = field(default_factory=Counter)
+    segments: SegmentList = field(default_factory=SegmentList)
+    adopted: int = 0
+    digest: RangeDigest = field(default_factory=RangeDigest)
+    lost: list[tuple[int, int]] = field(default_factory=list)
+
+    def add(self, out: Outgoing) -> None:
+        """Count a passage whose outcome is known."""
+        passage = out.passage
+        self.end = passage.end
+        self.leader_epoch = passage.leader_epoch
+        self.reasons.update({str(reason): count for reason, count in passage.reasons.items()})
+        self.rebuilt.update({str(why): count for why, count in passage.rebuilt.items()})
+        self.lost += [
+            (absent.first, absent.end) for absent in passage.absent if absent.reason == Reason.LOST
+        ]
+        if passage.batch and out.base_offset is not None:
+            self.records += passage.batch.header.records
+            self.segments.add(passage.runs, out.base_offset)
+            if out.adopted:
+                self.adopted += passage.batch.header.records
+            else:
+                self.add_stored(passage.batch)
+
+    def add_stored(self, batch: Batch) -> None:
+        """Count a batch as the target stores it."""
+        self.bytes += batch.header.size
+        self.batches += 1
+        self.digest.add(batch)
+
+
+@dataclass(slots=True)
+class Lane:
+    """One target partition: what waits, what is on its way, what the transaction holds.
+
+    Attributes:
+        node: the broker that leads it.
+        range: the range that is copied into it; None for the ledger and the dead letter topic.
+        remote_topic_id: its topic's id.
+        position: the range's position when the writer took over, -1 where it had none.
+    """
+
+    node: int
+    range: Range | None
+    remote_topic_id: str
+    position: int = -1
+    sequence: int = 0
+    in_transaction: bool = False
+    waiting: deque[Outgoing] = field(default_factory=deque)
+    sent: deque[Outgoing] = field(default_factory=deque)
+    tally: Tally | None = None
+
+    def next_to_send(self) -> Outgoing | None:
+        """Take what waits at the head, passages without a batch being settled on the way."""
+        while self.waiting and self.waiting[0].passage.batch is None:
+            self.sent.append(self.waiting.popleft())
+        self.settle()
+        if not self.waiting:
+            return None
+        out = self.waiting.popleft()
+        self.sent.append(out)
+        return out
+
+    def settle(self) -> None:
+        """Account for everything at the head whose outcome is known."""
+        while self.sent and self.sent[0].is_settled:
+            head = self.sent.popleft()
+            if self.range:
+                self.account(head)
+
+    def account(self, out: Outgoing) -> None:
+        """Count what became of a passage of the range."""
+        if self.tally is None:
+            start = out.passage.start
+            self.tally = Tally(start, start, self.position if start < self.position else -1)
+            self.position = -1
+        self.tally.add(out)
+
+    def forget(self) -> None:
+        """Forget what a transaction held that has ended."""
+        self.in_transaction, self.tally = False, None
+        self.waiting.clear()
+        self.sent.clear()
+
+    def copied(self) -> CopiedRange:
+        """What the open transaction holds of the range, for the ledger."""
+        range_, tally = self.range, self.tally
+        assert range_ is not None and tally is not None
+        return CopiedRange(
+            topic=range_.topic,
+            topic_id=range_.topic_id,
+            partition=range_.partition,
+            remote_topic=range_.remote_topic,
+            remote_topic_id=self.remote_topic_id,
+            start=tally.start,
+            end=tally.end,
+            records=tally.records,
+            bytes=tally.bytes,
+            batches=tally.batches,
+            reasons=dict(tally.reasons),
+            rebuilt=dict(tally.rebuilt),
+            segments=tuple(tally.segments),
+            digest=tally.digest.hexdigest(),
+            lost=tuple(tally.lost),
+            leader_epoch=tally.leader_epoch,
+            rewound_from=tally.rewound_from,
+            adopted=tally.adopted,
+            origins=range_.origins,
+        )

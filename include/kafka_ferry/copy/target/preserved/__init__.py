@@ -1,0 +1,1 @@
+"""Writing records at the offsets that they have on the source."""

@@ -1,0 +1,123 @@
+"""Filling gaps, and seeing them filled: a batch behind a gap must not overtake its control records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from kafka_ferry.copy.target.preserved.control_records import Filler
+from kafka_ferry.copy.target.preserved.partition_queue import Track
+from kafka_ferry.copy.target.produce_errors import Verdicts
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.error_codes import (
+    NONE,
+    TRANSACTION_COORDINATOR_FENCED,
+    error_name,
+    is_transient,
+)
+from kafka_ferry.wire.partitions.ends import high_watermarks, settled_ends
+from kafka_ferry.wire.partitions.scan import stored_batches
+
+# Control records are in the log within milliseconds after they were asked for.
+_GRACE_S: Final = 2.0
+
+
+class Fail(Protocol):
+    """Stops a partition."""
+
+    def __call__(
+        self, track: Track, offset: int, message: str, code: int = NONE, *, advice: bool = False
+    ) -> None:
+        """Write no more to ``track``, because of what happened at ``offset``."""
+
+
+class Gaps:
+    """Fills what is missing in tracks.
+
+    Args:
+        cluster: the target; no answers may be due on its connections.
+        filler: writes control records.
+        verdicts: counts who stumbles.
+        fail: stops a partition.
+        renew: begins a new epoch of the writer's producer, which ends what is still going on, and
+            raises ``Fenced`` if another writer has taken over.
+    """
+
+    def __init__(
+        self,
+        cluster: WireCluster,
+        filler: Filler,
+        verdicts: Verdicts,
+        fail: Fail,
+        renew: Callable[[], None],
+    ) -> None:
+        self._cluster = cluster
+        self._filler = filler
+        self._verdicts = verdicts
+        self._fail = fail
+        self._renew = renew
+
+    def take_over(self) -> None:
+        """See ``Filler``."""
+        self._filler.take_over()
+
+    def fill(self, tracks: Mapping[TopicPartition, Track]) -> None:
+        """Fill some of what is missing in each of ``tracks``; their ends tell how much."""
+        gaps = {tp: (track.end, track.end + track.missing) for tp, track in tracks.items()}
+        filled = self._filler.fill(tracks)
+        expected = {
+            tp: tracks[tp].end + records
+            for tp, records in filled.records.items()
+            if tp not in filled.refused
+        }
+        ends = self._ends_after(tracks, expected)
+        for tp, end in expected.items():
+            tracks[tp].end = ends[tp]
+            if ends[tp] > end:
+                self._judge_more(tp, tracks[tp], end, gaps[tp])
+            tracks[tp].settle()
+        if TRANSACTION_COORDINATOR_FENCED in filled.refused.values():
+            # Another writer has filled there since: is it one that has taken over?
+            self._renew()
+        for tp, code in filled.refused.items():
+            track = tracks[tp]
+            if is_transient(code) and track.range:
+                self._verdicts.stumble(track.range, track.end, code)
+            else:
+                self._fail(track, track.end, f"it takes no control records: {error_name(code)}.")
+
+    def _judge_more(
+        self, tp: TopicPartition, track: Track, filled_to: int, gap: tuple[int, int]
+    ) -> None:
+        """What there is to say of a log that goes on behind what was filled."""
+        first, end = gap
+        stored = stored_batches(self._cluster, track.node, tp, first, track.end)
+        if all(batch.header.is_control for batch in stored):
+            if track.end <= end:
+                return
+            why = (
+                "Kafka has ended a transaction there twice, as it may when a leader moves while "
+                "fill: transactions is at work; fill: markers is safe from that."
+            )
+        else:
+            why = "something else has been written to it."
+        message = f"its log ends at {track.end} where it was filled to {filled_to}: {why}"
+        self._fail(track, filled_to, message, advice=True)
+
+    def _ends_after(
+        self, tracks: Mapping[TopicPartition, Track], expected: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int]:
+        """The logs' ends, once what was asked for is in them or will never be."""
+        nodes = {tp: tracks[tp].node for tp in expected}
+        deadline, pause = time.monotonic() + _GRACE_S, 0.0002
+        while time.monotonic() < deadline:
+            ends = high_watermarks(self._cluster, nodes)
+            if all(ends[tp] >= end for tp, end in expected.items()):
+                return ends
+            time.sleep(pause)
+            pause = min(pause * 2, 0.05)
+        # A broker that was away may have been left out (wire.settlement): ends what still goes on.
+        self._renew()
+        return settled_ends(self._cluster, {tp: tracks[tp].leader for tp in expected})

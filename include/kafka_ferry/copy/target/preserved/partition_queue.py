@@ -1,0 +1,178 @@
+"""A target partition whose log gets the source's own offsets: what comes next in it, record or gap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from kafka_ferry.batches import Batch, Intake, Passage, empty_batches, next_sequence
+from kafka_ferry.batches.record_format.header import MAX_SEQUENCE
+from kafka_ferry.copy.target.partition_queue import Lane, Outgoing, Tally
+from kafka_ferry.copy.target.preserved.uncommitted_tail import Ahead, Misplaced
+from kafka_ferry.ledger import CopiedRange
+from kafka_ferry.model.positions import Position, ProducerState
+from kafka_ferry.model.ranges import Range
+from kafka_ferry.wire import PartitionLeader
+
+
+@dataclass(slots=True)
+class Track(Lane):
+    """One target partition with preserved offsets.
+
+    ::
+
+        source   0 1 2 . . 5 6 7 M M      (3 and 4: aborted; 8 and 9: transaction markers)
+        target   0 1 2 c c 5 6 7          end = 8, missing = 2, once both are accounted for
+
+    Attributes:
+        leader: the broker that leads it, as metadata say.
+        producer_id: the producer that writes its records, and nobody else's.
+        epoch: the producer's epoch.
+        counted: the producer's next sequence number, as of what is accounted for; ``sequence`` is
+            that of the next batch.
+        end: the end of the target's log, as far as it has been heard of.
+        starts_at: where the log was made to start, as far as this writer knows.
+        fill_to: it is to be filled up to here at least, whatever comes next.
+        ahead: what an earlier attempt has written behind the position, until all of it is adopted.
+        is_sending: whether the batch at the head is on its way; no other one is then.
+        is_fenced: whether a control record was written since the writer took over, so that those
+            of an earlier writer are refused.
+    """
+
+    leader: PartitionLeader = field(kw_only=True)
+    producer_id: int = -1
+    epoch: int = 0
+    counted: int = 0
+    end: int = 0
+    starts_at: int = 0
+    fill_to: int = 0
+    ahead: Ahead | None = None
+    is_sending: bool = False
+    is_fenced: bool = False
+
+    def open(self, position: Position, end: int) -> int:
+        """Go on behind ``position`` in a log that ends at ``end``.
+
+        Returns:
+            Up to where the log is known; what lies behind that an earlier attempt has written.
+
+        Raises:
+            Misplaced: if the log does not go so far.
+        """
+        producer = position.producer
+        if producer is None:
+            message = "it was copied with translated offsets until now."
+            raise Misplaced(message, offset=position.offset)
+        self.producer_id, self.epoch = producer.producer_id, producer.epoch
+        self.sequence = self.counted = producer.sequence
+        self.end, self.fill_to = end, position.offset
+        if producer.unfilled_to >= 0:
+            # Nothing is sealed yet: the log ends anywhere between 0 and what an attempt came to write.
+            self.starts_at = producer.unfilled_to
+            return self.starts_at
+        if end < position.offset:
+            message = (
+                f"its log ends at {end}, before the position {position.offset}: records that were "
+                "copied are gone (an unclean leader election?)."
+            )
+            raise Misplaced(message, offset=position.offset)
+        return position.offset
+
+    def start_passages(self, intake: Intake) -> Iterator[Passage]:
+        """Empty records for what is missing below the mirror's start."""
+        at = self.end
+        if at < self.starts_at:
+            # Nothing else is in the log so far, and its end has counted them.
+            self.sequence = at % (MAX_SEQUENCE + 1)
+            for batch in empty_batches(self.starts_at - at, intake):
+                behind = at + batch.header.records
+                yield Passage(at, behind, batch, ((at, behind - at),))
+                at = behind
+
+    @property
+    def missing(self) -> int:
+        """How many offsets from ``end`` on have no record; 0 where a batch comes next, or nothing."""
+        wanted = self.fill_to
+        for first, behind in self._next_stretches():
+            if first < behind:
+                return max(0, first - self.end)
+            wanted = max(wanted, behind)
+        return max(0, wanted - self.end)
+
+    def _next_stretches(self) -> Iterator[tuple[int, int]]:
+        """Where the records of what waits begin and end; an empty stretch at the end of one without."""
+        for out in self.waiting:
+            if out.passage.runs and sum(out.passage.runs[-1]) > self.end:
+                yield out.passage.runs[0][0], sum(out.passage.runs[-1])
+            else:
+                yield out.passage.end, out.passage.end
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether something waits behind the batch that is on its way."""
+        return len(self.waiting) > self.is_sending
+
+    @property
+    def producer(self) -> ProducerState:
+        """The producer, as of the last passage that is accounted for."""
+        return ProducerState(self.producer_id, self.epoch, self.counted)
+
+    def next_to_send(self) -> Outgoing | None:
+        """The batch that belongs at the end of the log, if there is one and none is on its way."""
+        self.settle()
+        if self.is_sending or not self.waiting:
+            return None
+        head = self.waiting[0]
+        if not head.passage.runs or head.passage.runs[0][0] != self.end:
+            return None
+        self.is_sending = True
+        return head
+
+    def settle(self) -> None:
+        """Account for everything at the head that the log holds, gaps included."""
+        while self.waiting and not self.is_sending and self.waiting[0].passage.end <= self.end:
+            self.account(self.waiting.popleft())
+
+    def account(self, out: Outgoing) -> None:
+        """Count what became of a passage of the range."""
+        Lane.account(self, out)
+        self.counted = next_sequence(self.counted, sum(count for _, count in out.passage.runs))
+
+    def count_adopted(self, batches: Iterable[Batch]) -> None:
+        """Count the batches in which an earlier attempt has written what was accounted for last."""
+        assert self.tally is not None
+        for batch in batches:
+            self.tally.add_stored(batch)
+
+    def forget(self) -> None:
+        """Forget what is sealed, or will be read again."""
+        Lane.forget(self)
+        self.is_sending = False
+
+    def copied(self) -> CopiedRange:
+        """What is there of the range since the last seal, for the ledger."""
+        copied = Lane.copied(self)
+        return copied.model_copy(update={"preserved": True, "producer": self.producer})
+
+
+def first_position(range_: Range) -> Position:
+    """The position of a partition that nobody has written to yet; its producer has no id yet.
+
+    By its first record the producer has written the empty records below the mirror's start.
+    """
+    start = max(range_.log_start, 0)
+    producer = ProducerState(-1, 0, start % (MAX_SEQUENCE + 1), unfilled_to=start)
+    return Position(range_.start, range_.topic_id, producer=producer)
+
+
+def first_entry(track: Track, position: Position) -> CopiedRange:
+    """What the ledger is to hold of a partition that nobody has written to yet: where it begins."""
+    track.tally = Tally(position.offset, position.offset)
+    copied, track.tally = Lane.copied(track), None
+    return copied.model_copy(update={"preserved": True, "producer": position.producer})
+
+
+def begun(position: Position) -> Position:
+    """The position, its log's start being filled."""
+    producer = position.producer and replace(position.producer, unfilled_to=-1)
+    return replace(position, producer=producer)

@@ -1,0 +1,195 @@
+"""What lies on the target behind a position: records that an earlier attempt wrote and did not come to seal.
+
+Their offsets are right, because each answer's was checked; whether they still are what the source
+holds is for the reader of the source to say, record by record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from kafka_ferry.batches import (
+    Batch,
+    MalformedBatch,
+    Passage,
+    Reason,
+    Record,
+    Rejected,
+    by_runs,
+    read_records,
+    records_of,
+    restored,
+    set_aside,
+)
+from kafka_ferry.batches.passage import within
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model.positions import ProducerState
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.patience import patiently
+from kafka_ferry.plan.offsets.producer_sequence import Trail
+from kafka_ferry.wire import WireCluster, log_start
+from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
+
+# What the source had at an offset, and has no more.
+_REMOVED: Final = frozenset({Reason.COMPACTED, Reason.LOST})
+
+
+class Misplaced(FerryError):
+    """The log of a remote topic holds what this flow has not written there.
+
+    Attributes:
+        offset: the first such offset.
+    """
+
+    def __init__(self, message: str, *, offset: int) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+
+class Adopted(NamedTuple):
+    """A passage of which the target was found to hold the records.
+
+    Attributes:
+        passages: the passage, in pieces of one run each, as it is on the target.
+        letters: records that the target had refused, and so holds no more than a gap for.
+        batches: the target's batches that were read for it, in their order; a batch that the next
+            passage has a part of is not among them twice.
+    """
+
+    passages: Sequence[Passage]
+    letters: Sequence[Rejected]
+    batches: Sequence[Batch]
+
+
+class Ahead:
+    """The records of one target partition from a position to the log's end.
+
+    Attributes:
+        end: the log's end.
+        expired_to: where the log begins, as far as that is known: what was below is gone.
+
+    Args:
+        cluster: the target; no answers may be due on its connections.
+        partition: the partition on the target.
+        start: the position.
+        end: the log's end.
+        producer: the flow's producer there, as of ``start``.
+        is_compacted: whether the target's cleaner may have removed records since.
+        may_be_refused: whether records that the target refused may be missing.
+    """
+
+    def __init__(
+        self,
+        cluster: WireCluster,
+        partition: TopicPartition,
+        start: int,
+        end: int,
+        producer: ProducerState,
+        *,
+        is_compacted: bool = False,
+        may_be_refused: bool = False,
+    ) -> None:
+        self.end = end
+        self.expired_to = 0
+        self._cluster = cluster
+        self._partition = partition
+        self._at = start
+        self._producer = producer
+        self._is_compacted = is_compacted
+        self._may_be_refused = may_be_refused
+        self._trail: Trail | None = None
+        self._batches: Iterator[Batch] | None = None
+        self._left: list[Record] = []
+        self._read: list[Batch] = []
+
+    def adopt(self, passage: Passage) -> Adopted:
+        """Compare ``passage``, which joins the last one and ends at the log's end at most, with the target.
+
+        Raises:
+            Misplaced: if the target holds anything else than the passage says.
+            FerryError: if the target cannot be read.
+        """
+        found, wanted = self._take(passage.end), records_of(passage)
+        read, self._read = self._read, []
+        removed = self._require_the_sources(passage, found, wanted)
+        if removed:
+            passage = restored(passage, removed)
+        there = {record[0] for record in found}
+        gone = [record[0] for record in wanted if record[0] not in there]
+        gone = [offset for offset in gone if offset >= self.expired_to]
+        letters: Sequence[Rejected] = ()
+        if gone and not self._is_compacted:
+            if not self._may_be_refused:
+                raise Misplaced("it holds nothing where the source has a record.", offset=gone[0])
+            passage, letters = set_aside(passage, gone)
+        return Adopted(tuple(by_runs(passage)), letters, read)
+
+    def _require_the_sources(
+        self, passage: Passage, found: Iterable[Record], wanted: Iterable[Record]
+    ) -> list[Record]:
+        """Those of ``found`` that the source had too and has compacted away, or deleted, since.
+
+        Raises:
+            Misplaced: if it holds others than the source.
+        """
+        has = {record[0]: record for record in wanted}
+        removed = []
+        for record in found:
+            offset = record[0]
+            absent = next(within(passage.absent, offset, offset + 1), None)
+            if absent and absent.reason in _REMOVED:
+                removed.append(record)
+            elif has.get(offset) != record:
+                message = "it holds a record that the source does not have."
+                raise Misplaced(message, offset=offset)
+        return removed
+
+    @property
+    def next_sequence(self) -> int | None:
+        """The sequence number behind the last record, None where no batch tells."""
+        return self._trail.expected if self._trail else None
+
+    def _take(self, until: int) -> list[Record]:
+        """The records below the offset ``until`` that were not taken yet."""
+        taken: list[Record] = []
+        while True:
+            below = [record for record in self._left if record[0] < until]
+            taken += below
+            self._left = self._left[len(below) :]
+            if self._left or self._at >= min(until, self.end):
+                return taken
+            self._left = patiently(self._next)
+
+    def _next(self) -> list[Record]:
+        """The records of the next batch; none where the log ends, or where only its end is left."""
+        if self._batches is None:
+            node = leader_of(self._cluster, self._partition)
+            self.expired_to = log_start(self._cluster, node, self._partition)
+            if self._trail is None or self.expired_to > self._at:
+                self._trail = Trail(
+                    self._producer, self._at, self.expired_to, is_compacted=self._is_compacted
+                )
+            self._at = max(self._at, self.expired_to)
+            self._batches = stored_batches(self._cluster, node, self._partition, self._at, self.end)
+        try:
+            batch = next(self._batches, None)
+        except FerryError:
+            # Whatever it is, the leader may have moved: nothing more comes from this one.
+            self._batches = None
+            raise
+        if batch is None:
+            self._at = self.end
+            return []
+        first, self._at = self._at, batch.header.next_offset
+        try:
+            return [] if batch.header.is_control else self._ours(batch, first)
+        except MalformedBatch as error:
+            raise Misplaced(f"it holds {error}.", offset=first) from error
+
+    def _ours(self, batch: Batch, first: int) -> list[Record]:
+        assert self._trail is not None
+        if problem := self._trail.problem(batch.header):
+            raise Misplaced(problem, offset=batch.header.base_offset)
+        self._read.append(batch)
+        return [record for record in read_records(batch) if record[0] >= first]

@@ -1,0 +1,422 @@
+"""The offset-preserving write protocol: each record stands on the target at its source's own offset.
+
+::
+
+    source   0 1 2 . . 5 6 M        (3 and 4: aborted; M: the marker of a transaction)
+    target   0 1 2 c c 5 6 c        (c: control records, which no consumer shows)
+
+Promises, beyond those of ``copy.target.writer.Writer``:
+
+(a) a record is written only at its own offset: what comes next in the log is decided by the log's
+    end, one batch of a partition is on its way at a time, and an answer that names another offset
+    stops the partition;
+(b) nothing is written twice: batches are of one producer for ever, whose sequence numbers count
+    its records, so that a broker knows a batch again and refuses one that overlaps;
+(c) an offset without a record holds a control record: no consumer, of either isolation level,
+    sees anything that a committed reader of the source does not see.
+
+Data is visible before it is sealed. What an attempt has written and not sealed is *adopted* by the
+next one: it reads source and target again from the position on, and compares them record by record.
+
+Not promised: that nobody else writes. It is noticed by offset, named, and cannot be undone.
+docs/preserved-offsets.md has the order of events, and what is there after a crash between any two.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Final
+
+from kafka_ferry.batches import (
+    Absent,
+    Batch,
+    Passage,
+    Reason,
+    by_runs,
+    cut_at,
+    for_producer,
+)
+from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
+from kafka_ferry.copy.target.preserved.control_records import (
+    AutoFiller,
+    Filler,
+    MarkerFiller,
+    TransactionFiller,
+)
+from kafka_ferry.copy.target.preserved.gap_filler import Gaps
+from kafka_ferry.copy.target.preserved.log_starts import LogStarts
+from kafka_ferry.copy.target.preserved.partition_queue import (
+    Track,
+    begun,
+    first_entry,
+    first_position,
+)
+from kafka_ferry.copy.target.preserved.uncommitted_tail import Ahead, Misplaced
+from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline
+from kafka_ferry.copy.target.transactional_writer import SealingWriter
+from kafka_ferry.copy.target.writer import void_unless_known
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.patience import patiently
+from kafka_ferry.wire import PartitionLeader
+from kafka_ferry.wire.error_codes import NONE, fault
+from kafka_ferry.wire.partitions.ends import high_watermarks, settled_ends
+from kafka_ferry.wire.transactions.markers import new_producer_id
+
+# Two requests to a broker, so that one is on its way while the other is answered.
+_REQUEST_BYTES: Final = 2 * 1024 * 1024
+# Whoever was asleep for so long may have been taken for dead.
+_STALE_S: Final = 20.0
+_REPAIR: Final = (
+    "Run `ferry repair --config ... --flow '{flow}' --topic {topic}`: this copy can no longer be "
+    "completed, and with --yes it is given up, so that the next run makes it anew; before that, "
+    "find the other producer and take its right to write away."
+)
+# Before KAFKA-7190.
+_TOO_OLD: Final = (
+    "its broker forgets a producer whose records are deleted, so that nothing written twice would "
+    "be known again. Preserved offsets need Kafka 2.4; set offsets: translated."
+)
+
+
+class PreservedWriter(SealingWriter):
+    """Writes one writer number's partitions at the source's own offsets.
+
+    Args:
+        fill: ``transactions``, ``markers`` or ``auto``: how offsets without a record are filled.
+        others: as ``SealingWriter``.
+    """
+
+    _preserves: ClassVar = True
+
+    def __init__(self, alias: str, settings: Mapping[str, object], *, fill: str, **others: Any):
+        super().__init__(alias, settings, **others)
+        self._records = Pipeline(
+            self._data, self._encode_record, self._judge, request_bytes=_REQUEST_BYTES
+        )
+        self._gaps = Gaps(
+            self._coordination, self._filler(fill), self._verdicts, self._fail, self._renew
+        )
+        self._starts = LogStarts(self._coordination, self._verdicts, self._fail)
+        self._heard_at = 0.0
+
+    def _filler(self, fill: str) -> Filler:
+        markers = MarkerFiller(self._coordination, self._renew)
+        transactions = TransactionFiller(self._coordination, self._producer)
+        if fill == "auto":
+            return AutoFiller(self._coordination, markers, transactions)
+        return markers if fill == "markers" else transactions
+
+    def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
+        """See ``Writer.take_over``."""
+        self._records.forget()
+        positions = super().take_over(ranges)
+        self._heard_at = time.monotonic()
+        return positions
+
+    def write(self, range_: Range, passage: Passage) -> None:
+        """See ``Writer.write``."""
+        track = self._lanes.get(range_.target)
+        if not isinstance(track, Track):
+            return
+        intake = self._intakes[range_.remote_topic]
+        for piece, letters in self._verdicts.sort_out(range_, passage, intake):
+            self._put_letters(range_, letters)
+            for part in by_runs(piece):
+                self._take(track, part)
+
+    def send(self) -> None:
+        """See ``Writer.send``."""
+        with void_unless_known():
+            self._pump_records()
+
+    def seal(self) -> Mapping[TopicPartition, int]:
+        """See ``Writer.seal``; then the logs' starts follow."""
+        sealed = super().seal()
+        self._heard_at = time.monotonic()
+        tracks = {tp: t for tp, t in self._tracks().items() if self._is_open(t)}
+        with void_unless_known():
+            self._starts.follow(tracks, sealed)
+        return sealed
+
+    def _lane(self, leader: PartitionLeader, range_: Range | None) -> Lane:
+        if range_ is None:
+            return Lane(leader.node, None, leader.topic_id)
+        return Track(leader.node, range_, leader.topic_id, leader=leader)
+
+    def _transactional(self) -> Mapping[TopicPartition, Lane]:
+        return {tp: lane for tp, lane in self._lanes.items() if lane.range is None}
+
+    def _tracks(self) -> dict[TopicPartition, Track]:
+        return {tp: lane for tp, lane in self._lanes.items() if isinstance(lane, Track)}
+
+    def _position(self, lane: Lane) -> Position:
+        assert isinstance(lane, Track)
+        assert lane.tally is not None
+        return Position(
+            lane.tally.end, leader_epoch=lane.tally.leader_epoch, producer=lane.producer
+        )
+
+    # --- taking over
+
+    def _resume(
+        self, positions: Mapping[TopicPartition, Position]
+    ) -> Mapping[TopicPartition, Position]:
+        self._gaps.take_over()
+        if self._coordination.any_connection().is_before_2_4:
+            for track in self._tracks().values():
+                self._fail(track, 0, _TOO_OLD)
+        tracks = {tp: t for tp, t in self._tracks().items() if self._is_open(t)}
+        ends = patiently(lambda: self._settled_ends(tracks))
+        positions = dict(positions)
+        positions |= self._register(
+            {tp: track for tp, track in tracks.items() if tp not in positions}, ends
+        )
+        for tp, track in tracks.items():
+            if tp in positions and self._is_open(track):
+                self._open(tp, track, positions[tp], ends[tp])
+        self._fill_starts({tp: t for tp, t in tracks.items() if t.starts_at and self._is_open(t)})
+        return {tp: begun(position) for tp, position in positions.items()}
+
+    def _settled_ends(self, tracks: Mapping[TopicPartition, Track]) -> dict[TopicPartition, int]:
+        """The ends of the tracks' logs, by those who lead them now."""
+        leaders = self._coordination.leaders(tracks)
+        for tp, track in tracks.items():
+            if leaders[tp].node < 0:
+                raise fault(leaders[tp].error, f"Looking for the leader of {tp}")
+            track.node, track.leader = leaders[tp].node, leaders[tp]
+        return settled_ends(self._coordination, leaders)
+
+    def _is_open(self, track: Track) -> bool:
+        assert track.range is not None
+        return track.range.source not in self.failures
+
+    def _register(
+        self, new: Mapping[TopicPartition, Track], ends: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, Position]:
+        """The positions of partitions that nobody has written to, committed before anybody does.
+
+        Whoever finds records behind such a position knows by the producer whose they are.
+        """
+        positions = {}
+        for tp, track in new.items():
+            range_ = track.range
+            assert range_ is not None
+            if ends[tp]:
+                self._fail(
+                    track, range_.start, f"it holds {ends[tp]} offsets, none copied by this flow."
+                )
+                continue
+            positions[tp] = first_position(range_)
+        if not positions:
+            return {}
+        producer_id = new_producer_id(self._coordination)
+        for tp, position in positions.items():
+            assert position.producer is not None
+            producer = replace(position.producer, producer_id=producer_id)
+            positions[tp] = replace(position, producer=producer)
+            range_ = new[tp].range
+            assert range_ is not None
+            self._refreshed[tp] = range_, positions[tp]
+        self._heard_at = time.monotonic()
+        with void_unless_known():
+            self._write_ledger(tuple(first_entry(new[tp], at) for tp, at in positions.items()))
+            self._commit_positions({})
+            self._end({})
+        self._refreshed.clear()
+        for lane in self._transactional().values():
+            lane.in_transaction = False
+        return positions
+
+    def _open(self, tp: TopicPartition, track: Track, position: Position, end: int) -> None:
+        """Find out what comes next in the partition, whose log ends at ``end``."""
+        try:
+            known_to = track.open(position, end)
+        except Misplaced as error:
+            self._fail(track, error.offset, error.message, advice=True)
+            return
+        if end > known_to:
+            track.ahead = Ahead(
+                self._coordination,
+                tp,
+                known_to,
+                end,
+                track.producer,
+                is_compacted=self._intakes[tp.topic].keys_required,
+                may_be_refused=self._dead_letters is not None,
+            )
+            if known_to < position.offset:
+                # Nothing but control records lies between the log's start and the first range.
+                between = known_to, min(position.offset, end)
+                self._adopt(track, Passage(*between, absent=(Absent(*between, Reason.CONTROL),)))
+                track.tally = None
+
+    def _fill_starts(self, tracks: Mapping[TopicPartition, Track]) -> None:
+        """Bring the logs of new partitions to where their mirrors start, before anybody uses them."""
+        for tp, track in tracks.items():
+            for passage in track.start_passages(self._intakes[tp.topic]):
+                track.waiting.append(Outgoing(passage, track.range))
+        with void_unless_known():
+            while any(track.waiting for track in tracks.values()):
+                if not self._records.send_round(tracks):
+                    self._records.receive_next()
+                self._raise_if_void()
+            for track in tracks.values():
+                # They are no records of the range.
+                track.tally, track.counted = None, track.sequence
+            filled = {tp: track for tp, track in tracks.items() if self._is_open(track)}
+            starts = {tp: track.starts_at for tp, track in filled.items()}
+            self._starts.move(filled, starts, otherwise="offsets.start: 0")
+            self._raise_if_void()
+
+    # --- adopting
+
+    def _take(self, track: Track, passage: Passage) -> None:
+        """Have the passage written, unless an earlier attempt has written it."""
+        if track.ahead and passage.start < track.ahead.end:
+            known, rest = (
+                cut_at(passage, track.ahead.end)
+                if passage.end > track.ahead.end
+                else (passage, None)
+            )
+            self._adopt(track, known)
+            if rest is None:
+                return
+            passage = rest
+        if self._is_open(track):
+            self._put(track, Outgoing(passage, track.range))
+
+    def _adopt(self, track: Track, passage: Passage) -> None:
+        """Account for a passage that an earlier attempt has written, if the target holds just that."""
+        assert track.ahead is not None and track.range is not None
+        try:
+            adopted = track.ahead.adopt(passage)
+        except Misplaced as error:
+            self._fail(track, error.offset, error.message, advice=True)
+            return
+        why = "the target refused it when it was first tried"
+        self._put_letters(track.range, [(letter, why) for letter in adopted.letters])
+        for part in adopted.passages:
+            track.account(Outgoing(part, track.range, part.first, adopted=True))
+            self._unsealed_runs += len(part.runs)
+        track.count_adopted(adopted.batches)
+        if passage.end >= track.ahead.end:
+            # What both sides have removed since, the broker has counted, and nobody else.
+            if track.ahead.next_sequence is not None:
+                track.counted = track.ahead.next_sequence
+            track.ahead, track.sequence = None, track.counted
+
+    # --- writing
+
+    def _encode_record(self, lane: Lane, batch: Batch) -> bytes:
+        assert isinstance(lane, Track)
+        return for_producer(
+            batch,
+            producer_id=lane.producer_id,
+            epoch=lane.epoch,
+            sequence=lane.sequence,
+            transactional=False,
+        )
+
+    def _drain(self) -> None:
+        self._pump_records(to_the_end=True)
+        super()._drain()
+
+    def _pump_records(self, *, to_the_end: bool = False) -> None:
+        """Send and fill all that waits; what is sent last need not be answered, unless ``to_the_end``."""
+        while True:
+            self._stay_alive()
+            tracks = {tp: t for tp, t in self._tracks().items() if self._is_open(t)}
+            if self._records.send_round(tracks):
+                pass
+            elif any(t.has_unsent for t in tracks.values()) and not self._records.is_idle:
+                self._records.receive_next()
+            elif gaps := {tp: t for tp, t in tracks.items() if t.missing and not t.is_sending}:
+                self._gaps.fill(gaps)
+                self._heard_at = time.monotonic()
+            elif to_the_end and not self._records.is_idle:
+                self._records.receive_next()
+            else:
+                return
+            self._raise_if_void()
+
+    def _stay_alive(self) -> None:
+        """After a long silence, find out whether another writer has taken over (raises ``Fenced``).
+
+        Sequence numbers keep a writer that was asleep from doing harm, but only for as long as the
+        broker remembers them.
+        """
+        is_sealing = any(lane.in_transaction for lane in self._transactional().values())
+        if not is_sealing and time.monotonic() - self._heard_at > _STALE_S:
+            self._renew()
+
+    def _renew(self) -> None:
+        """Begin a new epoch of the writer's own producer, its last transaction being over by then.
+
+        Raises:
+            Fenced: if another writer has taken over.
+        """
+        self._producer.start_over()
+        for lane in self._transactional().values():
+            lane.sequence = 0
+        self._heard_at = time.monotonic()
+
+    def _raise_if_void(self) -> None:
+        if self._verdicts.void:
+            self._records.receive_all()
+        super()._raise_if_void()
+
+    def _judge(self, lane: Lane, out: Outgoing, answer: Answer) -> None:
+        assert isinstance(lane, Track)
+        lane.is_sending = False
+        offset = out.passage.first
+        assert offset is not None
+        if answer.code == NONE and answer.base_offset == offset:
+            out.base_offset = offset
+            lane.end = sum(out.passage.runs[-1])
+            lane.settle()
+        elif answer.code == NONE:
+            what = "something else has been written to it"
+            if answer.base_offset < offset:
+                what = "its log has lost records (an unclean leader election?)"
+            message = f"it stored the record of offset {offset} at {answer.base_offset}: {what}."
+            self._fail(lane, offset, message, advice=True)
+        else:
+            self._verdicts.judge(lane, out, answer)
+
+    def _make_sure(self) -> None:
+        """Nothing else may have come into the logs, not even in the place of a control record of ours."""
+        tracks = {tp: track for tp, track in self._tracks().items() if track.tally}
+        if not tracks:
+            return
+        # Once the transaction may begin, all control records of the last one are in the logs.
+        self._open_transaction()
+        ends = high_watermarks(self._coordination, {tp: t.node for tp, t in tracks.items()})
+        for tp, track in tracks.items():
+            if ends[tp] != track.end and self._is_open(track) and track.range:
+                track.tally = None
+                message = (
+                    f"its log ends at {ends[tp]} where this run has written up to {track.end}: "
+                    "something else has been written to it since the last sealed position."
+                )
+                self._fail(track, track.range.start, message, advice=True)
+
+    def _open_transaction(self) -> None:
+        for code in self._producer.add_partitions([self._ledger]).values():
+            raise fault(code, f"Writing to {self._ledger.topic}")
+        self._lanes[self._ledger].in_transaction = True
+
+    def _fail(
+        self, track: Track, offset: int, message: str, code: int = NONE, *, advice: bool = False
+    ) -> None:
+        """Write no more to a partition; ``advice`` says that it has to be repaired."""
+        assert track.range is not None
+        if advice:
+            message = f"{message} {_REPAIR.format(flow=self._flow, topic=track.range.remote_topic)}"
+        self._verdicts.fail(
+            track.range, offset, f"{track.range.target} on the target: {message}", code
+        )
+        track.waiting.clear()
+        track.fill_to = 0

@@ -1,0 +1,162 @@
+"""What the target's answers mean: for each range, and for the transaction that is open."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from kafka_ferry.batches import Intake, MalformedBatch, Passage, Rejected, cut_at
+from kafka_ferry.copy.target.dead_letters import ABOUT_RECORDS, Rejections
+from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
+from kafka_ferry.copy.target.produce_pipeline import Answer
+from kafka_ferry.copy.target.writer import Failure, StartOver
+from kafka_ferry.errors import BrokerError
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.patience import PATIENCE_S
+from kafka_ferry.wire.error_codes import (
+    NONE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    error_name,
+    fault,
+    is_transient,
+)
+
+# A topic that was there when the run was planned is gone, if brokers know nothing of it for so long.
+_UNKNOWN_S: Final = 4.0
+# OUT_OF_ORDER_SEQUENCE_NUMBER, DUPLICATE_SEQUENCE_NUMBER, INVALID_TXN_STATE,
+# INVALID_PRODUCER_ID_MAPPING, UNKNOWN_PRODUCER_ID, TRANSACTION_ABORTABLE: the transaction is void.
+_VOID: Final = frozenset({45, 46, 48, 49, 59, 120})
+
+
+class Verdicts:
+    """Judges answers, over all transactions of a writer.
+
+    Args:
+        dead_letters: where records go that the target does not take; None lets their range fail.
+        wait_s: how long a partition may take no records, for transient reasons, before it fails.
+
+    Attributes:
+        failures: ranges that are not written any further, by *source* partition.
+        waiting: those that are set aside for a while, since their partitions took no records when
+            they were last tried, by *source* partition.
+        void: why the open transaction cannot be committed, once that is known.
+    """
+
+    def __init__(self, dead_letters: TopicPartition | None, wait_s: float = PATIENCE_S) -> None:
+        self.failures: dict[TopicPartition, Failure] = {}
+        self.waiting: set[TopicPartition] = set()
+        self.void: StartOver | None = None
+        self._dead_letters = dead_letters
+        self._refused: dict[TopicPartition, Failure] = {}
+        self._rejections: dict[TopicPartition, Rejections] = defaultdict(Rejections)
+        self._wait_s = wait_s
+        self._waiting_since: dict[TopicPartition, float] = {}
+
+    def write_again(self, ranges: Iterable[Range]) -> None:
+        """Everything since the last sealed transaction is written again, up to what was refused.
+
+        Args:
+            ranges: those that are tried now.
+        """
+        for source in self._refused:
+            self.failures.pop(source, None)
+        self.waiting -= {range_.source for range_ in ranges}
+
+    def sealed(self, sources: Iterable[TopicPartition]) -> None:
+        """A transaction was committed that has taken records of these *source* partitions."""
+        for source in sources:
+            self._waiting_since.pop(source, None)
+
+    def sort_out(
+        self, range_: Range, passage: Passage, intake: Intake
+    ) -> Iterator[tuple[Passage, list[tuple[Rejected, str]]]]:
+        """What may be sent of ``passage``, each piece with the records that were taken out of it."""
+        if range_.source in self.failures:
+            return
+        refused = self._refused.get(range_.source)
+        if refused and passage.end > refused.offset:
+            self.failures[range_.source] = refused
+            if passage.start >= refused.offset:
+                return
+        try:
+            if refused and passage.end > refused.offset:
+                passage, _ = cut_at(passage, refused.offset)
+            rejections = self._rejections.get(range_.source)
+            yield from rejections.sort_out(passage, intake) if rejections else [(passage, [])]
+        except MalformedBatch as error:
+            # It passed unopened until now.
+            self.fail(range_, passage.start, f"the source sent {error}.")
+
+    def judge(self, lane: Lane, out: Outgoing, answer: Answer) -> None:
+        """Take note of what a broker said of one batch.
+
+        Raises:
+            FerryError: if it concerns all ranges: a fence, a missing right, the flow's own topics.
+        """
+        refused = self._refused.get(lane.range.source) if lane.range else None
+        behind_refused = refused is not None and out.passage.start >= refused.offset
+        what = str(out.range or "the ledger")
+        if answer.code == NONE and behind_refused:
+            self.make_void(f"{refused} A later batch was accepted.", excludes=True)
+        elif answer.code == NONE:
+            out.base_offset = answer.base_offset
+            lane.settle()
+        elif behind_refused:
+            return
+        elif answer.code in _VOID:
+            self.make_void(f"Writing {what}: {error_name(answer.code)}.")
+        elif is_transient(answer.code) and out.range:
+            self.stumble(out.range, out.passage.start, answer.code)
+        else:
+            error = fault(answer.code, f"Writing {what}")
+            if out.range is None or not isinstance(error, BrokerError):
+                raise error
+            self.refuse(lane, out, answer)
+
+    def refuse(self, lane: Lane, out: Outgoing, answer: Answer) -> None:
+        """The target does not take a batch: set records aside, or stop the range before it."""
+        range_, passage = out.range, out.passage
+        assert range_ is not None
+        error = error_name(answer.code) + (f": {answer.words}" if answer.words else "")
+        if lane.range is None:
+            message = f"{self._dead_letters} refused its dead letter: {error}."
+            self._refused[range_.source] = Failure(range_, passage.start, message, transient=False)
+            self.make_void(message, excludes=True)
+        elif self._dead_letters and answer.code in ABOUT_RECORDS:
+            message = (
+                f"{range_.target} refused records of [{passage.start}, {passage.end}): {error}."
+            )
+            self.make_void(message, excludes=True)
+            try:
+                self._rejections[range_.source].learn(passage, answer.code, error, answer.records)
+            except MalformedBatch as malformed:
+                self.fail(range_, passage.start, f"the source sent {malformed}; {message}")
+        else:
+            message = f"the target refused the batch of offsets [{passage.start}, {passage.end}): {error}."
+            failure = Failure(range_, passage.start, message, is_transient(answer.code))
+            self._refused[range_.source] = self.failures[range_.source] = failure
+            lane.waiting.clear()
+
+    def stumble(self, range_: Range, offset: int, code: int) -> None:
+        """Take note of a transient error of one partition: it is set aside, and the transaction is void."""
+        source = range_.source
+        self.make_void(f"{range_.target}: {error_name(code)}.", excludes=True)
+        self.waiting.add(source)
+        now = time.monotonic()
+        waited = now - self._waiting_since.setdefault(source, now)
+        is_unknown = code == UNKNOWN_TOPIC_OR_PARTITION
+        if waited >= (min(self._wait_s, _UNKNOWN_S) if is_unknown else self._wait_s):
+            self.fail(range_, offset, f"the target kept answering {error_name(code)}.", code)
+
+    def fail(self, range_: Range, offset: int, message: str, code: int = NONE) -> None:
+        """Write no more of a range; ``code`` is the broker's, which tells whether it may pass."""
+        self.failures[range_.source] = Failure(range_, offset, message, is_transient(code))
+
+    def make_void(self, why: str, *, excludes: bool = False) -> None:
+        """The open transaction cannot be committed."""
+        if self.void is None:
+            self.void = StartOver(why, excludes=excludes)
+        else:
+            self.void.excludes &= excludes

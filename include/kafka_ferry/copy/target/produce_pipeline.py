@@ -1,0 +1,135 @@
+"""Produce requests on their way to the target's brokers.
+
+Exactly one batch of a partition is in a request, and a broker answers the requests of a connection
+in order, so that order within a partition is kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kafka_ferry.batches import Batch, next_sequence
+from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
+from kafka_ferry.errors import ClusterUnreachable
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.transactions.producer import produce_request
+
+# The broker handles one request of a connection at a time and remembers five batches of a producer.
+_IN_FLIGHT: Final = 5
+_REQUEST_BYTES: Final = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a broker said of one batch.
+
+    Attributes:
+        code: Kafka's error code, 0 where the batch was stored.
+        base_offset: the offset of its first record.
+        words: what else the broker said, "" for nothing.
+        records: indices in the batch of the records that it was refused for (KIP-467), if it says so.
+    """
+
+    code: int
+    base_offset: int
+    words: str
+    records: tuple[int, ...]
+
+
+class Pipeline:
+    """Sends what waits in lanes, several requests to a broker at once.
+
+    Args:
+        cluster: the target; nothing else may use its connections.
+        encode: makes a batch that of the lane's producer, at the lane's sequence.
+        judge: called with each answer, in order within a partition.
+        transactional_id: of the producer whose transaction the batches belong to, None for none.
+        request_bytes: a request takes no further batch once it has so many bytes.
+    """
+
+    def __init__(
+        self,
+        cluster: WireCluster,
+        encode: Callable[[Lane, Batch], bytes],
+        judge: Callable[[Lane, Outgoing, Answer], None],
+        *,
+        transactional_id: str | None = None,
+        request_bytes: int = _REQUEST_BYTES,
+    ) -> None:
+        self._cluster = cluster
+        self._encode = encode
+        self._judge = judge
+        self._transactional_id = transactional_id
+        self._request_bytes = request_bytes
+        self._in_flight: dict[int, deque[dict[TopicPartition, tuple[Lane, Outgoing]]]] = (
+            defaultdict(deque)
+        )
+
+    def send_round(self, lanes: Mapping[TopicPartition, Lane]) -> bool:
+        """Send at most one batch of each lane; whether there was one."""
+        requests: dict[int, dict[TopicPartition, tuple[Lane, Outgoing]]] = defaultdict(dict)
+        sizes: Counter[int] = Counter()
+        for tp, lane in lanes.items():
+            if sizes[lane.node] < self._request_bytes and (out := lane.next_to_send()):
+                requests[lane.node][tp] = lane, out
+                sizes[lane.node] += out.size
+        for node, batches in requests.items():
+            self._send(node, batches)
+        return bool(requests)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no answer is due."""
+        return not any(self._in_flight.values())
+
+    def receive_next(self) -> None:
+        """Wait for one answer of each broker that owes one."""
+        for node, requests in self._in_flight.items():
+            if requests:
+                self._receive(node)
+
+    def receive_all(self) -> None:
+        """Wait for the answers to everything that is on its way."""
+        for node, requests in self._in_flight.items():
+            while requests:
+                self._receive(node)
+
+    def forget(self) -> None:
+        """Close the connections: nobody waits for the answers any more."""
+        self._in_flight.clear()
+        self._cluster.close()
+
+    def _send(self, node: int, batches: dict[TopicPartition, tuple[Lane, Outgoing]]) -> None:
+        encoded = {}
+        for tp, (lane, out) in batches.items():
+            batch = out.passage.batch
+            assert batch is not None
+            encoded[tp] = self._encode(lane, batch)
+            lane.sequence = next_sequence(lane.sequence, batch.header.records)
+        request = produce_request(encoded, self._transactional_id)
+        self._cluster.connection(node).send(request)
+        self._in_flight[node].append(batches)
+        if len(self._in_flight[node]) >= _IN_FLIGHT:
+            self._receive(node)
+
+    def _receive(self, node: int) -> None:
+        response = self._cluster.connection(node).receive()
+        request = self._in_flight[node].popleft()
+        for topic in response.responses:
+            for entry in topic.partition_responses:
+                tp = TopicPartition(topic.name, entry.index)
+                if tp not in request:
+                    raise ClusterUnreachable(f"{self._cluster.alias} answered for {tp}, unasked.")
+                lane, out = request.pop(tp)
+                answer = Answer(
+                    entry.error_code,
+                    entry.base_offset,
+                    entry.error_message or "",
+                    tuple(record.batch_index for record in entry.record_errors or ()),
+                )
+                self._judge(lane, out, answer)
+        self._cluster.require_answers(request, ())

@@ -1,0 +1,426 @@
+"""What both write protocols share: transactions of a writer's own that hold positions and ledger records.
+
+Promises:
+
+(a) a transaction holds, for each of its partitions, the next source offset (committed in the
+    flow's group under the *target* partition), its part of one ledger record, and the records that
+    went to the dead letter topic instead; they appear together or not at all;
+(b) whoever takes a writer number over fences its last holder first, and sees what that one began
+    to its end.
+
+Not said here: how the batches themselves are written.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import ClassVar, Final
+
+from kafka_ferry.batches import Batch, Intake, Passage, Rejected, for_producer, single_record
+from kafka_ferry.clock import now_ms
+from kafka_ferry.copy.target.dead_letters import letter_for
+from kafka_ferry.copy.target.fencing import committed_position, transactional_id
+from kafka_ferry.copy.target.ledger_recovery import Witness
+from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
+from kafka_ferry.copy.target.produce_errors import Verdicts
+from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline
+from kafka_ferry.copy.target.writer import Failure, StartOver, void_unless_known
+from kafka_ferry.errors import BrokerError, FerryError
+from kafka_ferry.ledger import (
+    BackfillEntry,
+    CopiedRange,
+    TransactionEntry,
+    encode,
+    ledger_topic,
+)
+from kafka_ferry.model.positions import Position, is_of_topics, position_group, position_of
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.patience import PATIENCE_S, patiently
+from kafka_ferry.wire import PartitionLeader, WireCluster
+from kafka_ferry.wire.error_codes import NOT_ENOUGH_REPLICAS, error_name, fault, is_transient
+from kafka_ferry.wire.transactions.endings import Ending, Outcome, last_ending
+from kafka_ferry.wire.transactions.producer import TransactionalProducer, committed_offsets
+from kafka_ferry.wire.transactions.settlement import Settlement
+
+# About 400 KB of JSON: a ledger record must stay below the default max.message.bytes.
+_MAX_SEGMENTS: Final = 10_000
+
+
+class SealingWriter(ABC):
+    """A writer whose ``seal`` is a Kafka transaction.
+
+    Args:
+        alias: the target's alias.
+        settings: kafka-python's configuration for it.
+        flow: the flow's name, ``source->target``.
+        source_alias: the source's alias, which names the ledger.
+        run: the run's id.
+        number: the writer's number.
+        timeout_ms: after so long without an end the broker aborts a transaction.
+        wait_s: how long a partition may take no records, for transient reasons, before it fails.
+        recopy: whether a remote topic that was made anew is filled from each range's start.
+        dead_letters: the topic for records that the target does not take; "" lets their partition
+            fail.
+        intakes: tells what remote topics take, by their names.
+        witness: the ledger, for what Kafka has left open or forgotten; None where nobody may ask.
+    """
+
+    _preserves: ClassVar[bool]
+
+    def __init__(
+        self,
+        alias: str,
+        settings: Mapping[str, object],
+        *,
+        flow: str,
+        source_alias: str,
+        run: str,
+        number: int,
+        timeout_ms: int,
+        wait_s: float = PATIENCE_S,
+        recopy: bool = False,
+        dead_letters: str = "",
+        intakes: Callable[[AbstractSet[str]], Mapping[str, Intake]] = lambda names: dict.fromkeys(
+            names, Intake()
+        ),
+        witness: Witness | None = None,
+    ) -> None:
+        self._flow, self._run, self._number = flow, run, number
+        self._group = position_group(flow)
+        self._ledger = TopicPartition(ledger_topic(source_alias), 0)
+        self._dead_letters = TopicPartition(dead_letters, 0) if dead_letters else None
+        self._recopy, self._ask_intakes = recopy, intakes
+        self._intakes: Mapping[str, Intake] = {}
+        self._data = WireCluster(alias, settings)
+        self._coordination = WireCluster(alias, settings)
+        name = transactional_id(flow, number, preserved=self._preserves)
+        self._producer = TransactionalProducer(self._coordination, name, timeout_ms=timeout_ms)
+        self._verdicts = Verdicts(self._dead_letters, wait_s)
+        self._pipeline = Pipeline(
+            self._data, self._encode, self._verdicts.judge, transactional_id=name
+        )
+        self._settlement = Settlement(self._data, self._coordination, self._producer, self._group)
+        # How the transaction before the last take-over ended, until that is seen everywhere.
+        self._ending: Ending | None = None
+        self._unsettled: set[TopicPartition] = set()
+        self._witness = witness
+        self._knows_endings = False
+        self._lanes: dict[TopicPartition, Lane] = {}
+        self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
+        self._unsealed_bytes = self._unsealed_runs = 0
+
+    @property
+    def failures(self) -> dict[TopicPartition, Failure]:
+        """See ``Writer``."""
+        return self._verdicts.failures
+
+    @property
+    def waiting(self) -> AbstractSet[TopicPartition]:
+        """See ``Writer``."""
+        return self._verdicts.waiting
+
+    @property
+    def unsealed_bytes(self) -> int:
+        """Bytes written since the last ``seal``."""
+        return self._unsealed_bytes
+
+    @property
+    def must_seal(self) -> bool:
+        """Whether the ledger record of the transaction gets long."""
+        return self._unsealed_runs > _MAX_SEGMENTS
+
+    @abstractmethod
+    def _lane(self, leader: PartitionLeader, range_: Range | None) -> Lane:
+        """A new lane for a partition of the target."""
+
+    @abstractmethod
+    def _transactional(self) -> Mapping[TopicPartition, Lane]:
+        """The lanes whose batches belong to the transaction."""
+
+    @abstractmethod
+    def _resume(
+        self, positions: Mapping[TopicPartition, Position]
+    ) -> Mapping[TopicPartition, Position]:
+        """Get ready to write behind ``positions``, by *target* partition; those that there are then."""
+
+    @abstractmethod
+    def _make_sure(self) -> None:
+        """Look once more at what is about to be sealed."""
+
+    @abstractmethod
+    def _position(self, lane: Lane) -> Position:
+        """What to commit of a lane in which something has moved."""
+
+    def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
+        """See ``Writer.take_over``."""
+        void = self._verdicts.void
+        self._unsettled |= {tp for tp, lane in self._lanes.items() if lane.in_transaction}
+        self._forget_transaction()
+        self._verdicts.write_again(ranges)
+        self._pipeline.forget()
+        if self._ending is None:
+            name = self._producer.transactional_id
+            self._ending = patiently(lambda: last_ending(self._coordination, name))
+        self._start_producer(void)
+        by_target = {range_.target: range_ for range_ in ranges}
+        self._open_lanes(by_target)
+        self._unsettled |= self._transactional().keys()
+        evidence = None if self._knows_endings or not self._witness else self._witness.outcomes
+        self._settlement.settle(self._ending, self._unsettled, by_target, evidence)
+        # From here on this process knows how its own transactions ended.
+        self._ending, self._unsettled, self._knows_endings = None, set(), True
+        positions = {
+            tp: position
+            for tp, position in self._committed_positions(by_target).items()
+            if self._counts(by_target[tp], position)
+            and self._is_of_this_topic(by_target[tp], position)
+        }
+        return {by_target[tp].source: found for tp, found in self._resume(positions).items()}
+
+    def _committed_positions(
+        self, by_target: Mapping[TopicPartition, Range]
+    ) -> dict[TopicPartition, Position]:
+        positions = self._group_positions(by_target)
+        # Somebody may have deleted the group since the run began.
+        forgotten = {
+            tp: self._lanes[tp].remote_topic_id
+            for tp in (by_target.keys() & self._lanes.keys()) - positions.keys()
+        }
+        return positions | (self._witness.positions(forgotten) if self._witness else {})
+
+    def _group_positions(
+        self, targets: Collection[TopicPartition]
+    ) -> dict[TopicPartition, Position]:
+        committed = committed_offsets(self._coordination, self._group, targets)
+        return {
+            tp: position_of(found.offset, found.metadata, found.leader_epoch)
+            for tp, found in committed.items()
+        }
+
+    def _start_producer(self, void: StartOver | None) -> None:
+        try:
+            if self._producer.producer_id < 0:
+                self._producer.start()
+            else:
+                self._producer.start_over()
+        except BrokerError as error:
+            # A partition that takes no records takes no end of the transaction either.
+            error.message += f" It began with: {void.message}" if void else ""
+            raise
+
+    def _open_lanes(self, by_target: Mapping[TopicPartition, Range]) -> None:
+        own = [self._ledger, *([self._dead_letters] if self._dead_letters else [])]
+
+        def ask() -> Mapping[TopicPartition, PartitionLeader]:
+            leaders = self._data.leaders([*by_target, *own])
+            for tp in own:
+                if leaders[tp].node < 0:
+                    raise fault(leaders[tp].error, f"Looking for the topic {tp.topic}")
+            return leaders
+
+        leaders = patiently(ask)
+        self._intakes = self._ask_intakes({tp.topic for tp in by_target})
+        self._lanes = {
+            tp: self._lane(leader, by_target.get(tp))
+            for tp, leader in leaders.items()
+            if leader.node >= 0
+        }
+        for tp, range_ in by_target.items():
+            if range_.source not in self.failures:
+                self._check(range_, leaders[tp])
+        self._raise_if_void()
+
+    def _check(self, range_: Range, leader: PartitionLeader) -> None:
+        """Whether the partition can be written to now, and is of the topic that was planned for."""
+        needed = min(self._intakes[range_.remote_topic].min_insync_replicas, leader.replicas)
+        if leader.node < 0:
+            self._verdicts.stumble(range_, range_.start, leader.error)
+        elif range_.remote_topic_id not in ("", leader.topic_id):
+            self._verdicts.fail(
+                range_,
+                range_.start,
+                "the target's topic was deleted and made anew since it was planned; "
+                "the next run sees to it.",
+            )
+        elif leader.in_sync < needed:
+            # Not even the marker of an abort could be written: it would hold up all the others.
+            self._verdicts.stumble(range_, range_.start, NOT_ENOUGH_REPLICAS)
+
+    def _counts(self, range_: Range, position: Position) -> bool:
+        """Whether the position says anything of the topics that there are now."""
+        lane = self._lanes.get(range_.target)
+        remote_id = lane.remote_topic_id if lane else position.remote_topic_id
+        return position.offset > 0 or is_of_topics(position, range_.topic_id, remote_id)
+
+    def _is_of_this_topic(self, range_: Range, position: Position) -> bool:
+        """Whether what lies before the position is in the remote topic that there is now."""
+        lane = self._lanes.get(range_.target)
+        if lane is None or position.remote_topic_id in ("", lane.remote_topic_id):
+            return True
+        if not self._recopy:
+            message = "the target's topic was deleted and made anew since; its history is gone."
+            self._verdicts.fail(range_, position.offset, message)
+        return not self._recopy
+
+    def _put(self, lane: Lane, out: Outgoing) -> None:
+        lane.waiting.append(out)
+        self._unsealed_bytes += out.size
+        self._unsealed_runs += len(out.passage.runs)
+
+    def refresh(self, range_: Range, position: Position) -> None:
+        """See ``Writer.refresh``."""
+        if range_.target in self._lanes:
+            self._refreshed[range_.target] = (range_, position)
+
+    def seal(self) -> Mapping[TopicPartition, int]:
+        """See ``Writer.seal``."""
+        with void_unless_known():
+            self._drain()
+            self._make_sure()
+            moved = {tp: lane for tp, lane in self._lanes.items() if lane.tally}
+            if moved:
+                self._write_ledger(tuple(lane.copied() for lane in moved.values()))
+            self._commit_positions(moved)
+            new_positions = {
+                lane.range.source: lane.tally.end
+                for lane in moved.values()
+                if lane.range and lane.tally
+            }
+            if moved or self._refreshed:
+                self._end(moved)
+        self._verdicts.sealed(new_positions)
+        self._forget_transaction()
+        return new_positions
+
+    def _end(self, moved: Iterable[TopicPartition]) -> None:
+        """Commit the transaction, and see it committed everywhere."""
+        written = {tp for tp, lane in self._lanes.items() if lane.in_transaction}
+        self._producer.end(commit=True)
+        try:
+            self._settlement.settle(Ending(Outcome.COMMITTED), written, {*moved, *self._refreshed})
+        except FerryError as error:
+            # To start over would abort on some partitions what is committed on others.
+            raise FerryError(
+                f"A committed transaction could not be seen to its end: {error.message}",
+                advice=error.advice,
+            ) from error
+
+    def close(self) -> None:
+        """See ``Writer.close``."""
+        self._data.close()
+        self._coordination.close()
+
+    def _forget_transaction(self) -> None:
+        self._refreshed.clear()
+        self._verdicts.void = None
+        self._unsealed_bytes = self._unsealed_runs = 0
+        for lane in self._lanes.values():
+            lane.forget()
+
+    def _encode(self, lane: Lane, batch: Batch) -> bytes:
+        """``batch`` as one of the transaction."""
+        producer = self._producer
+        return for_producer(
+            batch,
+            producer_id=producer.producer_id,
+            epoch=producer.epoch,
+            sequence=lane.sequence,
+        )
+
+    def _put_letters(self, range_: Range, letters: Iterable[tuple[Rejected, str]]) -> None:
+        """Have rejected records written to the dead letter topic, in the transaction."""
+        for record, error in letters:
+            assert self._dead_letters is not None
+            letter = _alone(letter_for(range_, record, error, self._run), record.offset)
+            self._put(self._lanes[self._dead_letters], Outgoing(letter, range_))
+
+    def _pump(self) -> None:
+        """Send all that waits in the transaction's lanes."""
+        while waiting := {tp: lane for tp, lane in self._transactional().items() if lane.waiting}:
+            self._join_transaction(waiting)
+            self._pipeline.send_round(waiting)
+            self._raise_if_void()
+
+    def _drain(self) -> None:
+        self._pump()
+        self._pipeline.receive_all()
+        self._raise_if_void()
+        for lane in self._lanes.values():
+            lane.settle()
+
+    def _join_transaction(self, waiting: Mapping[TopicPartition, Lane]) -> None:
+        new = [
+            tp
+            for tp, lane in waiting.items()
+            if not lane.in_transaction and any(out.size for out in lane.waiting)
+        ]
+        if not new:
+            return
+        refused = self._producer.add_partitions(new)
+        for tp, code in refused.items():
+            lane = self._lanes[tp]
+            if lane.range is None:
+                raise fault(code, f"Writing to {tp.topic}")
+            if is_transient(code):
+                # The coordinator has not heard of the topic yet.
+                self._verdicts.stumble(lane.range, lane.waiting[0].passage.start, code)
+            else:
+                self._verdicts.refuse(lane, lane.waiting[0], Answer(code, -1, "", ()))
+        if refused:
+            # The broker adds all partitions of a request or none.
+            raise StartOver(
+                f"{len(refused)} partition(s) were not let into the transaction.", excludes=True
+            )
+        for lane in (self._lanes[tp] for tp in new):
+            lane.in_transaction = True
+
+    def _raise_if_void(self) -> None:
+        if self._verdicts.void:
+            # Who else stumbles is counted too, or a few bad partitions would use up all tries.
+            self._pipeline.receive_all()
+            raise self._verdicts.void
+
+    def _write_ledger(self, ranges: tuple[CopiedRange, ...]) -> None:
+        entry = self._entry(ranges)
+        record = single_record(*encode(entry), entry.at)
+        self._lanes[self._ledger].waiting.append(Outgoing(_alone(record)))
+        self._drain()
+
+    def _entry(self, ranges: tuple[CopiedRange, ...]) -> TransactionEntry | BackfillEntry:
+        """What the ledger is to say of the transaction."""
+        return TransactionEntry(
+            flow=self._flow, run=self._run, at=now_ms(), writer=self._number, ranges=ranges
+        )
+
+    def _commit_positions(self, moved: Mapping[TopicPartition, Lane]) -> None:
+        positions = dict(self._refreshed)
+        for tp, lane in moved.items():
+            if lane.range and lane.tally:
+                positions[tp] = lane.range, self._position(lane)
+        if not positions:
+            return
+        offsets = {}
+        for tp, (range_, position) in positions.items():
+            ours = replace(
+                position,
+                topic_id=range_.topic_id,
+                remote_topic_id=self._lanes[tp].remote_topic_id,
+                origins=range_.origins,
+            )
+            offsets[tp] = committed_position(ours, self._run)
+        self._producer.add_group(self._group)
+        for tp, code in self._producer.commit_offsets(self._group, offsets).items():
+            range_, position = positions[tp]
+            message = f"its position could not be committed: {error_name(code)}."
+            if is_transient(code):
+                self._verdicts.stumble(range_, position.offset, code)
+            else:
+                self._verdicts.fail(range_, position.offset, message)
+            raise StartOver(f"{range_.target}: {message}", excludes=True)
+
+
+def _alone(record: Batch, offset: int = 0) -> Passage:
+    return Passage(offset, offset + 1, record, ((offset, 1),))

@@ -1,0 +1,68 @@
+"""The translated write protocol: one Kafka transaction holds batches, positions and the ledger record.
+
+Promises, beyond those of ``copy.target.writer.Writer``:
+
+(a) the batches of a transaction, its positions and its ledger record appear together or not at all
+    (``copy.target.transactional_writer``);
+(b) a partition never has a hole: if a batch was refused and a later one accepted, the transaction
+    is aborted and written again up to the refused batch;
+(c) order within a partition is kept (``copy.target.produce_pipeline``).
+
+Not promised: the target offsets. They are what the target gives, and the ledger records them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from kafka_ferry.batches import Passage
+from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
+from kafka_ferry.copy.target.transactional_writer import SealingWriter
+from kafka_ferry.copy.target.writer import void_unless_known
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.wire import PartitionLeader
+
+
+class TranslatedWriter(SealingWriter):
+    """Writes one writer number's partitions in transactions."""
+
+    _preserves: ClassVar = False
+
+    def write(self, range_: Range, passage: Passage) -> None:
+        """See ``Writer.write``."""
+        lane = self._lanes.get(range_.target)
+        if lane is None:
+            return
+        intake = self._intakes[range_.remote_topic]
+        for piece, letters in self._verdicts.sort_out(range_, passage, intake):
+            self._put(lane, Outgoing(piece, range_))
+            self._put_letters(range_, letters)
+
+    def send(self) -> None:
+        """See ``Writer.send``."""
+        with void_unless_known():
+            self._pump()
+
+    def _lane(self, leader: PartitionLeader, range_: Range | None) -> Lane:
+        return Lane(leader.node, range_, leader.topic_id)
+
+    def _transactional(self) -> Mapping[TopicPartition, Lane]:
+        return self._lanes
+
+    def _resume(
+        self, positions: Mapping[TopicPartition, Position]
+    ) -> Mapping[TopicPartition, Position]:
+        for tp, position in positions.items():
+            lane = self._lanes.get(tp)
+            if lane and lane.range and position.topic_id in ("", lane.range.topic_id):
+                lane.position = position.offset
+        return positions
+
+    def _make_sure(self) -> None:
+        """What else came in between is not in the transaction, and does no harm."""
+
+    def _position(self, lane: Lane) -> Position:
+        assert lane.tally is not None
+        return Position(lane.tally.end, leader_epoch=lane.tally.leader_epoch)

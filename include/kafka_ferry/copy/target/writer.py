@@ -1,0 +1,134 @@
+"""What a write protocol promises to the copier.
+
+Two protocols are foreseen behind this interface: *translated* (``copy.target.translated``: transactions,
+offsets as the target gives them) and *offset-preserving* (the source's own offsets). The copier
+reads ranges and hands over passages; everything about the target is the writer's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from kafka_ferry.batches import Passage
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import Range, TopicPartition
+
+
+class StartOver(FerryError):
+    """What was written since the last ``seal`` is void; ``take_over`` says where to go on.
+
+    Attributes:
+        excludes: whether the same cannot happen again, because a partition was set aside.
+    """
+
+    transient = True
+
+    def __init__(self, message: str, *, advice: str = "", excludes: bool = False) -> None:
+        super().__init__(message, advice=advice)
+        self.excludes = excludes
+
+
+@contextmanager
+def void_unless_known() -> Iterator[None]:
+    """Turn errors after which nobody knows what was written into ``StartOver``."""
+    try:
+        yield
+    except StartOver:
+        raise
+    except FerryError as error:
+        if not error.transient:
+            raise
+        raise StartOver(error.message, advice=error.advice) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a range was not copied to its end.
+
+    Attributes:
+        range: the range as it was planned.
+        offset: the source offset at which it stopped.
+        message: what happened, with the broker's own words, and what to do.
+        transient: whether the next run may succeed without a change.
+        fenced: whether it stopped because another run took over.
+    """
+
+    range: Range
+    offset: int
+    message: str
+    transient: bool
+    fenced: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.range.source} -> {self.range.target} stopped at offset {self.offset}: {self.message}"
+
+
+class Writer(Protocol):
+    """Writes the ranges of one writer number.
+
+    Promises:
+    (a) what ``seal`` has confirmed is on the target, in order, once, together with its position
+        and its ledger record; what it has not confirmed may be there or not, and is then never
+        visible to a committed reader without its position;
+    (b) a partition that the target refuses does not hold back the others: it appears in
+        ``failures`` with the offset it kept.
+    """
+
+    @property
+    def failures(self) -> Mapping[TopicPartition, Failure]:
+        """Ranges that are not written any further, by *source* partition."""
+
+    @property
+    def waiting(self) -> AbstractSet[TopicPartition]:
+        """Ranges that took nothing when they were last tried, and may do so later, by *source* partition."""
+
+    @property
+    def unsealed_bytes(self) -> int:
+        """Bytes written since the last ``seal``."""
+
+    @property
+    def must_seal(self) -> bool:
+        """Whether a bound of the protocol's own asks for a ``seal`` now."""
+
+    def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
+        """Fence whoever wrote these ranges before, void what was not sealed, and say what is there.
+
+        Returns:
+            The position of each *source* partition that has one.
+
+        Raises:
+            Fenced: if this writer itself was fenced since it last took over.
+        """
+
+    def write(self, range_: Range, passage: Passage) -> None:
+        """Take a passage that joins the range's position or its last passage."""
+
+    def send(self) -> None:
+        """Send what was taken since the last call, many partitions at once.
+
+        Raises:
+            StartOver: if the outcome of something is unknown.
+            Fenced: if another run took over.
+        """
+
+    def refresh(self, range_: Range, position: Position) -> None:
+        """Commit an unchanged position again at the next ``seal``, so that the broker keeps it."""
+
+    def seal(self) -> Mapping[TopicPartition, int]:
+        """Make everything written so far durable, as one.
+
+        Returns:
+            The new position of each *source* partition that moved.
+
+        Raises:
+            StartOver: if the outcome is unknown.
+            Fenced: if another run took over.
+        """
+
+    def close(self) -> None:
+        """Let go of the connections; what was not sealed is void."""

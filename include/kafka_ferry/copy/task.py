@@ -1,0 +1,141 @@
+"""Copying one writer's ranges of a flow: what a task does, whoever runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_ferry.batches import Intake
+from kafka_ferry.config import kafka_python_config
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.copy.copier import Limits, Outcome, copy_ranges
+from kafka_ferry.copy.rate_limit import RateLimit
+from kafka_ferry.copy.source.fetcher import ReadRules
+from kafka_ferry.copy.source.opposite_flow_filter import ReturnedRecords
+from kafka_ferry.copy.source.prefetch import RangeReader
+from kafka_ferry.copy.target.backfill_writer import Backfilled, BackfillWriter
+from kafka_ferry.copy.target.ledger_recovery import Witness
+from kafka_ferry.copy.target.preserved.writer import PreservedWriter
+from kafka_ferry.copy.target.translated import TranslatedWriter
+from kafka_ferry.copy.target.writer import Writer
+from kafka_ferry.patience import patience_of
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.model import Position, Range
+
+# A transaction may also have to wait for leaders and for its coordinators; the broker aborts it only
+# after this, and takes no longer time.
+_TRANSACTION_SLACK_MS: Final = 50_000
+_LONGEST_TRANSACTION_MS: Final = 15 * 60 * 1000
+# Smaller answers would only cost more requests.
+_LEAST_FETCH: Final = 64 * 1024
+
+
+def copy_for_flow(
+    flow: Flow, run: str, ranges: Sequence[Range], rate: RateLimit | None = None
+) -> list[Outcome]:
+    """Copy ``ranges``, one or more, as ``flow`` says.
+
+    Args:
+        flow: the flow, with whatever secrets its clusters need.
+        run: the run's id, for positions and ledger.
+        ranges: all of one writer, with offsets kept in the same way, at most one of a partition;
+            all of one backfill, or none of any.
+        rate: how fast to send, shared with whatever else the task copies; None for no limit.
+
+    Returns:
+        An outcome for each range, in the order given.
+    """
+    source, target = flow.source, flow.target
+    preserved = ranges[0].preserved
+    intakes = _Intakes(flow, offsets_kept=preserved)
+    returned = ReturnedRecords(flow, ranges)
+    backfilled = Backfilled(flow, run, ranges) if ranges[0].backfill else None
+    # Neither is possible where offsets are kept: the plan refuses them, and so does the copier.
+    append_recreated = flow.on_source_topic_recreated == "append" and not preserved
+    rewind = flow.on_source_divergence == "continue" and not preserved and not backfilled
+    wait_s = flow.partition_wait_ms / 1000
+
+    def read(starts: Mapping[Range, Position]) -> RangeReader:
+        rules = ReadRules(
+            max_bytes=_fetch_bytes(flow, rate),
+            wait_s=wait_s,
+            committed=flow.isolation_level == "read_committed",
+            # What is that old expires while it is copied: the ledger names it, and so does the proof.
+            skip_lost=flow.on_source_truncation == "continue" or backfilled is not None,
+            rewind=rewind,
+            intakes=intakes.of({range_.remote_topic for range_ in starts}),
+            returned=returned.of(starts),
+            windows=backfilled.windows(starts) if backfilled else {},
+        )
+        settings = kafka_python_config(source.client_properties("consumer"))
+        return RangeReader(source.alias, settings, starts, rules)
+
+    writing: dict[str, Any] = {
+        "flow": flow.name,
+        "source_alias": source.alias,
+        "run": run,
+        "number": ranges[0].writer,
+        "timeout_ms": _transaction_timeout_ms(flow),
+        "wait_s": wait_s,
+        "recopy": flow.on_target_topic_lost == "recopy",
+        "dead_letters": flow.dead_letter_name if flow.on_rejected_record == "dead-letter" else "",
+        "intakes": intakes.of,
+        "witness": Witness(flow),
+    }
+    settings = kafka_python_config(target.client_properties("producer"))
+    writer: Writer
+    if backfilled:
+        writer = BackfillWriter(target.alias, settings, backfilled=backfilled, **writing)
+    elif preserved:
+        writer = PreservedWriter(target.alias, settings, fill=flow.fill, **writing)
+    else:
+        writer = TranslatedWriter(target.alias, settings, **writing)
+    limits = Limits(
+        flow.transaction_max_bytes,
+        flow.transaction_max_ms,
+        append_recreated=append_recreated,
+        rewind=rewind,
+        wait_s=wait_s,
+    )
+    try:
+        with patience_of(wait_s):
+            return copy_ranges(ranges, read, writer, limits, rate)
+    finally:
+        writer.close()
+
+
+def _transaction_timeout_ms(flow: Flow) -> int:
+    waits = flow.transaction_max_ms + flow.partition_wait_ms + _TRANSACTION_SLACK_MS
+    return min(waits, _LONGEST_TRANSACTION_MS)
+
+
+def _fetch_bytes(flow: Flow, rate: RateLimit | None) -> int:
+    """How much to ask the source for at a time: under a limit, no more than can be sent in a second."""
+    if rate is None or not rate.bytes_per_s:
+        return flow.fetch_max_bytes
+    return min(flow.fetch_max_bytes, max(rate.bytes_per_s, _LEAST_FETCH))
+
+
+class _Intakes:
+    """What the flow's remote topics take, asked of the target once."""
+
+    def __init__(self, flow: Flow, *, offsets_kept: bool) -> None:
+        self._flow = flow
+        self._offsets_kept = offsets_kept
+        self._known: dict[str, Intake] = {}
+
+    def of(self, topics: AbstractSet[str]) -> Mapping[str, Intake]:
+        """The intake of each of ``topics``; the broker's defaults for one that is not there."""
+        if unknown := topics - self._known.keys():
+            found = ClusterControl(self._flow.target).topics(unknown)
+            for name in unknown:
+                configs = found[name].configs if name in found else {}
+                self._known[name] = Intake.of_topic(
+                    configs,
+                    join_below=self._flow.join_batches_below,
+                    offsets_kept=self._offsets_kept,
+                )
+        return self._known

@@ -1,0 +1,1 @@
+"""Which record of the source is which on the target, found in the records themselves. Pure."""

@@ -1,0 +1,95 @@
+"""Which record of a partition is which on the target, found in the records themselves. Pure.
+
+Another mirror has copied records at least once, in order, and may have gone back after a crash::
+
+    source   a b c d e f g h        (letters are records: content and time)
+    target   a b c d e c d e f      went back to c, and wrote c, d and e a second time
+
+A record of the target is the one behind the record before it, or the mirror has gone back there. So
+``f`` is the last one that is on the target, and copying goes on with ``g``. Of records that are there
+twice the later ones count, once they have caught up: whoever reads from there on sees everything once.
+
+Where a cleaner compacts one of the two logs, records may be missing on either side, if a later record
+of the same key explains it. Whatever cannot be explained is told, and never guessed.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from kafka_ferry.groups.alignment.aligned_runs import Alignment, Misaligned
+from kafka_ferry.groups.alignment.record_digests import LogRecords
+from kafka_ferry.groups.alignment.walk import Walk
+
+__all__ = ["Alignment", "LogRecords", "Misaligned", "align"]
+
+
+def align(
+    source: LogRecords,
+    target: LogRecords,
+    position: int | None,
+    *,
+    compacted: bool = False,
+    joined: int | None = None,
+) -> Alignment | None:
+    """Find out what the target has of the source; None if that is nothing and nobody says otherwise.
+
+    Args:
+        source: the partition on the source.
+        target: the partition on the target.
+        position: the next source offset that the other mirror would copy, as it says itself.
+        compacted: whether a cleaner compacts one of the two logs.
+        joined: the source offset that the target's first record must have, where that is known.
+
+    Raises:
+        Misaligned: the target's records are not those of the source, in its order, or they are less
+            than the mirror says.
+    """
+    if not len(target):
+        return None if position is None else _of_nothing(source, position)
+    walk = _walked(source, target, position, compacted=compacted, joined=joined)
+    if walk is None:
+        if position is not None and position <= source.start:
+            # The source has lost all that was copied: there is nothing to compare.
+            return replace(_of_nothing(source, position), unknown=len(target))
+        raise Misaligned(
+            "none of its records is one of the source's"
+            + (f", of which offset {position - 1} should be there" if position else "")
+        )
+    return walk.alignment(position)
+
+
+def _of_nothing(source: LogRecords, position: int) -> Alignment:
+    """Nothing that is on both sides is left to be compared.
+
+    Raises:
+        Misaligned: the source never had what the mirror says that it has copied.
+    """
+    if position > source.end:
+        raise Misaligned(
+            f"the position of the other mirror is {position}, and the source ends at {source.end}"
+        )
+    before = source.below(position)
+    epoch = int(source.leader_epochs[before - 1]) if before else -1
+    return Alignment(position, position, leader_epoch=epoch)
+
+
+def _walked(
+    source: LogRecords,
+    target: LogRecords,
+    position: int | None,
+    *,
+    compacted: bool,
+    joined: int | None,
+) -> Walk | None:
+    """The walk along both logs, with aborted records on the target or without; None without a beginning."""
+    whole = Walk(source, target, compacted=compacted)
+    if not source.aborted.any():
+        return whole if whole.go(position, joined) else None
+    # Which of the two the mirror reads is its isolation level, and it reads uncommitted by default.
+    with suppress(Misaligned):
+        if whole.go(position, joined):
+            return whole
+    committed = Walk(source, target, compacted=compacted, without=source.aborted)
+    return committed if committed.go(position, joined) else None

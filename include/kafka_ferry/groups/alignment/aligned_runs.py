@@ -1,0 +1,88 @@
+"""What comes of aligning a target with its source: records that are the same, as segments. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from kafka_ferry.batches import Segment
+from kafka_ferry.groups.alignment.record_digests import LogRecords
+
+
+class Misaligned(ValueError):
+    """The target's records are not the source's; the message says which, without the partition's name."""
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """What was found out about a partition.
+
+    Attributes:
+        start: the first source offset that is accounted for.
+        end: the source offset to go on with.
+        segments: which record is which, ascending in both offsets.
+        records: how many records that are.
+        doubled: records that the other mirror has written more than once, beyond the first time.
+        unknown: records of the target that the source has no more, so that nobody can compare them.
+        skipped: source offsets of ``[start, end)`` with a record that is not on the target: it was
+            compacted there, or belongs to an aborted transaction.
+        aborted: how many of ``skipped`` are of aborted transactions.
+        leader_epoch: the source's, of the last record before ``end``; -1 where there is none.
+    """
+
+    start: int
+    end: int
+    segments: tuple[Segment, ...] = ()
+    records: int = 0
+    doubled: int = 0
+    unknown: int = 0
+    skipped: int = 0
+    aborted: int = 0
+    leader_epoch: int = -1
+
+
+class Run(NamedTuple):
+    """Records in a row that are the same on both sides.
+
+    Attributes:
+        place: the index of the first one on the source.
+        at: on the target.
+        records: how many they are.
+    """
+
+    place: int
+    at: int
+    records: int
+
+    def behind(self, place: int) -> Run:
+        """The part of it from an index on the source on."""
+        less = max(0, place - self.place)
+        return Run(self.place + less, self.at + less, self.records - less)
+
+
+def segments_of(runs: Iterable[Run], source: LogRecords, target: LogRecords) -> tuple[Segment, ...]:
+    """The offsets of runs, which ascend on both sides: as few segments as there can be."""
+    segments: list[Segment] = []
+    for place, at, count in runs:
+        sources = source.offsets[place : place + count]
+        targets = target.offsets[at : at + count]
+        breaks = np.flatnonzero((np.diff(sources) != 1) | (np.diff(targets) != 1)) + 1
+        for begin, end in pairwise([0, *breaks.tolist(), count]):
+            _add(segments, Segment(int(sources[begin]), int(targets[begin]), end - begin))
+    return tuple(segments)
+
+
+def _add(segments: list[Segment], here: Segment) -> None:
+    last = segments[-1] if segments else None
+    if (
+        last
+        and last.source + last.records == here.source
+        and last.target + last.records == here.target
+    ):
+        segments[-1] = last._replace(records=last.records + here.records)
+    else:
+        segments.append(here)

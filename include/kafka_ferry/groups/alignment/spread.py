@@ -1,0 +1,97 @@
+"""How far another mirror has copied a topic whose records it put into other partitions. Pure.
+
+MirrorMaker 1 lets the target's producer choose the partition by key, and anywhere for records without
+one. Then no partition of the target is a copy of one of the source's; but what the topic holds as a
+whole can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned
+from kafka_ferry.groups.alignment.record_digests import Digests, Offsets
+
+
+def spread(
+    sources: Mapping[int, LogRecords],
+    targets: Sequence[LogRecords],
+    positions: Mapping[int, int | None],
+) -> dict[int, Alignment]:
+    """Where to go on in each partition of the source: behind the records that are on the target in a row.
+
+    Nothing is said of which record is which. What was copied out of order behind that is counted as
+    ``doubled``: it will be there twice.
+
+    Args:
+        sources: the topic's partitions on the source.
+        targets: those on the target.
+        positions: the next offset that the other mirror would copy of each; None where it says nothing.
+
+    Raises:
+        Misaligned: records that it has copied are not there, or others are.
+    """
+    there = _Counts(np.concatenate([target.digests for target in targets]))
+    every = np.concatenate([source.digests for source in sources.values()])
+    unknown = int((~np.isin(there.digests, every)).sum())
+    if unknown and all(source.start == 0 for source in sources.values()):
+        raise Misaligned(f"{unknown} of its records are none of the source's")
+    may_be_lost = any(target.start for target in targets)
+    for number, source in sources.items():
+        position = positions.get(number)
+        before = source.below(position or 0)
+        copied = source.only(np.arange(len(source)) < before)
+        missing = there.take(copied.digests)
+        missing = missing[~copied.aborted[missing]]
+        if len(missing) and not may_be_lost:
+            raise Misaligned(
+                f"the position of the other mirror in partition {number} is {position}, but "
+                f"{len(missing)} of the source's records are not there, the first at offset "
+                f"{copied.offsets[missing[0]]}"
+            )
+    found = {}
+    for number, source in sources.items():
+        alignment = _behind(source, positions.get(number), there)
+        if alignment:
+            found[number] = alignment
+    return found
+
+
+def _behind(source: LogRecords, position: int | None, there: _Counts) -> Alignment | None:
+    """Where to go on behind the position; None if nothing says that anything was copied."""
+    at = source.below(position or 0)
+    behind = source.digests[at:]
+    missing = there.take(behind)
+    more = int(missing[0]) if len(missing) else len(behind)
+    if position is None and not more:
+        return None
+    last = at + more - 1
+    end = max(position or 0, int(source.offsets[last]) + 1) if last >= 0 else position or 0
+    epoch = int(source.leader_epochs[last]) if last >= 0 else -1
+    doubled = len(behind) - more - len(missing)
+    return Alignment(end, end, doubled=doubled, leader_epoch=epoch)
+
+
+class _Counts:
+    """How many records there are of each digest, beside those that were found already."""
+
+    def __init__(self, digests: Digests) -> None:
+        self.digests, self._left = np.unique(digests, return_counts=True)
+
+    def take(self, wanted: Digests) -> Offsets:
+        """Take a record for each of ``wanted``; the indices of those for which there is none."""
+        if not len(self.digests):
+            return np.arange(len(wanted))
+        places = np.minimum(np.searchsorted(self.digests, wanted), len(self.digests) - 1)
+        known = np.flatnonzero(self.digests[places] == wanted)
+        at = places[known]
+        # The how manieth of its digest each one is.
+        order = np.argsort(at, kind="stable")
+        ordered = at[order]
+        nth = np.empty(len(at), np.int64)
+        nth[order] = np.arange(len(at)) - np.searchsorted(ordered, ordered)
+        taken = known[nth < self._left[at]]
+        np.subtract.at(self._left, places[taken], 1)
+        return np.setdiff1d(np.arange(len(wanted)), taken)

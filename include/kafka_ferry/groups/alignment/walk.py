@@ -1,0 +1,248 @@
+"""Going along the records of a target and its source, to find out which is which. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from kafka_ferry.groups.alignment.aligned_runs import Alignment, Misaligned, Run, segments_of
+from kafka_ferry.groups.alignment.record_digests import LogRecords, Mask, Offsets
+
+# Of records that are all alike, so many places are tried.
+_PLACES: Final = 1_000
+_AT_ONCE: Final = 65_536
+
+
+class Walk:
+    """Goes along the target's records, and knows which of the source's comes next.
+
+    Args:
+        source: the partition on the source.
+        target: the partition on the target.
+        compacted: whether a cleaner compacts one of the two logs.
+        without: which of the source's records are left out of account, if any.
+    """
+
+    def __init__(
+        self,
+        source: LogRecords,
+        target: LogRecords,
+        *,
+        compacted: bool,
+        without: Mask | None = None,
+    ) -> None:
+        self._all = source
+        self._source = source if without is None else source.only(~without)
+        self._target = target
+        self._compacted = compacted
+        self._runs: list[Run] = []
+        self._first = self._next = self._joined = 0
+        self._found = 0
+        self._unknown = 0
+
+    def go(self, position: int | None, joined: int | None) -> bool:
+        """Go from the first record that both have to the target's end; whether there is one.
+
+        Raises:
+            Misaligned: a record of the target cannot be explained.
+        """
+        at = self._begin(joined)
+        if at is None:
+            return False
+        first = True
+        while at < len(self._target):
+            place = self._place(at, position) if first else self._going_on(at)
+            if place is None:
+                self._unknown += 1
+                at += 1
+                continue
+            if first:
+                self._first = self._first if self._joined else place
+                first = False
+            count = self._alike(place, at)
+            self._take(place, at, count)
+            at += count
+        return True
+
+    def _begin(self, joined: int | None) -> int | None:
+        """The target's first record that the source has: what is before it, the source has lost."""
+        if joined:
+            self._joined = joined
+            self._first = self._next = self._source.below(joined)
+            return 0
+        known = np.isin(self._target.digests, self._source.digests)
+        if not known.any():
+            return None
+        at = int(known.argmax())
+        if at and self._source.start == 0 and not self._compacted:
+            raise self._strange(0)
+        self._unknown += at
+        return at
+
+    def _place(self, at: int, position: int | None) -> int | None:
+        """Where on the source the record that both begin with is."""
+        places = self._source.places(self._target.digests[at])
+        if self._next or not len(places):
+            return self._going_on(at)
+        if self._unknown and not self._compacted and places[0] > 0:
+            raise Misaligned(
+                f"of the source's records that are left, those before {self._source.offsets[places[0]]} "
+                "are not there"
+            )
+        if len(places) == 1:
+            return int(places[0])
+        if len(places) and at == 0 and places[0] == 0 and self._target.start == 0:
+            return 0
+        return self._best(at, places, position)
+
+    def _going_on(self, at: int) -> int | None:
+        """Where on the source the record is that comes next on the target; None where it is no more.
+
+        Raises:
+            Misaligned: it was never there, or others should be between.
+        """
+        source, digest = self._source, self._target.digests[at]
+        if self._next < len(source) and source.digests[self._next] == digest:
+            return self._next
+        places = source.places(digest)
+        ahead = places[places > self._next]
+        behind = places[places < self._next]
+        if self._compacted and len(ahead):
+            return int(ahead[0])
+        if len(behind):
+            return self._best(at, behind, None)
+        if self._compacted and not len(places):
+            return None
+        if len(ahead):
+            raise Misaligned(
+                f"behind the source's record {self._before(self._next)} follows its record "
+                f"{source.offsets[ahead[0]]}, and what is between is missing"
+            )
+        raise self._strange(at)
+
+    def _best(self, at: int, places: Offsets, position: int | None) -> int:
+        """The one of several places from which the most records are alike.
+
+        Raises:
+            Misaligned: several are as good, and copying would go on elsewhere from each.
+        """
+        if len(places) == 1:
+            return int(places[0])
+        counts = [(self._alike(int(place), at), int(place)) for place in places[-_PLACES:]]
+        most = max(count for count, _ in counts)
+        best = [place for count, place in counts if count == most]
+        ends = {max(place + most, self._next) for place in best}
+        if position is not None and len(ends) > 1:
+            wanted = self._source.below(position) - most
+            if wanted in best:
+                return wanted
+        if len(ends) > 1:
+            raise Misaligned(
+                f"its record {self._target.offsets[at]} is like {len(places)} records of the source, "
+                "and nobody can tell which of them it is"
+            )
+        return best[-1]
+
+    def _alike(self, place: int, at: int) -> int:
+        """How many records are the same from there on, on both sides."""
+        longest = min(len(self._source) - place, len(self._target) - at)
+        done = 0
+        while done < longest:
+            size = min(_AT_ONCE, longest - done)
+            left = self._source.digests[place + done : place + done + size]
+            unlike = left != self._target.digests[at + done : at + done + size]
+            if unlike.any():
+                return done + int(unlike.argmax())
+            done += size
+        return done
+
+    def _take(self, place: int, at: int, count: int) -> None:
+        """Note that so many records are the same; one that is there twice counts where it came last."""
+        self._found += count
+        end = place + count
+        if place < self._first and not self._joined:
+            if end < self._next and not self._target.start:
+                raise self._strange(at)
+            self._first = place if end >= self._next else self._first
+        if end < self._next:
+            # It has not caught up: behind it is less than there was before.
+            return
+        while self._runs and self._runs[-1].place >= place:
+            self._runs.pop()
+        if self._runs:
+            last = self._runs[-1]
+            self._runs[-1] = last._replace(records=min(last.records, place - last.place))
+        self._runs.append(Run(place, at, count))
+        self._next = end
+
+    def _before(self, index: int) -> int:
+        return int(self._source.offsets[index - 1]) if index else -1
+
+    def _strange(self, at: int) -> Misaligned:
+        return Misaligned(
+            f"its record {self._target.offsets[at]} is none of the source's that may follow there: "
+            "somebody else has written it, the source has changed, or a transaction is open there"
+        )
+
+    # --- what it comes to
+
+    def alignment(self, position: int | None) -> Alignment:
+        """What was found, once all of it is explained.
+
+        Raises:
+            Misaligned: records that should be on the target are not.
+        """
+        source = self._source
+        matched = np.zeros(len(source), np.bool_)
+        for place, _, count in self._runs:
+            matched[place : place + count] = True
+        first = self._first
+        # What joins the flow's own records may have gone back into them.
+        self._runs = [run.behind(first) for run in self._runs if run.place + run.records > first]
+        start = int(source.offsets[first]) if first < len(source) else source.end
+        start = self._joined or start
+        end = int(source.offsets[self._next - 1]) + 1 if self._next > first else start
+        if position is not None:
+            end = max(end, position)
+        behind = source.below(end)
+        missing = np.flatnonzero(~matched[first:behind]) + first
+        if len(missing):
+            self._explain(missing, behind, position)
+        segments = segments_of(self._runs, source, self._target)
+        records = sum(segment.records for segment in segments)
+        everything = self._all
+        inside = slice(everything.below(start), everything.below(end))
+        there = inside.stop - inside.start
+        aborted = 0
+        if len(everything) != len(source):
+            aborted = int(everything.aborted[inside].sum())
+        return Alignment(
+            start=start,
+            end=end,
+            segments=segments,
+            records=records,
+            doubled=self._found - records,
+            unknown=self._unknown,
+            skipped=there - records,
+            aborted=aborted,
+            leader_epoch=int(everything.leader_epochs[inside.stop - 1]) if inside.stop else -1,
+        )
+
+    def _explain(self, missing: Offsets, behind: int, position: int | None) -> None:
+        """Whether a cleaner may have taken all of ``missing``: each has a successor, or is a tombstone."""
+        source = self._source
+        if self._compacted:
+            keys = source.keys[:behind]
+            # The last record of each key is the only one that a cleaner keeps.
+            _, last = np.unique(keys[::-1], return_index=True)
+            newest = np.zeros(behind, np.bool_)
+            newest[behind - 1 - last] = True
+            missing = missing[newest[missing] & ~source.tombstones[missing]]
+        if len(missing):
+            offset = int(source.offsets[missing[0]])
+            said = f"the position of the other mirror is {position}, but " if position else ""
+            raise Misaligned(
+                f"{said}{len(missing)} of the source's records are not there, the first at offset "
+                f"{offset}"
+            )

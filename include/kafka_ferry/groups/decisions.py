@@ -1,0 +1,188 @@
+"""What is done with each offset that a group has committed, and why. Pure.
+
+What is promised, whatever the order of runs, crashes and people:
+
+(a) an offset goes forward on the target only as far as is copied and verified, so that a consumer
+    that begins there misses nothing that it had not read;
+(b) it never goes back, unless the group was set back on the source since the last sync and the flow
+    says ``on.source.group.reset: follow``;
+(c) what somebody else has committed further ahead on the target stays;
+(d) a group that reads preserved and translated topics moves in all of its partitions or in none.
+
+Not promised: that nobody commits between the look and the write. Brokers have no such condition; they
+refuse the write while a group has members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.groups.moves import Action, GroupMove, PartitionMove
+
+if TYPE_CHECKING:
+    from kafka_ferry.groups.routes import Route
+    from kafka_ferry.ledger import SyncedOffset
+    from kafka_ferry.model.cluster_state import LogBounds
+    from kafka_ferry.model.groups import Committed, Group
+    from kafka_ferry.model.ranges import TopicPartition
+
+UNKNOWN: Final = "the ledger does not account for that offset."
+FROM_TARGET: Final = "the topic came from the target: only `ferry failback` moves offsets home."
+NOT_COPIED: Final = "nothing of it is copied and verified yet."
+NO_LOG: Final = "the ends of its log on the target are not known."
+
+
+def translated(
+    source: TopicPartition,
+    committed: Committed,
+    route: Route,
+    *,
+    end: int,
+    log: LogBounds | None,
+) -> PartitionMove:
+    """What a committed offset is on the target.
+
+    Args:
+        source: the partition on the source.
+        committed: what the group has committed there.
+        route: where the partition goes, as far as it may be translated.
+        end: the partition's end on the source, -1 where it is not known.
+        log: what the target holds of its partition, None where that is not known.
+    """
+    move = PartitionMove(source, committed, end, route.target)
+    if log is None:
+        return replace(move, action="held", reason=NO_LOG)
+    if 0 <= end < committed.offset:
+        # Of a log that was cut back, or another one: what comes there next has not been read.
+        reason = f"it is behind the end of the source's log, {end}."
+        return replace(move, action="held", reason=reason)
+    found = route.map.translate(committed.offset, log_start=log.start, log_end=log.end)
+    if found is None:
+        return replace(move, action="held", reason=UNKNOWN)
+    return replace(move, offset=found.offset, kind=found.kind)
+
+
+def untouched(
+    source: TopicPartition,
+    committed: Committed,
+    target: TopicPartition,
+    *,
+    logs: tuple[LogBounds | None, LogBounds | None],
+) -> PartitionMove:
+    """The same of a partition that nothing was ever copied of.
+
+    Where the source's log is empty, and the group is at its end, everything still to come goes behind
+    the target's end.
+
+    Args:
+        source: the partition on the source.
+        committed: what the group has committed there.
+        target: the partition on the target.
+        logs: what both hold, None where that is not known.
+    """
+    here, there = logs
+    move = PartitionMove(source, committed, here.end if here else -1, target)
+    if here and there and here.start == here.end <= committed.offset:
+        return replace(move, offset=there.end, kind="clamped")
+    return replace(move, action="held", reason=NOT_COPIED if there else NO_LOG)
+
+
+def why_not(group: Group, there: Group, target: str) -> str:
+    """Why nothing of a group may be written on the target, "" where something may.
+
+    Args:
+        group: the group on the source.
+        there: the group of that name on the target, as it is now.
+        target: the target's alias.
+    """
+    if there.state == "Dead":
+        return ""
+    if (group.type == "share") != (there.type == "share"):
+        kinds = f"on {target} it is a {there.type} group, not a {group.type} group"
+        return f"{kinds}: delete or rename one of them."
+    if not there.idle:
+        return f"it is in use on {target} (state {there.state or 'unknown'})."
+    return ""
+
+
+def decided(
+    group: GroupMove,
+    there: Mapping[TopicPartition, Committed],
+    last: Mapping[TopicPartition, SyncedOffset],
+    *,
+    follow: bool,
+    preserved: Collection[str] = (),
+) -> GroupMove:
+    """The group with what is to be done: its partitions are ``written``, ``unchanged`` or ``held``.
+
+    Args:
+        group: the group, translated.
+        there: what it has committed on the target, by *target* partition.
+        last: what the last sync has committed there for it, by *target* partition.
+        follow: whether offsets are set back on the target where the group was on the source.
+        preserved: the source topics whose records keep their offsets.
+    """
+
+    def with_action(move: PartitionMove) -> PartitionMove:
+        if move.target is None or move.offset is None:
+            return move
+        action, reason = _decided(move, there.get(move.target), last.get(move.target), follow)
+        return replace(move, action=action, reason=reason)
+
+    moves = tuple(map(with_action, group.partitions))
+    group = replace(group, partitions=moves)
+    stuck = _stuck_as_one(moves, preserved)
+    return left_alone(group, stuck) if stuck else group
+
+
+def left_alone(group: GroupMove, reason: str) -> GroupMove:
+    """The group, held as a whole; partitions that were held before keep their own reasons."""
+    moves = (
+        move if move.action == "held" else replace(move, action="held", reason=reason)
+        for move in group.partitions
+    )
+    return replace(group, partitions=tuple(moves), reason=reason)
+
+
+def _decided(
+    move: PartitionMove, there: Committed | None, last: SyncedOffset | None, follow: bool
+) -> tuple[Action, str]:
+    assert move.offset is not None and move.committed is not None
+    if there is None or there.offset < move.offset:
+        return "written", ""
+    if there.offset == move.offset:
+        return ("unchanged" if there.metadata == move.committed.metadata else "written"), ""
+    return _going_back(move.offset, move.committed.offset, there.offset, last, follow)
+
+
+def _going_back(
+    offset: int, committed: int, there: int, last: SyncedOffset | None, follow: bool
+) -> tuple[Action, str]:
+    if last is None or last.source < 0 or there > last.target:
+        return "held", f"somebody has committed {there} on the target, further ahead."
+    if committed >= last.source:
+        return "held", (
+            f"it would go back from {there} to {offset}, although the group did not go back on the "
+            "source: a log was cut back there or on the target."
+        )
+    back = f"the group was set back on the source from {last.source} to {committed}"
+    if follow:
+        return "written", f"{back}."
+    return "held", f"{back}; on.source.group.reset: keep leaves {there} on the target."
+
+
+def _stuck_as_one(moves: Collection[PartitionMove], preserved: Collection[str]) -> str:
+    """Why a group that reads both kinds of topics is held as a whole, "" where it is not."""
+    # Whatever becomes of the others, a run leaves these where they are.
+    moves = [move for move in moves if move.reason != FROM_TARGET]
+    kinds = {move.source.topic in preserved for move in moves}
+    stuck = [move for move in moves if move.action == "held"]
+    if len(kinds) < 2 or not stuck:
+        return ""
+    others = f" and {len(stuck) - 1} more" if len(stuck) > 1 else ""
+    return (
+        f"a group that reads preserved and translated topics moves as one, and {stuck[0].source}"
+        f"{others} is held."
+    )

@@ -1,0 +1,59 @@
+"""Ledger entries that say what was committed for groups, none of them too large for a broker. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.ledger import GroupsEntry, SyncedOffset
+
+if TYPE_CHECKING:
+    from kafka_ferry.model.ranges import TopicPartition
+
+# Brokers take records of 1 MB by default.
+_BYTES: Final = 500_000
+# {"source":9223372036854775807,"target":9223372036854775807} and the partition's number before it.
+_OFFSET_BYTES: Final = 74
+_FRAME_BYTES: Final = 8
+
+Synced = tuple[str, str, int, SyncedOffset]
+"""Group, remote topic's id, partition, and what was committed."""
+
+
+def synced_key(remote_topic_id: str, target: TopicPartition) -> tuple[str, int]:
+    """What an offset on the target is known by: brokers before 2.8 give topics no ids."""
+    return remote_topic_id or target.topic, target.partition
+
+
+def entries_of(synced: Iterable[Synced], *, flow: str, run: str, at: int) -> Iterator[GroupsEntry]:
+    """Entries that hold all of ``synced``, in order, each of at most some 500 KB.
+
+    Args:
+        synced: what was committed.
+        flow: the flow's name.
+        run: the run's id.
+        at: when, in milliseconds since 1970.
+    """
+    groups: dict[str, dict[str, dict[int, SyncedOffset]]] = {}
+    size = 0
+    for group, topic_id, partition, offset in synced:
+        needed = _bytes_of(groups, group, topic_id)
+        if groups and size + needed > _BYTES:
+            yield GroupsEntry(flow=flow, run=run, at=at, synced=groups)
+            groups, size = {}, 0
+            needed = _bytes_of(groups, group, topic_id)
+        groups.setdefault(group, {}).setdefault(topic_id, {})[partition] = offset
+        size += needed
+    if groups:
+        yield GroupsEntry(flow=flow, run=run, at=at, synced=groups)
+
+
+def _bytes_of(groups: Mapping[str, Mapping[str, object]], group: str, topic_id: str) -> int:
+    """What one more offset takes in the entry at most."""
+    names = [
+        name
+        for name, known in ((group, groups), (topic_id, groups.get(group, ())))
+        if name not in known
+    ]
+    return _OFFSET_BYTES + sum(len(json.dumps(name)) + _FRAME_BYTES for name in names)

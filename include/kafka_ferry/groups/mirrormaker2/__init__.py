@@ -1,0 +1,1 @@
+"""What MirrorMaker 2 stores of groups and offsets, byte for byte. Pure."""

@@ -1,0 +1,112 @@
+"""Where MirrorMaker 2 goes on: its source connector's offsets, as Kafka Connect stores them.
+
+A record each time Connect flushes, compacted to the newest of each source partition; key and value
+are JSON (``OffsetStorageWriter``, ``MirrorUtils.wrapPartition`` and ``wrapOffset``)::
+
+    key    ["MirrorSourceConnector",{"cluster":"primary","partition":0,"topic":"orders"}]
+    value  {"offset":41}      the last offset that was copied; null: none
+
+Records with the same meaning may have keys of other bytes (the order of an object's members is not
+promised), and Connect would keep both; so a key that is there is written again as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kafka_ferry.model.ranges import TopicPartition
+
+CONNECTOR: Final = "MirrorSourceConnector"
+"""The source connector's name in MirrorMaker 2's dedicated mode."""
+
+PARTITIONS: Final = 25
+"""Of a topic that Connect creates for offsets (``offset.storage.partitions``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectOffset:
+    """The newest record of one key.
+
+    Attributes:
+        source: the partition on the source.
+        copied: the last source offset that was copied; None where there is none (any more).
+        key: the record's key, as its bytes are.
+        at: the record's timestamp, in milliseconds since 1970.
+        partition: the partition of Connect's topic that holds the record.
+    """
+
+    source: TopicPartition
+    copied: int | None
+    key: bytes
+    at: int = 0
+    partition: int = 0
+
+    @property
+    def next(self) -> int | None:
+        """The next source offset that it would copy; None for the beginning."""
+        return None if self.copied is None else self.copied + 1
+
+
+def offsets_topic(source_alias: str) -> str:
+    """Connect's topic with the offsets of all that MirrorMaker 2 copies from ``source_alias``; on the target."""
+    return f"mm2-offsets.{source_alias}.internal"
+
+
+def worker_group(source_alias: str) -> str:
+    """The group on the target that the workers of a MirrorMaker 2 in dedicated mode are members of."""
+    return f"{source_alias}-mm2"
+
+
+def partition_of(key: bytes, source_alias: str) -> TopicPartition | None:
+    """The source partition that a record's key is about; None if it is about something else."""
+    try:
+        parsed: Any = json.loads(key)
+    except ValueError:
+        return None
+    if not (isinstance(parsed, list) and len(parsed) == 2 and isinstance(parsed[1], dict)):
+        return None
+    said = parsed[1]
+    topic, partition = said.get("topic"), said.get("partition")
+    if said.get("cluster") != source_alias or not isinstance(topic, str):
+        return None
+    return TopicPartition(topic, partition) if isinstance(partition, int) else None
+
+
+def copied_of(value: bytes | None) -> int | None:
+    """The offset in a record's value; None for a tombstone, or where it has none."""
+    if value is None:
+        return None
+    try:
+        parsed: Any = json.loads(value)
+    except ValueError:
+        return None
+    offset = parsed.get("offset") if isinstance(parsed, dict) else None
+    return offset if isinstance(offset, int) and offset >= 0 else None
+
+
+def newest(offsets: Iterable[ConnectOffset]) -> dict[TopicPartition, ConnectOffset]:
+    """The one of each source partition that was written last, where several connectors have left some."""
+    found: dict[TopicPartition, ConnectOffset] = {}
+    for offset in offsets:
+        known = found.get(offset.source)
+        if known is None or known.at <= offset.at:
+            found[offset.source] = offset
+    return found
+
+
+def key_of(source: TopicPartition, source_alias: str, connector: str = CONNECTOR) -> bytes:
+    """The key for a source partition, in the order in which Connect writes it."""
+    said = {"cluster": source_alias, "partition": source.partition, "topic": source.topic}
+    return json.dumps([connector, said], separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def value_of(next_offset: int) -> bytes | None:
+    """The value with which MirrorMaker 2 goes on at ``next_offset``; a tombstone for the beginning."""
+    return (
+        json.dumps({"offset": next_offset - 1}, separators=(",", ":")).encode()
+        if next_offset
+        else None
+    )

@@ -1,0 +1,69 @@
+"""Which offset syncs tell MirrorMaker 2 of an offset map. Pure.
+
+``OffsetSyncStore``, which reads them, answers from the newest sync ``(u, d)`` at or before an offset:
+``d`` for ``u`` itself, ``d + 1`` for whatever is behind it; it keeps 64, ever further apart the older
+they are. So
+
+(a) a sync is only written of a record whose counterpart is exact, and before the counterpart of
+    all that follows it: then ``d + 1`` passes over nothing that a group has not read;
+(b) the last record has one, and the one before it 2, 4, 8, ... offsets away from it: what the store
+    would keep of a sync for each record;
+(c) they ascend. Since the first one is behind those of the time before, the store forgets these,
+    and with them whatever was true of a history that was cut back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka_ferry.groups.mirrormaker2.record_formats import OffsetSync
+from kafka_ferry.groups.routes import Route
+from kafka_ferry.groups.translation import OffsetMap
+
+
+def offset_syncs(route: Route) -> list[OffsetSync]:
+    """The offset syncs of a partition, in the order in which they are to be written."""
+    found = dict(_pairs(route.map))
+    return [OffsetSync(route.source, up, found[up]) for up in sorted(found)]
+
+
+def _pairs(offsets: OffsetMap) -> Iterator[tuple[int, int]]:
+    """Source and target offset of each record that is to have a sync."""
+    last = _last(offsets)
+    if last is None:
+        return
+    distance = 1
+    while (wanted := last + 1 - distance) > offsets.start:
+        yield from _at(offsets, wanted)
+        distance *= 2
+    yield from _at(offsets, offsets.start)
+
+
+def _last(offsets: OffsetMap) -> int | None:
+    """The last source offset behind which there is a record; None where there is none."""
+    end = offsets.translate(offsets.end)
+    if end is None:
+        return None
+    # Answers ascend, so that the first one that is the end's can be searched for.
+    low, high = offsets.start, offsets.end
+    while low < high:
+        middle = (low + high) // 2
+        answer = offsets.translate(middle)
+        if answer is not None and answer.offset < end.offset:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1 if low > offsets.start else None
+
+
+def _at(offsets: OffsetMap, wanted: int) -> Iterator[tuple[int, int]]:
+    """The first record at or behind ``wanted``, if (a) holds for it."""
+    there = offsets.translate(wanted)
+    here = None if there is None else offsets.reverse(there.offset)
+    if there is None or here is None:
+        return
+    answer, following = offsets.translate(here.offset), offsets.translate(here.offset + 1)
+    if answer is None or following is None or answer.kind != "exact":
+        return
+    if answer.offset == there.offset < following.offset:
+        yield here.offset, there.offset

@@ -1,0 +1,1 @@
+"""Checkpoints of Structured Streaming queries, for a query that goes on at the target. Pure."""

@@ -1,0 +1,123 @@
+"""Where an offset of a Spark query is on the target, and whether that is beyond doubt. Pure.
+
+A consumer group may read a few records again; many a query may not, since its sink takes a batch for
+what it was. So here an answer counts only if the records before it on the target are just those that
+the query has read. Whatever else there is to say is a doubt, and a person decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kafka_ferry.groups.routes import Route
+from kafka_ferry.groups.translation import Kind, OffsetMap
+from kafka_ferry.model.cluster_state import LogBounds
+from kafka_ferry.model.ranges import TopicPartition
+
+_UNVERIFIED: Final = "nothing of it is copied and verified"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where an offset of the query is on the target.
+
+    Attributes:
+        source: the partition that the query reads.
+        offset: the next offset that it reads there.
+        target: the partition on the target; None if the flow has none for it.
+        at: the offset there; None where there is no answer at all.
+        kind: how exact that is.
+        doubt: why the records before ``at`` are not just those before ``offset``; "" if they are.
+    """
+
+    source: TopicPartition
+    offset: int
+    target: TopicPartition | None = None
+    at: int | None = None
+    kind: Kind | None = None
+    doubt: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The doubt, with the partition and the offset."""
+        return f"{self.source}, read up to offset {self.offset}: {self.doubt}."
+
+
+@dataclass(frozen=True)
+class Placing:
+    """What placing depends on.
+
+    Attributes:
+        remote: the remote topic of each source topic that the flow copies.
+        routes: the offset maps, by source partition, as far as is verified.
+        target_logs: what the target holds, by its partitions.
+        source_logs: what the source holds, by its partitions; empty where it does not answer.
+    """
+
+    remote: Mapping[str, str]
+    routes: Mapping[TopicPartition, Route]
+    target_logs: Mapping[TopicPartition, LogBounds]
+    source_logs: Mapping[TopicPartition, LogBounds]
+
+    def __call__(self, source: TopicPartition, offset: int) -> Placed:
+        """Where ``offset``, the next one that the query reads, is on the target."""
+        name = self.remote.get(source.topic)
+        if name is None:
+            return Placed(source, offset, doubt="the flow copies no such topic")
+        route = self.routes.get(source)
+        placed = Placed(source, offset, TopicPartition(name, source.partition))
+        if route:
+            placed = replace(placed, target=route.target)
+        assert placed.target
+        log = self.target_logs.get(placed.target)
+        if log is None:
+            return replace(placed, doubt=f"{placed.target} is not on the target, or has no leader")
+        return _by_map(placed, route, log) if route else self._without_map(placed, log)
+
+    def _without_map(self, placed: Placed, log: LogBounds) -> Placed:
+        """Nothing is known of the partition: no harm where there has been nothing to read."""
+        here = self.source_logs.get(placed.source)
+        unread = placed.offset == 0 or (here and here.start == here.end == placed.offset)
+        if unread and log.start == log.end:
+            return replace(placed, at=log.end, kind="exact")
+        return replace(placed, at=log.start, kind="clamped", doubt=_UNVERIFIED)
+
+
+def _by_map(placed: Placed, route: Route, log: LogBounds) -> Placed:
+    span, offset = route.map, placed.offset
+    found = span.translate(offset, log_start=log.start, log_end=log.end)
+    if found is None:
+        return replace(
+            placed, doubt="it lies between offsets that are copied, and nothing is known of it"
+        )
+    placed = replace(placed, at=found.offset, kind=found.kind)
+    if offset > span.end:
+        return replace(placed, doubt=f"only what is before {span.end} is copied and verified")
+    if offset < span.start:
+        return replace(placed, doubt=f"the copy begins at {span.start}")
+    # Without the log's bounds; "clamped" even so means that no record was ever copied.
+    meant = span.translate(offset)
+    if meant and meant.kind != "clamped" and meant.offset != found.offset:
+        return replace(
+            placed,
+            doubt=f"its counterpart {meant.offset} is no longer on the target, whose log is "
+            f"[{log.start}, {log.end})",
+        )
+    return replace(placed, doubt=_doubled(placed, span))
+
+
+def _doubled(placed: Placed, span: OffsetMap) -> str:
+    """Why records that the query has read are behind the counterpart too, "" where none are.
+
+    Those of a partition that was not copied in its order, such as after a backfill.
+    """
+    assert placed.at is not None
+    unread = span.reverse(placed.at)
+    if unread is None or unread.kind == "clamped" or unread.offset >= placed.offset:
+        return ""
+    return (
+        f"it was not copied in its order, and records from {unread.offset} on are behind the "
+        f"counterpart {placed.at} on the target"
+    )

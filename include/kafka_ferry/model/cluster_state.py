@@ -1,0 +1,182 @@
+"""What a plan is made from: the clusters' topics and logs, and what is known of copying before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kafka_ferry.model.changes import Acl, Applied, Quotas, Users
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic of a cluster.
+
+    Attributes:
+        name: its name.
+        topic_id: its id (KIP-516), as Kafka's tools print it.
+        partitions: how many partitions it has.
+        configs: the effective value of each of its configs.
+        overrides: the names of those that somebody set on the topic itself.
+        dynamic: the names of those that are as somebody set them for the brokers, while they run.
+        defaults: the names of those that are as Kafka has them by default. What is read-only or
+            secret, and what the brokers have from their own files, is in none of the three.
+    """
+
+    name: str
+    topic_id: str
+    partitions: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+    overrides: frozenset[str] = frozenset()
+    dynamic: frozenset[str] = frozenset()
+    defaults: frozenset[str] = frozenset()
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether its cleaner removes records whose key has come again."""
+        return "compact" in self.configs.get("cleanup.policy", "")
+
+    @property
+    def stamps_anew(self) -> bool:
+        """Whether its brokers give records the time at which they come, instead of their own."""
+        return self.configs.get("message.timestamp.type") == "LogAppendTime"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The flow's mark of ownership on a remote topic, which the ledger keeps.
+
+    Attributes:
+        topic: the source's topic.
+        topic_id: its id on the source.
+        remote_topic: the topic on the target.
+        remote_topic_id: its id there: another topic of that name is not marked.
+        preserved: whether records keep their offsets in it, for as long as it exists.
+        created: whether the flow has created it.
+        given_back: whether the flow has given it to MirrorMaker 2, and did not take it over since.
+    """
+
+    topic: str
+    topic_id: str
+    remote_topic: str
+    remote_topic_id: str
+    preserved: bool
+    created: bool
+    given_back: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogBounds:
+    """The offsets that a consumer of some isolation level can read of a partition: ``[start, end)``."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may do what on both clusters; None for what the flow does not sync, or may not see.
+
+    Attributes:
+        source_acls: the source's access rules of the kinds that the flow syncs.
+        target_acls: the target's.
+        source_quotas: the source's client quotas.
+        target_quotas: the target's.
+        source_users: the source's SCRAM credentials.
+        target_users: the target's.
+        passwords: the users that ``scram.passwords.file`` has a password for, by their names on the
+            target; None if it cannot be read.
+        notes: what could not be seen, a sentence or two each.
+    """
+
+    source_acls: frozenset[Acl] | None = None
+    target_acls: frozenset[Acl] | None = None
+    source_quotas: Quotas | None = None
+    target_quotas: Quotas | None = None
+    source_users: Users | None = None
+    target_users: Users | None = None
+    passwords: frozenset[str] | None = frozenset()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Everything that a plan is made from.
+
+    Attributes:
+        source_cluster_id: the source's cluster id.
+        target_cluster_id: the target's.
+        source_names: the names of all topics of the source.
+        source_topics: those of them that the flow selects, by name; one that vanished is absent.
+        target_topics: the topics of the target, by name.
+        bounds: what each partition of the source holds, as far as the flow's isolation level shows.
+        positions: the flow's positions by *target* partition: the ledger's, or else the group's.
+        moved: by *target* partition, the group's offset where the ledger has another one.
+        unconfirmed: the *target* partitions of whose position the ledger knows nothing.
+        ledger_end: the ledger offset up to which its table is complete.
+        copied: the source topics that the ledger knows, each with its remote topic.
+        foreign: remote topics that hold committed records, none of them copied by this flow.
+        unreadable: remote topics of which that cannot be told, each with the reason.
+        diverged: by *source* partition, where the source's log parts from the one that was copied:
+            the end offset there of the position's leader epoch, if that is below the position.
+        marks: the newest mark on each remote topic's name, as the ledger has it.
+        remote_bounds: by *target* partition, what a ``read_uncommitted`` consumer can read of the
+            topics whose offsets are or could be preserved.
+        densities: by *source* partition of these topics, about which share of the offsets that are
+            still to be copied has a record; partitions that could not be sampled are absent.
+        first_copied: by *target* partition of topics whose offsets are or could be preserved, the
+            first source offset that was ever copied.
+        released: the ids of remote topics that the flow has given up: positions in them and marks
+            on them count no more.
+        applied: what the flow has applied on the target so far.
+        origins: by source topic, the ids of the clusters that its records came through before they
+            came to the source; topics that no flow copied there are absent.
+        first_marked: the ids of the remote topics that the flow's first run has marked, if it matters.
+        access: who may do what on both clusters.
+        gone: topics that were copied and that the source says it does not have, if the flow asks.
+        shared: by remote topic of those, whoever else copies to it; "?" where nobody can tell.
+        sizes: by *source* partition, how many bytes its log takes; absent where the source does not say.
+        expiring: by *source* partition, the first offset that retention leaves until the next run;
+            partitions that keep all of their records are absent.
+        recent: by *source* partition, the first offset that was written since as long ago as the
+            next run is after the last one.
+        oldest: by *source* partition with something to copy whose topic does not keep all records, the
+            time of its log's first record, in milliseconds since 1970; absent where it has none.
+        returned: by source topic that holds records which the opposite flow has brought from the target,
+            and which are left out: the offset in that flow's ledger from which on it has to be read.
+        unknown: what could not be found out, and the plan does without, a sentence each.
+    """
+
+    source_cluster_id: str
+    target_cluster_id: str
+    source_names: frozenset[str]
+    source_topics: Mapping[str, Topic]
+    target_topics: Mapping[str, Topic]
+    bounds: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
+    positions: Mapping[TopicPartition, Position] = field(default_factory=dict)
+    moved: Mapping[TopicPartition, int] = field(default_factory=dict)
+    unconfirmed: frozenset[TopicPartition] = frozenset()
+    ledger_end: int = 0
+    copied: Mapping[str, str] = field(default_factory=dict)
+    foreign: frozenset[str] = frozenset()
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    diverged: Mapping[TopicPartition, int] = field(default_factory=dict)
+    marks: Mapping[str, Mark] = field(default_factory=dict)
+    remote_bounds: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
+    densities: Mapping[TopicPartition, float] = field(default_factory=dict)
+    first_copied: Mapping[TopicPartition, int] = field(default_factory=dict)
+    released: frozenset[str] = frozenset()
+    applied: Applied = field(default_factory=Applied)
+    origins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    first_marked: frozenset[str] = frozenset()
+    access: Access = field(default_factory=Access)
+    gone: frozenset[str] = frozenset()
+    shared: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
+    expiring: Mapping[TopicPartition, int] = field(default_factory=dict)
+    recent: Mapping[TopicPartition, int] = field(default_factory=dict)
+    oldest: Mapping[TopicPartition, int] = field(default_factory=dict)
+    returned: Mapping[str, int] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()

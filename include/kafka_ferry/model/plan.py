@@ -1,0 +1,361 @@
+"""The plan of a run: what would be created and copied, what not, and why; as JSON too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from kafka_ferry.as_json import AsJson
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model.changes import (
+    AclChange,
+    ConfigChange,
+    Drift,
+    QuotaChange,
+    Retirement,
+    SetConfigs,
+    UserChange,
+)
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.run_options import ORDINARY, RunOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kafka_ferry.state import StateFolder
+
+# Of the topics in a shard's name, which stands in lists.
+_NAMES_LENGTH: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """A remote topic to create."""
+
+    remote_topic: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """A remote topic that needs more partitions."""
+
+    remote_topic: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A source topic that the flow does not mirror, and why."""
+
+    topic: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A topic or partition that cannot be mirrored as things are; the run copies the others and then fails.
+
+    Attributes:
+        topic: the source's topic, "" for the whole flow.
+        partition: the partition, None for the whole topic.
+        reason: what is wrong.
+        advice: what to do.
+    """
+
+    topic: str
+    partition: int | None
+    reason: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{_where(self.topic, self.partition)}: {self.reason} {self.advice}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a person should know of a topic or partition, although nothing fails.
+
+    Attributes:
+        topic: the source's topic, "" for the whole flow.
+        partition: the partition, None for the whole topic.
+        message: what there is to know, in sentences.
+    """
+
+    topic: str
+    partition: int | None
+    message: str
+
+    def __str__(self) -> str:
+        return (
+            f"{_where(self.topic, self.partition)}: {self.message}" if self.topic else self.message
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """About how much there is to copy of a partition.
+
+    Attributes:
+        topic: the source's topic.
+        partition: the partition.
+        records: about how many records; offsets, where nobody has looked how many of them have one.
+        bytes: about how many bytes they take on the source, compressed as they are; None where the
+            source does not say.
+    """
+
+    topic: str
+    partition: int
+    records: int
+    bytes: int | None
+
+    @property
+    def source(self) -> TopicPartition:
+        """The partition on the source."""
+        return TopicPartition(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """A topic of which the source may delete records before they are copied.
+
+    Attributes:
+        topic: the source's topic.
+        partition: the partition where the most is at risk.
+        partitions: in how many partitions something is.
+        offsets: how many offsets are, in all of them; 0 where only those that are yet to come.
+        message: what may happen, and when.
+        advice: what to do.
+    """
+
+    topic: str
+    partition: int
+    partitions: int
+    offsets: int
+    message: str
+    advice: str
+
+    def __str__(self) -> str:
+        more = f" So in {self.partitions:,} of its partitions." if self.partitions > 1 else ""
+        return f"{self.topic}-{self.partition}: {self.message}{more} {self.advice}"
+
+
+PLAINLY_TRANSLATED: Final = "offsets: translated."
+"""The reason where a topic is translated, as the flow says and as it always was."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsChoice:
+    """How a topic's offsets are kept on the target.
+
+    Attributes:
+        topic: the source's topic.
+        remote_topic: the topic on the target.
+        preserved: whether records keep their offsets there.
+        reason: why, as a sentence.
+        gaps: about how many offsets without a record the run has to pass over then.
+        fill_ms: about how long that takes, in milliseconds.
+        topic_id: the source topic's id.
+        is_compacted: whether the source compacts the topic.
+    """
+
+    topic: str
+    remote_topic: str
+    preserved: bool
+    reason: str
+    gaps: int = 0
+    fill_ms: int = 0
+    topic_id: str = ""
+    is_compacted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AdvisedAcl:
+    """An access rule that a remote topic should have; Kafka Ferry sets none.
+
+    Attributes:
+        remote_topic: the topic on the target.
+        principal: as Kafka writes it, or words where it is not known.
+        operation: Kafka's name of it.
+        permission: ``ALLOW`` or ``DENY``.
+    """
+
+    remote_topic: str
+    principal: str
+    operation: str
+    permission: str
+
+    def __str__(self) -> str:
+        return f"{self.permission} {self.operation} on {self.remote_topic} to {self.principal}"
+
+
+def _where(topic: str, partition: int | None) -> str:
+    return topic if partition is None else f"{topic}-{partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(AsJson):
+    """What one run of a flow does.
+
+    Attributes:
+        flow: the flow's name.
+        run: the run's id.
+        at: when it was planned, in milliseconds since 1970.
+        source_cluster_id: the source's cluster id.
+        target_cluster_id: the target's.
+        ledger_end: the ledger's end when it was planned: what this run copies comes behind it.
+        file: the flow's file, by its name and its folder's.
+        ranges: what to copy; empty ranges refresh a position.
+        creations: remote topics to create before.
+        growths: remote topics to give more partitions before.
+        skipped: topics that are not mirrored.
+        refused: topics and partitions that should be and cannot.
+        notes: what is out of the ordinary, and lets the run go on.
+        choices: how the offsets of each topic that is planned are kept.
+        advised_acls: who should have access to remote topics whose offsets are preserved.
+        config_changes: configs of remote topics to set or to unset.
+        drifts: configs of remote topics that somebody else has changed.
+        set_configs: what the ledger is to say of the configs of remote topics.
+        retirements: remote topics to delete, now or later, since their source topics are gone.
+        acl_changes: access rules to create or to delete on the target.
+        quota_changes: client quotas to set or to delete there.
+        user_changes: SCRAM users to create or to delete there.
+        estimates: about how much each partition that has something to copy holds.
+        risks: partitions whose records the source may delete before they are copied.
+        unapplied: what could not be changed on the target, a sentence each; records are copied all the
+            same, and then the run fails.
+        options: what was asked of this run.
+        pins: of a backfill's plan, empty ordinary ranges that are copied first: where a flow begins
+            that only copies what is yet to come, and that has not begun.
+        shards: the writers of each shard that copies for itself; empty where one task copies all.
+    """
+
+    WHAT: ClassVar = "a plan"
+
+    flow: str
+    run: str
+    at: int
+    source_cluster_id: str
+    target_cluster_id: str
+    ledger_end: int = 0
+    file: str = ""
+    ranges: tuple[Range, ...] = ()
+    creations: tuple[Creation, ...] = ()
+    growths: tuple[Growth, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    notes: tuple[Note, ...] = ()
+    choices: tuple[OffsetsChoice, ...] = ()
+    advised_acls: tuple[AdvisedAcl, ...] = ()
+    config_changes: tuple[ConfigChange, ...] = ()
+    drifts: tuple[Drift, ...] = ()
+    set_configs: tuple[SetConfigs, ...] = ()
+    retirements: tuple[Retirement, ...] = ()
+    acl_changes: tuple[AclChange, ...] = ()
+    quota_changes: tuple[QuotaChange, ...] = ()
+    user_changes: tuple[UserChange, ...] = ()
+    estimates: tuple[Estimate, ...] = ()
+    risks: tuple[Risk, ...] = ()
+    unapplied: tuple[str, ...] = ()
+    options: RunOptions = ORDINARY
+    pins: tuple[Range, ...] = ()
+    shards: tuple[tuple[int, ...], ...] = ()
+
+    def of_shard(self, shard: int | None) -> tuple[Range, ...]:
+        """The ranges that a shard copies; all of them for None.
+
+        Raises:
+            FerryError: if there is no such shard.
+        """
+        return self._of_shard(self.ranges, shard)
+
+    def pins_of_shard(self, shard: int | None) -> tuple[Range, ...]:
+        """The same of ``pins``."""
+        return self._of_shard(self.pins, shard)
+
+    def _of_shard(self, ranges: tuple[Range, ...], shard: int | None) -> tuple[Range, ...]:
+        if shard is None:
+            return ranges
+        if not 0 <= shard < len(self.shards):
+            raise FerryError(
+                f"The run {self.run} has no shard {shard}: it was planned with {len(self.shards)}.",
+                advice="Plan it again, or name one of them.",
+            )
+        writers = frozenset(self.shards[shard])
+        return tuple(range_ for range_ in ranges if range_.writer in writers)
+
+    @property
+    def shard_names(self) -> tuple[str, ...]:
+        """What to call each shard: its number, and the first topics that it copies."""
+        return tuple(_shard_name(shard, self.of_shard(shard)) for shard in range(len(self.shards)))
+
+    @property
+    def is_idle_backfill(self) -> bool:
+        """Whether it is a backfill's plan with nothing to do: then nothing at all is written."""
+        return self.options.window is not None and not (self.ranges or self.pins)
+
+    @property
+    def offsets(self) -> int:
+        """How many source offsets there are to copy or to account for."""
+        return sum(len(range_) for range_ in self.ranges)
+
+    @property
+    def changes(self) -> dict[str, int]:
+        """What a run changes on the target beside records and positions: how many of each kind there are."""
+        counts = {
+            "topics to create": len(self.creations),
+            "topics to grow": len(self.growths),
+            "configs to change": len(self.config_changes),
+            "topics to delete": sum(gone.is_due(self.at) for gone in self.retirements),
+            "access rules to change": len(self.acl_changes),
+            "quotas to change": len(self.quota_changes),
+            "users to change": len(self.user_changes),
+        }
+        return {kind: count for kind, count in counts.items() if count}
+
+    @property
+    def differences(self) -> dict[str, int]:
+        """All that a run would change or copy, or refuse to: how many of each kind there are.
+
+        Empty where both clusters agree: such a run only keeps its positions from being forgotten.
+        """
+        counts = {
+            "partitions to copy": sum(range_.is_work for range_ in self.ranges),
+            "refused": len(self.refused),
+        }
+        return self.changes | {kind: count for kind, count in counts.items() if count}
+
+
+def _shard_name(shard: int, ranges: Sequence[Range]) -> str:
+    topics = list(dict.fromkeys(range_.topic for range_ in ranges if range_.is_work))
+    if not topics:
+        return f"shard {shard}"
+    name, *others = topics
+    name = name if len(name) <= _NAMES_LENGTH else f"{name[:_NAMES_LENGTH]}..."
+    while others and len(name) + len(others[0]) < _NAMES_LENGTH:
+        name = f"{name}, {others.pop(0)}"
+    more = f" and {len(others):,} more" if others else ""
+    return f"shard {shard}: {name}{more}"
+
+
+_FILE: Final = "plan.json"
+
+
+def save_plan(folder: StateFolder, plan: Plan) -> None:
+    """Store the plan of a run in its folder."""
+    folder.write(_FILE, plan.to_json())
+
+
+def read_plan(folder: StateFolder) -> Plan:
+    """The plan in a run's folder.
+
+    Raises:
+        FerryError: if the run was not planned.
+    """
+    stored = folder.read(_FILE)
+    if stored is None:
+        raise FerryError(f"There is no {_FILE} in {folder.location}.", advice="Plan the run first.")
+    return Plan.from_json(stored)

@@ -1,0 +1,86 @@
+"""What a person, or a timetable, asks of one run beyond what its flow says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from kafka_ferry.config.types.name_filter import NameFilter
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The span of record timestamps that a backfill is for.
+
+    Attributes:
+        since_ms: the first timestamp in it, in milliseconds since 1970.
+        until_ms: the first one behind it.
+    """
+
+    since_ms: int
+    until_ms: int
+
+    def __post_init__(self) -> None:
+        if self.since_ms >= self.until_ms:
+            raise ValueError("a window must end after it begins")
+
+    def __str__(self) -> str:
+        return f"[{_moment(self.since_ms)}, {_moment(self.until_ms)})"
+
+
+def _moment(at_ms: int) -> str:
+    try:
+        moment = datetime.fromtimestamp(at_ms / 1000, UTC)
+    except (OverflowError, OSError, ValueError):
+        return str(at_ms)
+    precision = "milliseconds" if at_ms % 60_000 else "minutes"
+    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What is asked of one run; kept in its plan, so that every step and every retry knows it.
+
+    Attributes:
+        topics: names or Java regular expressions: only these of the flow's topics; empty for all.
+        dry_run: whether the run ends with its plan.
+        verify_all: whether all that the flow ever copied is verified again, not only what is new.
+        max_bytes_per_s: the most bytes that the run's writers together send to the target in a
+            second; 0 for no limit.
+        window: of a backfill, the timestamps of the records to copy; None for an ordinary run.
+    """
+
+    topics: tuple[str, ...] = ()
+    dry_run: bool = False
+    verify_all: bool = False
+    max_bytes_per_s: int = 0
+    window: Window | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the run is about all that its flow copies, and so proves all of it when it is verified."""
+        return not self.topics and self.window is None
+
+    @property
+    def topic_filter(self) -> NameFilter | None:
+        """The topics that the run is about; None where it is about all of its flow's.
+
+        Raises:
+            ConfigError: a pattern is not valid.
+        """
+        if not self.topics:
+            return None
+        return NameFilter(self.topics, (), file="what is asked of the run")
+
+
+ORDINARY = RunOptions()
+"""A run of which nothing in particular is asked."""
+
+
+def most_bytes_per_s(flow: Flow, options: RunOptions) -> int:
+    """The most bytes that a run may send in a second: the flow's limit or the run's, whichever is less; 0 for none."""
+    return min(filter(None, (flow.rate_limit_bytes, options.max_bytes_per_s)), default=0)

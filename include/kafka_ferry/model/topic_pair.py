@@ -1,0 +1,84 @@
+"""A source topic and the remote topic that it is copied to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kafka_ferry.model.cluster_state import Found, Mark, Topic
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A source topic and its remote topic, with all that is known of copying the one to the other.
+
+    Attributes:
+        topic: the source topic's name.
+        source: the source topic, None once it is gone.
+        remote_topic: the remote topic's name.
+        remote: the remote topic, None where it does not exist.
+        positions: by partition.
+        foreign: whether the remote topic holds records, none of them copied by this flow.
+        unreadable: why that cannot be told, "" where it can.
+        mark: the flow's mark on this very remote topic.
+        preserved: whether records keep their offsets in it.
+        released: whether the flow has given it up, and it was not deleted yet.
+    """
+
+    topic: str
+    source: Topic | None
+    remote_topic: str
+    remote: Topic | None
+    positions: Mapping[int, Position]
+    foreign: bool = False
+    unreadable: str = ""
+    mark: Mark | None = None
+    preserved: bool = False
+    released: bool = False
+
+    @classmethod
+    def of(cls, topic: str, remote_topic: str, found: Found) -> Pair:
+        """What was found of ``topic`` and ``remote_topic``.
+
+        The positions of an earlier topic that went into an earlier remote topic say nothing of
+        this pair, and are left out; so are those in a remote topic that was given up.
+        """
+        remote, mark = found.target_topics.get(remote_topic), found.marks.get(remote_topic)
+        pair = cls(
+            topic=topic,
+            source=found.source_topics.get(topic),
+            remote_topic=remote_topic,
+            remote=remote,
+            positions={},
+            foreign=remote_topic in found.foreign,
+            unreadable=found.unreadable.get(remote_topic, ""),
+            mark=mark if mark and remote and mark.remote_topic_id == remote.topic_id else None,
+            released=remote is not None and remote.topic_id in found.released,
+        )
+        positions = {}
+        for number in range(pair.source.partitions if pair.source else 0):
+            position = found.positions.get(TopicPartition(remote_topic, number))
+            if position is None or position.remote_topic_id in found.released:
+                continue
+            fits = pair.is_of_source(position), pair.is_of_remote(position)
+            # Nothing was copied before offset 0, of whatever topic.
+            if all(fits) or (any(fits) and position.offset > 0):
+                positions[number] = position
+        return replace(pair, positions=positions)
+
+    def is_of_source(self, position: Position) -> bool:
+        """Whether ``position`` is an offset of this source topic, as far as it says."""
+        return self.source is not None and position.topic_id in ("", self.source.topic_id)
+
+    def is_of_remote(self, position: Position) -> bool:
+        """Whether what is before ``position`` went into this remote topic, as far as it says."""
+        return self.remote is not None and position.remote_topic_id in ("", self.remote.topic_id)
+
+    def position(self, partition: int) -> Position | None:
+        """The position that copying the partition may go on from; None if it begins anew."""
+        position = self.positions.get(partition)
+        if position and self.is_of_source(position) and self.is_of_remote(position):
+            return position
+        return None

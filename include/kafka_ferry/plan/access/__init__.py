@@ -1,0 +1,1 @@
+"""What a run changes in who may do what on the target. Pure."""

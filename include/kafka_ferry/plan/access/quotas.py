@@ -1,0 +1,82 @@
+"""Which client quotas a run sets or deletes on the target. Pure.
+
+The rules, for each quota that the source has or that the flow has set:
+
+=================================  ==================  =============================================
+the target's value                 the source's value  what becomes of it
+=================================  ==================  =============================================
+is the source's                    any or none         nothing
+is the flow's own, or never set    another             is set
+is the flow's own                  none                is deleted
+is somebody else's, or was         another             is drift: named, and kept or set as on the
+deleted by somebody                                    source by ``on.config.drift``
+is somebody else's                 none                nothing: it is theirs
+=================================  ==================  =============================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kafka_ferry.config import Flow
+from kafka_ferry.config.types.principal_mapping import PrincipalRules, principal_rules
+from kafka_ferry.model.changes import Entity, QuotaChange, Quotas, amount, quota_name
+from kafka_ferry.model.cluster_state import Found
+from kafka_ferry.model.plan import Note
+
+_NEVER_SET: Final = frozenset({None})
+_USER: Final = "User:"
+
+
+def quota_steps(flow: Flow, found: Found) -> Iterator[QuotaChange | Note]:
+    """The quotas to set on the target or to delete there, and those that somebody else has set."""
+    access, applied = found.access, found.applied.quotas
+    if access.source_quotas is None or access.target_quotas is None:
+        return
+    wanted = _on_target(access.source_quotas, principal_rules(flow.acls_principals))
+    for what in sorted(wanted.keys() | applied.keys(), key=repr):
+        value, now = wanted.get(what), access.target_quotas.get(what)
+        change = QuotaChange(*what, value, before=now)
+        if value == now:
+            continue
+        if now in applied.get(what, _NEVER_SET):
+            yield change
+        elif value is not None:
+            yield _drift(flow, change)
+            if flow.on_config_drift == "overwrite":
+                yield change
+
+
+def _drift(flow: Flow, change: QuotaChange) -> Note:
+    has = f"has {amount(change.before)}" if change.before is not None else "has none any more"
+    wanted = amount(change.value or 0)
+    becomes = "stays" if flow.on_config_drift == "keep" else "is set as on the source"
+    return Note(
+        "",
+        None,
+        f"{quota_name(change.entity, change.key)}: {flow.source.alias} has {wanted}, "
+        f"{flow.target.alias} {has}, by somebody else's hand. It {becomes} (on.config.drift).",
+    )
+
+
+def _on_target(quotas: Quotas, rules: PrincipalRules) -> dict[tuple[Entity, str], float]:
+    """The quotas with users as they are called on the target, without those that no rule matches."""
+    return {
+        (mapped, key): value
+        for (entity, key), value in quotas.items()
+        if (mapped := _mapped(entity, rules))
+    }
+
+
+def _mapped(entity: Entity, rules: PrincipalRules) -> Entity | None:
+    parts: list[tuple[str, str | None]] = []
+    for kind, name in entity:
+        if kind == "user" and name is not None:
+            principal = rules.name_of(f"{_USER}{name}") or ""
+            if not principal.startswith(_USER):
+                return None
+            parts.append((kind, principal.removeprefix(_USER)))
+        else:
+            parts.append((kind, name))
+    return tuple(parts)

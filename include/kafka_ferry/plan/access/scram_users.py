@@ -1,0 +1,50 @@
+"""Which SCRAM users a run creates or deletes on the target. Pure.
+
+Kafka keeps no passwords, only what it checks them with, and gives not even that out: a user can
+only be created with a password that somebody has written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka_ferry.config import Flow
+from kafka_ferry.config.types.principal_mapping import principal_rules
+from kafka_ferry.model.changes import UserChange
+from kafka_ferry.model.cluster_state import Found
+from kafka_ferry.model.plan import Note
+from kafka_ferry.plan.access.acls import own_principals
+
+
+def user_steps(flow: Flow, found: Found) -> Iterator[UserChange | Note]:
+    """The SCRAM users to create on the target or to delete there, and those whose passwords are missing."""
+    access = found.access
+    if access.source_users is None or access.target_users is None:
+        return
+    rules = principal_rules(flow.acls_principals)
+    wanted = {}
+    for (user, mechanism), iterations in access.source_users.items():
+        principal = rules.name_of(f"User:{user}") or ""
+        if principal.startswith("User:"):
+            wanted[principal.removeprefix("User:"), mechanism] = iterations
+    missing = sorted(wanted.keys() - access.target_users.keys())
+    for user, mechanism in missing:
+        if access.passwords is None or user in access.passwords:
+            yield UserChange(user, mechanism, wanted[user, mechanism], "create")
+    unknown = {user for user, _ in missing} - (access.passwords or set())
+    if unknown and access.passwords is not None:
+        yield Note(
+            "",
+            None,
+            f"SCRAM users that {flow.source.alias} has and {flow.target.alias} has not: "
+            f"{', '.join(sorted(unknown))}. Kafka gives no passwords out: put theirs into "
+            "scram.passwords.file, or create them by hand.",
+        )
+    own = own_principals(flow)
+    for user, mechanism in sorted(
+        (found.applied.users - wanted.keys()) & access.target_users.keys()
+    ):
+        # Whatever the source has: the flow does not lock itself out.
+        if f"User:{user}" not in own:
+            iterations = access.target_users[user, mechanism]
+            yield UserChange(user, mechanism, iterations, "delete")

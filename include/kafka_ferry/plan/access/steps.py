@@ -1,0 +1,133 @@
+"""What a run changes in who may do what on the target: access rules, quotas, SCRAM users. Pure.
+
+Each kind compares three things: what the source has now, what the flow has applied so far, and
+what the target has now. Only differences become changes, and nothing is ever deleted on the target
+that the flow has not made there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from kafka_ferry.config import Flow
+from kafka_ferry.model.changes import Acl, AclChange, QuotaChange, UserChange
+from kafka_ferry.model.cluster_state import Found
+from kafka_ferry.model.plan import Note, OffsetsChoice
+from kafka_ferry.plan.access.acls import WantedRules, covers, own_principals, wanted_rules
+from kafka_ferry.plan.access.quotas import quota_steps
+from kafka_ferry.plan.access.scram_users import user_steps
+
+_AT_MOST_NAMED: Final = 5
+# What the flow does on remote topics, so that a rule against everybody stops it as well.
+_NEEDED: Final = frozenset({"ALL", "READ", "WRITE", "DESCRIBE"})
+_WRITING: Final = frozenset({"ALL", "WRITE"})
+
+
+def access_steps(
+    flow: Flow, found: Found, choices: Iterable[OffsetsChoice]
+) -> Iterator[AclChange | QuotaChange | UserChange | Note]:
+    """All changes of access on the target, and what a person should know about them.
+
+    Args:
+        flow: the flow.
+        found: the state of both clusters.
+        choices: how the offsets of the planned topics are kept.
+    """
+    for sentence in found.access.notes:
+        yield Note("", None, sentence)
+    yield from _acl_steps(flow, found, choices)
+    yield from quota_steps(flow, found)
+    yield from user_steps(flow, found)
+
+
+def _acl_steps(
+    flow: Flow, found: Found, choices: Iterable[OffsetsChoice]
+) -> Iterator[AclChange | Note]:
+    access = found.access
+    if access.source_acls is None or access.target_acls is None:
+        return
+    wanted = wanted_rules(flow, found)
+    for sentence in _sentences(flow, wanted):
+        yield Note("", None, sentence)
+    yield from _foreign_writers(flow, wanted, choices)
+    for acl in sorted(wanted.acls - access.target_acls):
+        yield AclChange(acl, "grant")
+    for acl in sorted((found.applied.acls - wanted.acls) & access.target_acls):
+        yield AclChange(acl, "revoke")
+
+
+def _sentences(flow: Flow, wanted: WantedRules) -> Iterator[str]:
+    source, target = flow.source.alias, flow.target.alias
+    if wanted.on_every_topic:
+        yield (
+            f"Rules of {source} on all topics (*) are not synced: {listed(wanted.on_every_topic)}. "
+            "acls.mode: exact syncs them."
+        )
+    if wanted.by_prefix:
+        yield (
+            f"Rules of {source} by prefix are not synced: {listed(wanted.by_prefix)}. "
+            "acls.mode: exact syncs them."
+        )
+    if wanted.unmapped:
+        yield (
+            f"No rule of acls.principals matches {listed(wanted.unmapped)}: what {source} allows or "
+            f"denies them is not synced."
+        )
+    if wanted.inexpressible:
+        resources = {
+            f"{acl.principal} on the {acl.resource_type.lower().replace('_', ' ')} {acl.name}"
+            for acl in wanted.inexpressible
+        }
+        yield (
+            f"Rules of {source} about operations that Kafka Ferry does not know are not synced: "
+            f"{listed(resources)}. Set them on {target} by hand."
+        )
+    if wanted.against_the_flow:
+        yield (
+            f"Rules of {source} that would take rights on {target} from the flow itself are not "
+            f"synced: {listed(wanted.against_the_flow)}."
+        )
+    for acl, topic in sorted(wanted.too_wide):
+        yield (
+            f"{acl}: on {target} this covers {topic} too, which has another name on {source}, where "
+            "the rule does not cover it."
+        )
+    against_all = {
+        acl
+        for acl in wanted.acls
+        if (acl.permission, acl.principal) == ("DENY", "User:*") and acl.operation in _NEEDED
+    }
+    if against_all:
+        yield (
+            f"Rules against everybody bind the flow itself on {target} too, unless it is a super "
+            f"user there: {listed(against_all)}."
+        )
+
+
+def _foreign_writers(
+    flow: Flow, wanted: WantedRules, choices: Iterable[OffsetsChoice]
+) -> Iterator[Note]:
+    own = own_principals(flow)
+    writing = [
+        acl
+        for acl in wanted.acls
+        if acl.permission == "ALLOW" and acl.operation in _WRITING and acl.principal not in own
+    ]
+    for choice in choices if writing else ():
+        writers = {acl.principal for acl in writing if covers(acl, choice.remote_topic)}
+        if choice.preserved and writers:
+            yield Note(
+                choice.topic,
+                None,
+                f"access rules as on the source let {listed(writers)} write to "
+                f"{choice.remote_topic}, whose offsets are preserved: one record of theirs takes "
+                "the offset of one of the source's, and the flow stops there.",
+            )
+
+
+def listed(things: Iterable[Acl | str]) -> str:
+    """The first few of some things as text, and how many there are beside."""
+    texts = sorted(map(str, things))
+    more = len(texts) - _AT_MOST_NAMED
+    return "; ".join(texts[:_AT_MOST_NAMED]) + (f"; and {more:,} more" if more > 0 else "")

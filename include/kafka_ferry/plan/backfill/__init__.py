@@ -1,0 +1,1 @@
+"""What a backfill copies of a span of time. Pure."""

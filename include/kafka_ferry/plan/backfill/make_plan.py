@@ -1,0 +1,319 @@
+"""Making a backfill's plan: an ordinary one says where the flow is, a backfill's what lies below that. Pure.
+
+Where the ordinary plan would go on with a partition is its position; whatever keeps it from going on
+(a topic that was made anew, a log that was cut back) keeps the backfill from it too. Nothing else of
+the ordinary plan is done: configs, access and topics that are gone wait for the flow's own runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.model.plan import Creation, Growth, Note, OffsetsChoice, Plan, Refusal
+from kafka_ferry.model.ranges import Backfill, Range, Settled, TopicPartition
+from kafka_ferry.model.run_options import ORDINARY, RunOptions, Window
+from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.plan.backfill.windows import Span, hull, whole_spans, within
+from kafka_ferry.plan.make_plan import make_plan
+from kafka_ferry.plan.offsets.start_offsets import begins_at_end
+from kafka_ferry.plan.schedule.estimates import estimates
+from kafka_ferry.plan.schedule.priority import with_expiries
+from kafka_ferry.plan.schedule.sharding import shards_of, writers_of
+from kafka_ferry.plan.topics.configs import wanted_configs
+from kafka_ferry.plan.topics.provenance import origins_beyond
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.model.cluster_state import Found, LogBounds, Topic
+
+_SEPARATE: Final = ".backfill"
+_LONGEST_NAME: Final = 249
+
+
+def destination(flow: Flow, remote_topic: str) -> str:
+    """The topic on the target that a backfill of ``remote_topic`` goes to."""
+    return remote_topic + _SEPARATE if flow.backfill_topic == "separate" else remote_topic
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFacts:
+    """What must be known of both clusters beside ``Found``, all by *source* partition or by name.
+
+    Attributes:
+        firsts: the first offset whose record is as young as the window; absent where none is.
+        lasts: the first offset whose record is so much younger than the window that no older one
+            is expected behind it; absent where none is.
+        settled: what the ledger knows of the partition, in remote topics that are there.
+        separate: the topics for backfills that the target has, by name.
+        foreign: those of them that hold records which the flow has not copied.
+    """
+
+    firsts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    lasts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    settled: Mapping[TopicPartition, Sequence[Settled]] = field(default_factory=dict)
+    separate: Mapping[str, Topic] = field(default_factory=dict)
+    foreign: frozenset[str] = frozenset()
+
+
+def plan_backfill(
+    flow: Flow, found: Found, facts: WindowFacts, *, run: str, at: int, options: RunOptions
+) -> Plan:
+    """Plan a backfill of ``flow``.
+
+    Args:
+        flow: the flow.
+        found: the state of both clusters.
+        facts: what else must be known for the window.
+        run: the run's id.
+        at: now, in milliseconds since 1970.
+        options: what is asked of this run; it has a window.
+
+    Raises:
+        ConfigError, FerryError: as ``make_plan``.
+    """
+    window = options.window
+    assert window
+    narrow = make_plan(flow, found, run=run, at=at, options=replace(options, window=None))
+    topics = [_Topic(flow, found, facts, window, narrow, choice) for choice in narrow.choices]
+    is_first = not (found.positions or found.copied or found.marks)
+    ranges = [range_ for topic in topics if not topic.refusal for range_ in topic.ranges]
+    ordinary = narrow
+    if ranges and is_first and options.topics:
+        # What the flow's first run finds begins at its end; this is it, for all topics.
+        ordinary = make_plan(flow, found, run=run, at=at, options=ORDINARY)
+    backfilled = {range_.topic for range_ in ranges}
+    pins = tuple(
+        range_
+        for range_ in ordinary.ranges
+        if ranges
+        # Of one partition alone, the others would be taken for new ones and copied from their starts.
+        and (is_first or range_.topic in backfilled)
+        and begins_at_end(flow, Pair.of(range_.topic, range_.remote_topic, found), found)
+    )
+    touched = {range_.topic for range_ in (*ranges, *pins)}
+    remote = {choice.remote_topic for choice in ordinary.choices if choice.topic in touched}
+    sizes = tuple(estimates(found, ranges))
+    return Plan(
+        flow=flow.name,
+        run=run,
+        at=at,
+        source_cluster_id=found.source_cluster_id,
+        target_cluster_id=found.target_cluster_id,
+        ledger_end=found.ledger_end,
+        file=flow.short_file,
+        ranges=with_expiries(flow, found, ranges, at),
+        pins=pins,
+        creations=(
+            *(it for it in ordinary.creations if it.remote_topic in remote),
+            *(it for topic in topics if topic.is_work for it in topic.creations),
+        ),
+        growths=(
+            *(it for it in ordinary.growths if it.remote_topic in remote),
+            *(it for topic in topics if topic.is_work for it in topic.growths),
+        ),
+        skipped=narrow.skipped,
+        refused=(*narrow.refused, *(topic.refusal for topic in topics if topic.refusal)),
+        notes=(*narrow.notes, *(note for topic in topics for note in topic.notes)),
+        choices=tuple(choice for choice in ordinary.choices if choice.topic in touched),
+        estimates=sizes,
+        shards=shards_of(flow, (*ranges, *pins), sizes),
+        options=options,
+    )
+
+
+class _Topic:
+    """What a backfill makes of one topic."""
+
+    def __init__(
+        self,
+        flow: Flow,
+        found: Found,
+        facts: WindowFacts,
+        window: Window,
+        ordinary: Plan,
+        choice: OffsetsChoice,
+    ) -> None:
+        self._flow, self._found, self._facts, self._window = flow, found, facts, window
+        self._choice = choice
+        self._taken = {*found.copied.values(), *(it.remote_topic for it in ordinary.choices)}
+        self._pair = Pair.of(choice.topic, choice.remote_topic, found)
+        self._remote_topic = destination(flow, choice.remote_topic)
+        self._source = found.source_topics[choice.topic]
+        self._there = self._behind = self._cut = 0
+        planned = {
+            range_.partition: range_ for range_ in ordinary.ranges if range_.topic == choice.topic
+        }
+        refused = {it.partition for it in ordinary.refused if it.topic == choice.topic}
+        self.ranges = [
+            range_
+            for number in range(self._source.partitions)
+            if number not in refused
+            for range_ in self._range(number, planned.get(number))
+        ]
+        self.refusal = self._refusal() if self.ranges else None
+
+    @property
+    def is_work(self) -> bool:
+        """Whether anything is to be copied."""
+        return bool(self.ranges) and self.refusal is None
+
+    @property
+    def creations(self) -> Iterator[Creation]:
+        """The separate topic, if it is to be created."""
+        if self._is_separate and self._remote is None:
+            partitions, copies = self._source.partitions, self._flow.replication_factor
+            configs = wanted_configs(self._flow, self._source)
+            yield Creation(self._remote_topic, partitions, copies, configs)
+
+    @property
+    def growths(self) -> Iterator[Growth]:
+        """The separate topic, if it needs more partitions."""
+        if self._is_separate and self._remote and self._remote.partitions < self._source.partitions:
+            yield Growth(self._remote_topic, self._source.partitions)
+
+    @property
+    def notes(self) -> Iterator[Note]:
+        """What there is to know of it."""
+        topic = self._choice.topic
+        if not self.ranges and self._there:
+            yield Note(
+                topic,
+                None,
+                f"Nothing to backfill: {self._remote_topic} has all that the source has of the "
+                f"window below the flow's position, {self._there:,} offsets by the ledger.",
+            )
+        elif not self.ranges and not self._behind:
+            yield Note(topic, None, "Nothing to backfill: the source has no record of the window.")
+        if self._behind:
+            yield Note(
+                topic,
+                None,
+                f"{self._behind:,} offsets that may be of the window are not below the flow's "
+                "position: its own runs copy them, in order.",
+            )
+        if self._cut and self.ranges:
+            yield Note(
+                topic,
+                None,
+                f"The source's log starts inside of what there is to look at, in {self._cut:,} of its "
+                "partitions: records of the window that were deleted before it cannot be copied.",
+            )
+
+    @property
+    def _is_separate(self) -> bool:
+        return self._remote_topic != self._choice.remote_topic
+
+    @property
+    def _remote(self) -> Topic | None:
+        if self._is_separate:
+            return self._facts.separate.get(self._remote_topic)
+        return self._pair.remote
+
+    def _range(self, number: int, planned: Range | None) -> Iterator[Range]:
+        source = TopicPartition(self._choice.topic, number)
+        bounds = self._found.bounds[source]
+        offsets, behind = self._offsets(source, bounds, self._position(number, bounds, planned))
+        self._behind += behind
+        if offsets is None:
+            return
+        known = self._facts.settled.get(source, ())
+        settled = within(known, offsets, self._window)
+        left = hull(settled, offsets, self._window)
+        self._there += sum(end - start for start, end in whole_spans(settled, self._window))
+        if left is None:
+            return
+        is_cut = 0 < bounds.start == left[0]
+        self._cut += is_cut and not any(it.start < left[0] <= it.end for it in known)
+        target = TopicPartition(self._remote_topic, number)
+        yield Range(
+            topic=source.topic,
+            partition=number,
+            start=left[0],
+            end=left[1],
+            topic_id=self._source.topic_id,
+            remote_topic=self._remote_topic,
+            writer=writers_of(self._flow).of(target),
+            remote_topic_id=self._remote.topic_id if self._remote else "",
+            origins=origins_beyond(self._found, self._pair),
+            # What the opposite flow brought lies below the position, and anywhere in its ledger.
+            returned_since=0 if source.topic in self._found.returned else -1,
+            backfill=Backfill(
+                self._window.since_ms,
+                self._window.until_ms,
+                self._found.ledger_end,
+                within(settled, left, self._window),
+            ),
+        )
+
+    def _position(self, number: int, bounds: LogBounds, planned: Range | None) -> int:
+        """Where the flow's next run goes on, or begins."""
+        if planned:
+            return planned.start
+        position = self._pair.position(number)
+        return position.offset if position else bounds.start
+
+    def _offsets(
+        self, source: TopicPartition, bounds: LogBounds, position: int
+    ) -> tuple[Span | None, int]:
+        """The offsets to look at, and how many of the same kind are not below ``position``."""
+        first = self._facts.firsts.get(source)
+        if first is None:
+            return None, 0
+        last = min(self._facts.lasts.get(source, bounds.end), bounds.end)
+        start, end = max(first, bounds.start), min(last, position)
+        behind = max(0, last - max(start, position))
+        return ((start, end) if start < end else None), behind
+
+    def _refusal(self) -> Refusal | None:
+        """Why the topic cannot be backfilled as the flow says."""
+        reason, advice = self._unfit_separate() if self._is_separate else self._unfit_same()
+        return Refusal(self._choice.topic, None, reason, advice) if reason else None
+
+    def _unfit_same(self) -> tuple[str, str]:
+        advice = "Set backfill.topic: separate."
+        if self._choice.preserved:
+            return (
+                f"{self._remote_topic} keeps the source's offsets: what is older cannot be put "
+                "behind its end.",
+                advice,
+            )
+        configs = wanted_configs(self._flow, self._source)
+        compacted = (
+            self._remote.is_compacted
+            if self._remote
+            else "compact" in configs.get("cleanup.policy", "")
+        )
+        if compacted:
+            return (
+                f"{self._remote_topic} is compacted: an older record behind a younger one of its "
+                "key would take its place.",
+                advice,
+            )
+        return "", ""
+
+    def _unfit_separate(self) -> tuple[str, str]:
+        name = self._remote_topic
+        if len(name) > _LONGEST_NAME:
+            return (
+                f"{name} is longer than Kafka lets a topic's name be.",
+                "Name it in topics.rename.",
+            )
+        if name in self._taken:
+            return (
+                f"{name} is the remote topic of another topic of the flow.",
+                "Set backfill.topic: same, or name that one otherwise in topics.rename.",
+            )
+        if name in self._facts.foreign:
+            return (
+                f"{name} on the target holds records that the flow has not copied.",
+                "Move them elsewhere, or set backfill.topic: same.",
+            )
+        if self._remote and self._remote.stamps_anew:
+            return (
+                f"{name} on the target has message.timestamp.type=LogAppendTime, which would "
+                "replace the records' timestamps.",
+                "Set it to CreateTime.",
+            )
+        return "", ""

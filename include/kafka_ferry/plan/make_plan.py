@@ -1,0 +1,343 @@
+"""Making a plan from what was found on both clusters. Pure: changes nothing and asks nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from kafka_ferry.config import Flow
+from kafka_ferry.model.changes import (
+    AclChange,
+    ConfigChange,
+    Drift,
+    QuotaChange,
+    Retirement,
+    SetConfigs,
+    UserChange,
+)
+from kafka_ferry.model.cluster_state import Found, LogBounds, Topic
+from kafka_ferry.model.plan import (
+    Creation,
+    Growth,
+    Note,
+    OffsetsChoice,
+    Plan,
+    Refusal,
+    Skipped,
+)
+from kafka_ferry.model.positions import Position
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.run_options import ORDINARY, RunOptions
+from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.plan.access.steps import access_steps
+from kafka_ferry.plan.offsets.advised_acls import advised_acls
+from kafka_ferry.plan.offsets.mode import choose_offsets, with_costs
+from kafka_ferry.plan.offsets.start_offsets import (
+    Start,
+    begins_at_end,
+    next_start,
+    start_of,
+    unfilled_to,
+)
+from kafka_ferry.plan.schedule.estimates import estimates
+from kafka_ferry.plan.schedule.priority import with_expiries
+from kafka_ferry.plan.schedule.retention_risks import risks
+from kafka_ferry.plan.schedule.sharding import shards_of, writers_of
+from kafka_ferry.plan.topics.configs import sync_configs, wanted_configs
+from kafka_ferry.plan.topics.missing import missing_topics
+from kafka_ferry.plan.topics.provenance import origins_beyond
+from kafka_ferry.plan.topics.refusals import Place, judge_partition, judge_topic
+from kafka_ferry.plan.topics.retire import retire
+from kafka_ferry.plan.topics.subset import access_of, narrowed
+from kafka_ferry.plan.topics.topic_filter import select, select_topics
+
+# Brokers forget the offsets of a group without members after seven days by default.
+_REFRESH_AFTER_MS: Final = 24 * 60 * 60 * 1000
+
+_Step = (
+    Range
+    | Creation
+    | Growth
+    | Skipped
+    | Refusal
+    | Note
+    | OffsetsChoice
+    | ConfigChange
+    | Drift
+    | SetConfigs
+    | Retirement
+    | AclChange
+    | QuotaChange
+    | UserChange
+)
+_Kind = TypeVar("_Kind")
+
+
+def make_plan(
+    flow: Flow, found: Found, *, run: str, at: int, options: RunOptions = ORDINARY
+) -> Plan:
+    """Plan a run of ``flow``.
+
+    Args:
+        flow: the flow.
+        found: the state of both clusters.
+        run: the run's id.
+        at: now, in milliseconds since 1970.
+        options: what is asked of this run.
+
+    Raises:
+        ConfigError: a pattern of ``options.topics`` is not valid.
+        FerryError: no topic of the flow matches them.
+    """
+    steps = list(_steps(flow, found, at, options))
+    chosen = [step for step in steps if isinstance(step, OffsetsChoice)]
+    access = access_steps(flow, found, chosen)
+    steps += access_of(chosen, access) if options.topics else access
+
+    def all_of(kind: type[_Kind]) -> tuple[_Kind, ...]:
+        return tuple(step for step in steps if isinstance(step, kind))
+
+    ranges, choices = with_expiries(flow, found, all_of(Range), at), all_of(OffsetsChoice)
+    sizes = tuple(estimates(found, ranges))
+    return Plan(
+        flow=flow.name,
+        run=run,
+        at=at,
+        source_cluster_id=found.source_cluster_id,
+        target_cluster_id=found.target_cluster_id,
+        ledger_end=found.ledger_end,
+        file=flow.short_file,
+        ranges=ranges,
+        creations=all_of(Creation),
+        growths=all_of(Growth),
+        skipped=all_of(Skipped),
+        refused=all_of(Refusal),
+        notes=all_of(Note),
+        choices=choices,
+        advised_acls=tuple(advised_acls(flow, choices)),
+        config_changes=all_of(ConfigChange),
+        drifts=all_of(Drift),
+        set_configs=all_of(SetConfigs),
+        retirements=all_of(Retirement),
+        acl_changes=all_of(AclChange),
+        quota_changes=all_of(QuotaChange),
+        user_changes=all_of(UserChange),
+        estimates=sizes,
+        risks=tuple(risks(flow, found, choices, ranges, at)),
+        options=options,
+        shards=shards_of(flow, ranges, sizes),
+    )
+
+
+def _steps(flow: Flow, found: Found, at: int, options: RunOptions) -> Iterator[_Step]:
+    """All that the plan is to hold, topic by topic."""
+    yield from (Note("", None, sentence) for sentence in found.unknown)
+    selection = select(
+        flow, found.source_names, found.origins, found.target_cluster_id, found.returned
+    )
+    yield from missing_topics(flow, found.source_names, found.copied, selection)
+    if options.topics:
+        selection, note = narrowed(flow, selection, options)
+        yield note
+    for skip in selection.skipped:
+        yield _gone_astray(flow, found, skip) or skip
+    yield from selection.refused
+    for name, remote_name in selection.names.items():
+        if name in found.source_topics:
+            pair = Pair.of(name, remote_name, found)
+            yield from _topic(flow, found, pair, found.source_topics[name], at)
+        else:
+            yield Skipped(name, "it was deleted while the run was planned")
+    if options.topics:
+        return
+    if flow.on_source_topic_deleted == "retire":
+        yield from retire(flow, found, at)
+    else:
+        yield from _gone(flow, found)
+
+
+def _gone_astray(flow: Flow, found: Found, skipped: Skipped) -> Refusal | None:
+    """What is left out for where it came from, and was copied before: nobody would miss it, so it is refused."""
+    is_named, _ = select_topics(flow, [skipped.topic])
+    if not is_named or skipped.topic not in found.copied:
+        return None
+    return Refusal(
+        skipped.topic,
+        None,
+        f"{skipped.reason}, and this flow has copied it before.",
+        f"See who has copied to it on {flow.source.alias}. Leave it out with topics.exclude, or set "
+        "on.returned.records: leave-out.",
+    )
+
+
+def _gone(flow: Flow, found: Found) -> Iterator[_Step]:
+    """What the flow makes of topics that are not on the source any more."""
+    gone, _ = select_topics(flow, found.copied.keys() - found.source_names)
+    for name in gone:
+        yield from judge_topic(flow, Pair.of(name, found.copied[name], found))
+
+
+def _topic(flow: Flow, found: Found, pair: Pair, topic: Topic, at: int) -> Iterator[_Step]:
+    unfaithful = _unfaithful(pair)
+    if unfaithful:
+        yield unfaithful
+        return
+    choice = choose_offsets(flow, pair, found)
+    if isinstance(choice, Refusal):
+        yield choice
+        return
+    pair = replace(pair, preserved=choice.preserved)
+    verdicts = list(judge_topic(flow, pair))
+    yield from verdicts
+    if any(isinstance(verdict, Refusal) for verdict in verdicts):
+        return
+    choice = with_costs(flow, pair, found, choice)
+    yield choice
+    if isinstance(choice, Refusal):
+        return
+    pair = replace(pair, preserved=choice.preserved)
+    if pair.remote is None:
+        configs = wanted_configs(flow, topic)
+        yield Creation(pair.remote_topic, topic.partitions, flow.replication_factor, configs)
+    elif pair.remote.partitions < topic.partitions:
+        yield Growth(pair.remote_topic, topic.partitions)
+    elif pair.remote.partitions > topic.partitions:
+        yield Note(
+            topic.name,
+            None,
+            f"{pair.remote_topic} has {pair.remote.partitions} partitions, the source's topic has "
+            f"{topic.partitions}: the others stay empty, and producers that choose partitions by "
+            "key choose others on the target.",
+        )
+    yield from sync_configs(flow, pair, found)
+    origins = origins_beyond(found, pair)
+    for number in range(topic.partitions):
+        for step in _partition(flow, found, pair, topic, number, at):
+            if isinstance(step, Range):
+                since = found.returned.get(topic.name, -1)
+                yield replace(step, origins=origins, returned_since=since)
+            else:
+                yield step
+
+
+def _unfaithful(pair: Pair) -> Refusal | None:
+    """Why the remote topic cannot be a faithful copy, whatever the flow's options say."""
+    if pair.released:
+        return Refusal(
+            pair.topic,
+            None,
+            f"{pair.remote_topic} on the target was given up, and is still there.",
+            f"Run `ferry repair --topic {pair.remote_topic} --yes` again, which deletes it.",
+        )
+    if pair.mark and pair.mark.given_back:
+        return Refusal(
+            pair.topic,
+            None,
+            f"{pair.remote_topic} was given to MirrorMaker 2, which may have copied to it since.",
+            "Take it over first: `ferry takeover --from mm2`.",
+        )
+    if pair.remote and pair.remote.stamps_anew:
+        return Refusal(
+            pair.topic,
+            None,
+            f"{pair.remote_topic} on the target has message.timestamp.type=LogAppendTime, "
+            "which would replace the records' timestamps.",
+            "Set it to CreateTime.",
+        )
+    return None
+
+
+def _partition(
+    flow: Flow, found: Found, pair: Pair, topic: Topic, number: int, at: int
+) -> Iterator[Range | Refusal | Note]:
+    source, target = TopicPartition(topic.name, number), TopicPartition(pair.remote_topic, number)
+    bounds = found.bounds.get(source)
+    if bounds is None:
+        yield Refusal(
+            topic.name,
+            number,
+            "the partition has no leader.",
+            "Is one of the source's brokers down?",
+        )
+        return
+    position = pair.position(number)
+    at_end = begins_at_end(flow, pair, found)
+    begin = Start(bounds.end if at_end else bounds.start)
+    if pair.preserved:
+        begin = next_start(flow, pair, number, bounds, found)
+    start, log_start = begin.offset, begin.log_start
+    if position:
+        place = _place(flow, found, pair, position, source)
+        start, verdicts = judge_partition(flow, place, source)
+        yield from verdicts
+        if any(isinstance(verdict, Refusal) for verdict in verdicts):
+            return
+    elif start > bounds.end:
+        reason = f"its mirror is to begin at {start}, and its log ends at {bounds.end}."
+        yield Refusal(topic.name, number, reason, "Set offsets.start no higher than that.")
+        return
+    # An empty log, too, is to begin, end and start where the source's does.
+    must_move = log_start >= 0 and start > 0
+    stored = pair.positions.get(number)
+    is_new = at_end or (number == 0 and _is_unknown(found, pair))
+    # Also where nothing is to be copied, the group gets its position back.
+    is_anew = position is None or target in found.moved
+    if must_move or is_new or _is_due(stored, start, bounds, at, anew=is_anew):
+        yield Range(
+            topic=topic.name,
+            partition=number,
+            start=start,
+            end=bounds.end,
+            topic_id=topic.topic_id,
+            remote_topic=pair.remote_topic,
+            writer=writers_of(flow).of(target),
+            remote_topic_id=pair.remote.topic_id if pair.remote else "",
+            preserved=pair.preserved,
+            log_start=log_start,
+        )
+
+
+def _is_unknown(found: Found, pair: Pair) -> bool:
+    """Whether nothing on the target would say that the remote topic is a copy, and of what.
+
+    An empty range does: whoever copies on from there is to know where the topic came from
+    (``plan.topics.provenance``) before the first record comes, or two flows would hand an empty topic back and
+    forth for ever, under longer and longer names.
+    """
+    partitions = range(pair.source.partitions if pair.source else 0)
+    logs = (found.bounds.get(TopicPartition(pair.topic, number)) for number in partitions)
+    return not pair.positions and all(log is None or log.start == log.end for log in logs)
+
+
+def _place(
+    flow: Flow, found: Found, pair: Pair, position: Position, source: TopicPartition
+) -> Place:
+    bounds, target = found.bounds[source], TopicPartition(pair.remote_topic, source.partition)
+    remote = found.remote_bounds.get(target)
+    # Until the target's log was brought to its start, it ends below the position.
+    is_filled = pair.preserved and unfilled_to(position) < 0
+    begins_at = None
+    if target in found.unconfirmed:
+        asked = flow.offsets_start.of(pair.topic) if pair.preserved else "log-start"
+        begins_at = start_of(asked, bounds).offset
+    return Place(
+        position.offset,
+        bounds,
+        found.diverged.get(source),
+        pair.remote_topic,
+        pair.preserved,
+        remote.end if remote and is_filled else None,
+        moved_to=found.moved.get(target),
+        begins_at=begins_at,
+    )
+
+
+def _is_due(stored: Position | None, start: int, bounds: LogBounds, at: int, *, anew: bool) -> bool:
+    """Whether there is something to copy, or a stored position to replace or to keep from expiry."""
+    if start != bounds.end:
+        return start < bounds.end
+    if stored is None:
+        return False
+    aged = stored.origin == "ledger" or at - stored.at > _REFRESH_AFTER_MS
+    return anew or aged or stored.offset != start

@@ -1,0 +1,325 @@
+"""What is wrong with remote topics whose offsets are preserved, and what only they still hold. Pure.
+
+What a run writes next stands at a fixed offset, so that nothing but control records and what the
+partition's own producer has written may lie behind its position::
+
+    position 30                   30 ...... 36         the flow's own, counted on: unsealed
+                                  30 ...... 36 x       x is another producer's: damaged at 36
+              ..... 20                                 the log ends before the position: damaged at 20
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from kafka_ferry.batches import Batch
+from kafka_ferry.config import Flow
+from kafka_ferry.model.cluster_state import LogBounds, Mark, Topic
+from kafka_ferry.model.positions import Position
+from kafka_ferry.plan.offsets.producer_sequence import Trail
+from kafka_ferry.plan.offsets.start_offsets import unfilled_to
+
+
+class Behind(NamedTuple):
+    """What lies in a log behind a position.
+
+    Attributes:
+        unsealed: how many records of the flow's own producer, up to ``offset`` if something is wrong.
+        offset: the first offset at which something is wrong, -1 where nothing is.
+        problem: what is wrong there, as a sentence.
+    """
+
+    unsealed: int = 0
+    offset: int = -1
+    problem: str = ""
+
+
+NOTHING: Final = Behind()
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """One partition of a remote topic.
+
+    Attributes:
+        partition: its number.
+        position: the next offset to copy to it, None where nothing was copied yet.
+        log_start: where its log starts on the target, None while nobody leads it.
+        log_end: where its log ends.
+        unsealed: how many records an attempt that broke off has left behind the position; the next
+            run adopts them.
+        offset: where it is damaged, -1 where it is not.
+        problem: what is wrong, as a sentence; "" where nothing is.
+        only_copy: the source offsets ``[start, end)`` that were copied to it, and that the source
+            has no more; None where there are none.
+    """
+
+    partition: int
+    position: int | None = None
+    log_start: int | None = None
+    log_end: int | None = None
+    unsealed: int = 0
+    offset: int = -1
+    problem: str = ""
+    only_copy: tuple[int, int] | None = None
+
+    @property
+    def said(self) -> str:
+        """Its state in two words."""
+        if self.problem:
+            return "DAMAGED"
+        if self.log_end is None:
+            return "no leader"
+        return f"{self.unsealed:,} unsealed" if self.unsealed else "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyState:
+    """One remote topic of a flow.
+
+    Attributes:
+        topic: the source's topic.
+        remote_topic: the topic on the target.
+        remote_topic_id: its id, "" where it does not exist.
+        preserved: whether records keep their offsets in it.
+        on_source: whether the source has the topic and the flow mirrors it, so that it can be
+            copied again.
+        created: whether the flow has created the remote topic.
+        problem: what is wrong with the topic as a whole, as a sentence; "" where nothing is.
+        given_up: whether this repair has given it up.
+        known_ids: the ids of all remote topics of this name that positions and mark are about, and
+            that were not given up.
+        partitions: its partitions.
+    """
+
+    topic: str
+    remote_topic: str
+    remote_topic_id: str = ""
+    preserved: bool = True
+    on_source: bool = True
+    created: bool = True
+    problem: str = ""
+    given_up: bool = False
+    known_ids: tuple[str, ...] = ()
+    partitions: tuple[PartitionState, ...] = ()
+
+    @property
+    def damaged(self) -> bool:
+        """Whether no run can go on in it, as a whole or in a partition."""
+        return bool(self.damages)
+
+    @property
+    def has_id(self) -> bool:
+        """Whether the topic can be told from another one of its name."""
+        return bool(self.remote_topic_id or not self.partitions)
+
+    @property
+    def damages(self) -> list[str]:
+        """What is wrong, as sentences."""
+        whole = [f"{self.remote_topic}: {self.problem}"] if self.problem else []
+        return whole + [
+            f"{self.remote_topic}-{part.partition} at offset {part.offset}: {part.problem}"
+            for part in self.partitions
+            if part.problem
+        ]
+
+    def consequences(self, *, yes: bool) -> str:
+        """What giving it up does, as sentences.
+
+        Args:
+            yes: whether it is given up now.
+        """
+        name = self.remote_topic
+        deletes = bool(self.remote_topic_id)
+        if yes:
+            said = f"{name} is given up{' and deleted' if deletes else ''}"
+        else:
+            said = f"--topic {name} --yes gives it up{' and deletes it' if deletes else ''}"
+        if self.on_source:
+            said += (
+                "; its consumers lose it until the next run has copied to a new topic of that name "
+                f"all that {self.topic} on the source still has."
+            )
+        else:
+            said += (
+                f". Nothing copies it again: the source has no {self.topic} any more, or the flow "
+                "does not mirror it."
+            )
+        if not self.created:
+            said += " The flow has not created it: what others have written to it is deleted too."
+        lost = [(part.partition, *part.only_copy) for part in self.partitions if part.only_copy]
+        if lost:
+            offsets = sum(end - start for _, start, end in lost)
+            listed = ", ".join(f"{number} [{start}, {end})" for number, start, end in lost)
+            said += (
+                f" LOST FOR GOOD: up to {offsets:,} offsets that were copied to it, and that the "
+                f"source has no more, in partition {listed}."
+            )
+        return said
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """What was found of one remote topic.
+
+    Attributes:
+        topic: the source's topic.
+        remote_topic: the topic on the target.
+        source: the source's topic, None where it is gone or the flow mirrors it no more.
+        remote: the topic on the target, None where it does not exist.
+        mark: the newest mark on its name.
+        positions: by partition, those in remote topics that were given up left out.
+        released: whether ``remote`` was given up.
+        leftover: whether the flow's group still has positions in one that was given up.
+    """
+
+    topic: str
+    remote_topic: str
+    source: Topic | None
+    remote: Topic | None
+    mark: Mark | None = None
+    positions: Mapping[int, Position] = field(default_factory=dict)
+    released: bool = False
+    leftover: bool = False
+
+    @property
+    def remote_id(self) -> str:
+        """The remote topic's id, "" where it does not exist."""
+        return self.remote.topic_id if self.remote else ""
+
+    @property
+    def preserved(self) -> bool:
+        """Whether records keep their offsets in it, as far as anything says."""
+        kept = any(position.producer for position in self.positions.values())
+        return kept or (self.mark is not None and self.mark.preserved)
+
+    def position(self, number: int) -> Position | None:
+        """The position of a partition, if it is one in the remote topic that there is now."""
+        position = self.positions.get(number)
+        is_here = position and position.remote_topic_id in ("", self.remote_id)
+        return position if is_here else None
+
+    def state(self, flow: Flow, partitions: Iterable[PartitionState]) -> CopyState:
+        """What to tell of it."""
+        ids = {position.remote_topic_id for position in self.positions.values()}
+        ids |= {self.mark.remote_topic_id} if self.mark else set()
+        ids |= set() if self.released else {self.remote_id}
+        return CopyState(
+            topic=self.topic,
+            remote_topic=self.remote_topic,
+            remote_topic_id=self.remote_id,
+            preserved=self.preserved,
+            on_source=self.source is not None,
+            created=self.mark is None or self.mark.created,
+            problem=self._problem(flow),
+            known_ids=tuple(sorted(ids - {""})),
+            partitions=tuple(partitions),
+        )
+
+    def _problem(self, flow: Flow) -> str:
+        if self.released:
+            return "it was given up, and is still there."
+        if flow.on_target_topic_lost == "recopy":
+            return ""
+        if self.leftover:
+            return (
+                "an earlier topic of this name was given up, and positions in it are still there."
+            )
+        if self.remote is None and self.positions:
+            return "it was deleted on the target."
+        if any(self.position(number) is None for number in self.positions):
+            return "it was deleted on the target and made anew."
+        return ""
+
+
+def looked_at_from(position: Position) -> int:
+    """The first offset of which the position does not say what lies there."""
+    return max(position.offset if unfilled_to(position) < 0 else 0, unfilled_to(position))
+
+
+def behind(
+    batches: Iterable[Batch], position: Position, log_start: int, *, is_compacted: bool
+) -> Behind:
+    """Tell by their headers whose the batches behind ``position`` are, up to the first that is wrong.
+
+    Args:
+        batches: all batches from the position on, from the log's start on if that is later.
+        position: the position, with its producer.
+        log_start: where the log starts.
+        is_compacted: whether the target's cleaner may have removed records since.
+    """
+    producer, start = position.producer, looked_at_from(position)
+    assert producer is not None
+    trail = Trail(producer, start, log_start, is_compacted=is_compacted)
+    start, records = max(start, log_start), 0
+    for batch in batches:
+        header = batch.header
+        if header.is_control:
+            continue
+        if problem := trail.problem(header):
+            return Behind(records, header.base_offset, problem)
+        records += min(header.records, header.next_offset - start)
+    return Behind(records)
+
+
+def partition_state(
+    copy: Copy, number: int, log: LogBounds | None, found: Behind = NOTHING
+) -> PartitionState:
+    """What to tell of a partition.
+
+    Args:
+        copy: its remote topic.
+        number: its number.
+        log: its log on the target, None while nobody leads it.
+        found: what lies behind its position.
+    """
+    position = copy.position(number)
+    offset = position.offset if position else None
+    if log is None:
+        return PartitionState(number, offset)
+    state = PartitionState(number, offset, log.start, log.end, found.unsealed)
+    at, problem = found.offset, found.problem
+    if not copy.preserved or copy.released:
+        return state
+    if position is None:
+        at, problem = (0, f"it holds {log.end} offsets, none copied by this flow.")
+        return replace(state, offset=at, problem=problem) if log.end else state
+    if position.producer is None or not _is_as_marked(copy, position):
+        at, problem = position.offset, "its position is not one of preserved offsets."
+    elif unfilled_to(position) < 0 and log.end < position.offset:
+        at = log.end
+        problem = (
+            f"its log ends before the position {position.offset}: records that were copied are "
+            "gone (an unclean leader election?)."
+        )
+    return replace(state, offset=at, problem=problem)
+
+
+def only_copy(
+    copy: Copy, number: int, first: int, remote: LogBounds, source: LogBounds | None
+) -> tuple[int, int] | None:
+    """The source offsets of a partition that the remote topic may have, and the source has no more.
+
+    Args:
+        copy: the remote topic.
+        number: the partition.
+        first: the first source offset that was copied to it.
+        remote: its log on the target.
+        source: its log on the source, None where there is none.
+    """
+    position = copy.position(number)
+    if position is None:
+        return None
+    is_same = copy.source is not None and position.topic_id in ("", copy.source.topic_id)
+    start = max(first, remote.start) if copy.preserved else first
+    end = min(position.offset, source.start) if source and is_same else position.offset
+    return (start, end) if start < end else None
+
+
+def _is_as_marked(copy: Copy, position: Position) -> bool:
+    mark = copy.mark
+    if mark is None or mark.remote_topic_id != copy.remote_id:
+        return True
+    return mark.preserved == (position.producer is not None)

@@ -1,0 +1,233 @@
+"""How the offsets of each topic are kept on the target, translated or preserved, and why.
+
+(a) What a remote topic was begun with, it keeps for as long as it exists; an option that says
+    something else is refused.
+(b) Preserved offsets begin only in a topic that was never written to.
+(c) Passing over offsets without a record takes time: what would take too long is refused, or
+    translated where (a) allows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.model.plan import PLAINLY_TRANSLATED, OffsetsChoice, Refusal
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.plan.offsets.start_offsets import rest_of
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.model.cluster_state import Found
+    from kafka_ferry.model.topic_pair import Pair
+
+_MOSTLY: Final = 0.5
+_ANOTHER: Final = (
+    "How offsets are kept never changes within a topic: {advice} docs/preserved-offsets.md says how "
+    "to switch."
+)
+_COMMITTED_ONLY: Final = "preserved offsets go with isolation.level: read_committed only"
+
+
+def choose_offsets(flow: Flow, pair: Pair, found: Found) -> OffsetsChoice | Refusal:
+    """How the offsets of ``pair`` are kept, or why nobody can say.
+
+    Args:
+        flow: the flow.
+        pair: a topic that is on the source.
+        found: the state of both clusters.
+    """
+    if _contradicts_itself(pair):
+        return Refusal(
+            pair.topic,
+            None,
+            f"some positions in {pair.remote_topic} are of preserved offsets, and its mark or other "
+            "positions of translated ones.",
+            f"Give it up with `ferry repair --topic {pair.remote_topic} --yes`.",
+        )
+    choice = _kept(flow, pair) or _chosen(flow, pair, found)
+    if isinstance(choice, Refusal) or not choice.preserved:
+        return choice
+    if flow.isolation_level != "read_committed":
+        advice = f"Set that, or offsets: translated for {pair.topic}."
+        return Refusal(pair.topic, None, f"{_COMMITTED_ONLY}.", advice)
+    return choice
+
+
+def with_costs(
+    flow: Flow, pair: Pair, found: Found, choice: OffsetsChoice
+) -> OffsetsChoice | Refusal:
+    """The choice with what it costs, or what ``on.fill.limit`` makes of it."""
+    if not choice.preserved:
+        return choice
+    costs = _costs(flow, pair, found)
+    if costs.fill_ms <= flow.fill_max_ms:
+        return _choice(pair, True, choice.reason, costs.gaps, costs.fill_ms)
+    reason = (
+        f"passing over about {costs.gaps:,} offsets without a record would take about "
+        f"{costs.fill_ms / 1000:,.1f} s, more than fill.max.ms allows."
+    )
+    if was_preserved(pair):
+        advice = "Set fill.max.ms higher, or fill: markers."
+    elif flow.on_fill_limit == "translate":
+        return _choice(pair, False, reason)
+    else:
+        advice = "Set fill.max.ms higher, fill: markers, or on.fill.limit: translate."
+    return Refusal(pair.topic, None, reason, advice)
+
+
+def was_preserved(pair: Pair) -> bool | None:
+    """Whether the remote topic was begun with preserved offsets; None if it was not begun."""
+    if pair.mark:
+        return pair.mark.preserved
+    # Written by a release without marks, or the ledger was lost.
+    known = [position for position in pair.positions.values() if pair.is_of_remote(position)]
+    return known[0].producer is not None if known else None
+
+
+def may_be_preserved(flow: Flow, pair: Pair) -> bool:
+    """Whether the offsets of ``pair`` are preserved, or could be, for all that positions and mark say."""
+    before = was_preserved(pair)
+    return flow.offsets.of(pair.topic) != "translated" if before is None else before
+
+
+def is_to_be_sampled(flow: Flow, pair: Pair, found: Found) -> bool:
+    """Whether the choice depends on how many of the source's offsets have a record."""
+    begun = was_preserved(pair) is not None
+    return may_be_preserved(flow, pair) and (begun or _written(pair, found) is False)
+
+
+def _contradicts_itself(pair: Pair) -> bool:
+    kinds = {
+        position.producer is not None
+        for position in pair.positions.values()
+        if pair.is_of_remote(position)
+    }
+    return len(kinds | ({pair.mark.preserved} if pair.mark else set())) > 1
+
+
+def _kept(flow: Flow, pair: Pair) -> OffsetsChoice | Refusal | None:
+    """What the remote topic was begun with; nothing if it was not."""
+    preserved = was_preserved(pair)
+    if preserved is None:
+        return None
+    kept = "preserved" if preserved else "translated"
+    how = "is marked as" if pair.mark else "was copied before with offsets"
+    said = flow.offsets.said_of(pair.topic)
+    if said in ("preserved", "translated") and said != kept:
+        advice = f"set offsets: {kept} for {pair.topic}, or mirror it to a new topic."
+        return Refusal(
+            pair.topic,
+            None,
+            f"{pair.remote_topic} {how} {kept}, and the flow says offsets: {said}.",
+            _ANOTHER.format(advice=advice),
+        )
+    if not preserved and flow.offsets.of(pair.topic) == kept:
+        return _choice(pair, False, PLAINLY_TRANSLATED)
+    return _choice(pair, preserved, f"{pair.remote_topic} {how} {kept}.")
+
+
+def _chosen(flow: Flow, pair: Pair, found: Found) -> OffsetsChoice | Refusal:
+    """What the flow's option makes of a topic that was not begun yet."""
+    option = flow.offsets.of(pair.topic)
+    if option == "translated":
+        return _choice(pair, False, PLAINLY_TRANSLATED)
+    written = _written(pair, found)
+    if written is None:
+        reason = f"a partition of {pair.remote_topic} has no leader."
+        return Refusal(pair.topic, None, reason, "Is one of the target's brokers down?")
+    if option == "auto":
+        return _chosen_by_itself(flow, pair, found, written)
+    if not written:
+        return _choice(pair, True, "offsets: preserved.")
+    advice = f"delete {pair.remote_topic}, or mirror {pair.topic} to a topic of another name."
+    return Refusal(
+        pair.topic,
+        None,
+        f"{pair.remote_topic} was written to before, so that offsets cannot be preserved in it.",
+        _ANOTHER.format(advice=advice),
+    )
+
+
+def _written(pair: Pair, found: Found) -> bool | None:
+    """Whether the remote topic was ever written to; None where a partition has no leader to tell."""
+    if pair.remote is None:
+        return False
+    partitions = [TopicPartition(pair.remote_topic, n) for n in range(pair.remote.partitions)]
+    bounds = [found.remote_bounds.get(partition) for partition in partitions]
+    if any(log and log.end for log in bounds):
+        return True
+    return None if None in bounds else False
+
+
+def _chosen_by_itself(
+    flow: Flow, pair: Pair, found: Found, written: bool
+) -> OffsetsChoice | Refusal:
+    """What ``auto`` makes of the target's topic and the source's gaps."""
+    costs = _costs(flow, pair, found)
+    against = ""
+    if written:
+        against = f"{pair.remote_topic} was written to before"
+    elif flow.isolation_level != "read_committed":
+        against = _COMMITTED_ONLY
+    elif not costs.offsets and pair.source and pair.source.is_compacted:
+        against = "the source's topic is compacted"
+    if against or not costs.offsets:
+        return _choice(pair, not against, f"auto: {against or 'there is nothing to copy yet'}.")
+    if costs.density is None:
+        return Refusal(
+            pair.topic,
+            None,
+            "nobody can tell how many of the source's offsets have a record: none could be read.",
+            "Grant READ on the topic, or set offsets: preserved or translated for it.",
+        )
+    share = f"auto: about {costs.density:.0%} of the source's offsets have a record."
+    return _choice(pair, costs.density >= _MOSTLY, share)
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """What preserving a topic's offsets takes.
+
+    Attributes:
+        offsets: how many are to be copied or passed over as far as the source has them.
+        density: which share of them has a record, None where nobody knows.
+        gaps: how many have none, of all partitions.
+        fill_ms: how long passing over them takes; partitions are filled together, so that the one
+            that takes longest counts.
+    """
+
+    offsets: int
+    density: float | None
+    gaps: int
+    fill_ms: int
+
+
+def _costs(flow: Flow, pair: Pair, found: Found) -> _Costs:
+    parts = list(rest_of(flow, pair, found))
+    sampled = [part for part in parts if part.source in found.densities and len(part)]
+    records = sum(found.densities[part.source] * len(part) for part in sampled)
+    density = records / sum(map(len, sampled)) if sampled else None
+    # Partitions that nobody could sample are like the others.
+    each = {part: found.densities.get(part.source, density or 1.0) for part in parts}
+    return _Costs(
+        offsets=sum(map(len, parts)),
+        density=density,
+        gaps=sum(part.gaps(each[part]) for part in parts),
+        fill_ms=round(max((part.fill_ms(flow, each[part]) for part in parts), default=0)),
+    )
+
+
+def _choice(
+    pair: Pair, preserved: bool, reason: str, gaps: int = 0, fill_ms: int = 0
+) -> OffsetsChoice:
+    return OffsetsChoice(
+        pair.topic,
+        pair.remote_topic,
+        preserved,
+        reason,
+        gaps,
+        fill_ms,
+        topic_id=pair.source.topic_id if pair.source else "",
+        is_compacted=pair.source is not None and pair.source.is_compacted,
+    )

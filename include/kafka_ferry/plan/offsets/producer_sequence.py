@@ -1,0 +1,45 @@
+"""Whose the batches in a log are: those of a partition's own producer, one behind the other, or not."""
+
+from __future__ import annotations
+
+from kafka_ferry.batches import BatchHeader, next_sequence
+from kafka_ferry.model.positions import ProducerState
+
+
+class Trail:
+    """Follows a producer's batches through a log, by their headers.
+
+    Args:
+        producer: the producer, as of ``start``.
+        start: the first offset that is looked at.
+        log_start: where the log starts: what was below it is gone.
+        is_compacted: whether records may have been removed since.
+
+    Attributes:
+        expected: the sequence number of the next record, None where no batch tells.
+    """
+
+    def __init__(
+        self, producer: ProducerState, start: int, log_start: int, *, is_compacted: bool
+    ) -> None:
+        self._producer = producer
+        self._start = max(start, log_start)
+        self._is_compacted = is_compacted
+        self.expected: int | None = producer.sequence if log_start <= start else None
+
+    def problem(self, header: BatchHeader) -> str:
+        """What is wrong with the next data batch, as a sentence; "" if it is the producer's next one."""
+        producer = self._producer
+        if (header.producer_id, header.producer_epoch) != (producer.producer_id, producer.epoch):
+            return f"another producer (id {header.producer_id}) has written to it."
+        begun = next_sequence(header.base_sequence, max(0, self._start - header.base_offset))
+        expected, self.expected = (
+            self.expected,
+            next_sequence(header.base_sequence, header.last_offset_delta + 1),
+        )
+        if expected in (None, begun) or self._is_compacted:
+            return ""
+        return (
+            f"sequence number {begun} of the flow's own producer stands where {expected} belongs: "
+            "a writer that was taken for dead has written again."
+        )

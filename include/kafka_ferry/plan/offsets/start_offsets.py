@@ -1,0 +1,151 @@
+"""Where copying a partition with preserved offsets begins or goes on, and what it has to pass over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.plan.topics.configs import wanted_configs
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow, MirrorStart
+    from kafka_ferry.model.cluster_state import Found, LogBounds
+    from kafka_ferry.model.positions import Position
+    from kafka_ferry.model.topic_pair import Pair
+
+# Measured on a broker of today, on a machine with two cores.
+# Which of the two "auto" is, the writer finds out.
+_MS_PER_GAP: Final = {"transactions": 6.0, "markers": 0.04, "auto": 6.0}
+_MS_PER_EMPTY_RECORD: Final = 0.0003
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a partition's copying begins.
+
+    Attributes:
+        offset: the first source offset to copy.
+        log_start: where the target's log is to start; what is between the two are gaps. -1 where
+            the log has begun before.
+    """
+
+    offset: int
+    log_start: int = -1
+
+
+def start_of(asked: MirrorStart, bounds: LogBounds) -> Start:
+    """Where the mirror of a partition begins that ``offsets.start`` asks for."""
+    log_start = bounds.start if asked == "log-start" else asked
+    return Start(max(log_start, bounds.start), log_start)
+
+
+def _start_at_end(asked: MirrorStart, bounds: LogBounds) -> Start:
+    """The same, where nothing is copied that is there now."""
+    if asked == "log-start":
+        return Start(bounds.end, bounds.end)
+    return Start(max(asked, bounds.end), asked)
+
+
+def unfilled_to(position: Position | None) -> int:
+    """Where the target's log is still being brought to, before anything is copied to it; -1 where that is done."""
+    return position.producer.unfilled_to if position and position.producer else -1
+
+
+def begins_at_end(flow: Flow, pair: Pair, found: Found) -> bool:
+    """Whether only what is yet to come of ``pair`` is copied (``auto.offset.reset: latest``).
+
+    Only of topics that the flow's first run has found, and of none that anything was copied of: a
+    topic or a partition that was made later is copied from its start, so that nothing is lost.
+    """
+    if flow.auto_offset_reset == "earliest" or pair.positions:
+        return False
+    is_first_run = not (found.positions or found.copied or found.marks)
+    return is_first_run or (
+        pair.mark is not None and pair.mark.remote_topic_id in found.first_marked
+    )
+
+
+def start_at(flow: Flow, pair: Pair, number: int, bounds: LogBounds, found: Found) -> Start:
+    """Where copying the partition ``number`` of ``pair`` begins, or goes on."""
+    position = pair.position(number)
+    if position is None:
+        asked = flow.offsets_start.of(pair.topic)
+        at_end = begins_at_end(flow, pair, found)
+        start = _start_at_end(asked, bounds) if at_end else start_of(asked, bounds)
+        return start if _may_be_cut(flow, pair) else replace(start, log_start=0)
+    return Start(position.offset, unfilled_to(position))
+
+
+def next_start(flow: Flow, pair: Pair, number: int, bounds: LogBounds, found: Found) -> Start:
+    """The same, and ``log_start`` says where the target's log is to start, if it does not.
+
+    Because the source's start has moved; or because the target's broker died before it had written
+    down where its log starts, so that what was deleted is there again.
+    """
+    start = start_at(flow, pair, number, bounds, found)
+    target = TopicPartition(pair.remote_topic, number)
+    remote = found.remote_bounds.get(target)
+    if start.log_start >= 0 or remote is None or not _may_be_cut(flow, pair):
+        return start
+    first = found.first_copied.get(target, 0)
+    asked = flow.offsets_start.of(pair.topic)
+    wanted = first if asked == "log-start" else min(asked, first)
+    if flow.on_source_start_moved == "follow" and bounds.start > max(remote.start, first):
+        wanted = bounds.start
+    return Start(start.offset, wanted) if wanted > remote.start else start
+
+
+def _may_be_cut(flow: Flow, pair: Pair) -> bool:
+    """Whether the target lets the start of the remote topic's log be moved.
+
+    Brokers refuse DeleteRecords where ``cleanup.policy`` is ``compact`` alone (POLICY_VIOLATION).
+    """
+    if pair.remote:
+        return pair.remote.configs.get("cleanup.policy") != "compact"
+    wanted = wanted_configs(flow, pair.source) if pair.source else {}
+    return wanted.get("cleanup.policy") != "compact"
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What is still to be done for a partition whose offsets are preserved.
+
+    Attributes:
+        source: the partition on the source.
+        start: the first offset to copy that the source still has.
+        end: the offset after the last one to copy.
+        below: offsets below the mirror's start, which empty records stand for until they are deleted.
+        absent: offsets to pass over that the source has no more.
+    """
+
+    source: TopicPartition
+    start: int
+    end: int
+    below: int
+    absent: int
+
+    def __len__(self) -> int:
+        return max(0, self.end - self.start)
+
+    def gaps(self, density: float) -> int:
+        """How many offsets are to be passed over if ``density`` of what is to be copied are records."""
+        return self.absent + round((1 - density) * len(self))
+
+    def fill_ms(self, flow: Flow, density: float) -> float:
+        """How long passing over them may take."""
+        gaps_ms = self.gaps(density) * _MS_PER_GAP[flow.fill]
+        return gaps_ms + self.below * _MS_PER_EMPTY_RECORD
+
+
+def rest_of(flow: Flow, pair: Pair, found: Found) -> Iterator[Rest]:
+    """What is still to be done for each partition of ``pair`` that has a leader."""
+    for number in range(pair.source.partitions if pair.source else 0):
+        source = TopicPartition(pair.topic, number)
+        bounds = found.bounds.get(source)
+        if bounds:
+            begin = start_at(flow, pair, number, bounds, found)
+            start = max(begin.offset, bounds.start)
+            at = begin.offset if begin.log_start < 0 else begin.log_start
+            yield Rest(source, start, bounds.end, max(0, begin.log_start), start - at)

@@ -1,0 +1,1 @@
+"""What is copied first, by which writer and task, and what retention may delete before. Pure."""

@@ -1,0 +1,26 @@
+"""About how many records and bytes there are to copy, from what the source says of its logs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kafka_ferry.model.cluster_state import Found
+from kafka_ferry.model.plan import Estimate
+from kafka_ferry.model.ranges import Range
+
+
+def estimates(found: Found, ranges: Iterable[Range]) -> Iterator[Estimate]:
+    """What each range with something to copy comes to.
+
+    Offsets without a record (transaction markers, aborted and compacted records) are only known of
+    partitions that were sampled. A log's bytes are taken to be spread evenly over its offsets.
+    """
+    for range_ in ranges:
+        source, offsets = range_.source, len(range_)
+        if not offsets:
+            continue
+        records = round(offsets * found.densities.get(source, 1.0))
+        bounds, size = found.bounds[source], found.sizes.get(source)
+        held = bounds.end - bounds.start
+        of_log = None if size is None or held <= 0 else round(size * min(1.0, offsets / held))
+        yield Estimate(range_.topic, range_.partition, records, of_log)

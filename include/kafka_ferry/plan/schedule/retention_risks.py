@@ -1,0 +1,214 @@
+"""What the source may delete before it is copied, as the timetable and its retention have it. Pure.
+
+Two things can be known beforehand, each from one offset a partition that the source gives for a time:
+
+- *expiring*: what is older than ``retention.ms`` when the next run begins. What of it is not copied
+  yet depends on this run: if it fails, the next one comes too late.
+- *recent*: what was written since as long ago as the next run is after the last one. If that is all
+  that a log holds whose start has moved, then whatever moves it (``retention.ms``, ``retention.bytes``,
+  DeleteRecords) is faster than the timetable.
+
+Brokers delete whole segments, so that records may stay longer: these are the earliest times.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from croniter import croniter
+
+from kafka_ferry.clock import moment_text
+from kafka_ferry.config import Flow
+from kafka_ferry.model.cluster_state import Found, Topic
+from kafka_ferry.model.plan import OffsetsChoice, Risk
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.topic_pair import Pair
+
+_SECOND_MS: Final = 1000
+# Airflow's presets that croniter does not know (airflow.timetables.CronMixin).
+_PRESETS: Final = {"@quarterly": "0 0 1 */3 *"}
+_LONGER: Final = "Keep its records longer, or mirror more often."
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """When a flow runs.
+
+    Attributes:
+        next_run: when the next run is due, in milliseconds since 1970.
+        interval_ms: how long that is after the time of the timetable that came last.
+    """
+
+    next_run: int
+    interval_ms: int
+
+
+def pace_of(flow: Flow, at: int) -> Pace | None:
+    """The timetable of ``flow``, in its time zone as in Airflow, around ``at``; None for a flow without one.
+
+    Args:
+        flow: the flow.
+        at: now, in milliseconds since 1970.
+    """
+    if interval := flow.schedule_interval:
+        # Airflow counts from the run before: never later than this.
+        length = int(interval.total_seconds() * _SECOND_MS)
+        return Pace(at + length, length)
+    schedule = _PRESETS.get(flow.schedule or "", flow.schedule)
+    # What is none of a timetable is for Airflow to say.
+    if not schedule or not croniter.is_valid(schedule):
+        return None
+    now = datetime.fromtimestamp(at / _SECOND_MS, ZoneInfo(flow.timezone))
+    following: datetime = croniter(schedule, now).get_next(datetime)
+    last: datetime = croniter(schedule, following).get_prev(datetime)
+    return Pace(
+        int(following.timestamp() * _SECOND_MS),
+        # Of times of one zone, Python would tell how far their clocks are apart.
+        int((following.timestamp() - last.timestamp()) * _SECOND_MS),
+    )
+
+
+def retention_ms(topic: Topic) -> int | None:
+    """How long a topic keeps records at least, None where it keeps them all, or for their key's sake."""
+    return _limit(topic, "retention.ms")
+
+
+def retention_bytes(topic: Topic) -> int | None:
+    """How many bytes of each partition a topic keeps at least, None where their number does not matter."""
+    return _limit(topic, "retention.bytes")
+
+
+def is_deleted_from(topic: Topic) -> bool:
+    """Whether a topic's records are deleted, sooner or later, whatever their keys."""
+    return retention_ms(topic) is not None or retention_bytes(topic) is not None
+
+
+def _limit(topic: Topic, config: str) -> int | None:
+    if "delete" not in topic.configs.get("cleanup.policy", "delete"):
+        return None
+    kept = int(topic.configs.get(config, -1))
+    return kept if kept >= 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """The times whose offsets the source is to give, in milliseconds since 1970 by source partition.
+
+    Attributes:
+        expiring: the time before which retention deletes all until the next run.
+        recent: as long ago as the next run is after the last one.
+        oldest: no time: the partitions whose first record's time is to be known.
+    """
+
+    expiring: Mapping[TopicPartition, int]
+    recent: Mapping[TopicPartition, int]
+    oldest: frozenset[TopicPartition] = frozenset()
+
+
+def questions(flow: Flow, found: Found, pairs: Iterable[Pair], at: int) -> Questions:
+    """What must be asked to know the risks of partitions that are not copied to their end."""
+    pairs = list(pairs)
+    oldest = frozenset(
+        source
+        for pair in pairs
+        if pair.source and is_deleted_from(pair.source)
+        for source in uncopied(pair, found)
+    )
+    pace = pace_of(flow, at)
+    if pace is None:
+        return Questions({}, {}, oldest)
+    expiring, recent = dict[TopicPartition, int](), dict[TopicPartition, int]()
+    for pair in pairs:
+        kept = retention_ms(pair.source) if pair.source else None
+        for source in uncopied(pair, found):
+            if kept is not None and pace.next_run > kept:
+                expiring[source] = pace.next_run - kept
+            if found.bounds[source].start > 0:
+                recent[source] = at - pace.interval_ms
+    return Questions(expiring, recent, oldest)
+
+
+def uncopied(pair: Pair, found: Found) -> Iterator[TopicPartition]:
+    """The source partitions of ``pair`` that hold something that is not copied yet."""
+    for number in range(pair.source.partitions if pair.source else 0):
+        source = TopicPartition(pair.topic, number)
+        bounds, position = found.bounds.get(source), pair.position(number)
+        if bounds and max(bounds.start, position.offset if position else 0) < bounds.end:
+            yield source
+
+
+def risks(
+    flow: Flow,
+    found: Found,
+    choices: Iterable[OffsetsChoice],
+    ranges: Sequence[Range],
+    at: int,
+) -> Iterator[Risk]:
+    """Topics that may lose records before they are copied, each with its worst partition.
+
+    Args:
+        flow: the flow.
+        found: the state of both clusters.
+        choices: one for each topic that is planned.
+        ranges: what the run copies.
+        at: now, in milliseconds since 1970.
+    """
+    pace = pace_of(flow, at)
+    if pace is None:
+        return
+    by_topic = defaultdict[str, list[Range]](list)
+    for range_ in ranges:
+        by_topic[range_.topic].append(range_)
+    for choice in choices:
+        topic, of_topic = found.source_topics[choice.topic], by_topic[choice.topic]
+        yield from _expiring(found, topic, of_topic, pace)
+        yield from _too_short(found, topic, of_topic, pace)
+
+
+def _expiring(found: Found, topic: Topic, ranges: Sequence[Range], pace: Pace) -> Iterator[Risk]:
+    """What this run is the last chance for."""
+    lost = {
+        range_: min(found.expiring.get(range_.source, 0), range_.end) - range_.start
+        for range_ in ranges
+    }
+    lost = {range_: offsets for range_, offsets in lost.items() if offsets > 0}
+    if not lost:
+        return
+    worst = max(lost, key=lambda range_: lost[range_])
+    end = worst.start + lost[worst]
+    yield Risk(
+        topic.name,
+        worst.partition,
+        len(lost),
+        sum(lost.values()),
+        f"offsets [{worst.start}, {end}) may be deleted before the next run "
+        f"({moment_text(pace.next_run, seconds=False)}) if this one does not copy them: "
+        f"retention.ms={topic.configs['retention.ms']}.",
+        _LONGER,
+    )
+
+
+def _too_short(found: Found, topic: Topic, ranges: Sequence[Range], pace: Pace) -> Iterator[Risk]:
+    """What no run may ever see, if it goes on like this."""
+    between = f"the time between two runs ({timedelta(milliseconds=pace.interval_ms)})"
+    consequence = "records may be deleted before any run copies them."
+    kept = retention_ms(topic)
+    if kept is not None and kept < pace.interval_ms:
+        said = f"retention.ms={kept} is less than {between}: {consequence}"
+        yield Risk(topic.name, 0, topic.partitions, 0, said, _LONGER)
+        return
+    short = [
+        range_
+        for range_ in ranges
+        if range_.source in found.recent
+        and found.recent[range_.source] <= found.bounds[range_.source].start
+    ]
+    if short:
+        worst = max(short, key=len)
+        said = f"its log holds less than {between}: {consequence}"
+        yield Risk(topic.name, worst.partition, len(short), 0, said, _LONGER)

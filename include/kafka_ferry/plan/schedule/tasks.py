@@ -1,0 +1,98 @@
+"""Dividing the ranges of a micro-batch among Spark's tasks. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
+from operator import attrgetter
+
+from kafka_ferry.model.plan import Plan
+from kafka_ferry.model.ranges import Range
+from kafka_ferry.plan.schedule.priority import by_urgency
+from kafka_ferry.plan.schedule.sharding import Writers, divided, load_of, loads_of, shares
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRanges:
+    """What one Spark task copies: the ranges of one writer, or under a limit of several.
+
+    Attributes:
+        ranges: the ranges, a writer's next to each other.
+        bytes_per_s: how many bytes the task may send in a second; 0 for no limit.
+    """
+
+    ranges: tuple[Range, ...]
+    bytes_per_s: int = 0
+
+
+def planned_again(ranges: Iterable[Range], plan: Plan, shard: int | None) -> list[Range]:
+    """Those of an earlier start's ranges that this one is to copy too.
+
+    They are of the same partitions of the same topics, which go to the same place, and they end no later.
+    Another shard's are that one's by now: two that shared a writer would fence each other.
+
+    Args:
+        ranges: what Spark planned when the query was started before, by a file that may be wrong.
+        plan: what this start is to copy.
+        shard: which shard of it; None for all of it.
+    """
+    planned = {range_.source: range_ for range_ in plan.of_shard(shard)}
+    return [
+        range_
+        for range_ in ranges
+        if (now := planned.get(range_.source))
+        and (range_.topic_id, range_.target) == (now.topic_id, now.target)
+        and (range_.preserved, range_.backfill) == (now.preserved, now.backfill)
+        and range_.end <= now.end
+    ]
+
+
+def task_ranges(
+    ranges: Iterable[Range],
+    writers: Writers,
+    plan: Plan,
+    shard: int | None = None,
+    *,
+    bytes_per_s: int = 0,
+    at_a_time: int = 1,
+) -> list[TaskRanges]:
+    """One task for each writer of either kind that has ranges, the most urgent first.
+
+    Args:
+        ranges: what is copied; whichever writers they were planned for.
+        writers: the writers that there are now.
+        plan: the run's plan, which says how large they are about.
+        shard: which of the plan's shards they are; None for all of it.
+        bytes_per_s: the most bytes that all of the run's shards together may send in a second; 0 for
+            no limit. Under a limit there are no more tasks than run at a time, each with its share.
+        at_a_time: how many tasks run at a time.
+    """
+    owned = [replace(range_, writer=writers.of(range_.target)) for range_ in ranges]
+    owner = attrgetter("owner")
+    groups = groupby(sorted(owned, key=owner), key=owner)
+    tasks = by_urgency([tuple(group) for _, group in groups])
+    if bytes_per_s:
+        return _limited(tasks, plan, shard, bytes_per_s, at_a_time)
+    return [TaskRanges(task) for task in tasks]
+
+
+def _limited(
+    tasks: Sequence[tuple[Range, ...]],
+    plan: Plan,
+    shard: int | None,
+    bytes_per_s: int,
+    at_a_time: int,
+) -> list[TaskRanges]:
+    loads = loads_of(plan.ranges, plan.estimates)
+    if shard is not None:
+        of_shards = [load_of(writers, loads) for writers in plan.shards]
+        bytes_per_s = shares(bytes_per_s, of_shards)[shard]
+    # A writer of both kinds counts twice, which only makes the shares a little less even.
+    of_task = [load_of({range_.writer for range_ in task}, loads) for task in tasks]
+    parts = divided(of_task, at_a_time)
+    limits = shares(bytes_per_s, [sum(of_task[at] for at in part) for part in parts])
+    return [
+        TaskRanges(tuple(chain.from_iterable(tasks[at] for at in part)), limit)
+        for part, limit in zip(parts, limits, strict=True)
+    ]

@@ -1,0 +1,143 @@
+"""What configs a remote topic should have, and what is to be done about those that it has. Pure.
+
+Which configs a remote topic takes over is MirrorMaker 2's rule (``MirrorSourceConnector.targetConfig``,
+``DefaultConfigPropertyFilter``, 4.3.1): all that are not Kafka's default on the source, those that its
+brokers were given while they run too; with ``use.defaults.from: source`` the defaults as well; never
+what is read-only or secret, what the source's brokers have from their own files, or what
+``config.properties.exclude`` names.
+
+What is done about a remote topic that exists is not MirrorMaker 2's rule, which overwrites whatever
+it finds there. Three values are compared: what it should have, what the flow has set, what it has.
+
+=====================  =======================  =====================================================
+it should have         it has                   so
+=====================  =======================  =====================================================
+a                      a                        nothing is done, and the ledger says that a is ours
+a, or nothing          what the flow has set    it is set to a, or unset
+a, or nothing          something else           drift: kept, or overwritten, by ``on.config.drift``
+=====================  =======================  =====================================================
+
+Nothing, too, is something that the flow "has set": where the ledger says nothing of a config, one that
+is missing is set, and one that is there is drift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from enum import Enum, auto
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import regex
+
+from kafka_ferry.config.types.name_filter import compile_patterns
+from kafka_ferry.model.changes import ConfigChange, Drift, SetConfigs
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.model.cluster_state import Found, Topic
+    from kafka_ferry.model.topic_pair import Pair
+
+# Whatever the flow's options say. With a codec of its own the target would compress every batch
+# anew, and with the time of appending it would replace the records' own.
+_NEVER: Final = frozenset({"compression.type", "message.timestamp.type"})
+
+
+class Fate(Enum):
+    """What is done about a config of a remote topic."""
+
+    SAME = auto()
+    CHANGED = auto()
+    DRIFTED = auto()
+
+
+def fate_of(wanted: str | None, ours: Collection[str | None], found: str | None) -> Fate:
+    """The table above for one config.
+
+    Args:
+        wanted: what the remote topic should have; None for nothing of its own.
+        ours: what the flow may have set there; with None, nothing.
+        found: what it has.
+    """
+    if found == wanted:
+        return Fate.SAME
+    return Fate.CHANGED if found in ours else Fate.DRIFTED
+
+
+def wanted_configs(flow: Flow, source: Topic) -> dict[str, str]:
+    """What the remote topic of ``source`` should have set on itself."""
+    names = source.overrides | source.dynamic
+    if flow.use_defaults_from == "source":
+        names |= source.defaults
+    return {name: source.configs[name] for name in sorted(names) if _is_synced(flow, name)}
+
+
+def sync_configs(
+    flow: Flow, pair: Pair, found: Found
+) -> Iterator[ConfigChange | Drift | SetConfigs]:
+    """What is to be done about the configs of a remote topic that exists.
+
+    Args:
+        flow: the flow.
+        pair: the topic; it is on both clusters.
+        found: the state of both clusters.
+    """
+    source, remote, applied = pair.source, pair.remote, found.applied
+    if source is None or remote is None or not flow.sync_topic_configs_enabled:
+        return
+    wanted = wanted_configs(flow, source)
+    # A topic that the flow was about to create when it died has no id in the ledger yet.
+    key = config_key(remote)
+    before = dict(applied.configs.get(key, applied.creations.get(remote.name, {})))
+    pending = applied.pending.get(key, {})
+    there = {name: remote.configs[name] for name in remote.overrides if _is_synced(flow, name)}
+    after: dict[str, str | None] = {}
+    changes: list[ConfigChange] = []
+    for name in sorted(wanted.keys() | there.keys() | before.keys()):
+        if not _is_synced(flow, name):
+            continue
+        want, has, last = wanted.get(name), there.get(name), before.get(name)
+        fate = fate_of(want, {last, pending.get(name, last)}, has)
+        overwritten = fate is Fate.DRIFTED and flow.on_config_drift == "overwrite"
+        if fate is Fate.DRIFTED:
+            yield Drift(pair.topic, remote.name, name, want, has, overwritten)
+        if fate is Fate.CHANGED or overwritten:
+            changes.append(ConfigChange(pair.topic, remote.name, name, want, has))
+        after[name] = last if fate is Fate.DRIFTED and not overwritten else want
+    configs = {name: value for name, value in after.items() if value is not None}
+    yield from changes
+    if changes or pending or key not in applied.configs or configs != before:
+        yield SetConfigs(remote.name, key, configs, before)
+
+
+def config_key(remote: Topic) -> str:
+    """What the ledger knows a remote topic's configs by: its id, or where brokers give none, its name."""
+    return remote.topic_id or remote.name
+
+
+def refused_names(message: str, configs: Mapping[str, str]) -> frozenset[str]:
+    """Which of ``configs`` a broker does not take, as far as its error says.
+
+    Args:
+        message: what the broker says.
+        configs: what it was asked to set.
+    """
+    words = frozenset(regex.findall(r"[a-z]+(?:\.[a-z]+)+", message.casefold()))
+    named = frozenset(configs) & words
+    if not named and _WITHOUT_TIERS.search(message):
+        return frozenset(name for name in configs if name.startswith(_OF_TIERS))
+    return named
+
+
+# A broker without tiered storage says so, and names no config (LogConfig.validateRemoteStorage...).
+_WITHOUT_TIERS: Final = regex.compile("tiered storage|remote log storage", regex.IGNORECASE)
+_OF_TIERS: Final = ("remote.", "local.retention.")
+
+
+def _is_synced(flow: Flow, name: str) -> bool:
+    return name not in _NEVER and not _excluded(flow.config_properties_exclude).fullmatch(name)
+
+
+@lru_cache(maxsize=32)
+def _excluded(patterns: tuple[str, ...]) -> Any:
+    return compile_patterns(patterns or ("(?!)",))

@@ -1,0 +1,83 @@
+"""Topics that a flow names and the source does not have. Pure.
+
+MirrorMaker 2 waits for such a topic without a word, so that a misspelt name looks like a copy that is complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+import regex
+
+from kafka_ferry.config import Flow
+from kafka_ferry.config.types.name_filter import NameFilter, compile_patterns
+from kafka_ferry.model.plan import Refusal
+from kafka_ferry.plan.topics.topic_filter import Selection
+
+# org.apache.kafka.common.internals.Topic.LEGAL_CHARS
+_NAME: Final = regex.compile(r"[A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What there is of what a flow may name.
+
+    Attributes:
+        names: the source's topics.
+        copied: topics that were copied before: where one is gone, ``on.source.topic.deleted`` decides.
+    """
+
+    names: frozenset[str]
+    copied: Collection[str]
+
+    def has(self, item: str) -> bool:
+        """Whether a topic is there, or was, that an entry of ``topics`` matches."""
+        if item in self.names or item in self.copied:
+            return True
+        return any(map(compile_patterns([item]).fullmatch, self.names))
+
+
+def missing_topics(
+    flow: Flow, names: frozenset[str], copied: Collection[str], selection: Selection
+) -> Iterator[Refusal]:
+    """What the flow is to copy and the source does not have, unless ``topics.optional`` lets it be missing.
+
+    Args:
+        flow: the flow.
+        names: the source's topics.
+        copied: topics that were copied before.
+        selection: what becomes of the source's topics.
+    """
+    source, required = _Source(names, copied), [*_required(flow)]
+    missing = [item for item in required if _NAME.fullmatch(item) and not source.has(item)]
+    for item in missing:
+        alike = get_close_matches(item, sorted(names), n=1)
+        hint = f"Is {alike[0]} meant? " if alike else ""
+        advice = f"{hint}If it may be missing, name it in topics.optional."
+        yield Refusal(item, None, f"{flow.source.alias} has no topic of this name.", advice)
+    if selection.names or selection.refused or missing or not required:
+        return
+    # What is left out for where it came from is there, and meant; and there is a policy for what is gone.
+    meant = [*(skipped.topic for skipped in selection.skipped), *copied]
+    if not any(map(flow.topic_filter.matches, meant)):
+        yield Refusal(
+            "",
+            None,
+            f"{flow.source.alias} has no topic that {', '.join(map(repr, flow.topics))} matches, or "
+            "topics.exclude leaves all of them out.",
+            "Check both, and the source's bootstrap.servers. If that may be, write the patterns into "
+            "topics.optional as they stand in topics.",
+        )
+
+
+def _required(flow: Flow) -> Iterator[str]:
+    """The entries of ``topics`` that must match something."""
+    optional = NameFilter(flow.topics_optional, (), flow.file, "topics.optional")
+    for item in flow.topics:
+        if item not in flow.topics_optional and not (
+            _NAME.fullmatch(item) and optional.matches(item)
+        ):
+            yield item

@@ -1,0 +1,230 @@
+"""The situations in which copying cannot simply go on, as tables: what holds, which option decides.
+
+A situation that holds is a refusal, or a note where the option's value lets the flow go on. The
+tables' texts are format strings over the case, ``it``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final, Generic, TypeVar
+
+from kafka_ferry.config import Flow
+from kafka_ferry.model.cluster_state import LogBounds
+from kafka_ferry.model.plan import Note, Refusal
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.topic_pair import Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where copying a partition would go on.
+
+    Attributes:
+        offset: the next source offset to copy.
+        bounds: what the source holds.
+        diverged: where the source's log parts from the one that was copied, None where it does
+            not, or where nobody can tell.
+        remote_topic: the remote topic's name.
+        preserved: whether records keep their offsets in it.
+        remote_end: where the target's log ends then, None where nobody can tell.
+        moved_to: the offset that somebody else has committed in the flow's group, None where nobody has.
+        begins_at: where copying would begin without a position, None where the ledger has this one.
+    """
+
+    offset: int
+    bounds: LogBounds
+    diverged: int | None = None
+    remote_topic: str = ""
+    preserved: bool = False
+    remote_end: int | None = None
+    moved_to: int | None = None
+    begins_at: int | None = None
+
+
+_Case = TypeVar("_Case", Pair, Place)
+
+
+@dataclass(frozen=True, slots=True)
+class Situation(Generic[_Case]):
+    """One line of a table.
+
+    Attributes:
+        holds: whether a case is in this situation.
+        reason: what has happened.
+        advice: what to do about it.
+        option: the flow's option that decides, as in its file; "" where nothing can.
+        go_on: the option's value that lets the flow go on.
+        outcome: what becomes of it then.
+        offset: where copying goes on then, if not where the case says.
+        if_preserved: what to do about it where offsets are preserved, and so no option can help;
+            "" where it makes no difference.
+    """
+
+    holds: Callable[[_Case], bool]
+    reason: str
+    advice: str
+    option: str = ""
+    go_on: str = ""
+    outcome: str = ""
+    offset: Callable[[_Case], int] | None = None
+    if_preserved: str = ""
+
+    def judge(
+        self, flow: Flow, case: _Case, topic: str, partition: int | None = None
+    ) -> Refusal | Note | None:
+        """A refusal, a note where the flow's option says so, None where it does not hold."""
+        if not self.holds(case):
+            return None
+        reason = self.reason.format(it=case)
+        if case.preserved and self.if_preserved:
+            return Refusal(topic, partition, reason, self.if_preserved.format(it=case))
+        if self.option and getattr(flow, self.option.replace(".", "_")) == self.go_on:
+            return Note(topic, partition, f"{reason} {self.outcome.format(it=case)}")
+        advice = self.advice.format(it=case)
+        if self.option:
+            advice = f"{advice} Or set {self.option}: {self.go_on}."
+        return Refusal(topic, partition, reason, advice)
+
+
+OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
+    Situation(
+        holds=lambda it: it.source is None and it.remote is not None,
+        reason="the topic was deleted on the source, or may not be seen any more.",
+        advice="Delete its copy {it.remote_topic} too.",
+        option="on.source.topic.deleted",
+        go_on="keep",
+        outcome="Its copy {it.remote_topic} stays as it is.",
+    ),
+    Situation(
+        holds=lambda it: (
+            it.source is not None and not all(map(it.is_of_source, it.positions.values()))
+        ),
+        reason="the source's topic was deleted and made anew since it was last copied.",
+        advice="Delete {it.remote_topic} on the target to start again, or mirror the new topic under "
+        "another name.",
+        option="on.source.topic.recreated",
+        go_on="append",
+        outcome="The new one's records go behind the old one's in {it.remote_topic}.",
+        if_preserved="Preserved offsets cannot be shifted: delete {it.remote_topic} on the target, "
+        "and the new topic is copied to a new one of that name.",
+    ),
+    Situation(
+        holds=lambda it: (
+            it.source is not None and not all(map(it.is_of_remote, it.positions.values()))
+        ),
+        reason="the target's topic was deleted since it was last copied; its history there is gone.",
+        advice="Leave the topic out with topics.exclude.",
+        option="on.target.topic.lost",
+        go_on="recopy",
+        outcome="All that the source still has is copied again, to {it.remote_topic}.",
+    ),
+    Situation(
+        holds=lambda it: it.source is not None and it.foreign,
+        reason="{it.remote_topic} on the target holds records that this flow has not copied.",
+        advice="Delete them, or let the flow name its topics otherwise (replication.policy.class).",
+        option="on.foreign.records",
+        go_on="adopt",
+        outcome="The source's records go behind them.",
+    ),
+    Situation(
+        holds=lambda it: it.source is not None and bool(it.unreadable),
+        reason="{it.remote_topic} on the target holds something, and nobody can tell whose records "
+        "they are. {it.unreadable}",
+        advice="Grant READ on it, or mend what it holds.",
+        option="on.foreign.records",
+        go_on="adopt",
+        outcome="The source's records go behind it.",
+    ),
+)
+"""What may have happened to a topic; the first that does not let the flow go on counts."""
+
+
+_ANEW: Final = (
+    "give {it.remote_topic} up with `ferry repair --topic {it.remote_topic} --yes`, and the next run "
+    "copies all that the source still has."
+)
+
+OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
+    Situation(
+        holds=lambda it: it.moved_to is not None,
+        reason="the flow's group has the position {it.moved_to}, and by the ledger copying has come to "
+        "{it.offset}: somebody else has committed there.",
+        advice="Find out who may write to the flow's group.",
+        option="on.position.moved",
+        go_on="ledger",
+        outcome="Copying goes on at {it.offset}.",
+    ),
+    Situation(
+        holds=lambda it: it.begins_at is not None and it.begins_at < it.offset,
+        reason="the flow's group has the position {it.offset}, of which the ledger knows nothing: "
+        "offsets [{it.begins_at}, {it.offset}) would be left out.",
+        advice="Did somebody else commit there, or was the ledger's topic deleted? To copy them, "
+        + _ANEW,
+    ),
+    Situation(
+        holds=lambda it: it.remote_end is not None and it.remote_end < it.offset,
+        reason="the target's log of {it.remote_topic} ends at {it.remote_end}, before the position "
+        "{it.offset}: records that were copied are gone (an unclean leader election?).",
+        advice="To copy them again, " + _ANEW,
+    ),
+    Situation(
+        holds=lambda it: it.diverged is not None and it.diverged < it.offset,
+        reason="the source's log was cut back below the position {it.offset}: offsets "
+        "[{it.diverged}, {it.offset}) were copied from a branch that the source has lost.",
+        advice="Was there an unclean leader election? What the source has in their place is not "
+        "copied.",
+        option="on.source.divergence",
+        go_on="continue",
+        outcome="The target keeps them, and copying goes on at {it.diverged}.",
+        offset=lambda it: it.offset if it.diverged is None else it.diverged,
+        if_preserved="Preserved offsets cannot be taken back: " + _ANEW,
+    ),
+    Situation(
+        holds=lambda it: it.diverged is None and it.offset > it.bounds.end,
+        reason="the source's log ends at {it.bounds.end}, before the position {it.offset}: it has "
+        "lost records that were copied, and nobody can tell where the logs part.",
+        advice="Was there an unclean leader election, or was isolation.level changed while "
+        "transactions are open? To copy all of the topic again, delete the remote topic and set "
+        "on.target.topic.lost: recopy.",
+    ),
+    Situation(
+        holds=lambda it: it.offset < it.bounds.start,
+        reason="offsets [{it.offset}, {it.bounds.start}) were deleted on the source before they "
+        "were copied.",
+        advice="Mirror more often, or keep the source's records longer.",
+        option="on.source.truncation",
+        go_on="continue",
+        outcome="They are lost, and the ledger says so; copying goes on at {it.bounds.start}.",
+    ),
+)
+"""What may have happened to a partition that was copied before, each seen from where the one before
+it lets copying go on."""
+
+
+def judge_topic(flow: Flow, pair: Pair) -> Iterator[Refusal | Note]:
+    """What the flow makes of the situations that the pair is in, until one of them is refused."""
+    for situation in OF_TOPICS:
+        verdict = situation.judge(flow, pair, pair.topic)
+        if verdict:
+            yield verdict
+        if isinstance(verdict, Refusal):
+            return
+
+
+def judge_partition(
+    flow: Flow, place: Place, source: TopicPartition
+) -> tuple[int, list[Refusal | Note]]:
+    """The same for a partition, and the source offset at which copying goes on."""
+    verdicts: list[Refusal | Note] = []
+    for situation in OF_PARTITIONS:
+        verdict = situation.judge(flow, place, source.topic, source.partition)
+        if verdict is None:
+            continue
+        verdicts.append(verdict)
+        if isinstance(verdict, Refusal):
+            break
+        if situation.offset:
+            place = replace(place, offset=situation.offset(place))
+    return place.offset, verdicts

@@ -1,0 +1,103 @@
+"""Retiring remote topics whose source topics are gone. Pure; what is deleted cannot be brought back.
+
+A remote topic is deleted only if all of this holds, and otherwise stays, with a note that says why:
+
+(a) the source says that it does not have the topic: not being allowed to see it is no proof;
+(b) the topic has been missed for ``retire.after.ms``, by every run in between;
+(c) this flow has created the remote topic, by its mark on that very topic's id;
+(d) the remote topic is a copy of the cluster that the source's alias stands for now;
+(e) no other flow copies to it.
+
+A source topic that is back before that is copied on, and missed anew when it goes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.model.changes import Retirement
+from kafka_ferry.model.plan import Note
+from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.plan.topics.topic_filter import select_topics
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.model.cluster_state import Found, Mark
+
+NOBODY_KNOWS: Final = "?"
+"""In ``Found.shared``: nobody can tell who else copies to a topic."""
+
+# What keeps a remote topic, and the words for it; the first that holds is said.
+_KEEPS: Final[tuple[tuple[Callable[[Pair, Found], bool], str], ...]] = (
+    (
+        lambda pair, found: pair.topic not in found.gone,
+        "the source does not let it be seen, which is no proof that it is gone.",
+    ),
+    (
+        lambda pair, _: pair.mark is None or not pair.mark.created,
+        "this flow has not created it.",
+    ),
+    (
+        lambda pair, _: pair.remote is not None and not pair.remote.topic_id,
+        "brokers before 2.8 give topics no ids, by which alone it is safe to delete one.",
+    ),
+    (
+        lambda pair, found: (
+            found.applied.sources.get(_id(pair), found.source_cluster_id) != found.source_cluster_id
+        ),
+        "it is a copy of another cluster than the one that the source's alias stands for now.",
+    ),
+    (
+        lambda pair, found: found.shared.get(pair.remote_topic) == NOBODY_KNOWS,
+        "nobody can tell whether other flows copy to it. Grant DESCRIBE on the target cluster.",
+    ),
+    (
+        lambda pair, found: pair.remote_topic in found.shared,
+        "{other} copies to it too.",
+    ),
+)
+
+
+def missing_topics(
+    flow: Flow, names: Collection[str], copied: Mapping[str, str], marks: Mapping[str, Mark]
+) -> dict[str, str]:
+    """The topics that were mirrored and are not on the source, each with its remote topic.
+
+    Args:
+        flow: the flow; what it does not select any more is not missing.
+        names: all topics of the source.
+        copied: the topics that the ledger has records of, with their remote topics.
+        marks: the marks on remote topics, which those have too that were empty.
+    """
+    known = {mark.topic: mark.remote_topic for mark in marks.values()} | dict(copied)
+    missing, _ = select_topics(flow, known.keys() - set(names))
+    return {name: known[name] for name in missing}
+
+
+def retire(flow: Flow, found: Found, at: int) -> Iterator[Retirement | Note]:
+    """What becomes of the remote topics whose source topics are gone.
+
+    Args:
+        flow: the flow, which says ``on.source.topic.deleted: retire``.
+        found: the state of both clusters.
+        at: now, in milliseconds since 1970.
+    """
+    missing = missing_topics(flow, found.source_names, found.copied, found.marks)
+    for topic, remote_topic in missing.items():
+        pair = Pair.of(topic, remote_topic, found)
+        if pair.remote is None:
+            continue
+        why = next((words for keeps, words in _KEEPS if keeps(pair, found)), "")
+        if why:
+            other = found.shared.get(remote_topic, "")
+            said = f"the topic is not on the source any more. Its copy {remote_topic} stays: "
+            yield Note(topic, None, said + why.format(other=other))
+            continue
+        since = found.applied.missed.get(_id(pair), at)
+        due = since + flow.retire_after_ms
+        yield Retirement(topic, remote_topic, _id(pair), since, due)
+
+
+def _id(pair: Pair) -> str:
+    return pair.remote.topic_id if pair.remote else ""

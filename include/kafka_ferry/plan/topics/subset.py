@@ -1,0 +1,62 @@
+"""A run that is about some of its flow's topics only: what it leaves alone. Pure.
+
+Which topics the flow mirrors, and under which names, is found out for all of them first: two topics
+that want one remote topic are refused, whether a run is about both of them or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from kafka_ferry.config import Flow
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange
+from kafka_ferry.model.plan import Note, OffsetsChoice
+from kafka_ferry.model.run_options import RunOptions
+from kafka_ferry.plan.topics.topic_filter import Selection
+
+_NAMES_SHOWN: Final = 10
+
+_AccessStep = AclChange | QuotaChange | UserChange | Note
+
+
+def narrowed(flow: Flow, selection: Selection, options: RunOptions) -> tuple[Selection, Note]:
+    """The part of ``selection`` that the run is about, and a note that says so.
+
+    Raises:
+        ConfigError: a pattern of ``options.topics`` is not valid.
+        FerryError: no topic of the flow matches.
+    """
+    wanted = options.topic_filter
+    assert wanted
+    names = {name: remote for name, remote in selection.names.items() if wanted.matches(name)}
+    refused = [refusal for refusal in selection.refused if wanted.matches(refusal.topic)]
+    skipped = [skip for skip in selection.skipped if wanted.matches(skip.topic)]
+    asked = ", ".join(options.topics[:_NAMES_SHOWN])
+    if not names and not refused:
+        why = "; ".join(f"{skip.topic} is left out: {skip.reason}" for skip in skipped[:1])
+        raise FerryError(
+            f"{flow.name} has no topic on {flow.source.alias} that matches {asked}"
+            f"{f' ({why})' if why else ''}.",
+            advice="Name topics of the flow as they are called on the source, or patterns of them.",
+        )
+    others = len(selection.names) - len(names)
+    told = (
+        f"This run is about {asked} only: {len(names):,} of the flow's topics. The other {others:,}, "
+        "deleted topics, client quotas and SCRAM users wait for a run that is about all of them."
+    )
+    return Selection(names, skipped, refused), Note("", None, told)
+
+
+def access_of(choices: Iterable[OffsetsChoice], steps: Iterable[_AccessStep]) -> list[_AccessStep]:
+    """Of the changes of access, those of rules about the very topics that the run is about, and notes."""
+    remote = {choice.remote_topic for choice in choices}
+
+    def is_meant(step: _AccessStep) -> bool:
+        if not isinstance(step, AclChange):
+            return isinstance(step, Note)
+        acl = step.acl
+        return (acl.resource_type, acl.pattern_type) == ("TOPIC", "LITERAL") and acl.name in remote
+
+    return [step for step in steps if is_meant(step)]

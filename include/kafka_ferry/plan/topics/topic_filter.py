@@ -1,0 +1,142 @@
+"""Which source topics a flow mirrors, and what they are called on the target. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
+
+import regex
+
+from kafka_ferry.config import Flow
+from kafka_ferry.config.types.values import topic_name
+from kafka_ferry.model.plan import Refusal, Skipped
+from kafka_ferry.plan.topics.replication_policy import ReplicationPolicy, policy_of
+
+_LEDGER_OR_LETTERS: Final = regex.compile(r"ferry-(ledger|dead-letter)\..*\.internal")
+# org.apache.kafka.common.internals.Topic: INTERNAL_TOPICS and CLUSTER_METADATA_TOPIC_NAME
+_OF_KAFKA: Final = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What becomes of each topic of the source.
+
+    Attributes:
+        names: of each topic that is mirrored, by name, the remote topic's name.
+        skipped: those that are not, and why.
+        refused: those that should be and cannot, because of their names.
+    """
+
+    names: Mapping[str, str]
+    skipped: Sequence[Skipped]
+    refused: Sequence[Refusal]
+
+
+def select(
+    flow: Flow,
+    names: Iterable[str],
+    origins: Mapping[str, Sequence[str]],
+    target_id: str,
+    returned: Container[str] = (),
+) -> Selection:
+    """Which of the source's topics the flow mirrors, and under which names.
+
+    Args:
+        flow: the flow.
+        names: the source's topics.
+        origins: by topic, the ids of the clusters that its records came through (``plan.topics.provenance``).
+        target_id: the target's cluster id.
+        returned: topics of which the records that came from the target can be left out one by one.
+
+    Raises:
+        ConfigError: as ``policy_of``.
+    """
+    selected, skipped = select_topics(flow, names)
+    came_back = [topic for topic in selected if target_id in origins.get(topic, ())]
+    back = [topic for topic in came_back if topic not in returned]
+    why = f"its records came from {flow.target.alias} itself (cluster id {target_id})"
+    skipped = sorted(skipped + [Skipped(topic, why) for topic in back], key=attrgetter("topic"))
+    remote, refused = _remote_names(flow, [topic for topic in selected if topic not in back])
+    return Selection(remote, skipped, refused)
+
+
+def select_topics(flow: Flow, names: Iterable[str]) -> tuple[list[str], list[Skipped]]:
+    """The source topics that the flow mirrors, and the others with the reason why not; both sorted.
+
+    As far as names tell.
+
+    Raises:
+        ConfigError: as ``policy_of``.
+    """
+    policy = policy_of(flow)
+    why_not = _Rules(flow, policy).why_not
+    selected, skipped = [], []
+    for name in sorted(names):
+        why = why_not(name)
+        if why:
+            skipped.append(Skipped(name, why))
+        else:
+            selected.append(name)
+    return selected, skipped
+
+
+class _Rules:
+    """``MirrorSourceConnector.shouldReplicateTopic``, with reasons."""
+
+    def __init__(self, flow: Flow, policy: ReplicationPolicy) -> None:
+        self._flow, self._policy = flow, policy
+        self._wanted = flow.topic_filter
+
+    def why_not(self, name: str) -> str | None:
+        """Why a topic is not mirrored, None where it is."""
+        if self._policy.is_internal_topic(name):
+            return "an internal topic of Kafka or of a mirror"
+        if any(map(_LEDGER_OR_LETTERS.fullmatch, self._policy.history(name))):
+            return "a ledger or a dead letter topic of Kafka Ferry"
+        if self._policy.is_cycle(name, self._flow.target.alias):
+            return f"its name says that it came from {self._flow.target.alias} itself"
+        if self._flow.heartbeats_replication_enabled and self._policy.is_heartbeats_topic(name):
+            return None
+        return self._wanted.why_not(name)
+
+
+def _remote_names(flow: Flow, selected: Iterable[str]) -> tuple[dict[str, str], list[Refusal]]:
+    """The remote topic's name of each topic, and refusals of those that can have none of their own.
+
+    Two topics never share a remote topic: nobody could tell their records apart again.
+    """
+    policy = policy_of(flow)
+    names = {topic: policy.remote_topic(topic) for topic in selected}
+    sharing: dict[str, list[str]] = defaultdict(list)
+    for topic, name in names.items():
+        sharing[name].append(topic)
+    refused = []
+    for topic, name in list(names.items()):
+        others = [other for other in sharing[name] if other != topic]
+        reason = _unfit(flow, policy, name) or (
+            f"{name} would be the remote topic of {', '.join(others)} too." if others else ""
+        )
+        if reason:
+            del names[topic]
+            refused.append(Refusal(topic, None, reason, "Name it otherwise in topics.rename."))
+    return names, refused
+
+
+def _unfit(flow: Flow, policy: ReplicationPolicy, name: str) -> str:
+    """Why no remote topic may have this name, "" where one may."""
+    try:
+        topic_name(name)
+    except ValueError as error:
+        return f"its remote topic's name, {name!r}, {error}."
+    if name in _OF_KAFKA:
+        return f"{name} on the target is Kafka's own."
+    if name == flow.dead_letter_name or _LEDGER_OR_LETTERS.fullmatch(name):
+        return f"{name} on the target is Kafka Ferry's own."
+    if flow.emit_checkpoints_enabled and name == policy.checkpoints_topic():
+        return f"{name} on the target has the groups' checkpoints (emit.checkpoints.enabled)."
+    return ""

@@ -1,0 +1,236 @@
+"""A plan as lines of text: what the command line, the DAG's plan task and its approval show. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Final, Literal, TypeVar
+
+from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange, amount
+from kafka_ferry.model.plan import (
+    PLAINLY_TRANSLATED,
+    AdvisedAcl,
+    Creation,
+    Estimate,
+    OffsetsChoice,
+    Plan,
+    Skipped,
+)
+
+Tone = Literal["plain", "warning", "refusal", "aside"]
+
+_T = TypeVar("_T")
+_NAMES_SHOWN: Final = 10
+_TOPICS_SHOWN: Final = 50
+_UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line, and how serious it is."""
+
+    text: str
+    tone: Tone = "plain"
+
+
+def plan_text(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
+    """All that a plan says, the most important first and last.
+
+    Args:
+        plan: the plan.
+        verbose: whether to list each partition, and the name of each topic that is left out.
+    """
+    yield Line(f"{plan.flow}: {summary(plan)}")
+    yield from _lines(_partitions(plan) if verbose else _topics(plan))
+    yield from _lines(_choices(plan))
+    yield from _lines(_changes(plan))
+    yield from _lines(_advice(plan.advised_acls), "aside")
+    yield from _lines(_skipped(plan.skipped, verbose=verbose), "aside")
+    yield from _lines((f"DRIFT {drift}" for drift in plan.drifts), "warning")
+    yield from _lines((f"RISK {risk}" for risk in plan.risks), "warning")
+    yield from _lines((f"NOTE {note}" for note in plan.notes), "warning")
+    yield from _lines((f"REFUSED {refusal}" for refusal in plan.refused), "refusal")
+    yield from _lines((f"NOT APPLIED {sentence}" for sentence in plan.unapplied), "refusal")
+
+
+def summary(plan: Plan) -> str:
+    """A plan in one line: how much there is to copy, and how many changes of each kind."""
+    if plan.options.window:
+        return f"backfill of {plan.options.window}: {_summary(plan)}"
+    return _summary(plan)
+
+
+def _summary(plan: Plan) -> str:
+    counts = dict(plan.differences)
+    if not counts:
+        return "nothing to do"
+    partitions = counts.pop("partitions to copy", 0)
+    copied = f"about {_amount(plan.estimates)} in {partitions:,} partitions"
+    others = [f"{kind}: {count:,}" for kind, count in counts.items()]
+    return "; ".join([copied, *others] if partitions else others)
+
+
+def _lines(texts: Iterable[str], tone: Tone = "plain") -> Iterator[Line]:
+    return (Line(text, tone) for text in texts)
+
+
+def _topics(plan: Plan) -> Iterator[str]:
+    """What there is to copy, summed by topic."""
+    estimates = {estimate.source: estimate for estimate in plan.estimates}
+    rows = [("topic", "becomes", "partitions", "offsets", "records", "bytes")]
+    work = sorted(range_ for range_ in plan.ranges if range_.is_work)
+    for (topic, remote), group in groupby(work, attrgetter("topic", "remote_topic")):
+        ranges = list(group)
+        found = [estimates[r.source] for r in ranges if r.source in estimates]
+        offsets = sum(map(len, ranges))
+        rows.append((topic, remote, f"{len(ranges):,}", f"{offsets:,}", *_about(found)))
+    return table(rows, "<<>>>>")
+
+
+def _partitions(plan: Plan) -> Iterator[str]:
+    """What there is to copy, partition by partition."""
+    estimates = {estimate.source: estimate for estimate in plan.estimates}
+    rows = [("topic", "partition", "becomes", "start", "end", "offsets", "records", "bytes")]
+    for range_ in sorted(range_ for range_ in plan.ranges if range_.is_work):
+        numbers = (str(range_.start), str(range_.end), f"{len(range_):,}")
+        found = [estimates[range_.source]] if range_.source in estimates else []
+        where = (range_.topic, str(range_.partition), range_.remote_topic)
+        rows.append((*where, *numbers, *_about(found)))
+    return table(rows, "<><>>>>>")
+
+
+def _about(estimates: Sequence[Estimate]) -> tuple[str, str]:
+    """Records and bytes, each with a sign that says that it is about so many."""
+    size = _size(estimates)
+    records = sum(estimate.records for estimate in estimates)
+    return f"~{records:,}", f"~{size}" if size else "-"
+
+
+def _amount(estimates: Sequence[Estimate]) -> str:
+    size = _size(estimates)
+    records = f"{sum(estimate.records for estimate in estimates):,} records"
+    return f"{records} ({size})" if size else records
+
+
+def _size(estimates: Sequence[Estimate]) -> str:
+    """The bytes of all of them, "" where one of them is not known."""
+    known = [estimate.bytes for estimate in estimates if estimate.bytes is not None]
+    return bytes_text(sum(known)) if len(known) == len(estimates) else ""
+
+
+def bytes_text(count: float) -> str:
+    """A number of bytes as people write it, such as ``1.5 GiB``."""
+    size, unit = float(count), 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{size:,.1f} {_UNITS[unit]}" if unit else f"{size:,.0f} {_UNITS[unit]}"
+
+
+def _choices(plan: Plan) -> Iterator[str]:
+    """How offsets are kept and why, where that is not the same for every topic anyway; and what
+    passing over those without a record takes."""
+    told: list[OffsetsChoice] = [c for c in plan.choices if c.reason != PLAINLY_TRANSLATED]
+    rows = [("topic", "offsets", "gaps", "filled in", "why")]
+    for choice in told:
+        kept = "preserved" if choice.preserved else "translated"
+        costs = (f"{choice.gaps:,}", f"{choice.fill_ms / 1000:,.1f} s")
+        rows.append((choice.topic, kept, *(costs if choice.preserved else ("", "")), choice.reason))
+    return table(rows, "<<>><")
+
+
+def _changes(plan: Plan) -> Iterator[str]:
+    """What a run changes on the target beside records."""
+    yield from map(_creation, plan.creations)
+    for growth in plan.growths:
+        yield f"grow {growth.remote_topic} to {growth.partitions} partitions"
+    for change in plan.config_changes:
+        yield f"alter {change}"
+    for retirement in plan.retirements:
+        yield f"{'delete' if retirement.is_due(plan.at) else 'retire'} {retirement}"
+    yield from map(_acl, plan.acl_changes)
+    yield from map(_quota, plan.quota_changes)
+    yield from map(_user, plan.user_changes)
+
+
+def _creation(creation: Creation) -> str:
+    configs = "".join(f", {name}={value}" for name, value in creation.configs.items())
+    copies = "" if creation.replication_factor < 0 else f" x {creation.replication_factor} replicas"
+    return f"create {creation.remote_topic}: {creation.partitions} partitions{copies}{configs}"
+
+
+def _acl(change: AclChange) -> str:
+    return f"{change.change} {change.acl}"
+
+
+def _quota(change: QuotaChange) -> str:
+    whom = ", ".join(
+        f"the default {kind}" if name is None else f"{kind} {name}" for kind, name in change.entity
+    )
+    was = "" if change.before is None else f" (it was {amount(change.before)})"
+    if change.value is None:
+        return f"unset the quota {change.key} of {whom}{was}"
+    return f"set the quota {change.key}={amount(change.value)} of {whom}{was}"
+
+
+def _user(change: UserChange) -> str:
+    return (
+        f"{change.change} the SCRAM user {change.user} "
+        f"({change.mechanism}, {change.iterations} iterations)"
+    )
+
+
+def _advice(acls: Sequence[AdvisedAcl]) -> Iterator[str]:
+    for (permission, topic, principal), group in groupby(
+        acls, attrgetter("permission", "remote_topic", "principal")
+    ):
+        operations = ", ".join(acl.operation for acl in group)
+        yield f"advised: {permission} {operations} on {topic} to {principal}"
+
+
+def _skipped(skipped: Iterable[Skipped], *, verbose: bool) -> Iterator[str]:
+    by_reason = sorted(skipped, key=attrgetter("reason", "topic"))
+    for reason, same in groupby(by_reason, attrgetter("reason")):
+        names = [skip.topic for skip in same]
+        shown = names if verbose else names[:_NAMES_SHOWN]
+        more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+        yield f"skip {', '.join(shown)}{more}: {reason}"
+
+
+def topics_table(
+    heading: tuple[str, ...],
+    topics: Mapping[str, _T],
+    size: Callable[[_T], int],
+    row: Callable[[str, Sequence[_T]], tuple[str, ...]],
+) -> Iterator[str]:
+    """A table of topics: those with the most bytes first, all others as one, and all together.
+
+    Args:
+        heading: what stands above the columns, of which the first is the topic.
+        topics: what is known of each.
+        size: the bytes of one.
+        row: the row of one topic, or of several together, under a name.
+    """
+    largest = sorted(topics, key=lambda topic: (-size(topics[topic]), topic))
+    rows = [heading, *(row(topic, [topics[topic]]) for topic in largest[:_TOPICS_SHOWN])]
+    if others := [topics[topic] for topic in largest[_TOPICS_SHOWN:]]:
+        rows.append(row(f"{len(others):,} others", others))
+    if len(topics) > 1:
+        rows.append(row("together", list(topics.values())))
+    return table(rows, "<" + ">" * (len(heading) - 1))
+
+
+def table(rows: Sequence[tuple[str, ...]], alignment: str) -> Iterator[str]:
+    """Rows under their heading as lines; nothing, if there is only that.
+
+    Args:
+        rows: the heading and the rows.
+        alignment: for each column ``<`` or ``>``.
+    """
+    if len(rows) == 1:
+        return
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = zip(row, alignment, widths, strict=True)
+        yield "".join(f"  {cell:{side}{width}}" for cell, side, width in cells).rstrip()

@@ -1,0 +1,1 @@
+"""Failing over to the target, and back to the source."""

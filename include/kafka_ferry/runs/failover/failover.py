@@ -1,0 +1,243 @@
+"""Failing over: a last sync of the groups' offsets, and for each group where it goes on.
+
+Works while the source is down: then from what the last run has found of the groups, and the ledger.
+Every step may be repeated; nothing is ever set back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.clock import moment_text, now_ms, run_id_now
+from kafka_ferry.config import kafka_python_config
+from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
+from kafka_ferry.groups.moves import GroupMoves
+from kafka_ferry.groups.outlook import (
+    FirstRecord,
+    GroupOutlook,
+    Outlook,
+    PartitionOutlook,
+    outlook_of,
+    shown_key,
+)
+from kafka_ferry.ledger import LedgerTable, ledger_topic
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.patience import patience_of, patiently
+from kafka_ferry.runs.failover.last_known import known_groups, translate_known
+from kafka_ferry.runs.state.flow_state import flow_ledger
+from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
+from kafka_ferry.runs.sync_groups.sync import move_groups
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.first_record import first_record, key_of
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Cluster, Flow
+
+log = logging.getLogger(__name__)
+
+# A cluster that is gone shall not keep anybody waiting who is in a hurry.
+_SOURCE_PATIENCE_S: Final = 10
+_RECORDS_LOOKED_AT: Final = 1_000
+
+
+def failover(
+    flow: Flow, groups: Collection[str] = (), *, dry_run: bool = False, source_down: bool = False
+) -> Outlook:
+    """Commit what the groups have read on the source as offsets on the target, and say where each goes on.
+
+    Whatever ``sync.group.offsets.enabled`` says. Runs of the flow may go on meanwhile.
+
+    Args:
+        flow: the flow.
+        groups: names of groups; all that the flow chooses where empty.
+        dry_run: only say what would be done.
+        source_down: do not even try to ask the source.
+
+    Raises:
+        FerryError: if the target or the flow's ledger cannot be read.
+    """
+    run = run_id_now("failover")
+    at = now_ms()
+    with patience_of(flow.admin_timeout_ms / 1000):
+        ledger = projected_ledger(flow)
+        silence = "it was not asked." if source_down else _why_silent(flow.source)
+        notes: tuple[str, ...] = ()
+        if not silence:
+            try:
+                moves = move_groups(flow, ledger, run=run, write=not dry_run, only=groups)
+            except (ClusterUnreachable, AccessDenied) as error:
+                silence = _why_silent(flow.source)
+                if not silence:
+                    error.advice = error.advice or "With --source-down the source is not asked."
+                    raise
+                log.warning("%s stopped answering: %s", flow.source.alias, error)
+        if silence:
+            known = known_groups(flow, ledger, groups)
+            moves = translate_known(flow, ledger, known)
+            if not dry_run and moves.groups:
+                moves = commit_moves(flow, ledger, moves, run=run)
+            notes = (_told(flow, silence, known, at),)
+            missing = sorted(set(groups) - {move.group.name for move in known.groups})
+            failures = tuple(f"Nothing is known of the group {name}." for name in missing)
+            moves = replace(moves, failures=(*moves.failures, *failures))
+        copied_to = {} if silence else copied_through(flow, ledger)
+        found = outlook(flow, moves, copied_to, run=run, at=at, is_done=not dry_run, notes=notes)
+        return replace(found, source_answers=not silence)
+
+
+def projected_ledger(flow: Flow) -> LedgerTable:
+    """The flow's ledger, up to its end.
+
+    Raises:
+        FerryError: if the flow was never run, or the ledger cannot be read.
+    """
+    ledger = flow_ledger(flow)
+    name = ledger_topic(flow.source.alias)
+    if ClusterControl(flow.target).topic_ids([name]):
+        ledger.project(flow.target, name)
+    # A flow of another file, whose source has the same alias, may have made the ledger.
+    if ledger.last_run() is None and not ledger.topics():
+        raise FerryError(
+            f"The ledger {name} on {flow.target.alias} has nothing of {flow.name}: it was never run.",
+            advice="Is it the right flow, and the right target?",
+        )
+    return ledger
+
+
+def outlook(
+    flow: Flow,
+    moves: GroupMoves,
+    copied_to: Mapping[TopicPartition, int],
+    *,
+    run: str,
+    at: int,
+    is_done: bool,
+    notes: Collection[str] = (),
+) -> Outlook:
+    """Where the groups go on on ``flow``'s target, as the target says after they were moved.
+
+    Args:
+        flow: the flow that goes where the groups go.
+        moves: what was done.
+        copied_to: by source partition, the offset up to which it is copied.
+        run: under which id.
+        at: when.
+        is_done: whether anything was to be committed.
+        notes: what else is to be known.
+    """
+    names = [move.group.name for move in moves.groups]
+    with GroupControl(flow.target) as target:
+        states = target.described(names)
+        known = [state for state in states.values() if not isinstance(state, FerryError)]
+        committed = target.committed([state for state in known if state.state != "Dead"])
+    failures = list(moves.failures)
+    groups = []
+    for move in moves.groups:
+        state, offsets = states[move.group.name], committed.get(move.group.name, {})
+        failures += [str(it) for it in (state, offsets) if isinstance(it, FerryError)]
+        groups.append(
+            outlook_of(
+                move,
+                None if isinstance(state, FerryError) else state,
+                {} if isinstance(offsets, FerryError) else offsets,
+                copied_to,
+                is_done=is_done,
+                goes_to=flow.target.alias,
+            )
+        )
+    return Outlook(
+        flow=flow.name,
+        run=run,
+        leaves=flow.source.alias,
+        goes_to=flow.target.alias,
+        at=at,
+        is_done=is_done,
+        groups=_with_records(flow.target, groups),
+        notes=(*notes, *moves.notes),
+        failures=tuple(dict.fromkeys(failures)),
+    )
+
+
+def _why_silent(source: Cluster) -> str:
+    """Why the source cannot be asked, "" where it can."""
+    try:
+        with patience_of(_SOURCE_PATIENCE_S):
+            ClusterControl(source).cluster_id()
+    except (ClusterUnreachable, AccessDenied) as error:
+        return error.message
+    return ""
+
+
+def _told(flow: Flow, silence: str, known: GroupMoves, at: int) -> str:
+    """What is less certain, since the source could not be asked."""
+    if known.at:
+        since = (
+            f"The groups' offsets are those of the last run that saw them, {_duration(at - known.at)} "
+            f"ago ({moment_text(known.at)}): what they have read since, they read again."
+        )
+    else:
+        since = "No run has stored the groups' offsets: what the ledger has of them was used."
+    alias, why = flow.source.alias, silence.rstrip(".")
+    return (
+        f"{alias} does not answer: {why}. {since} Nobody can tell how many records are not copied."
+    )
+
+
+def _duration(milliseconds: int) -> str:
+    seconds = max(0, milliseconds // 1000)
+    if seconds < 120:
+        return f"{seconds} s"
+    minutes = seconds // 60
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _with_records(target: Cluster, groups: Collection[GroupOutlook]) -> tuple[GroupOutlook, ...]:
+    """The groups with the first record of each partition; of the first thousand places, that is."""
+    places = {
+        (one.target, one.offset): None
+        for group in groups
+        for one in group.partitions
+        if one.target and one.offset is not None
+    }
+    found: dict[tuple[TopicPartition, int], FirstRecord | None] = {}
+    settings = kafka_python_config(target.client_properties("consumer"))
+    with WireCluster(target.alias, settings) as cluster, patience_of(_SOURCE_PATIENCE_S):
+        for place in list(places)[:_RECORDS_LOOKED_AT]:
+            found[place] = _first(cluster, *place)
+
+    def filled(one: PartitionOutlook) -> PartitionOutlook:
+        if one.target is None or one.offset is None:
+            return one
+        return replace(one, first=found.get((one.target, one.offset)))
+
+    return tuple(
+        replace(group, partitions=tuple(map(filled, group.partitions))) for group in groups
+    )
+
+
+def _first(cluster: WireCluster, partition: TopicPartition, offset: int) -> FirstRecord | None:
+    try:
+        record = patiently(lambda: first_record(cluster, partition, offset))
+    except FerryError as error:
+        # It is told for the reader's comfort; no group waits for it.
+        log.warning("The first record of %s: %s", partition, error)
+        return None
+    if record is None:
+        return None
+    return FirstRecord(record[0], record[1], shown_key(key_of(record)))
+
+
+def copied_through(flow: Flow, ledger: LedgerTable) -> dict[TopicPartition, int]:
+    """By source partition, the offset up to which its records are on the target."""
+    topics = {remote: topic for topic, remote in ledger.topics().items()}
+    positions = ledger.positions() | read_positions(flow.target, flow.name)
+    return {
+        TopicPartition(topics[tp.topic], tp.partition): position.offset
+        for tp, position in positions.items()
+        if tp.topic in topics
+    }

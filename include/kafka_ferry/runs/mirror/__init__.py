@@ -1,0 +1,1 @@
+"""The step ``mirror``: copying, and how far it is."""

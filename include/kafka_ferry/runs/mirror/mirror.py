@@ -1,0 +1,155 @@
+"""The copying of a run: who may write, where copying goes on, the query, and what failed of it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.control import read_positions
+from kafka_ferry.copy import fence_writers, restore_positions
+from kafka_ferry.errors import Fenced, RangesFailed
+from kafka_ferry.ledger import RunEntry, append_entry, ledger_topic
+from kafka_ferry.model import Plan, Position, TopicPartition
+from kafka_ferry.model.run_options import most_bytes_per_s
+from kafka_ferry.plan.schedule.sharding import writers_of
+from kafka_ferry.runs.plan.backfill import pin_positions
+from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.runs.state.known_positions import is_confirmed
+from kafka_ferry.runs.state.one_file import selection_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kafka_ferry.config import Flow
+    from kafka_ferry.copy import Outcome
+    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.runs.state.run_folder import RunFolder
+    from kafka_ferry.spark.session import SparkSource
+
+log = logging.getLogger(__name__)
+
+
+class Copying:
+    """Copies what the plan of one run says.
+
+    Args:
+        flow: the flow.
+        run: the run's id.
+        folder: the run's folder, with its plan.
+        ledger: the flow's ledger.
+    """
+
+    def __init__(self, flow: Flow, run: str, folder: RunFolder, ledger: LedgerTable) -> None:
+        self._flow = flow
+        self._run = run
+        self._folder = folder
+        self._ledger = ledger
+
+    def copy(self, spark: SparkSource, plan: Plan, shard: int | None) -> Sequence[Outcome]:
+        """Copy ``plan``, or a shard of it; the outcome of each range that was tried."""
+        from kafka_ferry.spark.query import copy_with_spark  # noqa: PLC0415  (PySpark)
+
+        if shard is None or not self._has_begun():
+            self.begin(plan)
+        pinned = self._pin(plan, shard)
+        if any(outcome.failure for outcome in pinned) or not plan.of_shard(shard):
+            return pinned
+        # A query of its own: nobody else's run is to go on with what this one planned.
+        state = self._folder.files if plan.options.window else flow_state(self._flow)
+        outcomes = copy_with_spark(
+            spark(),
+            self._flow,
+            plan,
+            outcomes=self._folder.files,
+            checkpoint=state.folder("checkpoint" + ("" if shard is None else f"-{shard}")),
+            shard=shard,
+            bytes_per_s=most_bytes_per_s(self._flow, plan.options),
+        )
+        self._ledger.project(self._flow.target, ledger_topic(self._flow.source.alias))
+        return outcomes
+
+    def _pin(self, plan: Plan, shard: int | None) -> Sequence[Outcome]:
+        pins = plan.pins_of_shard(shard)
+        return pin_positions(self._flow, self._run, pins) if pins else ()
+
+    def _has_begun(self) -> bool:
+        """Whether this is the run that began last, with the writers that there are now."""
+        self._ledger.project(self._flow.target, ledger_topic(self._flow.source.alias))
+        last, writers = self._ledger.last_run(), writers_of(self._flow)
+        return last is not None and (last["run"], last["writers"], last["assignment"]) == (
+            self._run,
+            writers.count,
+            writers.assignment,
+        )
+
+    def begin(self, plan: Plan) -> None:
+        """Say in the ledger that the run begins, once nobody can write any more who wrote otherwise."""
+        flow, writers, last = self._flow, writers_of(self._flow), self._ledger.last_run()
+        before = (last["writers"], last["assignment"]) if last else None
+        if before and before != (writers.count, writers.assignment):
+            log.info("Other writers than those of the last run: fencing the old ones")
+            fence_writers(flow, max(before[0], writers.count))
+        self._restore_forgotten(plan)
+        entry = RunEntry(
+            flow=flow.name,
+            run=self._run,
+            at=now_ms(),
+            writers=writers.count,
+            assignment=writers.assignment,
+            file=plan.file,
+            topics=selection_of(flow),
+        )
+        append_entry(flow, entry)
+
+    def _restore_forgotten(self, plan: Plan) -> None:
+        """Commit the ledger's positions where the group has none, or a moved one, before any task looks for them.
+
+        A task that is handed ranges of an earlier run, which Spark replays, would begin at their
+        starts and copy twice what that run had sealed.
+        """
+        flow = self._flow
+        planned = {range_.target: range_ for range_ in plan.ranges}
+        goes_back = flow.on_position_moved == "ledger"
+
+        def forgotten() -> dict[TopicPartition, Position]:
+            known = read_positions(flow.target, flow.name)
+            written = self._ledger.positions()
+            return {
+                tp: replace(written[tp], origins=planned[tp].origins)
+                for tp in planned.keys() & written.keys()
+                # What went into an earlier topic of that name says nothing.
+                if written[tp].remote_topic_id == planned[tp].remote_topic_id
+                and (tp not in known or (goes_back and not is_confirmed(known[tp], written[tp])))
+            }
+
+        if forgotten():
+            # A writer that still ran could commit a later position meanwhile.
+            fence_writers(flow, flow.writers)
+            self._ledger.project(flow.target, ledger_topic(self._flow.source.alias))
+            restore_positions(flow, self._run, forgotten())
+
+    def raise_failures(self, plan: Plan, outcomes: Sequence[Outcome], shard: int | None) -> None:
+        """Raise what of ``outcomes`` has failed, and what the plan refuses.
+
+        Raises:
+            RangesFailed: some partitions were not copied to their planned end; the others were.
+            Fenced: another run took over.
+        """
+        failures = [outcome.failure for outcome in outcomes if outcome.failure]
+        last = self._ledger.last_run()
+        if any(failure.fenced for failure in failures) and last and last["run"] != self._run:
+            raise Fenced(
+                f"The run {last['run']} of {self._flow.name} took over.",
+                advice="What this run had sealed stays; the newer run copies the rest.",
+            )
+        # No shard has what was refused: the first one fails for it.
+        refused = () if shard else plan.refused
+        of_shard = "" if shard is None else f"Shard {shard}: "
+        sentences = [*map(str, refused), *(f"{of_shard}{failure}" for failure in failures)]
+        if sentences:
+            # Fenced without a newer run: by another attempt of this one, or by a coordinator that
+            # had waited too long for the transaction's end. The next attempt goes on.
+            may_pass = all(failure.transient or failure.fenced for failure in failures)
+            raise RangesFailed(sentences, transient=may_pass and not refused)

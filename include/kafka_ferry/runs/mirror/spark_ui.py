@@ -1,0 +1,77 @@
+"""Where Spark shows the application of a step: its own page while it runs, the history server's afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+from urllib.parse import quote
+
+from kafka_ferry.as_json import AsJson
+from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.runs.state.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafka_ferry.config import Flow
+
+HISTORY_URL: Final = "spark.ferry.history.url"
+"""The Spark property with the address of the history server: Spark itself has none for that."""
+
+
+@dataclass(frozen=True)
+class SparkApplication(AsJson):
+    """An application that does a step, or did.
+
+    Attributes:
+        id: Spark's id of it.
+        ui: the address of its own page, "" where it has none.
+        history: the address of the history server, "" where nobody said any.
+    """
+
+    WHAT: ClassVar = "the record of a Spark application"
+
+    id: str
+    ui: str = ""
+    history: str = ""
+
+    def url(self, *, ended: bool) -> str:
+        """The page to look at, "" where there is none."""
+        kept = f"{self.history.rstrip('/')}/history/{quote(self.id)}/" if self.history else ""
+        return kept if ended else self.ui or kept
+
+
+def note_application(flow: Flow, run: str, step: str, session: SparkSession) -> None:
+    """Write down which application does a step, for links to it.
+
+    Args:
+        flow: the flow.
+        run: the run's id.
+        step: the step; of one shard with the shard's number, as ``mirror-2``.
+        session: the application's session.
+    """
+    context = session.sparkContext
+    history = str(session.conf.get(HISTORY_URL, "") or "")
+    application = SparkApplication(str(context.applicationId), context.uiWebUrl or "", history)
+    _folder(flow, run).files.write(_file(step), application.to_json())
+
+
+def application_url(flow: Flow, run: str, step: str) -> str:
+    """The page of the application that does a step, or did the last time; "" where there is none.
+
+    Raises:
+        FerryError: the state folder holds what no release has written.
+    """
+    folder = _folder(flow, run)
+    stored = folder.files.read(_file(step))
+    if stored is None:
+        return ""
+    return SparkApplication.from_json(stored).url(ended=folder.step_record(step) is not None)
+
+
+def _folder(flow: Flow, run: str) -> RunFolder:
+    return RunFolder(flow_state(flow).folder("runs"), run)
+
+
+def _file(step: str) -> str:
+    return f"spark-{step}.json"

@@ -1,0 +1,1 @@
+"""The step ``plan``: what both clusters say, for the planner."""

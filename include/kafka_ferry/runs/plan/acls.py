@@ -1,0 +1,84 @@
+"""Finding out who may do what on both clusters: access rules, quotas, SCRAM users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from kafka_ferry.config import Flow
+from kafka_ferry.config.files.password_files import read_passwords
+from kafka_ferry.control.access import AccessControl
+from kafka_ferry.errors import AccessDenied, BrokerError, ConfigError, FerryError
+from kafka_ferry.model.cluster_state import Access
+from kafka_ferry.wire.any_broker import TooOld
+from kafka_ferry.wire.error_codes import SECURITY_DISABLED
+
+_T = TypeVar("_T")
+
+
+def discover_access(flow: Flow) -> Access:
+    """Ask both clusters who may do what, as far as the flow syncs it; what they do not say is a note.
+
+    Raises:
+        ClusterUnreachable: if one of them does not answer.
+    """
+    looking = _Looking(flow)
+    found = Access()
+    if flow.sync_topic_acls_enabled:
+        rules = looking.at_both("access rules", "DESCRIBE", AccessControl.acls)
+        found = replace(found, source_acls=rules[0], target_acls=rules[1])
+    if flow.sync_client_quotas_enabled:
+        quotas = looking.at_both("client quotas", "DESCRIBE_CONFIGS", AccessControl.quotas)
+        found = replace(found, source_quotas=quotas[0], target_quotas=quotas[1])
+    if flow.sync_scram_users_enabled:
+        users = looking.at_both("SCRAM users", "DESCRIBE", AccessControl.users)
+        found = replace(found, source_users=users[0], target_users=users[1])
+        if users[0] and users[1] is not None and not users[0].keys() <= users[1].keys():
+            found = replace(found, passwords=looking.for_passwords())
+    return replace(found, notes=tuple(looking.notes))
+
+
+@dataclass
+class _Looking:
+    """What could be seen, and notes on what could not."""
+
+    flow: Flow
+    notes: list[str] = field(default_factory=list)
+
+    def at_both(
+        self, what: str, right: str, look: Callable[[AccessControl], _T]
+    ) -> tuple[_T, _T] | tuple[None, None]:
+        """Something of the source and of the target; nothing if one of them does not show it."""
+        seen = []
+        for cluster in (self.flow.source, self.flow.target):
+            try:
+                with AccessControl(cluster) as access:
+                    seen.append(look(access))
+            except FerryError as error:
+                if error.transient:
+                    raise
+                self.notes.append(_why_not(cluster.alias, what, right, error))
+                return None, None
+        return seen[0], seen[1]
+
+    def for_passwords(self) -> frozenset[str] | None:
+        """The users whose passwords are known; None if their file cannot be read."""
+        try:
+            return frozenset(read_passwords(self.flow))
+        except ConfigError as error:
+            self.notes.append(str(error))
+            return None
+
+
+def _why_not(alias: str, what: str, right: str, error: FerryError) -> str:
+    if isinstance(error, BrokerError) and error.code == SECURITY_DISABLED:
+        return f"{alias} has no authorizer: {what} are not synced."
+    if isinstance(error, AccessDenied):
+        return (
+            f"{alias} does not let the flow see its {what}, which are not synced. Grant it {right} "
+            "on the cluster, or switch this off."
+        )
+    if isinstance(error, TooOld):
+        return f"The brokers of {alias} are too old to be asked about {what}, which are not synced."
+    return f"The {what} of {alias} are not synced, since they cannot be read. {error}"

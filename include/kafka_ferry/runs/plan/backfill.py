@@ -1,0 +1,158 @@
+"""A backfill in a run: what its plan is made from, and the proof of what it has copied."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import kafka_python_config
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.copy import copy_for_flow
+from kafka_ferry.errors import ClusterUnreachable
+from kafka_ferry.ledger import copied_rows
+from kafka_ferry.model import Plan, TopicPartition, Window
+from kafka_ferry.patience import patiently
+from kafka_ferry.plan import select
+from kafka_ferry.plan.backfill.make_plan import WindowFacts, destination, plan_backfill
+from kafka_ferry.plan.backfill.windows import Accounted, settled_by
+from kafka_ferry.runs.plan.discover import discover, foreign_records
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.times import offsets_at
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.copy import Outcome
+    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.model import Found, RunOptions, Topic
+    from kafka_ferry.model.ranges import Range, Settled
+
+_FURTHEST_MS = 2**63 - 1
+
+
+def make_backfill_plan(flow: Flow, ledger: LedgerTable, run: str, options: RunOptions) -> Plan:
+    """Find out what a backfill has to copy; changes nothing on either cluster.
+
+    Raises:
+        SameCluster, ClusterUnreachable, AccessDenied: as ``discover``.
+        ConfigError, FerryError: as ``plan_backfill``.
+    """
+    found = discover(flow, ledger)
+    facts = _facts(flow, ledger, found, options)
+    return plan_backfill(flow, found, facts, run=run, at=now_ms(), options=options)
+
+
+def _facts(flow: Flow, ledger: LedgerTable, found: Found, options: RunOptions) -> WindowFacts:
+    window, wanted = options.window, options.topic_filter
+    assert window
+    partitions = [tp for tp in found.bounds if wanted is None or wanted.matches(tp.topic)]
+    firsts = _first_offsets(flow, dict.fromkeys(partitions, window.since_ms))
+    lasts = {}
+    if flow.backfill_disorder_ms >= 0:
+        too_young = min(window.until_ms + flow.backfill_disorder_ms, _FURTHEST_MS)
+        lasts = _first_offsets(flow, dict.fromkeys(firsts, too_young))
+    separate = _separate_topics(flow, found)
+    there = {topic.topic_id for topic in (*found.target_topics.values(), *separate.values())}
+    known = _known_ids(ledger, separate) if found.ledger_end else set[str]()
+    strange = [topic for topic in separate.values() if topic.topic_id not in known]
+    return WindowFacts(
+        firsts=firsts,
+        lasts=lasts,
+        settled=_settled(ledger, found, firsts, there - found.released),
+        separate=separate,
+        foreign=foreign_records(flow, ClusterControl(flow.target), strange),
+    )
+
+
+def _first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """The first offset of each source partition whose record is as young as a time; absent where none is."""
+    if not times:
+        return {}
+    settings = kafka_python_config(flow.source.client_properties("consumer"))
+    with WireCluster(flow.source.alias, settings) as cluster:
+
+        def ask() -> Mapping[TopicPartition, int | None]:
+            nodes = {tp: leader.node for tp, leader in cluster.leaders(times).items()}
+            found = offsets_at(cluster, nodes, times)
+            if moving := times.keys() - found.keys():
+                # To take it for one without such records would leave them out in silence.
+                raise ClusterUnreachable(f"{min(moving)} on {flow.source.alias} has no leader.")
+            return found
+
+        offsets = patiently(ask)
+    return {tp: offset for tp, offset in offsets.items() if offset is not None}
+
+
+def _separate_topics(flow: Flow, found: Found) -> dict[str, Topic]:
+    """The topics for backfills that the target has, whatever the flow says of them now."""
+    asked = flow.model_copy(update={"backfill_topic": "separate"})
+    selection = select(
+        flow, found.source_names, found.origins, found.target_cluster_id, found.returned
+    )
+    remote = {*selection.names.values(), *found.target_topics}
+    names = {destination(asked, name) for name in remote}
+    return dict(ClusterControl(flow.target).topics(names)) if names else {}
+
+
+def _known_ids(ledger: LedgerTable, topics: Iterable[str]) -> set[str]:
+    """The ids of remote topics of these names that the flow has backfilled."""
+    wanted = (pc.field("type") == "backfill") & pc.field("remote_topic").isin(
+        pa.array(list(topics), pa.string())
+    )
+    return set(ledger.read(wanted, ["remote_topic_id"])["remote_topic_id"].to_pylist())
+
+
+def _settled(
+    ledger: LedgerTable,
+    found: Found,
+    firsts: Mapping[TopicPartition, int],
+    there: set[str],
+) -> dict[TopicPartition, list[Settled]]:
+    """What the ledger knows of the partitions in ``firsts``, in remote topics that are there."""
+    if not firsts or not found.ledger_end:
+        return {}
+    ids = {found.source_topics[tp.topic].topic_id for tp in firsts}
+    wanted = copied_rows() & pc.field("topic_id").isin(pa.array(sorted(ids), pa.string()))
+    wanted &= pc.field("remote_topic_id").isin(pa.array(sorted(there), pa.string()))
+    # A rewind voids what was copied behind it.
+    wanted &= (pc.field("end") > min(firsts.values())) | (pc.field("rewound_from") >= 0)
+    columns = ["topic", "partition", "start", "end", "rewound_from", "since", "until"]
+    ranges: dict[TopicPartition, list[Accounted]] = defaultdict(list)
+    for row in ledger.read(wanted, columns).to_pylist():
+        source = TopicPartition(row["topic"], row["partition"])
+        if source in firsts:
+            ranges[source].append(accounted(row))
+    return {source: settled_by(of_partition) for source, of_partition in ranges.items()}
+
+
+def pin_positions(flow: Flow, run: str, pins: Sequence[Range]) -> list[Outcome]:
+    """Commit where the flow's first run would have begun, so that the next one still begins there.
+
+    Args:
+        flow: the flow.
+        run: the run's id.
+        pins: empty ordinary ranges.
+
+    Returns:
+        The outcome of each.
+    """
+    outcomes: list[Outcome] = []
+    owner = attrgetter("owner")
+    for _, group in groupby(sorted(pins, key=owner), key=owner):
+        outcomes += copy_for_flow(flow, run, list(group))
+    return outcomes
+
+
+def accounted(row: Mapping[str, int | None]) -> Accounted:
+    """What a row of the ledger's table has settled."""
+    since, until, rewound_from = row["since"], row["until"], row["rewound_from"]
+    start, end = row["start"], row["end"]
+    assert start is not None and end is not None
+    window = None if since is None or until is None else Window(since, until)
+    return Accounted(start, end, window, is_rewind=(rewound_from or -1) >= 0)

@@ -1,0 +1,258 @@
+"""Finding out what a plan is made from: both clusters, the flow's positions, the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any
+
+import pyarrow.compute as pc
+
+from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import FerryError, SameCluster
+from kafka_ferry.ledger import LedgerTable, ledger_topic
+from kafka_ferry.model import Found, Position, Topic, TopicPartition
+from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.patience import patiently
+from kafka_ferry.plan import select, select_topics
+from kafka_ferry.plan.offsets.mode import is_to_be_sampled, may_be_preserved
+from kafka_ferry.plan.offsets.start_offsets import rest_of
+from kafka_ferry.runs.plan.acls import discover_access
+from kafka_ferry.runs.plan.log_density import sample_densities
+from kafka_ferry.runs.plan.log_sizes import with_sizes
+from kafka_ferry.runs.provenance.emitted_topics import HEARTBEATS_OPTION, emitted_topics
+from kafka_ferry.runs.provenance.opposite_flow import find_returned, leaves_out, returned_topics
+from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream, first_marked
+from kafka_ferry.runs.state.known_positions import KnownPositions, known_positions
+from kafka_ferry.runs.state.one_file import require_one_file
+from kafka_ferry.runs.sync_topics.retire import with_missing
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.epochs import epoch_ends
+from kafka_ferry.wire.partitions.scan import holds_records
+
+
+def discover(flow: Flow, ledger: LedgerTable) -> Found:
+    """Ask both clusters for everything that a plan of ``flow`` depends on; changes nothing on them.
+
+    Raises:
+        SameCluster: if both aliases are one physical cluster.
+        ConfigError: another file of this flow was run, with other topics.
+        ClusterUnreachable: if one of them does not answer.
+        AccessDenied: without the right to look.
+    """
+    source, target = ClusterControl(flow.source), ClusterControl(flow.target)
+    cluster_ids = _cluster_ids(flow, source, target)
+    names = source.topic_names()
+    selected, _ = select_topics(flow, names)
+    source_topics = source.topics(selected)
+    upstream = find_upstream(flow, source, names, source_topics)
+    origins, returned = upstream.origins, returned_topics(flow, upstream, cluster_ids[1])
+    remote_names = select(flow, names, origins, cluster_ids[1], returned).names
+    source_topics = {name: topic for name, topic in source_topics.items() if name in remote_names}
+    known = known_positions(flow, target, ledger)
+    if known.ledger_end:
+        require_one_file(flow, ledger)
+    found = Found(
+        *cluster_ids,
+        source_names=frozenset(names),
+        source_topics=source_topics,
+        target_topics={},
+        **_as_found(known),
+    )
+    found = _with_ledger(ledger, found)
+    target_topics = target.topics({*remote_names.values(), *found.copied.values()})
+    found = replace(found, target_topics=target_topics)
+    remote_topics = [target_topics[name] for name in remote_names.values() if name in target_topics]
+    found = _with_foreign(flow, target, ledger, found, remote_topics)
+    wait_s = flow.partition_wait_ms / 1000
+    bounds = source.log_bounds(source_topics.values(), flow.isolation_level, wait_s=wait_s)
+    # Once more: what others have copied before the ends of the logs has its position by now.
+    upstream = find_upstream(flow, source, names, source_topics)
+    found = replace(
+        found,
+        bounds=bounds,
+        diverged=_diverged(flow, source_topics, remote_names, found.positions),
+        access=discover_access(flow),
+        origins={**origins, **upstream.origins},
+        unknown=upstream.unknown,
+    )
+    found = _with_returned(flow, found, upstream, remote_names)
+    found = with_missing(flow, source, target, found)
+    pairs = [Pair.of(name, remote_names[name], found) for name in source_topics]
+    found = with_sizes(flow, found, pairs)
+    return _with_what_offsets_need(flow, target, ledger, found, pairs)
+
+
+def _with_returned(
+    flow: Flow, found: Found, upstream: Upstream, remote_names: Mapping[str, str]
+) -> Found:
+    """The same, with which topics the opposite flow has copied to, if such records are left out."""
+    if not leaves_out(flow) or ledger_topic(flow.target.alias) not in found.source_names:
+        return found
+    returned, unknown = find_returned(
+        flow,
+        found.source_topics,
+        found.bounds,
+        found.positions,
+        upstream,
+        found.target_cluster_id,
+        remote_names,
+    )
+    return replace(
+        found, returned=returned, unknown=(*found.unknown, *([unknown] if unknown else []))
+    )
+
+
+def _cluster_ids(flow: Flow, source: ClusterControl, target: ClusterControl) -> tuple[str, str]:
+    ids = source.cluster_id(), target.cluster_id()
+    if ids[0] == ids[1]:
+        raise SameCluster(
+            f"{flow.source.alias} and {flow.target.alias} are one cluster ({ids[0]}).",
+            advice="Check their bootstrap.servers: a cluster is never mirrored into itself.",
+        )
+    return ids
+
+
+def _with_ledger(ledger: LedgerTable, found: Found) -> Found:
+    """The same, with what the ledger tells; nothing where the target has none."""
+    if not found.ledger_end:
+        return found
+    return replace(
+        found,
+        copied=ledger.topics(),
+        marks=ledger.marks(),
+        released=ledger.released(),
+        applied=ledger.applied(),
+        first_marked=first_marked(ledger),
+    )
+
+
+def _with_foreign(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable, found: Found, remote: Iterable[Topic]
+) -> Found:
+    """The same, with which of the ``remote`` topics hold records that the flow has not copied."""
+    # What a topic with preserved offsets holds is for its writer to say.
+    kept = {(m.remote_topic, m.remote_topic_id) for m in found.marks.values() if m.preserved}
+    # Until the source had heartbeats, the flow may have written its own where they go.
+    own = {topic.name for topic in emitted_topics(flow) if topic.option == HEARTBEATS_OPTION}
+    topics = [
+        topic
+        for topic in remote
+        if topic.name not in own and (topic.name, topic.topic_id) not in kept
+    ]
+    foreign, unreadable = _foreign(flow, target, _strange(topics, found.positions))
+    if foreign:
+        # Another run may have copied there since the ledger was read, which says so by now.
+        found = replace(found, **_as_found(known_positions(flow, target, ledger)))
+        foreign &= {topic.name for topic in _strange(topics, found.positions)}
+    return replace(found, foreign=foreign, unreadable=unreadable)
+
+
+def _with_what_offsets_need(
+    flow: Flow, target: ClusterControl, ledger: LedgerTable, found: Found, pairs: Iterable[Pair]
+) -> Found:
+    """The same, with what must be known of topics whose offsets are preserved, or could be."""
+    pairs = [pair for pair in pairs if may_be_preserved(flow, pair)]
+    remote_topics = [pair.remote for pair in pairs if pair.remote]
+    wait_s = flow.partition_wait_ms / 1000
+    bounds = target.log_bounds(remote_topics, "read_uncommitted", wait_s=wait_s)
+    found = replace(found, remote_bounds=bounds)
+    spans = {
+        rest.source: (rest.start, rest.end)
+        for pair in pairs
+        if is_to_be_sampled(flow, pair, found)
+        for rest in rest_of(flow, pair, found)
+    }
+    begun = [pair.remote for pair in pairs if pair.remote and pair.positions]
+    return replace(
+        found,
+        densities=sample_densities(flow, spans),
+        first_copied=first_copied(ledger, begun),
+    )
+
+
+def first_copied(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
+    """The first source offset that was ever copied to each partition of the remote ``topics``."""
+    ids = {topic.name: topic.topic_id for topic in topics}
+    if not ids:
+        return {}
+    wanted = (pc.field("type") == "transaction") & pc.field("remote_topic").isin(list(ids))
+    columns = ["remote_topic", "remote_topic_id", "partition", "start"]
+    first: dict[TopicPartition, int] = {}
+    for row in ledger.read(wanted, columns).to_pylist():
+        if row["remote_topic_id"] == ids[row["remote_topic"]]:
+            target = TopicPartition(row["remote_topic"], row["partition"])
+            first[target] = min(row["start"], first.get(target, row["start"]))
+    return first
+
+
+def _as_found(known: KnownPositions) -> dict[str, Any]:
+    """The attributes of ``Found`` that are of positions."""
+    return {field.name: getattr(known, field.name) for field in fields(known)}
+
+
+def _strange(
+    remote_topics: Iterable[Topic], positions: Mapping[TopicPartition, Position]
+) -> list[Topic]:
+    """The topics that no position is in: neither the group nor the ledger has one that names them."""
+    known = {(tp.topic, position.remote_topic_id) for tp, position in positions.items()}
+    return [
+        topic
+        for topic in remote_topics
+        if known.isdisjoint({(topic.name, topic.topic_id), (topic.name, "")})
+    ]
+
+
+def _foreign(
+    flow: Flow, target: ClusterControl, topics: Iterable[Topic]
+) -> tuple[frozenset[str], dict[str, str]]:
+    """Which of ``topics``, none of them known to the flow, hold records; and which cannot be read."""
+    bounds = target.log_bounds(topics, wait_s=flow.partition_wait_ms / 1000)
+    foreign, unreadable = set[str](), dict[str, str]()
+    settings = kafka_python_config(flow.target.client_properties("consumer"))
+    with WireCluster(flow.target.alias, settings) as cluster:
+        for tp, log in bounds.items():
+            # A run that was killed before its first commit leaves aborted records: nobody's.
+            if log.start < log.end and tp.topic not in foreign | unreadable.keys():
+                try:
+                    if patiently(partial(holds_records, cluster, tp)):
+                        foreign.add(tp.topic)
+                except FerryError as error:
+                    # A topic that cannot be read is refused alone; a cluster that is away stops all.
+                    if error.transient:
+                        raise
+                    unreadable[tp.topic] = error.message
+    return frozenset(foreign), unreadable
+
+
+def foreign_records(flow: Flow, target: ClusterControl, topics: Iterable[Topic]) -> frozenset[str]:
+    """Which of ``topics``, none of them known to the flow, hold records, or cannot be read."""
+    asked = list(topics)
+    if not asked:
+        return frozenset()
+    foreign, unreadable = _foreign(flow, target, asked)
+    return foreign | unreadable.keys()
+
+
+def _diverged(
+    flow: Flow,
+    source_topics: Mapping[str, Topic],
+    remote_names: Mapping[str, str],
+    positions: Mapping[TopicPartition, Position],
+) -> dict[TopicPartition, int]:
+    """Where the source's logs part from those that were copied, below the positions."""
+    asked: dict[TopicPartition, Position] = {}
+    for name, topic in source_topics.items():
+        for number in range(topic.partitions):
+            position = positions.get(TopicPartition(remote_names[name], number))
+            if position and position.leader_epoch >= 0 and position.topic_id == topic.topic_id:
+                asked[TopicPartition(name, number)] = position
+    if not asked:
+        return {}
+    epochs = {tp: position.leader_epoch for tp, position in asked.items()}
+    settings = kafka_python_config(flow.source.client_properties("consumer"))
+    with WireCluster(flow.source.alias, settings) as cluster:
+        ends = patiently(lambda: epoch_ends(cluster, epochs))
+    return {tp: end for tp, end in ends.items() if end < asked[tp].offset}

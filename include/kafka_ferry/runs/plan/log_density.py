@@ -1,0 +1,182 @@
+"""How densely a log is filled, estimated from a few of its batches' headers; no batch is opened."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby, islice
+from operator import attrgetter
+from typing import Final
+
+from kafka_ferry.batches import AbortFilter, Batch, BatchHeader, MalformedBatch, split_batches
+from kafka_ferry.batches.record_format.header import HEADER
+from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.patience import patiently
+from kafka_ferry.wire import Fetched, WireCluster, fetch
+from kafka_ferry.wire.error_codes import NONE, THROTTLED, fault
+
+# Where in what is still to be copied: at its start, in its middle, near its end.
+_PLACES: Final = (0.0, 0.5, 0.9)
+_AT_ONCE: Final = 250
+_BYTES: Final = 64 * 1024
+_LEAST_BYTES: Final = 16 * 1024
+_BYTES_OF_ALL: Final = 32 * 1024 * 1024
+# For a topic of which fewer batches came, because they are larger.
+_FEW_BATCHES: Final = 8
+_BYTES_ALONE: Final = 1024 * 1024
+
+Spans = Mapping[TopicPartition, tuple[int, int]]
+
+
+@dataclass(slots=True)
+class _Sample:
+    """What was seen of the offsets ``[start, end)``, up to ``seen_to``: of ``offsets``, ``records`` have one."""
+
+    start: int
+    end: int
+    seen_to: int
+    batches: int = 0
+    offsets: int = 0
+    records: float = 0
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether all of it was seen."""
+        return self.offsets >= self.end - self.start
+
+    def place(self, share: float) -> int:
+        """Where to look next, not before what was seen."""
+        return max(self.seen_to, self.start + int((self.end - self.start) * share))
+
+    def add(self, fetched: Fetched, at: int) -> None:
+        """Count what came for the offset ``at``."""
+        aborted = AbortFilter(fetched.aborted)
+        seen_to = at
+        with suppress(MalformedBatch):  # who copies it will say so
+            for batch in _batches(fetched.records):
+                header = batch.header
+                first, following = max(header.base_offset, at), min(header.next_offset, self.end)
+                is_data = not (aborted.is_aborted(batch) or header.is_control)
+                if is_data and first < following:
+                    share = (following - first) / (header.next_offset - header.base_offset)
+                    self.records += header.records * share
+                seen_to = max(seen_to, following)
+                self.batches += 1
+        if fetched.alone and not fetched.records and fetched.end >= self.end:
+            seen_to = self.end
+        self.offsets += seen_to - at
+        self.seen_to = max(self.seen_to, seen_to)
+
+
+def _batches(records: bytes) -> Iterator[Batch]:
+    """The batches of an answer, and of the one that is cut off its header: else only small ones would count."""
+    at = 0
+    for batch in split_batches(records):
+        at += batch.header.size
+        yield batch
+        if batch.stored_format != 2:
+            at = len(records)
+    if len(records) - at >= HEADER.size:
+        header = BatchHeader._make(HEADER.unpack_from(records, at))
+        if header.magic == 2 and header.last_offset_delta >= 0 and not header.is_control:
+            yield Batch(header, b"")
+
+
+def sample_densities(flow: Flow, spans: Spans) -> dict[TopicPartition, float]:
+    """About which share of the offsets in ``spans`` has a record that a committed consumer of the source sees.
+
+    Args:
+        flow: the flow.
+        spans: by source partition, start and end of what is to be looked at.
+
+    Returns:
+        By partition a number between 0 and 1; a partition of which nothing could be read is absent.
+
+    Raises:
+        ClusterUnreachable: if the source does not answer for a minute.
+    """
+    spans = {tp: span for tp, span in spans.items() if span[0] < span[1]}
+    if not spans:
+        return {}
+    settings = kafka_python_config(flow.source.client_properties("consumer"))
+    with WireCluster(flow.source.alias, settings) as cluster:
+        samples = patiently(partial(_samples, cluster, spans))
+    return {
+        tp: min(1.0, sample.records / sample.offsets)
+        for tp, sample in samples.items()
+        if sample.offsets
+    }
+
+
+def _samples(cluster: WireCluster, spans: Spans) -> dict[TopicPartition, _Sample]:
+    samples = {tp: _Sample(start, end, start) for tp, (start, end) in spans.items()}
+    by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
+    for tp, leader in cluster.leaders(samples).items():
+        if leader.node >= 0:
+            by_leader[leader.node].append(tp)
+    each = max(_LEAST_BYTES, min(_BYTES, _BYTES_OF_ALL // len(samples)))
+    for node, partitions in by_leader.items():
+        for share in _PLACES:
+            for some in _chunks(partitions):
+                _look(cluster, node, {tp: samples[tp] for tp in some}, share, each)
+    for node, topic in _hardly_seen(by_leader, samples):
+        _look_again(cluster, node, topic)
+    return samples
+
+
+def _look_again(cluster: WireCluster, node: int, topic: Mapping[TopicPartition, _Sample]) -> None:
+    """Look at the longest partition of a topic instead of all of them.
+
+    A broker leaves out what does not fit whole, except for the first partition of a request: what
+    fits is anything but typical then.
+    """
+    for sample in topic.values():
+        sample.seen_to, sample.batches, sample.offsets, sample.records = sample.start, 0, 0, 0
+    longest = max(topic, key=lambda tp: topic[tp].end - topic[tp].start)
+    _look(cluster, node, {longest: topic[longest]}, 0.0, _BYTES_ALONE)
+
+
+def _look(
+    cluster: WireCluster,
+    node: int,
+    samples: Mapping[TopicPartition, _Sample],
+    share: float,
+    each: int,
+) -> None:
+    """Ask one broker once for what is at ``share`` of each partition."""
+    places = {tp: sample.place(share) for tp, sample in samples.items()}
+    places = {tp: at for tp, at in places.items() if at < samples[tp].end}
+    if not places:
+        return
+    all_bytes = each * len(places)
+    answers = list(
+        fetch(cluster, node, places, max_bytes=all_bytes, partition_max_bytes=each, max_wait_ms=0)
+    )
+    if not answers:
+        raise fault(THROTTLED, f"Sampling topics of {cluster.alias}")
+    for fetched in answers:
+        if fetched.error == NONE:
+            samples[fetched.partition].add(fetched, places[fetched.partition])
+
+
+def _hardly_seen(
+    by_leader: Mapping[int, Iterable[TopicPartition]],
+    samples: Mapping[TopicPartition, _Sample],
+) -> Iterator[tuple[int, Mapping[TopicPartition, _Sample]]]:
+    """The partitions of each topic of which few batches came although there are more, by one leader."""
+    for node, partitions in by_leader.items():
+        for _, of_topic in groupby(sorted(partitions), attrgetter("topic")):
+            topic = {tp: samples[tp] for tp in of_topic}
+            is_seen = all(sample.is_seen for sample in topic.values())
+            if not is_seen and sum(sample.batches for sample in topic.values()) < _FEW_BATCHES:
+                yield node, topic
+
+
+def _chunks(partitions: Iterable[TopicPartition]) -> Iterator[list[TopicPartition]]:
+    left = iter(partitions)
+    while some := list(islice(left, _AT_ONCE)):
+        yield some

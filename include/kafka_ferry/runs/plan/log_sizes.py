@@ -1,0 +1,83 @@
+"""Asking the source how much there is to copy, and what it may delete before that is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model import Found, TopicPartition
+from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.patience import patiently
+from kafka_ferry.plan.schedule.retention_risks import Questions, questions, uncopied
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.log_dirs import log_sizes
+from kafka_ferry.wire.partitions.times import look_up
+
+# Every record that has a time is as young.
+_FIRST: Final = 0
+
+
+def with_sizes(flow: Flow, found: Found, pairs: Iterable[Pair]) -> Found:
+    """The same, with what the plan's estimates and risks are made from.
+
+    Raises:
+        ClusterUnreachable: if the source does not answer for a minute.
+    """
+    pairs = list(pairs)
+    waiting = [source for pair in pairs for source in uncopied(pair, found)]
+    if not waiting:
+        return found
+    asked = questions(flow, found, pairs, now_ms())
+    settings = kafka_python_config(flow.source.client_properties("consumer"))
+    with WireCluster(flow.source.alias, settings) as cluster:
+        return patiently(lambda: _ask(cluster, found, waiting, asked))
+
+
+def _ask(
+    cluster: WireCluster, found: Found, waiting: Iterable[TopicPartition], asked: Questions
+) -> Found:
+    leaders = cluster.leaders(waiting)
+    nodes = {tp: leader.node for tp, leader in leaders.items() if leader.node >= 0}
+    unknown = found.unknown
+    try:
+        sizes = log_sizes(cluster, nodes)
+    except FerryError as error:
+        # Brokers before 1.0 know no such question, and it takes a right that copying does not.
+        if error.transient:
+            raise
+        sizes = {}
+        unknown += (f"How many bytes there are to copy is not known. {error}",)
+    expiring = look_up(cluster, nodes, asked.expiring)
+    recent = look_up(cluster, nodes, asked.recent)
+    oldest = look_up(cluster, nodes, dict.fromkeys(asked.oldest, _FIRST))
+    refused = expiring.refused | recent.refused | oldest.refused
+    return replace(
+        found,
+        sizes=sizes,
+        # Where all records are older, all of them may go.
+        expiring={
+            tp: entry.offset if entry else found.bounds[tp].end
+            for tp, entry in expiring.entries.items()
+        },
+        recent={tp: entry.offset for tp, entry in recent.entries.items() if entry},
+        oldest={
+            tp: entry.timestamp
+            for tp, entry in oldest.entries.items()
+            if entry and entry.timestamp >= 0
+        },
+        unknown=(*unknown, *_untold(refused)),
+    )
+
+
+def _untold(refused: Mapping[TopicPartition, FerryError]) -> Iterator[str]:
+    """A sentence for each topic with partitions whose broker does not tell when records were written."""
+    for _, of_topic in groupby(sorted(refused), attrgetter("topic")):
+        partitions = list(of_topic)
+        named = ", ".join(map(str, partitions))
+        yield f"How old the records of {named} are is not known. {refused[partitions[0]]}"

@@ -1,0 +1,62 @@
+"""The topics that a flow writes for MirrorMaker 2's clients: to write them, and to know them as its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.plan.topics.replication_policy import HEARTBEATS, policy_of
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Cluster, Flow
+
+CHECKPOINTS: Final = "emit.checkpoints.enabled"
+HEARTBEATS_OPTION: Final = "emit.heartbeats.enabled"
+OFFSET_SYNCS: Final = "emit.offset-syncs.enabled"
+
+
+@dataclass(frozen=True, slots=True)
+class EmittedTopic:
+    """A topic that a flow writes for MirrorMaker 2's clients.
+
+    Attributes:
+        name: its name.
+        cluster: the cluster that it is on.
+        option: what switches it off.
+        replication_factor: its replicas, if there are so many brokers; -1 for the brokers' default.
+    """
+
+    name: str
+    cluster: Cluster
+    option: str
+    replication_factor: int
+
+
+def emitted_topics(flow: Flow) -> list[EmittedTopic]:
+    """The topics that ``emit`` creates where they are missing, and writes to.
+
+    The remote topic of heartbeats is among them as long as the flow does not copy heartbeats.
+
+    Raises:
+        ConfigError: as ``policy_of``.
+    """
+    policy, target = policy_of(flow), flow.target
+    topics = []
+    if flow.emit_checkpoints_enabled:
+        factor = flow.checkpoints_topic_replication_factor
+        topics.append(EmittedTopic(policy.checkpoints_topic(), target, CHECKPOINTS, factor))
+    if flow.emit_heartbeats_enabled:
+        names = [HEARTBEATS]
+        if flow.heartbeats_replication_enabled:
+            names.append(policy.remote_topic(HEARTBEATS))
+        factor = flow.heartbeats_topic_replication_factor
+        topics += [
+            EmittedTopic(name, target, HEARTBEATS_OPTION, factor) for name in dict.fromkeys(names)
+        ]
+    if flow.emit_offset_syncs_enabled:
+        at_source = flow.offset_syncs_topic_location == "source"
+        cluster, other = (flow.source, target) if at_source else (target, flow.source)
+        factor = flow.offset_syncs_topic_replication_factor
+        name = policy.offset_syncs_topic(other.alias)
+        topics.append(EmittedTopic(name, cluster, OFFSET_SYNCS, factor))
+    return topics

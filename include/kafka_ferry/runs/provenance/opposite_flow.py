@@ -1,0 +1,154 @@
+"""Topics of the source that the opposite flow has copied to: whether and how they are copied all the same.
+
+Usually such a topic is left out whole (``plan.topics.provenance``). With ``on.returned.records: leave-out`` it is
+copied without the records that came from the target, which the opposite flow's ledger on the source names one by
+one. That is possible where no other flow has brought records of the target there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.copy.source.opposite_flow_filter import opposite_name, require_settled
+from kafka_ferry.errors import AccessDenied
+from kafka_ferry.ledger import LedgerError, LedgerTable, copied_rows, ledger_topic
+from kafka_ferry.model import Position, TopicPartition
+from kafka_ferry.runs.state.flow_state import flow_state
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.model import LogBounds, Topic
+    from kafka_ferry.runs.provenance.upstream_flows import Upstream
+
+
+def leaves_out(flow: Flow) -> bool:
+    """Whether the flow can tell which of the source's records came from the target."""
+    return (
+        flow.on_returned_records == "leave-out"
+        # Without transactions nobody could tell what was aborted from what is there.
+        and flow.isolation_level == "read_committed"
+    )
+
+
+def opposite_ledger(flow: Flow) -> LedgerTable:
+    """The opposite flow's ledger, in the table that ``flow`` keeps of it; not projected here."""
+    return LedgerTable(flow_state(flow).folder("opposite-ledger"), opposite_name(flow))
+
+
+def opposite_for(flow: Flow, *, ask: bool = False) -> LedgerTable | None:
+    """The opposite flow's ledger where records go both ways, None where they do not.
+
+    Args:
+        flow: the flow.
+        ask: whether to project it first; else it is as the last run has left it.
+
+    Raises:
+        FerryError: if it is there and cannot be read.
+    """
+    if not leaves_out(flow):
+        return None
+    table, name = opposite_ledger(flow), ledger_topic(flow.target.alias)
+    if ask:
+        if not ClusterControl(flow.source).topic_ids([name]):
+            return None
+        require_settled(flow.source, name)
+        table.project(flow.source, name)
+    return table
+
+
+def returned_topics(flow: Flow, upstream: Upstream, target_id: str) -> frozenset[str]:
+    """The topics of the source that only the opposite flow has brought records of the target to."""
+    if not leaves_out(flow):
+        return frozenset()
+    opposite = opposite_name(flow)
+    by_opposite = upstream.by_flow.get(opposite, {})
+    return frozenset(by_opposite.keys() - _brought_otherwise(flow, upstream, target_id))
+
+
+def find_returned(
+    flow: Flow,
+    topics: Mapping[str, Topic],
+    bounds: Mapping[TopicPartition, LogBounds],
+    positions: Mapping[TopicPartition, Position],
+    upstream: Upstream,
+    target_id: str,
+    remote_names: Mapping[str, str],
+) -> tuple[dict[str, int], str]:
+    """Where the opposite flow's ledger has to be read from, for each topic that it names records of.
+
+    Args:
+        flow: the flow.
+        topics: the source's topics that the flow selects.
+        bounds: their logs, whose ends were read before.
+        positions: the flow's positions, by *target* partition.
+        upstream: who else copies to the source.
+        target_id: the target's cluster id.
+        remote_names: the remote topics' names.
+
+    Returns:
+        By topic, an offset in that ledger; and why it could not be read, "" where it could.
+    """
+    opposite = opposite_ledger(flow)
+    try:
+        require_settled(flow.source, ledger_topic(flow.target.alias))
+        end = opposite.project(flow.source, ledger_topic(flow.target.alias))
+    except (AccessDenied, LedgerError) as error:
+        return (
+            {},
+            f"{error.message} So topics with records of {flow.target.alias} are left out whole.",
+        )
+    since = dict.fromkeys(returned_topics(flow, upstream, target_id) & topics.keys(), end)
+    otherwise = _brought_otherwise(flow, upstream, target_id)
+    starts = {
+        tp: position.offset if (position := positions.get(_target(tp, remote_names))) else log.start
+        for tp, log in bounds.items()
+    }
+    for offset, tp, topic_id, last in _written(opposite, topics) if topics else ():
+        if topic_id in ("", topics[tp.topic].topic_id) and tp.topic not in otherwise:
+            first = since.setdefault(tp.topic, end)
+            if last > starts.get(tp, 0):
+                since[tp.topic] = min(first, offset)
+    return since, ""
+
+
+def _target(source: TopicPartition, remote_names: Mapping[str, str]) -> TopicPartition:
+    return TopicPartition(remote_names.get(source.topic, ""), source.partition)
+
+
+def _brought_otherwise(flow: Flow, upstream: Upstream, target_id: str) -> set[str]:
+    """The topics to which another flow than the opposite one has brought records of the target."""
+    opposite = opposite_name(flow)
+    return {
+        topic
+        for name, origins in upstream.by_flow.items()
+        for topic, ids in origins.items()
+        if name != opposite and target_id in ids
+    }
+
+
+def _written(
+    opposite: LedgerTable, topics: Collection[str]
+) -> Iterator[tuple[int, TopicPartition, str, int]]:
+    """Each range of the opposite flow with records: ledger offset, partition, topic's id, end on the source."""
+    columns = ["ledger_offset", "remote_topic", "remote_topic_id", "partition", "segments"]
+    wanted = copied_rows() & pc.field("remote_topic").isin(sorted(topics))
+    for batch in opposite.read(wanted, columns).to_batches():
+        last = batch["segments"].offsets.to_pylist()
+        values = batch["segments"].values
+        targets, records = values.field("target"), values.field("records")
+        for row in range(batch.num_rows):
+            if last[row] == last[row + 1]:
+                continue
+            place = last[row + 1] - 1
+            end = targets[place].as_py() + records[place].as_py()
+            tp = TopicPartition(batch["remote_topic"][row].as_py(), batch["partition"][row].as_py())
+            yield (
+                batch["ledger_offset"][row].as_py(),
+                tp,
+                batch["remote_topic_id"][row].as_py(),
+                end,
+            )

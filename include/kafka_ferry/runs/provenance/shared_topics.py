@@ -1,0 +1,141 @@
+"""What other flows have copied into the same remote topics, as their ledgers claim it.
+
+Where several sources share a remote topic (``on.foreign.records: adopt``), the records of the others lie
+between a flow's own and behind them. They are nobody's intrusion: each is where another ledger on
+the target says. Records that no ledger knows stay what they are.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import AccessDenied
+from kafka_ferry.ledger import (
+    CopiedRange,
+    CopyingEntry,
+    LedgerError,
+    is_ledger_topic,
+    read_ledger,
+)
+from kafka_ferry.model import Topic, TopicPartition
+from kafka_ferry.patience import patiently
+from kafka_ferry.verify import PartitionRecount
+from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.shared_topics import behind, with_strangers, without_others
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.times import LookedUp, look_up
+
+log = logging.getLogger(__name__)
+
+Recounting = Callable[
+    [Mapping[TopicPartition, Sequence[Claim]]], Mapping[TopicPartition, PartitionRecount]
+]
+
+# A transaction lasts 15 minutes at most, and clocks differ.
+_EARLIER_MS: Final = 60 * 60 * 1000
+# The marker that ends a transaction reaches the ledger a moment after the data, or before.
+_TRIES: Final = 3
+_PAUSE_S: Final = 0.5
+
+
+def with_others(
+    flow: Flow,
+    claims: Mapping[TopicPartition, Sequence[Claim]],
+    recounts: Mapping[TopicPartition, PartitionRecount],
+    topics: Mapping[str, Topic],
+    since: int,
+    recount: Recounting,
+    known: Collection[int] = (),
+) -> dict[TopicPartition, PartitionRecount]:
+    """The recounts, those with records of somebody else once more with what other flows claim there.
+
+    Args:
+        flow: the flow.
+        claims: by target partition, what the flow's ledger claims.
+        recounts: what was found of that.
+        topics: the remote topics.
+        since: when the first of these claims was made, in milliseconds since 1970.
+        recount: recounts.
+        known: the ledger offsets at which the flow's own ledger makes ``claims``: what it claims
+            elsewhere, other runs of the flow have copied, some of them meanwhile.
+    """
+    found = dict(recounts)
+    shared = {tp: claims[tp] for tp in with_strangers(found, claims)}
+    if not shared:
+        return found
+    target = ClusterControl(flow.target)
+    ledgers = [name for name in target.topic_names() if is_ledger_topic(name)]
+    # What others go on copying meanwhile is behind these ends, and for their own proofs.
+    ends = target.log_bounds([topics[name] for name in {tp.topic for tp in shared}])
+    for _ in range(_TRIES):
+        others = _claims_of_others(flow, ledgers, shared, topics, since - _EARLIER_MS, known)
+        asked = {
+            tp: [*shared[tp], *others[tp], behind(ends[tp].end)]
+            for tp in shared.keys() & others.keys() & ends.keys()
+        }
+        for tp, again in recount(asked).items():
+            found[tp] = without_others(again, asked[tp], len(shared[tp]))
+        shared = {tp: claims[tp] for tp in with_strangers(found, shared)}
+        if not shared or not asked:
+            break
+        time.sleep(_PAUSE_S)
+    return found
+
+
+def _claims_of_others(
+    flow: Flow,
+    ledgers: Collection[str],
+    shared: Mapping[TopicPartition, Sequence[Claim]],
+    topics: Mapping[str, Topic],
+    since: int,
+    known: Collection[int],
+) -> dict[TopicPartition, list[Claim]]:
+    """What the other flows' ledgers claim behind the first record of each partition's claims."""
+    firsts = {
+        tp: min(segment.target for claim in claims for segment in claim.segments)
+        for tp, claims in shared.items()
+    }
+    others: dict[TopicPartition, list[Claim]] = defaultdict(list)
+    for copied in _copied_by_others(flow, _starts(flow, ledgers, since), known):
+        tp = TopicPartition(copied.remote_topic, copied.partition)
+        if tp in firsts and copied.remote_topic_id == topics[tp.topic].topic_id:
+            segments = tuple(it for it in copied.segments if it.target >= firsts[tp])
+            if segments:
+                others[tp].append(Claim(segments, copied.start, copied.end))
+    return others
+
+
+def _copied_by_others(
+    flow: Flow, starts: Mapping[str, int], known: Collection[int]
+) -> Iterator[CopiedRange]:
+    """The ranges in the ledgers from the given offsets on, as far as they can be read, but ``known`` ones."""
+    for ledger, start in starts.items():
+        try:
+            for offset, entry in read_ledger(flow.target, ledger, start):
+                is_known = entry.flow == flow.name and offset in known
+                if isinstance(entry, CopyingEntry) and not is_known:
+                    yield from entry.ranges
+        except (AccessDenied, LedgerError) as error:
+            log.warning("Whose records lie between those of %s: %s", flow.name, error)
+
+
+def _starts(flow: Flow, ledgers: Collection[str], since: int) -> dict[str, int]:
+    """Where each ledger's entries since a time begin; ledgers without any are left out."""
+    settings = kafka_python_config(flow.target.client_properties("consumer"))
+    partitions = [TopicPartition(name, 0) for name in ledgers]
+    with WireCluster(flow.target.alias, settings) as cluster:
+
+        def ask() -> LookedUp:
+            nodes = {tp: leader.node for tp, leader in cluster.leaders(partitions).items()}
+            return look_up(cluster, nodes, dict.fromkeys(partitions, since))
+
+        found = patiently(ask)
+    starts = {tp.topic: entry.offset for tp, entry in found.entries.items() if entry}
+    # Read whole, a ledger says the same, and its reader tells if it is damaged.
+    return starts | dict.fromkeys((tp.topic for tp in found.refused), 0)

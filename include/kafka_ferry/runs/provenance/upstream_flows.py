@@ -1,0 +1,161 @@
+"""Asking the source who copies to it: the positions of those flows say where its topics came from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow.compute as pc
+
+from kafka_ferry.config import Flow
+from kafka_ferry.config.flow import names_of
+from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.copy.source.opposite_flow_filter import opposite_name, require_settled
+from kafka_ferry.errors import AccessDenied
+from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
+from kafka_ferry.model import Position, Topic, TopicPartition, position_group
+from kafka_ferry.model.positions import flow_of, is_position_group
+from kafka_ferry.plan.topics.provenance import origins_of, same_topic
+from kafka_ferry.runs.provenance.opposite_flow import opposite_ledger
+from kafka_ferry.runs.state.flow_state import flow_state
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """What the source knows of flows that copy to it.
+
+    Attributes:
+        origins: by topic, the ids of the clusters that its records came through (``plan.topics.provenance``).
+        unknown: what it does not say, a sentence each.
+        by_flow: the same as ``origins``, for each flow into the source by itself.
+    """
+
+    origins: Mapping[str, tuple[str, ...]]
+    unknown: tuple[str, ...] = ()
+    by_flow: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+
+
+def find_upstream(
+    flow: Flow, source: ClusterControl, names: Collection[str], topics: Mapping[str, Topic]
+) -> Upstream:
+    """Where the records of the source's ``topics`` came from, as the flows know that copied them there.
+
+    What lay before the ends of the logs when this is asked, has its position by now.
+
+    Args:
+        flow: the flow.
+        source: its source.
+        names: all topics there.
+        topics: those that the flow selects.
+
+    Raises:
+        ClusterUnreachable: if the source does not answer.
+    """
+    # A group that may not be seen is not listed, and nothing says so; one that is named is refused.
+    back = f"{flow.target.alias}->{flow.source.alias}"
+    groups = {position_group(back), *filter(is_position_group, source.group_names())}
+    positions: dict[str, Mapping[TopicPartition, Position]] = {}
+    denied = []
+    unknown: list[str] = []
+    for name in sorted(map(flow_of, groups)):
+        try:
+            committed = read_positions(flow.source, name)
+        except AccessDenied:
+            denied.append(name)
+        else:
+            positions[name], doubt = _confirmed(flow, name, committed, topics)
+            unknown += doubt
+    known = [item for of_flow in positions.values() for item in of_flow.items()]
+    only_names = "where its topics came from, their names alone tell."
+    if denied:
+        unknown.append(
+            f"{flow.source.alias} does not let the positions of {', '.join(denied)} be read: "
+            f"{only_names} Grant DESCRIBE on groups there whose names begin with ferry."
+        )
+    elif not positions[back] and ledger_topic(flow.target.alias) in names:
+        unknown.append(
+            f"{flow.source.alias} has forgotten the positions of {back}, or never had any: "
+            f"{only_names} Run that flow, or leave out with topics.exclude what it has copied."
+        )
+    by_flow = {name: origins_of(topics, of_flow.items()) for name, of_flow in positions.items()}
+    return Upstream(origins_of(topics, known), tuple(unknown), by_flow)
+
+
+def _confirmed(
+    flow: Flow,
+    name: str,
+    committed: Mapping[TopicPartition, Position],
+    topics: Mapping[str, Topic],
+) -> tuple[Mapping[TopicPartition, Position], list[str]]:
+    """The positions of the flow ``name`` into the source, with the origins that its ledger there has.
+
+    Whoever may commit in the flow's group could else have a topic left out as the target's own.
+
+    Returns:
+        The positions that are believed, and what makes them doubtful, a sentence each.
+    """
+    told = {tp: position for tp, position in committed.items() if position.origins}
+    told = {tp: position for tp, position in told.items() if tp.topic in topics}
+    if not told:
+        return committed, []
+    ledger_name = ledger_topic(name.partition("->")[0])
+    ledger = _upstream_ledger(flow, name)
+    try:
+        if not ClusterControl(flow.source).topic_ids([ledger_name]):
+            found = dict[TopicPartition, Position]()
+        else:
+            ledger.project(flow.source, ledger_name)
+            found = _as_in_ledger(ledger, told, topics)
+            if found.keys() != told.keys():
+                # The end of a transaction may reach the ledger later than the group.
+                require_settled(flow.source, ledger_name)
+                ledger.project(flow.source, ledger_name)
+                found = _as_in_ledger(ledger, told, topics)
+    except (AccessDenied, LedgerError) as error:
+        return committed, [
+            f"{error.message} So what the group {position_group(name)} says of where topics came "
+            f"from is believed. Grant READ on {ledger_name}."
+        ]
+    doubtful = told.keys() - found.keys()
+    believed = {tp: found.get(tp, at) for tp, at in committed.items() if tp not in doubtful}
+    strange = sorted({tp.topic for tp in doubtful})
+    if not strange:
+        return believed, []
+    return believed, [
+        f"Somebody has committed in the group {position_group(name)} on {flow.source.alias} where "
+        f"topics came from ({', '.join(strange[:3])}): {ledger_name} knows nothing of it, so it does not "
+        "count. See who may write to that group."
+    ]
+
+
+def _upstream_ledger(flow: Flow, name: str) -> LedgerTable:
+    """The ledger of a flow into the source, in the table that ``flow`` keeps of it."""
+    if name == opposite_name(flow):
+        return opposite_ledger(flow)
+    slug = names_of(*name.split("->", 1))[1]
+    return LedgerTable(flow_state(flow).folder(f"upstream-ledgers/{slug}"), name)
+
+
+def _as_in_ledger(
+    ledger: LedgerTable,
+    told: Mapping[TopicPartition, Position],
+    topics: Mapping[str, Topic],
+) -> dict[TopicPartition, Position]:
+    """Of ``told``, what the ledger knows, with the origins that it has."""
+    written, marks = ledger.positions(), ledger.marks()
+    found = {}
+    for tp, position in told.items():
+        row, mark, there = written.get(tp), marks.get(tp.topic), topics[tp.topic].topic_id
+        if row and same_topic(row.remote_topic_id, there):
+            # Earlier releases wrote no origins into the ledger.
+            found[tp] = replace(position, origins=row.origins or position.origins)
+        elif mark and same_topic(mark.remote_topic_id, there):
+            # It is marked before anything is copied to it.
+            found[tp] = position
+    return found
+
+
+def first_marked(ledger: LedgerTable) -> frozenset[str]:
+    """The ids of the remote topics that the flow's first run has marked."""
+    rows = ledger.read(pc.field("type") == "ownership", ["run", "remote_topic_id"]).to_pylist()
+    return frozenset(row["remote_topic_id"] for row in rows if row["run"] == rows[0]["run"])

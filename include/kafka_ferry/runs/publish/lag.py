@@ -1,0 +1,204 @@
+"""How far the target is behind the source: in the manner of Kafka's consumer group tool, and in time at a run's end."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, NamedTuple
+
+from kafka_ferry.batches import BatchHeader, first_time, split_batches
+from kafka_ferry.batches.record_format.header import HEADER
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.model import Topic, TopicPartition
+from kafka_ferry.plan import select, select_topics
+from kafka_ferry.runs.provenance.opposite_flow import returned_topics
+from kafka_ferry.runs.provenance.upstream_flows import find_upstream
+from kafka_ferry.runs.state.flow_state import flow_ledger
+from kafka_ferry.runs.state.known_positions import known_positions
+from kafka_ferry.wire import WireCluster, fetch
+from kafka_ferry.wire.error_codes import NONE
+
+_AT_ONCE: Final = 250
+_BYTES: Final = 64 * 1024
+# Those whose first batch is larger are asked one by one: of more of them nothing is known.
+_ALONE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """One source partition's state.
+
+    Attributes:
+        topic: the source's topic.
+        partition: the partition.
+        position: the next source offset to copy, None where none was ever committed.
+        log_start: the first offset that the source still holds.
+        log_end: the offset after the last one that the flow's isolation level shows.
+        moved_to: what the flow's group says where the ledger has another position, None where they agree.
+    """
+
+    topic: str
+    partition: int
+    position: int | None
+    log_start: int
+    log_end: int
+    moved_to: int | None = None
+
+    @property
+    def lag(self) -> int:
+        """Offsets that are on the source and not yet accounted for; 0 for a log that was cut back."""
+        behind = self.log_end - (self.log_start if self.position is None else self.position)
+        return max(0, behind)
+
+
+def lag(flow: Flow) -> list[Lag]:
+    """The lag of each partition that ``flow`` mirrors, by topic and partition; by its ledger.
+
+    Raises:
+        ClusterUnreachable: if a cluster does not answer.
+        AccessDenied: without the right to look.
+    """
+    source = ClusterControl(flow.source)
+    names = source.topic_names()
+    topics = source.topics(select_topics(flow, names)[0])
+    upstream = find_upstream(flow, source, names, topics)
+    target = ClusterControl(flow.target)
+    target_id = target.cluster_id()
+    returned = returned_topics(flow, upstream, target_id)
+    remote_names = select(flow, names, upstream.origins, target_id, returned).names
+    mirrored = [topic for name, topic in topics.items() if name in remote_names]
+    bounds = source.log_bounds(mirrored, flow.isolation_level)
+    known = known_positions(flow, target, flow_ledger(flow))
+    rows = []
+    for tp, log in sorted(bounds.items()):
+        remote = TopicPartition(remote_names[tp.topic], tp.partition)
+        position = known.positions.get(remote)
+        rows.append(
+            Lag(
+                tp.topic,
+                tp.partition,
+                position.offset if position else None,
+                log.start,
+                log.end,
+                known.moved.get(remote),
+            )
+        )
+    return rows
+
+
+class Behind(NamedTuple):
+    """How far one partition is behind.
+
+    Attributes:
+        records: offsets on the source that are not yet accounted for.
+        seconds: how old the first of them is, 0.0 where there is none, None where it is not known.
+    """
+
+    records: int
+    seconds: float | None
+
+
+def find_behind(
+    flow: Flow, partitions: Mapping[TopicPartition, TopicPartition]
+) -> dict[TopicPartition, Behind]:
+    """How far partitions are behind; one whose source topic or leader is gone is absent.
+
+    Args:
+        flow: the flow.
+        partitions: the source's partitions by the target's.
+
+    Raises:
+        ClusterUnreachable: if a cluster does not answer.
+        AccessDenied: without the right to look.
+    """
+    if not partitions:
+        return {}
+    source = ClusterControl(flow.source)
+    ids = source.topic_ids({tp.topic for tp in partitions.values()})
+    bounds = source.log_bounds(_topics(partitions.values(), ids), flow.isolation_level)
+    # Anyone may commit in the group: what the ledger says goes before it.
+    positions = read_positions(flow.target, flow.name) | flow_ledger(flow).positions()
+    records: dict[TopicPartition, int] = {}
+    places: dict[TopicPartition, int] = {}
+    for target, tp in partitions.items():
+        if log := bounds.get(tp):
+            position = positions.get(target)
+            is_known = position and position.topic_id in ("", ids[tp.topic])
+            at = position.offset if position and is_known else log.start
+            records[target] = max(0, log.end - at)
+            if at < log.end:
+                places[tp] = max(at, log.start)
+    times = _times(flow, places)
+    now = now_ms()
+    found = {}
+    for target, behind in records.items():
+        time = times.get(partitions[target]) if behind else now
+        seconds = None if time is None else max(0.0, (now - time) / 1000)
+        found[target] = Behind(behind, seconds)
+    return found
+
+
+def _topics(partitions: Iterable[TopicPartition], ids: Mapping[str, str]) -> list[Topic]:
+    counts: dict[str, int] = defaultdict(int)
+    for tp in partitions:
+        counts[tp.topic] = max(counts[tp.topic], tp.partition + 1)
+    return [Topic(name, ids[name], counts[name]) for name in ids]
+
+
+def _times(flow: Flow, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """The time of the batch at each place on the source, by its header."""
+    if not places:
+        return {}
+    settings = kafka_python_config(flow.source.client_properties("consumer"))
+    times: dict[TopicPartition, int] = {}
+    with WireCluster(flow.source.alias, settings) as cluster:
+        by_node: dict[int, list[TopicPartition]] = defaultdict(list)
+        for tp, leader in cluster.leaders(places).items():
+            if leader.node >= 0:
+                by_node[leader.node].append(tp)
+        for node, partitions in by_node.items():
+            for first in range(0, len(partitions), _AT_ONCE):
+                some = {tp: places[tp] for tp in partitions[first : first + _AT_ONCE]}
+                times |= _look(cluster, node, some)
+            # A broker leaves out a batch that does not fit, but for the first partition of a request.
+            left = (tp for tp in partitions if tp not in times)
+            for tp in list(islice(left, _ALONE)):
+                times |= _look(cluster, node, {tp: places[tp]})
+    return times
+
+
+def _look(
+    cluster: WireCluster, node: int, places: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    answers = fetch(
+        cluster,
+        node,
+        places,
+        max_bytes=_BYTES * len(places),
+        partition_max_bytes=_BYTES,
+        max_wait_ms=0,
+    )
+    headers = {
+        fetched.partition: _first_header(fetched.records)
+        for fetched in answers
+        if fetched.error == NONE and fetched.records
+    }
+    return {
+        tp: first_time(header)
+        for tp, header in headers.items()
+        if header and header.max_timestamp >= 0
+    }
+
+
+def _first_header(records: bytes) -> BatchHeader | None:
+    """The header of the first batch, also of one that is cut off behind it."""
+    for batch in split_batches(records):
+        return batch.header
+    if len(records) >= HEADER.size:
+        header = BatchHeader._make(HEADER.unpack_from(records))
+        return header if header.magic == 2 else None
+    return None

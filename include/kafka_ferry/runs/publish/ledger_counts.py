@@ -1,0 +1,95 @@
+"""What the ledger has counted for each partition: of one run, and since the flow began."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_ferry.ledger import copied_rows
+from kafka_ferry.model import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafka_ferry.ledger import LedgerTable
+
+_KEYS: Final = ["remote_topic", "partition"]
+_SUMS: Final = ["records", "bytes"]
+
+
+@dataclass(slots=True)
+class Counts:
+    """The counts of one *target* partition.
+
+    Attributes:
+        topic: the source topic that was copied there last.
+        total_records: records since the flow began.
+        total_bytes: bytes of their batches.
+        total_reasons: offsets without a record since then, by reason.
+        records: records of the run.
+        bytes: bytes of their batches.
+    """
+
+    topic: str = ""
+    total_records: int = 0
+    total_bytes: int = 0
+    total_reasons: dict[str, int] = field(default_factory=dict)
+    records: int = 0
+    bytes: int = 0
+
+
+def count_copied(ledger: LedgerTable, run: str) -> dict[TopicPartition, Counts]:
+    """The counts of every *target* partition that was ever copied to.
+
+    Args:
+        ledger: the flow's ledger.
+        run: whose own counts there are beside the totals.
+    """
+    columns = ["run", "topic", *_KEYS, *_SUMS, "reasons"]
+    copied = ledger.read(copied_rows(), ["type", *columns])
+    # A topic that only backfills go to has no position, and nothing that it could be behind of.
+    own = pc.field("remote_topic").isin(_ordinary_topics(copied))
+    copied = copied.filter(own).select(columns).combine_chunks()
+    found: dict[TopicPartition, Counts] = defaultdict(Counts)
+    for row in _summed(copied, [("topic", "last")]):
+        counts = found[TopicPartition(row["remote_topic"], row["partition"])]
+        counts.topic = row["topic_last"]
+        counts.total_records, counts.total_bytes = row["records_sum"], row["bytes_sum"]
+    for row in _summed(copied.filter(pc.field("run") == run)):
+        counts = found[TopicPartition(row["remote_topic"], row["partition"])]
+        counts.records, counts.bytes = row["records_sum"], row["bytes_sum"]
+    for row in _reasons(copied):
+        counts = found[TopicPartition(row["remote_topic"], row["partition"])]
+        known = counts.total_reasons.get(row["reason"], 0)
+        counts.total_reasons[row["reason"]] = known + row["offsets_sum"]
+    return dict(found)
+
+
+def _ordinary_topics(copied: pa.Table) -> pa.Array:
+    ordinary = copied.filter(pc.field("type") == "transaction")["remote_topic"]
+    return pc.unique(ordinary).cast(pa.string())
+
+
+def _summed(table: pa.Table, more: list[tuple[str, str]] | None = None) -> list[dict[str, Any]]:
+    sums = [(name, "sum") for name in _SUMS]
+    # The last of several values is that of the last row only in one thread.
+    grouped = table.group_by(_KEYS, use_threads=False).aggregate([*sums, *(more or [])])
+    return list(grouped.to_pylist())
+
+
+def _reasons(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """The sums of the reasons, a row for each of a partition's; of a very long table several."""
+    for batch in table.to_batches():
+        reasons = batch.column("reasons")
+        ends = reasons.offsets.to_numpy()
+        rows = pa.array(np.repeat(np.arange(len(reasons)), np.diff(ends)))
+        flat = {name: batch.column(name).take(rows) for name in _KEYS}
+        flat["reason"] = reasons.keys.slice(ends[0], ends[-1] - ends[0])
+        flat["offsets"] = reasons.items.slice(ends[0], ends[-1] - ends[0])
+        sums = pa.table(flat).group_by([*_KEYS, "reason"]).aggregate([("offsets", "sum")])
+        yield from sums.to_pylist()

@@ -1,0 +1,143 @@
+"""Measuring a run that is over: what its report's metrics are made from."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.batches import Spread
+from kafka_ferry.copy import OutcomeFiles
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.patience import patience_of
+from kafka_ferry.report.measures import Measures, PartitionMeasures, VerifiedUntil
+from kafka_ferry.runs.publish.lag import Behind, find_behind
+from kafka_ferry.runs.publish.ledger_counts import Counts, count_copied
+from kafka_ferry.runs.verify.verified_topics import proved_partitions
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.copy import Outcome
+    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.model import Plan
+    from kafka_ferry.report import RunReport
+    from kafka_ferry.runs.state.run_folder import RunFolder
+
+# The run is over: what a dead source would say is not worth a long wait.
+_PATIENCE_S: Final = 10.0
+
+Partitions = Mapping[TopicPartition, TopicPartition]
+"""The source's partitions by the target's."""
+
+
+def measure_run(flow: Flow, folder: RunFolder, ledger: LedgerTable, report: RunReport) -> Measures:
+    """All that there is to measure; what cannot be is named in ``missing``.
+
+    Args:
+        flow: the flow.
+        folder: what the run's steps have left.
+        ledger: the flow's ledger, with all that the run has copied.
+        report: the run's report so far.
+    """
+    plan = folder.plan()
+    counts = count_copied(ledger, report.run)
+    partitions = _partitions(plan, counts)
+    outcomes = OutcomeFiles.read_all(folder.files)
+    behind, missing = _behind(flow, partitions)
+    verified = _verified(partitions, plan, report).later(folder.verified_until())
+    folder.save_verified_until(verified)
+    return Measures(
+        copying_seconds=_copying_seconds(outcomes) or report.seconds.get("mirror", 0.0),
+        verified_until=verified.flow,
+        partitions=tuple(_rows(partitions, counts, outcomes, behind, verified)),
+        missing=missing,
+    )
+
+
+def _partitions(plan: Plan, counts: Mapping[TopicPartition, Counts]) -> Partitions:
+    """Those that are planned, those with nothing new, and those that the plan refuses, once they were copied."""
+    topics = {choice.topic for choice in plan.choices} | {refusal.topic for refusal in plan.refused}
+    before = {
+        target: TopicPartition(count.topic, target.partition)
+        for target, count in counts.items()
+        if count.topic in topics
+    }
+    if plan.options.window:
+        return before
+    return before | {range_.target: range_.source for range_ in plan.ranges}
+
+
+def _rows(
+    partitions: Partitions,
+    counts: Mapping[TopicPartition, Counts],
+    outcomes: Sequence[Outcome],
+    behind: Mapping[TopicPartition, Behind],
+    verified: VerifiedUntil,
+) -> Iterator[PartitionMeasures]:
+    read = _ages(outcomes, lambda outcome: outcome.read_ages)
+    stored = _ages(outcomes, lambda outcome: outcome.stored_ages)
+    for target, source in sorted(partitions.items()):
+        count = counts.get(target, Counts())
+        late = behind.get(target)
+        yield PartitionMeasures(
+            topic=source.topic,
+            partition=source.partition,
+            remote_topic=target.topic,
+            total_records=count.total_records,
+            total_bytes=count.total_bytes,
+            total_reasons=count.total_reasons,
+            records=count.records,
+            bytes=count.bytes,
+            read_ages=read[target],
+            stored_ages=stored[target],
+            records_behind=late.records if late else None,
+            seconds_behind=late.seconds if late else None,
+            verified_until=verified.partitions.get(str(target), 0),
+        )
+
+
+def _ages(
+    outcomes: Sequence[Outcome], which: Callable[[Outcome], Spread]
+) -> dict[TopicPartition, Spread]:
+    """The ages by *target* partition, of all attempts together."""
+    ages: dict[TopicPartition, Spread] = defaultdict(Spread)
+    for outcome in sorted(outcomes, key=lambda outcome: outcome.ended_at):
+        ages[outcome.range.target] += which(outcome)
+    return ages
+
+
+def _copying_seconds(outcomes: Iterable[Outcome]) -> float:
+    """How long any task copied, without the pauses between attempts."""
+    milliseconds, until = 0, 0
+    for began, ended in sorted((outcome.began_at, outcome.ended_at) for outcome in outcomes):
+        milliseconds += max(0, ended - max(began, until))
+        until = max(until, ended)
+    return milliseconds / 1000
+
+
+def _behind(
+    flow: Flow, partitions: Partitions
+) -> tuple[Mapping[TopicPartition, Behind], tuple[str, ...]]:
+    try:
+        with patience_of(_PATIENCE_S):
+            return find_behind(flow, partitions), ()
+    except FerryError as error:
+        return {}, (f"How far {flow.name} is behind is not known: {error}",)
+
+
+def _verified(partitions: Partitions, plan: Plan, report: RunReport) -> VerifiedUntil:
+    """What this run has proved, as of the time before it looked at the source."""
+    verdict = report.verdict
+    if plan.options.window:
+        # It says nothing of what was written last.
+        return VerifiedUntil()
+    if verdict is None or any(check.raised for check in verdict.expectations):
+        return VerifiedUntil()
+    # The plan has the time at which it was made, when all had been looked at.
+    until = plan.at - math.ceil(report.seconds.get("plan", 0.0) * 1000)
+    proved = dict.fromkeys(map(str, proved_partitions(partitions, plan, report)), until)
+    complete = verdict.success and report.state != "failed"
+    whole = complete and plan.options.is_whole
+    return VerifiedUntil(until if whole else 0, proved)

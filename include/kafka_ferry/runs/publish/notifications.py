@@ -1,0 +1,220 @@
+"""What there is to tell of a run that has ended: found in what its steps left, and told once.
+
+The flow's ``notices.json`` remembers from run to run which of them failed and are not made good yet, and
+which drift and warnings were told. A run's ``notice.json`` is its message, with who has got it: a second
+try to send it finds the same message, and nobody gets it twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from kafka_ferry.as_json import AsJson
+from kafka_ferry.clock import now_ms
+from kafka_ferry.errors import FerryError
+from kafka_ferry.report import RunReport
+from kafka_ferry.report.notice import (
+    Fact,
+    Notice,
+    StepEnd,
+    differences,
+    failures,
+    lasting,
+    losses,
+    recovery,
+    sorted_facts,
+)
+from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.runs.state.run_folder import RunFolder, StepRecord
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+
+_STANDING: Final = "notices.json"
+_TOLD: Final = "notice.json"
+_STEP: Final = "step-"
+_LAST: Final = "publish"
+_ORDER: Final = ("plan", "approve", "sync_topics", "mirror", "verify", "sync_groups", _LAST)
+_BAD: Final = ("failed", "upstream_failed")
+# Airflow fails a task for its predecessor's failure: the predecessor is what there is to tell.
+_OWN_FAULT: Final = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A run that failed and is not made good yet.
+
+    Attributes:
+        run: its id.
+        whole: whether it was for all that the flow copies, so that any later run of that kind makes
+            it good; a backfill, or a run of some topics, is made good by itself alone.
+    """
+
+    run: str
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class Standing(AsJson):
+    """What is remembered of a flow from run to run.
+
+    Attributes:
+        open: the runs that failed and are not made good.
+        seen: sentences about drift and warnings that were told, and were true in the last run.
+    """
+
+    WHAT: ClassVar = "what was told of a flow"
+
+    open: tuple[Trouble, ...] = ()
+    seen: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Told(AsJson):
+    """A run's message, and who has it.
+
+    Attributes:
+        ending: which of the run's endings it is about; a run that is cleared ends again.
+        notice: the message.
+        channels: the names of those that have got it.
+    """
+
+    WHAT: ClassVar = "a run's notice"
+
+    ending: int
+    notice: Notice
+    channels: tuple[str, ...] = ()
+
+
+class Notices:
+    """The messages about one run.
+
+    Args:
+        flow: the flow.
+        run: the run's id.
+    """
+
+    def __init__(self, flow: Flow, run: str) -> None:
+        self.flow = flow
+        self.run = run
+        self._runs = flow_state(flow).folder("runs")
+        self._folder = RunFolder(self._runs, run)
+
+    def of_ending(self, ending: int, tasks: Mapping[str, str]) -> Told:
+        """The message about a run that has just ended; the same one however often it is asked for.
+
+        Args:
+            ending: a number that grows each time the run is repeated.
+            tasks: the states of the run's tasks in Airflow, each named for its step; of one of several
+                mapped tasks the worst state.
+
+        Raises:
+            FerryError: the state folder holds what no release has written.
+        """
+        stored = self._folder.files.read(_TOLD)
+        if stored and (told := Told.from_json(stored)).ending == ending:
+            return told
+        told = Told(ending, self._compose(tasks))
+        self._save(told)
+        return told
+
+    def mark(self, told: Told, channel: str) -> Told:
+        """Remember that a channel has got the message."""
+        told = replace(told, channels=(*told.channels, channel))
+        self._save(told)
+        return told
+
+    def steps_ended(self) -> tuple[str, ...]:
+        """The steps that have ended so far, in their order."""
+        return tuple(step for step in _ORDER if self._folder.step_record(step))
+
+    def _save(self, told: Told) -> None:
+        self._folder.files.write(_TOLD, told.to_json())
+
+    def _compose(self, tasks: Mapping[str, str]) -> Notice:
+        standing = self._standing()
+        report = self._report()
+        published = tasks.get(_LAST) == "success"
+        # A step that failed before and was marked as done since is publish's to judge.
+        bad = any(
+            state in _BAD for task, state in tasks.items() if not published or task not in _ORDER
+        )
+        good = published and not bad
+        facts: list[Fact] = []
+        if bad:
+            facts += failures(self._ends(tasks), report)
+        if report:
+            whole = self._is_whole()
+            facts += [*losses(report), *differences(report, standing.seen, whole=whole)]
+        if good and report:
+            made_good = [it for it in standing.open if self._makes_good(it)]
+            facts += [recovery(it.run for it in made_good)] if made_good else []
+        self._remember(standing, report, bad=bad, good=good)
+        return Notice(
+            self.flow.name, self.run, now_ms(), sorted_facts(facts), published=report is not None
+        )
+
+    def _remember(
+        self, standing: Standing, report: RunReport | None, *, bad: bool, good: bool
+    ) -> None:
+        seen, still = standing.seen, standing.open
+        whole = self._is_whole()
+        if report:
+            told = lasting(report, whole=whole)
+            seen = told if whole else tuple(dict.fromkeys((*seen, *told)))
+        if bad and self.run not in [trouble.run for trouble in still]:
+            still = (*still, Trouble(self.run, whole))
+        if good and report:
+            still = tuple(trouble for trouble in still if not self._makes_good(trouble))
+        if (remembered := Standing(still, seen)) != standing:
+            self._runs.write(_STANDING, remembered.to_json())
+
+    def _makes_good(self, trouble: Trouble) -> bool:
+        return trouble.run == self.run or (trouble.whole and self._is_whole())
+
+    def _standing(self) -> Standing:
+        stored = self._runs.read(_STANDING)
+        return Standing.from_json(stored) if stored else Standing()
+
+    def _is_whole(self) -> bool:
+        """Whether the run is for all that the flow copies; so is one that was never planned."""
+        try:
+            return self._folder.plan().options.is_whole
+        except FerryError:
+            return True
+
+    def _report(self) -> RunReport | None:
+        """The run's report, unless an earlier attempt of the same run has left it."""
+        if self._folder.step_record(_LAST) is None:
+            return None
+        return self._folder.report()
+
+    def _ends(self, tasks: Mapping[str, str]) -> tuple[StepEnd, ...]:
+        """The steps that did not succeed, in their order; the consequences of others are left out."""
+        records = self._records()
+        ends: list[StepEnd] = []
+        for kind in _ORDER:
+            bad = {
+                step: record
+                for step, record in records.items()
+                if step.partition("-")[0] == kind and record.error is not None
+            }
+            # What publish raises is what the steps before it have said, or have not.
+            if kind == _LAST and ends:
+                break
+            ends += [StepEnd(step, it.failures, it.transient) for step, it in bad.items()]
+            if not bad and tasks.get(kind) == _OWN_FAULT:
+                ends.append(StepEnd(kind))
+        others = (StepEnd(task) for task, state in tasks.items() if state == _OWN_FAULT)
+        return (*ends, *(end for end in others if end.step not in _ORDER))
+
+    def _records(self) -> dict[str, StepRecord]:
+        names = self._folder.files.names(".json")
+        steps = [
+            name.removeprefix(_STEP).removesuffix(".json")
+            for name in names
+            if name.startswith(_STEP)
+        ]
+        return {step: it for step in steps if (it := self._folder.step_record(step))}

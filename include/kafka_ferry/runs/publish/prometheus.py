@@ -1,0 +1,135 @@
+"""Telling a run's metrics to Prometheus: a file for its collectors, and a push to a Pushgateway.
+
+A run is no worse for metrics that nobody hears of: what fails becomes a sentence of its report.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from http.client import HTTPException
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.error import HTTPError, URLError
+
+from prometheus_client import CollectorRegistry, push_to_gateway, write_to_textfile
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import default_handler
+
+from kafka_ferry.config.files.password_files import read_push_credentials
+from kafka_ferry.config.flow import at_home
+from kafka_ferry.errors import FerryError
+from kafka_ferry.report.catalogue import METRICS
+from kafka_ferry.report.metrics import Sample, samples
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.report import RunReport
+
+log = logging.getLogger(__name__)
+
+_TIMEOUT_S: Final = 10
+_Headers = list[tuple[str, str]]
+
+
+def tell(flow: Flow, report: RunReport) -> list[str]:
+    """Tell whom the flow names of the run.
+
+    Returns:
+        What failed, a sentence each.
+    """
+    if not flow.metrics_prometheus_dir and not flow.metrics_prometheus_push_url:
+        return []
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collector(samples(report, flow.metrics_detail)))
+    return [*_write(flow, registry), *_push(flow, registry)]
+
+
+class _Collector:
+    """Samples as prometheus-client collects them; they may be collected more than once."""
+
+    def __init__(self, told: Iterable[Sample]) -> None:
+        order = {name: at for at, name in enumerate(METRICS)}
+        self._samples = sorted(told, key=lambda sample: order[sample.name])
+
+    def collect(self) -> Iterator[Metric]:
+        for name, same in groupby(self._samples, key=attrgetter("name")):
+            metric = METRICS[name]
+            kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+            family: Any = kind(metric.prometheus_name, f"{metric.meaning}.")
+            sample_name = metric.prometheus_name
+            for sample in same:
+                family.add_sample(sample_name, dict(sample.tags), sample.value)
+            yield family
+
+
+def _write(flow: Flow, registry: CollectorRegistry) -> Iterator[str]:
+    if not flow.metrics_prometheus_dir:
+        return
+    folder = at_home(flow.metrics_prometheus_dir)
+    file = folder / f"kafka-ferry-{flow.slug}.prom"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_whole(file, registry)
+    except OSError as error:
+        yield _untold(f"the metrics could not be written to {file}: {error.strerror or error}.")
+
+
+def _write_whole(file: Path, registry: CollectorRegistry) -> None:
+    # Into a file beside it first, whose name ends otherwise: collectors never see half of one.
+    write_to_textfile(str(file), registry)
+    # node_exporter runs as another user.
+    file.chmod(0o644)
+
+
+def _push(flow: Flow, registry: CollectorRegistry) -> Iterator[str]:
+    url = flow.metrics_prometheus_push_url
+    if not url:
+        return
+    try:
+        push_to_gateway(
+            url,
+            job=flow.metrics_prometheus_push_job,
+            registry=registry,
+            grouping_key={"source": flow.source.alias, "target": flow.target.alias},
+            timeout=_TIMEOUT_S,
+            handler=_handler(flow),
+        )
+    except (OSError, HTTPException, FerryError) as error:
+        yield _untold(f"the metrics could not be pushed to {url}: {_reason(error)}.")
+
+
+def _handler(flow: Flow) -> Callable[..., Callable[[], None]]:
+    """prometheus-client's handler, with what logs in to the Pushgateway."""
+    login = _login(read_push_credentials(flow))
+
+    def handle(
+        url: str, method: str, timeout: float | None, headers: _Headers, data: bytes
+    ) -> Callable[[], None]:
+        return default_handler(url, method, timeout, [*headers, *login], data)
+
+    return handle
+
+
+def _login(credentials: dict[str, str]) -> _Headers:
+    if "token" in credentials:
+        return [("Authorization", f"Bearer {credentials['token']}")]
+    if credentials:
+        pair = f"{credentials['username']}:{credentials['password']}".encode()
+        return [("Authorization", f"Basic {base64.b64encode(pair).decode()}")]
+    return []
+
+
+def _reason(error: Exception) -> object:
+    """What an error says; urllib hides a network's in one of its own."""
+    if isinstance(error, URLError) and not isinstance(error, HTTPError):
+        return error.reason
+    return str(error).rstrip(".")
+
+
+def _untold(sentence: str) -> str:
+    log.warning("%s", sentence)
+    return sentence[0].upper() + sentence[1:]

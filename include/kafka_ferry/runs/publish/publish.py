@@ -1,0 +1,175 @@
+"""Publishing a run: its report, for people and for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+import pyarrow.compute as pc
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.errors import RangesFailed
+from kafka_ferry.ledger import copied_rows
+from kafka_ferry.ledger.proofs import last_proof
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.report import RunReport, render
+from kafka_ferry.report.summary import summarise
+from kafka_ferry.runs.publish.measures import measure_run
+from kafka_ferry.runs.publish.prometheus import tell
+from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_ferry.runs.state.run_folder import REPORT, REPORT_DATA, Reconciliation
+from kafka_ferry.runs.verify.verdict import with_groups
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.model import Plan
+    from kafka_ferry.runs.state.run_folder import RunFolder, StepRecord
+    from kafka_ferry.verify import Verdict
+
+_COLUMNS: Final = [
+    "topic",
+    "partition",
+    "start",
+    "end",
+    "records",
+    "bytes",
+    "batches",
+    "reasons",
+    "rebuilt",
+    "lost",
+    "adopted",
+]
+_GROUPS_STEP: Final = "sync_groups"
+
+
+@dataclass
+class _Copied:
+    """What a run has copied, and what it has not, as the ledger has it."""
+
+    records: int = 0
+    bytes: int = 0
+    batches: int = 0
+    adopted: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    rebuilt: Counter[str] = field(default_factory=Counter)
+    losses: list[str] = field(default_factory=list)
+    adoptions: list[str] = field(default_factory=list)
+
+
+def publish_run(
+    flow: Flow, folder: RunFolder, ledger: LedgerTable, run: str, steps: Sequence[str]
+) -> RunReport:
+    """Write ``report.html`` and ``report.json`` of a run from what its steps left behind."""
+    plan = folder.plan()
+    found = folder.reconciliation() or Reconciliation()
+    refused = tuple(map(str, plan.refused))
+    ended = {step: record for step in steps if (record := folder.step_record(step))}
+    groups = folder.groups()
+    partitions, others = step_sentences(ended, refused, found.verdict)
+    copied, proof = _copied(ledger, run), last_proof(ledger)
+    report = RunReport(
+        flow=flow.name,
+        run=run,
+        source=flow.source.alias,
+        target=flow.target.alias,
+        planned_at=plan.at,
+        finished_at=now_ms(),
+        seconds={step: record.seconds for step, record in ended.items()},
+        records=copied.records,
+        bytes=copied.bytes,
+        batches=copied.batches,
+        reasons=dict(copied.reasons),
+        rebuilt=dict(copied.rebuilt),
+        failures=tuple(chain.from_iterable(partitions.values())),
+        step_failures=others,
+        refused=refused,
+        skipped=tuple((skipped.topic, skipped.reason) for skipped in plan.skipped),
+        losses=tuple(copied.losses),
+        dead_letter_topic=flow.dead_letter_name,
+        notes=tuple(map(str, plan.notes)),
+        changes=_changes(plan),
+        unapplied=plan.unapplied,
+        drifts=tuple(map(str, plan.drifts)),
+        retirements=tuple(map(str, plan.retirements)),
+        choices=plan.choices,
+        adopted=copied.adopted,
+        adoptions=tuple(copied.adoptions),
+        ranges=found.ranges,
+        partitions=found.partitions,
+        verdict=found.verdict
+        and with_groups(flow, ledger, found.verdict, groups, run, flow_state(flow)),
+        groups=groups,
+        window=plan.options.window,
+        proved_by=proof.run if proof else "",
+        proved_at=proof.at if proof else 0,
+        group_failures=ended[_GROUPS_STEP].failures if _GROUPS_STEP in ended else (),
+    )
+    measures = measure_run(flow, folder, ledger, report)
+    report = replace(report, measures=measures)
+    _write(folder, report)
+    untold = tell(flow, report)
+    if untold:
+        missing = (*measures.missing, *untold)
+        report = replace(report, measures=replace(measures, missing=missing))
+        _write(folder, report)
+    folder.remember(summarise(report, plan.options))
+    return report
+
+
+def step_sentences(
+    ended: Mapping[str, StepRecord], refused: Collection[str], verdict: Verdict | None
+) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    """What the steps raised, without what a report says in another place: refusals, groups and the verdict.
+
+    Returns:
+        By step, a sentence for each partition that was not copied to its end; and all else.
+    """
+    partitions, others = dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]]()
+    for step, record in ended.items():
+        said = tuple(sentence for sentence in record.failures if sentence not in refused)
+        is_judged = step == "verify" and verdict is not None and not verdict.success
+        if not said or is_judged or step == _GROUPS_STEP:
+            continue
+        of_ranges = record.exit_code == RangesFailed.exit_code
+        (partitions if of_ranges else others)[step] = said
+    return partitions, others
+
+
+def _write(folder: RunFolder, report: RunReport) -> None:
+    folder.files.write(REPORT_DATA, report.to_json())
+    folder.files.write(REPORT, render(report))
+
+
+def _changes(plan: Plan) -> tuple[str, ...]:
+    """What the plan changed beside topics and records."""
+    changes = (*plan.config_changes, *plan.acl_changes, *plan.quota_changes, *plan.user_changes)
+    return tuple(map(str, changes))
+
+
+def _copied(ledger: LedgerTable, run: str) -> _Copied:
+    found = _Copied()
+    for row in ledger.read(copied_rows() & (pc.field("run") == run), _COLUMNS).to_pylist():
+        partition = TopicPartition(row["topic"], row["partition"])
+        found.records += row["records"]
+        found.bytes += row["bytes"]
+        found.batches += row["batches"]
+        found.reasons.update(dict(row["reasons"]))
+        found.rebuilt.update(dict(row["rebuilt"]))
+        found.losses.extend(_loss(partition, **interval) for interval in row["lost"])
+        if row["adopted"]:
+            found.adopted += row["adopted"]
+            span = f"{partition} [{row['start']}, {row['end']})"
+            found.adoptions.append(f"{span}: {row['adopted']:,}.")
+    return found
+
+
+def _loss(partition: TopicPartition, start: int, end: int) -> str:
+    they = ("offset was", "it was") if end - start == 1 else ("offsets were", "they were")
+    deleted = f"{end - start:,} {they[0]} deleted on the source before {they[1]} copied."
+    return f"{partition} [{start}, {end}): {deleted}"

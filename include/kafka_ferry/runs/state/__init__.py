@@ -1,0 +1,1 @@
+"""What a flow and its runs keep in the state folder."""

@@ -1,0 +1,115 @@
+"""A flow's positions as far as its ledger confirms them.
+
+A position is committed in the transaction that writes its range into the ledger, so the two differ only
+where somebody else has committed in the flow's group: by ``kafka-consumer-groups --reset-offsets``, for
+example. Such a position is not believed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.copy.target.preserved.partition_queue import begun
+from kafka_ferry.ledger import LedgerTable, ledger_topic
+from kafka_ferry.model.positions import Position, position_group
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.transactions.producer import has_pending_offsets
+
+# The markers of one transaction reach the ledger and the group one after the other.
+_PAUSES_S: Final = (0.1, 0.4, 1.0, 2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPositions:
+    """What is known of where copying goes on, by *target* partition.
+
+    Attributes:
+        positions: the ledger's, and the group's where the ledger has none.
+        moved: the group's offset where the ledger has another one.
+        unconfirmed: the partitions that only the group knows of.
+        ledger_end: the ledger offset up to which the ledger was read; 0 where there is none.
+    """
+
+    positions: dict[TopicPartition, Position]
+    moved: dict[TopicPartition, int]
+    unconfirmed: frozenset[TopicPartition]
+    ledger_end: int
+
+
+def known_positions(flow: Flow, target: ClusterControl, ledger: LedgerTable) -> KnownPositions:
+    """Read the flow's group and its ledger, and compare them.
+
+    Raises:
+        AccessDenied: without READ on the flow's group or its ledger.
+        ClusterUnreachable: if the target does not answer.
+    """
+    topic = ledger_topic(flow.source.alias)
+    committed = read_positions(flow.target, flow.name)
+    if not target.topics([topic]):
+        return KnownPositions(committed, {}, frozenset(committed), 0)
+    end = ledger.project(flow.target, topic)
+    written = ledger.positions()
+    for pause_s in _PAUSES_S:
+        if not _disagreeing(committed, written):
+            break
+        time.sleep(pause_s)
+        committed = read_positions(flow.target, flow.name)
+        end = ledger.project(flow.target, topic)
+        written = ledger.positions()
+    moved = _disagreeing(committed, written)
+    if moved and _is_pending(flow, moved):
+        moved = frozenset()
+    return KnownPositions(
+        positions={
+            tp: _merged(committed.get(tp), written.get(tp)) for tp in committed.keys() | written
+        },
+        moved={tp: committed[tp].offset for tp in moved},
+        unconfirmed=frozenset(committed.keys() - written.keys()),
+        ledger_end=end,
+    )
+
+
+def is_confirmed(committed: Position, written: Position) -> bool:
+    """Whether the ledger's last position of a partition, ``written``, is the one in the group."""
+    if committed.offset != written.offset:
+        return False
+    # kafka-consumer-groups leaves the metadata out, also where it changes nothing.
+    known = ("", written.topic_id), ("", written.remote_topic_id)
+    if committed.topic_id not in known[0] or committed.remote_topic_id not in known[1]:
+        return False
+    return not committed.topic_id or begun(committed).producer == begun(written).producer
+
+
+def _disagreeing(
+    committed: Mapping[TopicPartition, Position], written: Mapping[TopicPartition, Position]
+) -> frozenset[TopicPartition]:
+    return frozenset(
+        tp
+        for tp, position in committed.items()
+        if tp in written and not is_confirmed(position, written[tp])
+    )
+
+
+def _is_pending(flow: Flow, partitions: Collection[TopicPartition]) -> bool:
+    """Whether a transaction whose record the ledger has is still to reach the group; its writer sees to it."""
+    settings = kafka_python_config(flow.target.client_properties("consumer"))
+    with WireCluster(flow.target.alias, settings) as cluster:
+        return has_pending_offsets(cluster, position_group(flow.name), partitions)
+
+
+def _merged(committed: Position | None, written: Position | None) -> Position:
+    """The ledger's position, with what only the group says of it where the two agree."""
+    if committed is None or written is None:
+        found = committed or written
+        assert found is not None
+        return found
+    if not (is_confirmed(committed, written) and committed.topic_id):
+        return written
+    origins = written.origins or committed.origins
+    return replace(committed, leader_epoch=written.leader_epoch, origins=origins)

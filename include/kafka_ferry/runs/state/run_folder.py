@@ -1,0 +1,252 @@
+"""What a run leaves in its folder: for its later steps, for a retry, and for people."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from time import monotonic
+from typing import ClassVar, Final, TypeVar
+
+import regex
+
+from kafka_ferry.as_json import AsJson
+from kafka_ferry.errors import FerryError, GroupsFailed, RangesFailed, StepFailed
+from kafka_ferry.groups.moves import GroupMoves
+from kafka_ferry.model import Plan, read_plan, save_plan
+from kafka_ferry.report.measures import VerifiedUntil
+from kafka_ferry.report.run_report import RunReport
+from kafka_ferry.report.summary import RunSummary
+from kafka_ferry.runs.state.history import remember
+from kafka_ferry.runs.state.stored_recounts import StoredRecounts
+from kafka_ferry.state import StateFolder
+from kafka_ferry.verify import PartitionRow, RangeRow, TopicRow, Verdict
+
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T", bound=AsJson)
+REPORT: Final = "report.html"
+REPORT_DATA: Final = "report.json"
+GROUPS_SEEN: Final = "groups-seen.json"
+_RECONCILIATION: Final = "reconciliation.json"
+_GROUPS: Final = "groups.json"
+_VERIFIED: Final = "verified-until.json"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord(AsJson):
+    """How a step ended.
+
+    Attributes:
+        seconds: how long it took.
+        error: what it raised, None if it succeeded.
+        failures: the same, a sentence for each partition or group where it concerns some.
+        transient: whether the same step may succeed later without a change.
+        exit_code: the command line's exit status for the error, 0 without one.
+    """
+
+    WHAT: ClassVar = "the record of a step"
+
+    seconds: float
+    error: str | None = None
+    failures: tuple[str, ...] = ()
+    transient: bool = False
+    exit_code: int = 0
+
+
+@dataclass(frozen=True)
+class Reconciliation(AsJson):
+    """The reconciliation table and what the expectations said of it."""
+
+    WHAT: ClassVar = "a reconciliation"
+
+    ranges: tuple[RangeRow, ...] = ()
+    partitions: tuple[PartitionRow, ...] = ()
+    verdict: Verdict | None = None
+    topics: tuple[TopicRow, ...] = ()
+
+
+class RunFolder:
+    """The files of one run.
+
+    Args:
+        runs: the flow's folder of runs.
+        run: the run's id; characters that some file system forbids are replaced in the folder's name.
+
+    Attributes:
+        files: the folder itself.
+        recounts: what was read back for the step ``verify`` before it.
+    """
+
+    def __init__(self, runs: StateFolder, run: str) -> None:
+        self._runs = runs
+        self.files = runs.folder(regex.sub(r"[^A-Za-z0-9._-]", "-", run))
+        self.recounts = StoredRecounts(self.files)
+
+    @property
+    def report_path(self) -> Path | None:
+        """The report page on this machine, None if there is none."""
+        local = self.files.local_path
+        return local / REPORT if local and (local / REPORT).exists() else None
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Record how the step ``name`` ended, whatever happens, unless it was begun anew meanwhile.
+
+        A process that has outlived its task may end long after another one has done the step.
+        """
+        self.forget(name)
+        attempt = uuid.uuid4().bytes
+        self.files.write(_attempt(name), attempt)
+        began = monotonic()
+        raised: BaseException | None = None
+        try:
+            yield
+        except BaseException as error:
+            raised = error
+            raise
+        finally:
+            record = _record(round(monotonic() - began, 3), raised)
+            if self.files.read(_attempt(name)) == attempt:
+                self.files.write(f"step-{name}.json", record.to_json())
+
+    def forget(self, *steps: str) -> None:
+        """Forget how steps ended and what they found, since they are about to be repeated."""
+        steps += tuple(part for step in steps for part in self._parts(step))
+        self.files.delete(f"step-{step}.json" for step in steps)
+        self.files.delete(map(_attempt, steps))
+        self.recounts.forget(steps)
+        if "verify" in steps:
+            # An older verdict would stand in the report of a verification that never got to one.
+            self.files.delete([_RECONCILIATION])
+        if "sync_groups" in steps:
+            self.files.delete([_GROUPS])
+
+    def step_record(self, name: str) -> StepRecord | None:
+        """How the step ended the last time, None if it never did.
+
+        Of a step whose shards are done one by one, those that have ended together.
+        """
+        whole = self._load(f"step-{name}.json", StepRecord)
+        if whole:
+            return whole
+        parts = (self._load(f"step-{part}.json", StepRecord) for part in self._parts(name))
+        return _together([part for part in parts if part])
+
+    def _parts(self, step: str) -> list[str]:
+        """The shards of a step that have ended, or begun, by the names of their records, in their order."""
+        name = regex.compile(rf"(step|attempt)-{regex.escape(step)}-(?P<shard>\d+)(\.json)?")
+        matches = filter(None, map(name.fullmatch, self.files.names()))
+        return [part_of(step, shard) for shard in sorted({int(it["shard"]) for it in matches})]
+
+    def failure(self, name: str) -> FerryError | None:
+        """What the step raised the last time, None if it succeeded or never ended."""
+        record = self.step_record(name)
+        if record is None or record.error is None:
+            return None
+        return StepFailed(record.error, transient=record.transient, exit_code=record.exit_code)
+
+    def save_plan(self, plan: Plan) -> None:
+        """Store the plan for the later steps."""
+        save_plan(self.files, plan)
+
+    def plan(self) -> Plan:
+        """The run's plan.
+
+        Raises:
+            FerryError: if the run was not planned.
+        """
+        return read_plan(self.files)
+
+    def save_reconciliation(self, found: Reconciliation) -> None:
+        """Store what the verification found."""
+        self.files.write(_RECONCILIATION, found.to_json())
+
+    def reconciliation(self) -> Reconciliation | None:
+        """What the verification found, None if there was none."""
+        return self._load(_RECONCILIATION, Reconciliation)
+
+    def report(self) -> RunReport | None:
+        """The run's report, None if it was not published."""
+        return self._load(REPORT_DATA, RunReport)
+
+    def save_groups(self, moves: GroupMoves) -> None:
+        """Store what became of the groups; beside the runs too, for when the source is gone."""
+        stored = moves.to_json()
+        self.files.write(_GROUPS, stored)
+        if moves.groups:
+            self._runs.write(GROUPS_SEEN, stored)
+
+    def groups(self) -> GroupMoves | None:
+        """What became of the groups, None if nobody has looked at them."""
+        return self._load(_GROUPS, GroupMoves)
+
+    def groups_seen(self) -> GroupMoves | None:
+        """The groups as the last run of the flow that saw any found them; None if none ever did."""
+        return self._load_beside(GROUPS_SEEN, GroupMoves)
+
+    def save_verified_until(self, verified: VerifiedUntil) -> None:
+        """Store until when the flow's copy was proved complete, beside the runs."""
+        self._runs.write(_VERIFIED, verified.to_json())
+
+    def verified_until(self) -> VerifiedUntil:
+        """Until when it was, by the last run that was measured."""
+        return self._load_beside(_VERIFIED, VerifiedUntil) or VerifiedUntil()
+
+    def remember(self, summary: RunSummary) -> None:
+        """Add the run to the flow's history, beside the runs."""
+        remember(self._runs, summary)
+
+    def _load_beside(self, name: str, kind: type[_T]) -> _T | None:
+        """What stands beside the runs: what is damaged there must not fail each of them."""
+        stored = self._runs.read(name)
+        try:
+            return None if stored is None else kind.from_json(stored)
+        except FerryError as error:
+            log.warning("%s in %s is left out: %s", name, self._runs.location, error)
+            return None
+
+    def _load(self, name: str, kind: type[_T]) -> _T | None:
+        stored = self.files.read(name)
+        return None if stored is None else kind.from_json(stored)
+
+
+def part_of(step: str, shard: int | None) -> str:
+    """What the record of a step's shard is called; the step's own name for None."""
+    return step if shard is None else f"{step}-{shard}"
+
+
+def _together(parts: Sequence[StepRecord]) -> StepRecord | None:
+    """The records of a step's shards as one: they are done beside each other."""
+    if not parts:
+        return None
+    failed = [part for part in parts if part.error is not None]
+    return StepRecord(
+        seconds=max(part.seconds for part in parts),
+        error="\n".join(part.error or "" for part in failed) if failed else None,
+        failures=tuple(dict.fromkeys(chain.from_iterable(part.failures for part in failed))),
+        transient=bool(failed) and all(part.transient for part in failed),
+        exit_code=failed[0].exit_code if failed else 0,
+    )
+
+
+def _attempt(step: str) -> str:
+    """The file that says which attempt at a step is the last one."""
+    return f"attempt-{step}"
+
+
+def _record(seconds: float, raised: BaseException | None) -> StepRecord:
+    if raised is None:
+        return StepRecord(seconds)
+    if isinstance(raised, FerryError):
+        text = str(raised)
+        failures: tuple[str, ...] = (text,)
+        if isinstance(raised, RangesFailed | GroupsFailed):
+            failures = raised.failures
+        return StepRecord(seconds, text, failures, raised.transient, raised.exit_code)
+    text = f"{type(raised).__name__}: {raised}"
+    return StepRecord(seconds, text, (text,), transient=True, exit_code=1)

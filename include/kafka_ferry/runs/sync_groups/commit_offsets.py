@@ -1,0 +1,189 @@
+"""Committing translated offsets on the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+import pyarrow.compute as pc
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.errors import FerryError
+from kafka_ferry.groups.decisions import decided, left_alone, why_not
+from kafka_ferry.groups.ledger_entries import Synced, entries_of, synced_key
+from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
+from kafka_ferry.groups.renewal import is_due
+from kafka_ferry.ledger import SyncedOffset, append_entry
+from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire.any_broker import TooOld
+from kafka_ferry.wire.error_codes import UNKNOWN_MEMBER_ID
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import LedgerTable
+
+# Between the look at a group and the commit lie the requests for so many.
+_GROUPS_AT_ONCE: Final = 1_000
+
+Refused = Mapping[str, Mapping[TopicPartition, FerryError]]
+
+
+def commit_moves(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str) -> GroupMoves:
+    """Commit translated offsets on the target, for groups that have no members there.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger; what is committed is appended to it.
+        moves: the groups, translated.
+        run: the run that commits them.
+
+    Returns:
+        The groups with what was done.
+
+    Raises:
+        FerryError: if the target, or its ledger, cannot be reached at all.
+    """
+    topics = {one.target.topic for _, one in moves.partitions() if one.target}
+    remote_ids = ClusterControl(flow.target).topic_ids(topics)
+    committer = _Committer(flow, ledger, remote_ids, run)
+    wanted = [group for group in moves.groups if group.partitions]
+    done: dict[str, GroupMove] = {}
+    with GroupControl(flow.target) as target:
+        for at in range(0, len(wanted), _GROUPS_AT_ONCE):
+            some = committer.commit(target, wanted[at : at + _GROUPS_AT_ONCE])
+            done |= {group.group.name: group for group in some}
+    return replace(
+        moves,
+        groups=tuple(done.get(group.group.name, group) for group in moves.groups),
+        failures=(*moves.failures, *committer.failures),
+        transient=moves.transient and committer.transient,
+    )
+
+
+class _Committer:
+    """Commits group by group, and keeps in mind what failed."""
+
+    def __init__(
+        self, flow: Flow, ledger: LedgerTable, remote_ids: Mapping[str, str], run: str
+    ) -> None:
+        self._flow, self._run = flow, run
+        self._remote_ids = remote_ids
+        self._names = {synced_key(i, TopicPartition(n, 0))[0]: n for n, i in remote_ids.items()}
+        self._synced = ledger.synced_groups()
+        marks = ledger.marks().values()
+        self._preserved = frozenset(mark.topic for mark in marks if mark.preserved)
+        self._last_run = _last_run(ledger, run)
+        self.failures: list[str] = []
+        self.transient = True
+
+    def commit(self, target: GroupControl, groups: Sequence[GroupMove]) -> list[GroupMove]:
+        """What became of these groups."""
+        # First whether anybody uses them, then what they have: whoever leaves in between has
+        # committed before.
+        states = target.described([move.group.name for move in groups])
+        free = [
+            state
+            for move in groups
+            if not isinstance(state := states[move.group.name], FerryError)
+            and not why_not(move.group, state, target.alias)
+        ]
+        there = target.committed([state for state in free if state.state != "Dead"])
+        done = [self._decided(move, states[move.group.name], there) for move in groups]
+        offsets = {move.group: given for move in done if (given := self._to_commit(move))}
+        refused = target.commit(offsets) if offsets else {}
+        done = [self._settled(move, refused) for move in done]
+        self._tell_the_ledger(done)
+        return done
+
+    def _decided(
+        self,
+        move: GroupMove,
+        state: Group | FerryError,
+        there: Mapping[str, dict[TopicPartition, Committed] | FerryError],
+    ) -> GroupMove:
+        name = move.group.name
+        if isinstance(state, FerryError):
+            return self._failed(move, state)
+        reason = move.reason or why_not(move.group, state, self._flow.target.alias)
+        if reason:
+            return left_alone(move, reason)
+        committed = there.get(name, {})
+        if isinstance(committed, FerryError):
+            return self._failed(move, committed)
+        return decided(
+            move,
+            committed,
+            self._last(name),
+            follow=self._flow.on_source_group_reset == "follow",
+            preserved=self._preserved,
+        )
+
+    def _last(self, group: str) -> dict[TopicPartition, SyncedOffset]:
+        return {
+            TopicPartition(self._names[topic_id], partition): offset
+            for (topic_id, partition), offset in self._synced.get(group, {}).items()
+            if topic_id in self._names
+        }
+
+    def _to_commit(self, move: GroupMove) -> dict[TopicPartition, Committed]:
+        actions = {"written"}
+        if is_due(move.group.name, since=self._last_run, now=move.at):
+            actions.add("unchanged")
+        return {
+            # The leader epochs of the source mean nothing on the target.
+            one.target: Committed(one.offset, metadata=one.committed.metadata)
+            for one in move.partitions
+            if one.action in actions and one.target and one.committed and one.offset is not None
+        }
+
+    def _settled(self, move: GroupMove, refused: Refused) -> GroupMove:
+        errors = refused.get(move.group.name)
+        if not errors:
+            return move
+        if any(getattr(error, "code", None) == UNKNOWN_MEMBER_ID for error in errors.values()):
+            return left_alone(move, f"it was put to use on {self._flow.target.alias} just now.")
+
+        def settled(one: PartitionMove) -> PartitionMove:
+            error = errors.get(one.target) if one.target else None
+            if error is None:
+                return one
+            if isinstance(error, TooOld):
+                return replace(one, action="held", reason=str(error))
+            self._fail(error)
+            return replace(one, action="refused", reason=str(error))
+
+        return replace(move, partitions=tuple(map(settled, move.partitions)))
+
+    def _failed(self, move: GroupMove, error: FerryError) -> GroupMove:
+        self._fail(error)
+        return left_alone(move, str(error))
+
+    def _fail(self, error: FerryError) -> None:
+        self.failures.append(str(error))
+        self.transient = self.transient and error.transient
+
+    def _tell_the_ledger(self, groups: Sequence[GroupMove]) -> None:
+        synced = chain.from_iterable(map(self._written, groups))
+        for entry in entries_of(synced, flow=self._flow.name, run=self._run, at=now_ms()):
+            append_entry(self._flow, entry)
+
+    def _written(self, move: GroupMove) -> Iterator[Synced]:
+        for one in move.partitions:
+            if one.action == "written" and one.target and one.committed and one.offset is not None:
+                key = synced_key(self._remote_ids.get(one.target.topic, ""), one.target)
+                yield (
+                    move.group.name,
+                    *key,
+                    SyncedOffset(source=one.committed.offset, target=one.offset),
+                )
+
+
+def _last_run(ledger: LedgerTable, run: str) -> int:
+    """When the flow's last run before ``run`` began, 0 if there was none."""
+    earlier = (pc.field("type") == "run") & (pc.field("run") != run)
+    return int(pc.max(ledger.read(earlier, ["at"])["at"]).as_py() or 0)

@@ -1,0 +1,149 @@
+"""Telling MirrorMaker 2's clients what a run did: checkpoints, heartbeats and offset syncs.
+
+(a) A checkpoint or an offset sync is written where it differs from the newest one of its key in the
+    topic: whoever reads the topic to its end has what is true now, and it does not grow for nothing.
+(b) There is never a tombstone, and nothing that a reader of MirrorMaker 2's would not understand.
+(c) What fails for one topic is told, and keeps no other from being written.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.control.compacted import create_compacted, newest_values
+from kafka_ferry.control.topic_records import NewRecord, append_records
+from kafka_ferry.errors import AccessDenied, FerryError
+from kafka_ferry.groups.mirrormaker2.offset_syncs import offset_syncs
+from kafka_ferry.groups.mirrormaker2.record_formats import Checkpoint, Heartbeat
+from kafka_ferry.groups.routes import routes
+from kafka_ferry.patience import patiently
+from kafka_ferry.plan.topics.replication_policy import HEARTBEATS
+from kafka_ferry.runs.provenance.emitted_topics import (
+    CHECKPOINTS,
+    HEARTBEATS_OPTION,
+    OFFSET_SYNCS,
+    EmittedTopic,
+    emitted_topics,
+)
+from kafka_ferry.runs.provenance.opposite_flow import opposite_for
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.groups.moves import GroupMoves
+    from kafka_ferry.ledger import LedgerTable
+
+log = logging.getLogger(__name__)
+
+Records = Iterable[tuple[bytes, Sequence[bytes]]]
+"""By key, the values that are to be written one after the other; the last of them counts."""
+
+
+def emit(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str) -> list[str]:
+    """Write what the flow's options say; doing it again writes at most another heartbeat.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger, projected to its end.
+        moves: what became of the groups.
+        run: the run, for the log.
+
+    Returns:
+        A sentence for each topic that could not be written.
+
+    Raises:
+        ConfigError: as ``policy_of``.
+    """
+    at = now_ms()
+    records: dict[str, Callable[[EmittedTopic], Records]] = {
+        CHECKPOINTS: lambda _: _checkpoints(moves),
+        HEARTBEATS_OPTION: lambda topic: _heartbeats(flow, topic, at),
+        OFFSET_SYNCS: lambda _: _offset_syncs(flow, ledger),
+    }
+    copied = ledger.marks().keys()
+    failed = []
+    for topic in emitted_topics(flow):
+        # The flow writes the source's heartbeats there, if the source has any.
+        if topic.option == HEARTBEATS_OPTION and topic.name in copied:
+            continue
+        try:
+            written = patiently(partial(_write, topic, records[topic.option], at))
+            log.info("%s: %d records to %s on %s", run, written, topic.name, topic.cluster.alias)
+        except FerryError as error:
+            failed.append(_sentence(topic, error))
+    return failed
+
+
+def _write(topic: EmittedTopic, records: Callable[[EmittedTopic], Records], at: int) -> int:
+    """Write those of ``records`` that say something new; gives how many."""
+    create_compacted(ClusterControl(topic.cluster), topic.name, topic.replication_factor)
+    wanted = dict(records(topic))
+    if not wanted:
+        return 0
+    known = {} if topic.option == HEARTBEATS_OPTION else _known(topic)
+    changed = [
+        NewRecord(key, value, at=at)
+        for key, values in wanted.items()
+        if known.get(key) != values[-1]
+        for value in values
+    ]
+    if changed:
+        append_records(topic.cluster, topic.name, changed)
+    return len(changed)
+
+
+def _known(topic: EmittedTopic) -> Mapping[bytes, bytes]:
+    try:
+        return newest_values(topic.cluster, topic.name)
+    except AccessDenied:
+        # MirrorMaker 2's principal may write only: then all is written anew, which is as true.
+        return {}
+
+
+def _checkpoints(moves: GroupMoves) -> Iterator[tuple[bytes, list[bytes]]]:
+    for move, partition in moves.partitions():
+        committed, target, offset = partition.committed, partition.target, partition.offset
+        # Clients take a checkpoint for the offset of a consumer group, which no share group has.
+        if committed is None or target is None or offset is None or move.group.type == "share":
+            continue
+        checkpoint = Checkpoint(
+            move.group.name, target, committed.offset, offset, committed.metadata
+        )
+        yield checkpoint.key(), [checkpoint.value()]
+
+
+def _heartbeats(flow: Flow, topic: EmittedTopic, at: int) -> Iterator[tuple[bytes, list[bytes]]]:
+    if topic.name != HEARTBEATS and flow.offsets.of(HEARTBEATS) == "preserved":
+        # They would have the offsets of the source's first ones. Clients only look for the topic.
+        return
+    heartbeat = Heartbeat(flow.source.alias, flow.target.alias, at)
+    yield heartbeat.key(), [heartbeat.value()]
+
+
+def _offset_syncs(flow: Flow, ledger: LedgerTable) -> Iterator[tuple[bytes, list[bytes]]]:
+    names = ledger.topics()
+    topic_ids = ClusterControl(flow.source).topic_ids(names)
+    remote_ids = ClusterControl(flow.target).topic_ids(set(names.values()))
+    known = routes(
+        ledger,
+        topic_ids,
+        remote_ids,
+        before=ledger.verified_through(),
+        opposite=opposite_for(flow, ask=True),
+    )
+    for route in known.values():
+        syncs = offset_syncs(route)
+        if syncs:
+            yield syncs[0].key(), [sync.value() for sync in syncs]
+
+
+def _sentence(topic: EmittedTopic, error: FerryError) -> str:
+    where = f"{topic.name} on {topic.cluster.alias}"
+    if isinstance(error, AccessDenied):
+        advice = f"Grant CREATE, DESCRIBE, READ and WRITE on it, or set {topic.option}: false."
+        return f"{where} was not written: {error.message} {advice}"
+    return f"{where} was not written: {error}"

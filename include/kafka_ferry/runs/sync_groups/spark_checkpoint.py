@@ -1,0 +1,180 @@
+"""Giving a Spark query a checkpoint with which it goes on at the target."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import AccessDenied, CheckpointRefused, ClusterUnreachable, FerryError
+from kafka_ferry.groups.routes import copied_topic_ids, routes
+from kafka_ferry.groups.spark.checkpoint import (
+    COMMITS,
+    METADATA,
+    OFFSETS,
+    SOURCES,
+    STATE,
+    Batch,
+    Checkpoint,
+    Numbers,
+    initial_offsets,
+    kafka_offsets,
+)
+from kafka_ferry.groups.spark.placement import Placing
+from kafka_ferry.groups.spark.rewrite import Rewritten, rewritten
+from kafka_ferry.ledger import LedgerTable, ledger_topic
+from kafka_ferry.patience import patience_of
+from kafka_ferry.plan.topics.topic_filter import select_topics
+from kafka_ferry.runs.provenance.opposite_flow import opposite_for
+from kafka_ferry.runs.state.flow_state import flow_ledger
+from kafka_ferry.spark.checkpoint import QueryCheckpoint
+from kafka_ferry.state import StateFolder
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.model import LogBounds, TopicPartition
+
+# A source that is lost is why many a checkpoint is translated: nobody waits a minute for it.
+_SOURCE_PATIENCE_S: Final = 15
+_OWN_SCHEMAS: Final = "v2"
+
+
+def translate_checkpoint(flow: Flow, location: str, new: str, *, clamp: bool = False) -> Rewritten:
+    """Write a query's checkpoint anew, with its Kafka offsets as they are on the target.
+
+    The query must be stopped, and its checkpoint stays as it is. The source need not answer.
+
+    Args:
+        flow: the flow that copies the topics that the query reads.
+        location: the checkpoint: a local path, or a URI that Arrow understands.
+        new: the folder that is written; there must be nothing in it.
+        clamp: whether offsets that the copy does not account for are taken as its end or its start.
+
+    Raises:
+        CheckpointRefused: naming what has no right answer; nothing was written.
+        FerryError: if the target cannot be asked, or a folder cannot be read or written.
+    """
+    try:
+        return _translate(flow, StateFolder(location), StateFolder(new), clamp)
+    except CheckpointRefused as refused:
+        raise CheckpointRefused(
+            refused.reasons, location=location, advice=refused.advice
+        ) from refused
+    except (OSError, pa.ArrowException) as error:
+        raise FerryError(
+            f"{error}.",
+            advice=f"If {new} holds anything by now, delete it: it is not complete.",
+        ) from error
+
+
+def _translate(flow: Flow, old: StateFolder, new: StateFolder, clamp: bool) -> Rewritten:
+    if not new.is_empty():
+        raise CheckpointRefused([f"{new.location}, where it is to go, is not empty."])
+    checkpoint = read_checkpoint(old)
+    placing, notes = _placing(flow, _topics(checkpoint))
+    found = rewritten(checkpoint, placing, clamp=clamp)
+    if checkpoint.stateful:
+        old.folder(STATE).copy_to(new.folder(STATE))
+        notes.append("The query's state is copied as it is.")
+    if _numbers(old) != checkpoint.numbers:
+        raise CheckpointRefused(
+            [f"the query is running: it has gone on meanwhile. Delete {new.location}."]
+        )
+    # Batches last: before they are there, the folder is none that a query could go on from.
+    for name in sorted(found.files, key=lambda name: name.startswith(OFFSETS)):
+        new.write(name, found.files[name])
+    return replace(found, notes=(*notes, *found.notes))
+
+
+def read_checkpoint(folder: StateFolder) -> Checkpoint:
+    """What matters of a checkpoint.
+
+    Raises:
+        CheckpointRefused: if there is no batch, or one of a kind that is not known here.
+    """
+    numbers = _numbers(folder)
+    offsets, commits = folder.folder(OFFSETS), folder.folder(COMMITS)
+    batches = {
+        number: Batch.of(f"{OFFSETS}/{number}", offsets.read(str(number)) or b"")
+        for number in numbers.planned
+    }
+    begun = [f"{SOURCES}/{name}/0" for name in folder.folder(SOURCES).folders()]
+    files = {name: folder.read(name) for name in begun}
+    found = {n: commits.read(str(n)) for n in numbers.planned}
+    _refuse_own_schemas(folder.folder(STATE))
+    return Checkpoint(
+        numbers,
+        batches,
+        {number: content for number, content in found.items() if content is not None},
+        {name: initial_offsets(content) for name, content in files.items() if content is not None},
+        folder.read(METADATA),
+        stateful=not folder.folder(STATE).is_empty(),
+        of_a_flow=QueryCheckpoint(folder).has_ranges,
+    )
+
+
+def _numbers(folder: StateFolder) -> Numbers:
+    return Numbers.of(folder.folder(OFFSETS).names(), folder.folder(COMMITS).names())
+
+
+def _refuse_own_schemas(state: StateFolder) -> None:
+    """State whose files name others by their whole path cannot be moved."""
+    operators = [state.folder(f"{name}/_metadata/{_OWN_SCHEMAS}") for name in state.folders()]
+    if any(not operator.is_empty() for operator in operators):
+        raise CheckpointRefused(
+            [
+                "its state is that of transformWithState: it names its own files by their whole "
+                "paths, and cannot be moved."
+            ]
+        )
+
+
+def _topics(checkpoint: Checkpoint) -> set[str]:
+    texts = [end.text for batch in checkpoint.batches.values() for end in batch.ends]
+    offsets = [*map(kafka_offsets, texts), *checkpoint.initial.values()]
+    return {partition.topic for some in offsets for partition in some or {}}
+
+
+def _placing(flow: Flow, read: Collection[str]) -> tuple[Placing, list[str]]:
+    """Where offsets of the topics are on the target, and what is to be said of that."""
+    ledger = flow_ledger(flow)
+    target, name = ClusterControl(flow.target), ledger_topic(flow.source.alias)
+    with patience_of(flow.admin_timeout_ms / 1000):
+        if not target.topic_ids([name]):
+            never = f"{flow.name} has never been run: {flow.target.alias} has no topic {name}."
+            raise CheckpointRefused([never])
+        ledger.project(flow.target, name)
+        marked = {mark.topic: mark.remote_topic for mark in ledger.marks().values()}
+        selected = select_topics(flow, read)[0]
+        remote = {t: name for t, name in (marked | ledger.topics()).items() if t in selected}
+        remote_topics = target.topics(remote.values())
+        # What others have not committed yet does not keep the query from a higher offset.
+        target_logs = target.log_bounds(remote_topics.values(), "read_uncommitted")
+    ids, source_logs, notes = _source(flow, ledger, list(remote))
+    maps = routes(
+        ledger,
+        ids,
+        {name: topic.topic_id for name, topic in remote_topics.items()},
+        before=ledger.verified_through(),
+        topics=list(remote),
+        opposite=opposite_for(flow, ask=not notes),
+    )
+    return Placing(remote, maps, target_logs, source_logs), notes
+
+
+def _source(
+    flow: Flow, ledger: LedgerTable, topics: Collection[str]
+) -> tuple[Mapping[str, str], Mapping[TopicPartition, LogBounds], list[str]]:
+    """The source's topics' ids and logs; or the ids that the ledger has, and a word on that."""
+    source = ClusterControl(flow.source)
+    try:
+        with patience_of(min(_SOURCE_PATIENCE_S, flow.admin_timeout_ms / 1000)):
+            found = source.topics(topics)
+            logs = source.log_bounds(found.values(), flow.isolation_level)
+    except (ClusterUnreachable, AccessDenied) as error:
+        note = f"{error.message} So topics are taken to be those that were copied last."
+        return copied_topic_ids(ledger), {}, [note]
+    return {name: topic.topic_id for name, topic in found.items()}, logs, []

@@ -1,0 +1,280 @@
+"""Moving groups: what their offsets are on the target, and the step of a run that commits them there.
+
+The rules are those of ``groups.decisions``; this module asks the clusters and the ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.errors import AccessDenied, FerryError, GroupsFailed
+from kafka_ferry.groups.decisions import FROM_TARGET, NOT_COPIED, translated, untouched
+from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
+from kafka_ferry.groups.routes import Route, routes
+from kafka_ferry.ledger import ledger_topic
+from kafka_ferry.model import LogBounds, Topic, TopicPartition
+from kafka_ferry.model.groups import Committed, Group, chosen_groups, is_own_group
+from kafka_ferry.plan.topics.replication_policy import policy_of
+from kafka_ferry.plan.topics.topic_filter import select_topics
+from kafka_ferry.runs.provenance.opposite_flow import opposite_for
+from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
+from kafka_ferry.runs.sync_groups.delete_offsets import delete_gone
+from kafka_ferry.runs.sync_groups.mm2_topics import emit
+from kafka_ferry.wire.any_broker import TooOld
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.runs.state.run_folder import RunFolder
+
+Offsets = Mapping[TopicPartition, Committed]
+
+
+def sync_groups(flow: Flow, folder: RunFolder, ledger: LedgerTable, run: str) -> GroupMoves:
+    """The step of a run: move the groups, store what became of them, and tell of it as MirrorMaker 2 does.
+
+    A flow that neither commits offsets nor writes checkpoints asks for no groups.
+
+    Raises:
+        GroupsFailed: naming what could not be read, committed or written; the rest was.
+    """
+    write = flow.sync_group_offsets_enabled
+    ledger.project(flow.target, ledger_topic(flow.source.alias))
+    if write or flow.emit_checkpoints_enabled:
+        moves = move_groups(flow, ledger, run=run, write=write, from_target=True)
+    else:
+        moves = GroupMoves(now_ms())
+    emitting = emit(flow, ledger, moves, run=run)
+    moves = replace(
+        moves,
+        failures=(*moves.failures, *emitting),
+        transient=moves.transient and not emitting,
+        done_at=now_ms(),
+    )
+    folder.save_groups(moves)
+    if moves.failures:
+        raise GroupsFailed(moves.failures, transient=moves.transient)
+    return moves
+
+
+def move_groups(
+    flow: Flow,
+    ledger: LedgerTable,
+    *,
+    run: str,
+    write: bool,
+    only: Collection[str] = (),
+    from_target: bool = False,
+) -> GroupMoves:
+    """Translate the offsets of groups, as far as is verified, and commit them on the target.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger, projected to its end.
+        run: the run that commits them.
+        write: whether to commit anything.
+        only: names of groups, whatever ``groups`` says; all that the flow chooses where empty.
+        from_target: whether to name offsets in topics that came from the target, too.
+
+    Raises:
+        FerryError: if a cluster, or its list of topics, cannot be read at all.
+    """
+    found = _read(flow, ledger, only, write=write, from_target=from_target)
+    if write and found.groups:
+        found = commit_moves(flow, ledger, found, run=run)
+    if write and not only and flow.on_source_group_deleted == "delete" and not found.failures:
+        found = delete_gone(flow, ledger, found, run=run)
+    return found
+
+
+def translate_groups(
+    flow: Flow,
+    ledger: LedgerTable,
+    offsets: Mapping[Group, Offsets],
+    *,
+    at: int,
+    from_target: bool = False,
+) -> tuple[GroupMove, ...]:
+    """What groups' offsets are on the target, as far as is verified; changes nothing.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger, projected to its end.
+        offsets: what each group has committed on the source.
+        at: when that was read, in milliseconds since 1970.
+        from_target: whether to name offsets in topics that came from the target, too.
+
+    Returns:
+        The groups that have committed anything in a topic of the flow, ordered by name.
+    """
+    topics = {tp.topic for committed in offsets.values() for tp in committed}
+    selected = frozenset(select_topics(flow, topics)[0])
+    picture = _Picture.of(flow, ledger, selected)
+    is_cycle = partial(policy_of(flow).is_cycle, target_alias=flow.target.alias)
+    named = frozenset(filter(is_cycle, topics - selected)) if from_target else frozenset[str]()
+    moves = []
+    for group, committed in sorted(offsets.items(), key=lambda item: item[0].name):
+        partitions = tuple(
+            picture.move(tp, committed[tp])
+            if tp.topic in selected
+            else PartitionMove(tp, committed[tp], -1, action="held", reason=FROM_TARGET)
+            for tp in sorted(committed)
+            if tp.topic in selected | named
+        )
+        if partitions:
+            moves.append(GroupMove(group, partitions, at=at))
+    return tuple(moves)
+
+
+def _read(
+    flow: Flow, ledger: LedgerTable, only: Collection[str], *, write: bool, from_target: bool
+) -> GroupMoves:
+    """The chosen groups and what their offsets are on the target."""
+    at = now_ms()
+    errors: list[FerryError] = []
+    groups: list[Group] = []
+    offsets: dict[Group, Offsets] = {}
+    unread = []
+    with GroupControl(flow.source) as source:
+        try:
+            groups = _chosen(flow, source, only, errors)
+            committed = source.committed(groups) if groups else {}
+        except AccessDenied as error:
+            groups, committed = [], {}
+            errors.append(error)
+    for group in groups:
+        found = committed[group.name]
+        if isinstance(found, FerryError):
+            unread.append(GroupMove(group, reason=str(found), at=at))
+            # That a broker is too old for share groups' offsets is nobody's failure.
+            if not isinstance(found, TooOld):
+                errors.append(found)
+        else:
+            offsets[group] = found
+    known = translate_groups(flow, ledger, offsets, at=at, from_target=from_target)
+    moves = (*known, *unread)
+    found_all = GroupMoves(at, tuple(sorted(moves, key=lambda move: move.group.name)))
+    sentences = tuple(map(str, errors))
+    if not (write or only):
+        return replace(found_all, notes=sentences)
+    may_pass = all(error.transient for error in errors)
+    return replace(found_all, failures=sentences, transient=may_pass)
+
+
+def _chosen(
+    flow: Flow, source: GroupControl, only: Collection[str], errors: list[FerryError]
+) -> list[Group]:
+    if not only:
+        return chosen_groups(source.groups(), flow.group_filter)
+    chosen = []
+    for name, group in source.described(only).items():
+        if isinstance(group, FerryError):
+            errors.append(group)
+        elif is_own_group(name):
+            errors.append(FerryError(f"The group {name} is Kafka Ferry's own, and never moved."))
+        elif group.state == "Dead":
+            errors.append(FerryError(f"There is no group {name} on {flow.source.alias}."))
+        else:
+            chosen.append(group)
+    return chosen
+
+
+@dataclass(frozen=True)
+class _Picture:
+    """All that translating offsets depends on, beside the offsets.
+
+    Attributes:
+        routes: by *source* partition.
+        remote: the remote topic of each source topic that was ever copied, or is about to be.
+        source_topics: the source's topics, by name.
+        target_topics: the remote ones, by name.
+        source_logs: what the source holds, by its partitions.
+        target_logs: what the target holds, by its partitions.
+        ledger: the flow's ledger.
+    """
+
+    routes: Mapping[TopicPartition, Route]
+    remote: Mapping[str, str]
+    source_topics: Mapping[str, Topic]
+    target_topics: Mapping[str, Topic]
+    source_logs: Mapping[TopicPartition, LogBounds]
+    target_logs: Mapping[TopicPartition, LogBounds]
+    ledger: LedgerTable
+
+    @classmethod
+    def of(cls, flow: Flow, ledger: LedgerTable, topics: Collection[str]) -> _Picture:
+        if not topics:
+            return cls({}, {}, {}, {}, {}, {}, ledger)
+        marked = {mark.topic: mark.remote_topic for mark in ledger.marks().values()}
+        remote = {
+            topic: name for topic, name in (marked | ledger.topics()).items() if topic in topics
+        }
+        source, target = ClusterControl(flow.source), ClusterControl(flow.target)
+        source_topics = source.topics(topics)
+        target_topics = target.topics(remote.values())
+        wait_s = flow.partition_wait_ms / 1000
+        return cls(
+            routes(
+                ledger,
+                {name: topic.topic_id for name, topic in source_topics.items()},
+                {name: topic.topic_id for name, topic in target_topics.items()},
+                before=ledger.verified_through(),
+                topics=topics,
+                opposite=opposite_for(flow, ask=True),
+            ),
+            remote,
+            source_topics,
+            target_topics,
+            source.log_bounds(source_topics.values(), flow.isolation_level, wait_s=wait_s),
+            # What others have not committed yet does not keep anybody from a higher offset.
+            target.log_bounds(target_topics.values(), "read_uncommitted", wait_s=wait_s),
+            ledger,
+        )
+
+    def move(self, tp: TopicPartition, committed: Committed) -> PartitionMove:
+        """What a group's offset in one partition is on the target."""
+        route = self.routes.get(tp)
+        log = self.source_logs.get(tp)
+        if route:
+            return translated(
+                tp,
+                committed,
+                route,
+                end=log.end if log else -1,
+                log=self.target_logs.get(route.target),
+            )
+        return self._without_route(tp, committed, log)
+
+    def _without_route(
+        self, tp: TopicPartition, committed: Committed, log: LogBounds | None
+    ) -> PartitionMove:
+        move = PartitionMove(tp, committed, log.end if log else -1, action="held")
+        name = self.remote.get(tp.topic)
+        if tp.topic not in self.source_topics:
+            return replace(move, reason="its topic is gone from the source, or may not be seen.")
+        if name is None:
+            return replace(move, reason="nothing of its topic is copied yet.")
+        target = TopicPartition(name, tp.partition)
+        if name not in self.target_topics:
+            return replace(move, target=target, reason=f"{name} is not on the target.")
+        if tp in self._ever_copied or tp.partition >= self.target_topics[name].partitions:
+            return replace(move, target=target, reason=NOT_COPIED)
+        return untouched(tp, committed, target, logs=(log, self.target_logs.get(target)))
+
+    @cached_property
+    def _ever_copied(self) -> frozenset[TopicPartition]:
+        """The partitions that the ledger has anything of, verified or not, from and into whatever topic."""
+        rows = self.ledger.read(
+            (pc.field("type") == "transaction") & pc.field("topic").isin(list(self.remote)),
+            ["topic", "partition"],
+        )
+        there = rows.group_by(["topic", "partition"]).aggregate([]).to_pylist()
+        return frozenset(TopicPartition(row["topic"], row["partition"]) for row in there)

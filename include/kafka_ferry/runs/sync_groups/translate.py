@@ -1,0 +1,260 @@
+"""Translating single offsets and groups on request, in either direction; nothing is changed by it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
+from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
+from kafka_ferry.groups.routes import Route, copied_topic_ids, routes
+from kafka_ferry.groups.translation import Kind
+from kafka_ferry.ledger import LedgerTable, ledger_topic
+from kafka_ferry.model import LogBounds, TopicPartition
+from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.patience import patience_of
+from kafka_ferry.runs.provenance.opposite_flow import opposite_for
+from kafka_ferry.runs.state.flow_state import flow_ledger
+from kafka_ferry.runs.sync_groups.sync import move_groups
+
+_NOT_COPIED: Final = "nothing was copied between it and a topic that is there now."
+_NO_LOG: Final = "the ends of the log on the other side are not known."
+_UNKNOWN: Final = (
+    "the ledger does not account for it: another mirror has copied it, or the source has lost it."
+)
+
+# A source that is down shall not keep those waiting who want to fail over.
+_SOURCE_PATIENCE_S: Final = 15
+
+Offsets = Mapping[TopicPartition, Committed]
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedOffset:
+    """An offset that somebody asked for, and its counterpart.
+
+    Attributes:
+        asked: the partition that it is of.
+        offset: the next offset to read there.
+        counterpart: that partition on the other cluster, None where the flow knows none.
+        translated: the offset there, None where there is no right answer.
+        kind: how exact that is.
+        is_verified: whether what is verified by now gives the same answer.
+        reason: why there is no answer.
+    """
+
+    asked: TopicPartition
+    offset: int
+    counterpart: TopicPartition | None = None
+    translated: int | None = None
+    kind: Kind | None = None
+    is_verified: bool = False
+    reason: str = ""
+
+
+class Translator:
+    """Translates from a flow's source to its target, or back.
+
+    Args:
+        flow: the flow.
+        reverse: whether offsets are the target's.
+
+    Attributes:
+        notes: what has to be known of the answers.
+
+    Raises:
+        FerryError: if the flow was never run, or its target cannot be read.
+    """
+
+    def __init__(self, flow: Flow, *, reverse: bool = False) -> None:
+        self.notes: list[str] = []
+        self._flow, self._reverse = flow, reverse
+        self._ledger = flow_ledger(flow)
+        self._target = ClusterControl(flow.target)
+        name = ledger_topic(flow.source.alias)
+        if not self._target.topic_ids([name]):
+            raise FerryError(
+                f"{flow.name} has never been run: {flow.target.alias} has no topic {name}."
+            )
+        self._ledger.project(flow.target, name)
+        self._remote = self._ledger.topics()
+
+    def offsets(self, asked: Sequence[tuple[TopicPartition, int]]) -> list[TranslatedOffset]:
+        """The counterparts of offsets, in the order in which they are asked for.
+
+        Raises:
+            FerryError: naming the topics that the flow has never copied.
+        """
+        topics = {tp.topic for tp, _ in asked}
+        if unknown := sorted(topics - set(self._known)):
+            here, there = self._flow.source.alias, self._flow.target.alias
+            way = (
+                f"to {', '.join(unknown)} on {there}"
+                if self._reverse
+                else (f"{', '.join(unknown)} from {here}")
+            )
+            raise FerryError(
+                f"{self._flow.name} has never copied {way}.",
+                advice=f"Name topics as they are named on {there if self._reverse else here}.",
+            )
+        newest, verified = self._ways(topics, None, self._ledger.verified_through())
+        answers = []
+        for tp, offset in asked:
+            found, proved = newest.answer(tp, offset), verified.answer(tp, offset)
+            same = found.translated is not None and _places(found) == _places(proved)
+            answers.append(replace(found, is_verified=same))
+        return answers
+
+    def groups(self, names: Collection[str]) -> GroupMoves:
+        """What groups have committed, and what that is on the other cluster, as far as is verified."""
+        if not self._reverse:
+            return move_groups(self._flow, self._ledger, run="", write=False, only=names)
+        offsets, errors = self._committed_on_target(names)
+        topics = {tp.topic for some in offsets.values() for tp in some} & set(self._known)
+        (ways,) = self._ways(topics, self._ledger.verified_through())
+        at = now_ms()
+        groups = (
+            GroupMove(
+                group,
+                tuple(ways.move(tp, some[tp]) for tp in sorted(some) if tp.topic in topics),
+                at=at,
+            )
+            for group, some in sorted(offsets.items(), key=lambda item: item[0].name)
+        )
+        return GroupMoves(
+            at,
+            tuple(group for group in groups if group.partitions),
+            failures=tuple(map(str, errors)),
+        )
+
+    @property
+    def _known(self) -> Collection[str]:
+        """The topics that can be asked for."""
+        return self._remote.values() if self._reverse else self._remote.keys()
+
+    def _committed_on_target(
+        self, names: Collection[str]
+    ) -> tuple[dict[Group, Offsets], list[FerryError]]:
+        offsets: dict[Group, Offsets] = {}
+        with GroupControl(self._flow.target) as control:
+            described = control.described(names)
+            errors = [one for one in described.values() if isinstance(one, FerryError)]
+            groups = [one for one in described.values() if isinstance(one, Group)]
+            errors += [
+                FerryError(f"There is no group {group.name} on {control.alias}.")
+                for group in groups
+                if group.state == "Dead"
+            ]
+            committed = control.committed([group for group in groups if group.state != "Dead"])
+        by_name = {group.name: group for group in groups}
+        for name, found in committed.items():
+            if isinstance(found, FerryError):
+                errors.append(found)
+            else:
+                offsets[by_name[name]] = found
+        return offsets, errors
+
+    def _ways(self, topics: Collection[str], *bounds: int | None) -> Iterator[_Ways]:
+        """What is known of partitions of ``topics``: by all that the ledger has before each of ``bounds``."""
+        of_source = {
+            topic: remote
+            for topic, remote in self._remote.items()
+            if (remote if self._reverse else topic) in topics
+        }
+        remote = self._target.topics(of_source.values())
+        source_ids, logs = self._source(list(of_source))
+        if not self._reverse:
+            # What others have not committed yet does not keep anybody from a higher offset.
+            logs = self._target.log_bounds(remote.values(), "read_uncommitted")
+        opposite = self._opposite()
+        for before in bounds:
+            found = routes(
+                self._ledger,
+                source_ids,
+                {name: topic.topic_id for name, topic in remote.items()},
+                before=before,
+                topics=of_source,
+                opposite=opposite,
+            )
+            yield _Ways(
+                {route.target: route for route in found.values()} if self._reverse else found,
+                logs,
+                self._reverse,
+            )
+
+    def _source(
+        self, topics: Collection[str]
+    ) -> tuple[Mapping[str, str], Mapping[TopicPartition, LogBounds]]:
+        """The ids of the source's topics, and their logs; what the ledger has of them if it is down."""
+        source = ClusterControl(self._flow.source)
+        try:
+            with patience_of(min(_SOURCE_PATIENCE_S, self._flow.admin_timeout_ms / 1000)):
+                found = source.topics(topics)
+                logs = source.log_bounds(found.values(), self._flow.isolation_level)
+        except (ClusterUnreachable, AccessDenied) as error:
+            self.notes.append(
+                f"{error.message} So topics are taken to be those that were copied last, and their "
+                "logs to hold all that was copied."
+            )
+            return copied_topic_ids(self._ledger), {}
+        return {name: topic.topic_id for name, topic in found.items()}, logs
+
+    def _opposite(self) -> LedgerTable | None:
+        """The opposite flow's ledger, as far as it is known; it lies on the source."""
+        is_down = bool(self.notes)
+        return opposite_for(self._flow, ask=not is_down)
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """All that answers depend on, beside the offsets.
+
+    Attributes:
+        routes: by the partition that is asked for.
+        logs: what the partitions on the other side hold; nothing where that cluster does not answer.
+        reverse: whether the target's offsets are asked for.
+    """
+
+    routes: Mapping[TopicPartition, Route]
+    logs: Mapping[TopicPartition, LogBounds]
+    reverse: bool
+
+    def answer(self, asked: TopicPartition, offset: int) -> TranslatedOffset:
+        """The counterpart of an offset, or why there is none."""
+        unanswered = TranslatedOffset(asked, offset)
+        route = self.routes.get(asked)
+        if route is None:
+            return replace(unanswered, reason=_NOT_COPIED)
+        there = route.source if self.reverse else route.target
+        unanswered = replace(unanswered, counterpart=there)
+        log = self.logs.get(there)
+        if log is None and (self.logs or not self.reverse):
+            return replace(unanswered, reason=_NO_LOG)
+        bounds = {} if log is None else {"log_start": log.start, "log_end": log.end}
+        translate = route.map.reverse if self.reverse else route.map.translate
+        found = translate(offset, **bounds)
+        if found is None:
+            return replace(unanswered, reason=_UNKNOWN)
+        return replace(unanswered, translated=found.offset, kind=found.kind)
+
+    def move(self, asked: TopicPartition, committed: Committed) -> PartitionMove:
+        """The same of what a group has committed."""
+        found = self.answer(asked, committed.offset)
+        return PartitionMove(
+            asked,
+            committed,
+            target=found.counterpart,
+            offset=found.translated,
+            kind=found.kind,
+            action="held" if found.translated is None else "shown",
+            reason=found.reason,
+        )
+
+
+def _places(found: TranslatedOffset) -> tuple[TopicPartition | None, int | None]:
+    return found.counterpart, found.translated

@@ -1,0 +1,1 @@
+"""The step ``sync_topics``: the target's topics, configs, ACLs, quotas and users."""

@@ -1,0 +1,245 @@
+"""Making a plan's changes of access on the target: access rules, quotas, SCRAM users.
+
+(a) Whatever is to be created is in the ledger before it is: after a kill in between, the ledger may
+    name what is not there, which the next run sees; nothing is there that the ledger does not name.
+(b) Whatever is deleted was created by the flow, and has been there ever since.
+(c) What was changed is shown by the target before anything else is done, so that the next run, which
+    may follow at once, judges by it.
+(d) At no moment does anybody have more rights than before and after: rules that deny are created
+    first and deleted last, and nothing is granted that a rule which failed was to narrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final, Literal, TypeVar
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import Flow
+from kafka_ferry.config.files.password_files import read_passwords
+from kafka_ferry.control.access import AccessControl
+from kafka_ferry.errors import AccessDenied, ConfigError, FerryError
+from kafka_ferry.ledger import AppliedEntry, LedgerTable, append_entry, ledger_topic
+from kafka_ferry.model import Plan
+from kafka_ferry.model.changes import (
+    Acl,
+    AclChange,
+    Applied,
+    QuotaChange,
+    UserChange,
+    quota_name,
+)
+from kafka_ferry.plan.access.acls import EVERY
+
+_T = TypeVar("_T")
+# So that a record stays far below what a topic takes.
+_AT_ONCE: Final = 1_000
+_AT_MOST_TOLD: Final = 20
+_EVERYBODY: Final = "User:*"
+
+
+def apply_access(flow: Flow, ledger: LedgerTable, plan: Plan) -> list[str]:
+    """Make the plan's changes of access; doing it again makes those that are not made yet.
+
+    What somebody else has changed since the plan was made is left as it is.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger's table; the ledger's topic exists.
+        plan: the plan.
+
+    Returns:
+        A sentence for each thing that could not be changed.
+
+    Raises:
+        FerryError: if the target does not answer, or does not take what the ledger is to say.
+    """
+    ledger.project(flow.target, ledger_topic(flow.source.alias))
+    granting = _Granting(flow, plan, ledger.applied())
+    sentences: list[str] = []
+    for change, planned in (
+        (granting.change_rules, plan.acl_changes),
+        (granting.change_quotas, plan.quota_changes),
+        (granting.change_users, plan.user_changes),
+    ):
+        try:
+            sentences += change()
+        except FerryError as error:
+            if error.transient:
+                raise
+            # Where nothing was to be changed, the plan has said why nobody could look.
+            if planned:
+                sentences.append(str(error))
+    return sentences
+
+
+@dataclass(frozen=True)
+class _Granting:
+    flow: Flow
+    plan: Plan
+    applied: Applied
+
+    def change_rules(self) -> list[str]:
+        changes, claimed = self.plan.acl_changes, self.applied.acls
+        if not self.flow.sync_topic_acls_enabled or not (changes or claimed):
+            return []
+        with AccessControl(self.flow.target) as target:
+            there = target.acls()
+            grants = {it.acl for it in changes if it.change == "grant"} - there
+            revokes = {it.acl for it in changes if it.change == "revoke"} & there & claimed
+            lost = claimed - there - grants
+            self._record(acls=[*_changes(grants, "grant"), *_changes(lost, "revoke")])
+            errors = _change_rules(target, grants, revokes)
+            target.see_acls(grants - errors.keys(), revokes - errors.keys())
+        gone = (grants & errors.keys()) | (revokes - errors.keys())
+        self._record(acls=_changes(gone, "revoke"))
+        return _told(errors, "access rules", "ALTER", self.flow.target.alias)
+
+    def change_quotas(self) -> list[str]:
+        claimed = self.applied.quotas
+        unsure = {what for what, ours in claimed.items() if len(ours) > 1}
+        planned = {(it.entity, it.key): it for it in self.plan.quota_changes}
+        if not self.flow.sync_client_quotas_enabled or not (planned or unsure):
+            return []
+        alias = self.flow.target.alias
+        with AccessControl(self.flow.target) as target:
+            now = target.quotas()
+            due = {what: it for what, it in planned.items() if now.get(what) == it.before}
+            self._record(quotas=due.values())
+            errors = target.change_quotas(due.values())
+            values = {what: it.value for what, it in due.items() if it not in errors}
+            target.see_quotas(values)
+        values |= {what: now.get(what) for what in unsure - due.keys()}
+        confirmed = {what: it for what, it in values.items() if what in due or it in claimed[what]}
+        self._record(quotas=[QuotaChange(*what, it, it) for what, it in confirmed.items()])
+        meanwhile = [
+            f"{alias}: somebody has changed {quota_name(*what)} since the run was planned."
+            for what, it in planned.items()
+            if what not in due and now.get(what) != it.value
+        ]
+        return meanwhile + _told(errors, "client quotas", "ALTER_CONFIGS", alias)
+
+    def change_users(self) -> list[str]:
+        changes, claimed = self.plan.user_changes, self.applied.users
+        if not self.flow.sync_scram_users_enabled or not (changes or claimed):
+            return []
+        with AccessControl(self.flow.target) as target:
+            there = target.users().keys()
+            creates = [it for it in changes if it.change == "create" and _key(it) not in there]
+            deletes = [it for it in changes if it.change == "delete"]
+            deletes = [it for it in deletes if _key(it) in there & claimed]
+            passwords, sentences = self._passwords(creates)
+            creates = [it for it in creates if it.user in passwords]
+            lost = claimed - there - {_key(it) for it in creates}
+            self._record(users=[*creates, *(UserChange(*key, 0, "delete") for key in sorted(lost))])
+            errors = target.change_users([*creates, *deletes], passwords)
+            made = [it for it in creates if it not in errors]
+            gone = [it for it in deletes if it not in errors]
+            target.see_users(made, gone)
+        gone += [it for it in creates if it in errors]
+        self._record(users=[replace(it, change="delete") for it in gone])
+        return sentences + _told(errors, "SCRAM users", "ALTER", self.flow.target.alias)
+
+    def _passwords(self, creates: Sequence[UserChange]) -> tuple[Mapping[str, str], list[str]]:
+        """The passwords, read only if there is somebody to create, and who lacks one."""
+        if not creates:
+            return {}, []
+        try:
+            passwords = read_passwords(self.flow)
+        except ConfigError as error:
+            return {}, [str(error)]
+        without = sorted({it.user for it in creates} - passwords.keys())
+        return passwords, [f"scram.passwords.file has no password for {user}." for user in without]
+
+    def _record(
+        self,
+        *,
+        acls: Iterable[AclChange] = (),
+        quotas: Iterable[QuotaChange] = (),
+        users: Iterable[UserChange] = (),
+    ) -> None:
+        """Append to the ledger what is about to be changed, or was."""
+        flow, run = self.flow.name, self.plan.run
+        for rules in _some(acls):
+            append_entry(self.flow, AppliedEntry(flow=flow, run=run, at=now_ms(), acls=rules))
+        for some in _some(quotas):
+            append_entry(self.flow, AppliedEntry(flow=flow, run=run, at=now_ms(), quotas=some))
+        for those in _some(users):
+            append_entry(self.flow, AppliedEntry(flow=flow, run=run, at=now_ms(), users=those))
+
+
+def _change_rules(
+    target: AccessControl, grants: AbstractSet[Acl], revokes: AbstractSet[Acl]
+) -> dict[Acl, FerryError]:
+    """Create and delete rules, in an order in which nobody has more rights in between, or is without."""
+    narrowing = target.grant(_of(grants, "DENY"))
+    widening = _unless_wider(target.grant, _of(grants, "ALLOW"), narrowing)
+    narrowing |= target.revoke(_of(revokes, "ALLOW"))
+    widening |= _unless_wider(target.revoke, _of(revokes, "DENY"), narrowing)
+    return narrowing | widening
+
+
+def _of(acls: AbstractSet[Acl], permission: Literal["ALLOW", "DENY"]) -> list[Acl]:
+    return sorted(acl for acl in acls if acl.permission == permission)
+
+
+def _unless_wider(
+    make: Callable[[Iterable[Acl]], dict[Acl, FerryError]],
+    acls: Sequence[Acl],
+    failed: Iterable[Acl],
+) -> dict[Acl, FerryError]:
+    """Change those of ``acls`` that no failed rule was to narrow; the others are errors."""
+    held: dict[Acl, FerryError] = {}
+    for acl in acls:
+        for other in failed:
+            if _meet(acl, other):
+                held[acl] = FerryError(f"Held back, since another change failed: {acl}.")
+                break
+    return held | make(acl for acl in acls if acl not in held)
+
+
+def _meet(one: Acl, other: Acl) -> bool:
+    """Whether two rules may be about the same request, whatever its operation."""
+    if one.resource_type != other.resource_type:
+        return False
+    if one.principal != other.principal and _EVERYBODY not in (one.principal, other.principal):
+        return False
+    return _covers(one, other.name) or _covers(other, one.name)
+
+
+def _covers(acl: Acl, name: str) -> bool:
+    if acl.pattern_type == "PREFIXED":
+        return name.startswith(acl.name)
+    return acl.name in (name, EVERY)
+
+
+def _changes(acls: Iterable[Acl], change: Literal["grant", "revoke"]) -> list[AclChange]:
+    return [AclChange(acl, change) for acl in sorted(acls)]
+
+
+def _key(change: UserChange) -> tuple[str, str]:
+    return change.user, change.mechanism
+
+
+def _some(things: Iterable[_T]) -> Iterator[tuple[_T, ...]]:
+    """The things in portions that fit into a record."""
+    rest = iter(things)
+    while some := tuple(islice(rest, _AT_ONCE)):
+        yield some
+
+
+def _told(errors: Mapping[_T, FerryError], what: str, right: str, alias: str) -> list[str]:
+    """Errors as sentences, those of a missing right as one."""
+    denied = [error for error in errors.values() if isinstance(error, AccessDenied)]
+    others = [str(error) for error in errors.values() if not isinstance(error, AccessDenied)]
+    if len(others) > _AT_MOST_TOLD:
+        more = f"{len(others) - _AT_MOST_TOLD:,} more changes of {what} of {alias} failed."
+        others = [*others[:_AT_MOST_TOLD], more]
+    if denied:
+        count = f"{len(denied):,} changes of {what}" if len(denied) > 1 else f"a change of {what}"
+        advice = f"Grant the flow {right} on the cluster."
+        others.insert(0, f"{alias} refuses {count}. {denied[0].message} {advice}")
+    return others

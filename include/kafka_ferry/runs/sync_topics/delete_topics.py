@@ -1,0 +1,81 @@
+"""Giving remote topics up and deleting them, so that whatever comes next begins anew.
+
+The order of events, with what is there after a crash:
+
+1. the ledger says that the remote topic is given up: plans leave it alone, whoever did so goes on;
+2. the remote topic is deleted: the next run that needs it creates it anew;
+3. its positions are gone, which brokers see to when they hear of the deletion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.errors import FerryError
+from kafka_ferry.ledger import (
+    LedgerTable,
+    ReleasedTopic,
+    ReleaseEntry,
+    append_entry,
+    ledger_topic,
+)
+from kafka_ferry.model import position_group
+from kafka_ferry.patience import patiently
+
+# So that a record stays far below what a topic takes.
+_TOPICS_AT_ONCE: Final = 1_000
+
+
+class _StillThere(FerryError):
+    """Positions in a remote topic that was deleted; brokers forget them a moment later."""
+
+    transient = True
+
+
+def release(flow: Flow, ledger: LedgerTable, run: str, topics: Sequence[ReleasedTopic]) -> None:
+    """Say in the ledger that remote topics are given up; its topic exists."""
+    for first in range(0, len(topics), _TOPICS_AT_ONCE):
+        some = tuple(topics[first : first + _TOPICS_AT_ONCE])
+        append_entry(flow, ReleaseEntry(flow=flow.name, run=run, at=now_ms(), remote_topics=some))
+    if topics:
+        ledger.project(flow.target, ledger_topic(flow.source.alias))
+
+
+def delete_released(
+    flow: Flow, ledger: LedgerTable, target: ClusterControl, topic_ids: Mapping[str, str]
+) -> dict[str, FerryError]:
+    """Delete remote topics that were given up, each only if it still has the id that it is given with.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger's table.
+        target: the target.
+        topic_ids: by name; "" where the topic is gone, and only its positions may be left.
+
+    Returns:
+        An error for each topic that could not be deleted; of the others nothing is left.
+
+    Raises:
+        FerryError: if a deleted topic's positions stay for a minute.
+    """
+    errors = target.delete_topics({name: id_ for name, id_ in topic_ids.items() if id_})
+    patiently(lambda: _see_positions_gone(flow, ledger, topic_ids.keys() - errors.keys()))
+    return errors
+
+
+def _see_positions_gone(flow: Flow, ledger: LedgerTable, remote_topics: Collection[str]) -> None:
+    """Positions in deleted topics would hold up whoever is to copy to the new ones."""
+    void = ledger.released() | {""}
+    positions = read_positions(flow.target, flow.name)
+    there = {tp.topic for tp, position in positions.items() if position.remote_topic_id in void}
+    left = sorted(there & set(remote_topics))
+    if left:
+        raise _StillThere(
+            f"{left[0]} was deleted, and its positions are still there.",
+            advice="Delete them with kafka-consumer-groups.sh --delete-offsets --group "
+            f"'{position_group(flow.name)}' --topic {left[0]}",
+        )

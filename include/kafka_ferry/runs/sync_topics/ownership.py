@@ -1,0 +1,58 @@
+"""Marking remote topics as the flow's own, with how their offsets are kept: before anything is written to them."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import FerryError
+from kafka_ferry.ledger import LedgerTable, OwnershipEntry, append_entry, ledger_topic
+from kafka_ferry.model import Plan
+from kafka_ferry.plan.topics.ownership import new_marks, unlike_their_marks
+
+# So that a record stays far below what a topic takes.
+_MARKS_AT_ONCE: Final = 1_000
+
+
+def mark_topics(
+    flow: Flow,
+    ledger: LedgerTable,
+    target: ClusterControl,
+    plan: Plan,
+    *,
+    without: AbstractSet[str] = frozenset(),
+) -> dict[str, FerryError]:
+    """Mark the remote topics of ``plan`` that have no mark; doing it again changes nothing.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger's table; the ledger's topic exists.
+        target: the target.
+        plan: the plan; the topics that it creates were created.
+        without: the remote topics that could not be.
+
+    Returns:
+        An error for each topic whose mark says by now that its offsets are kept otherwise.
+
+    Raises:
+        FerryError: if the target does not take the marks.
+    """
+    topic = ledger_topic(flow.source.alias)
+    ledger.project(flow.target, topic)
+    choices = [choice for choice in plan.choices if choice.remote_topic not in without]
+    created = {creation.remote_topic for creation in plan.creations} - without
+    ids = target.topic_ids([choice.remote_topic for choice in choices], wait_for=created)
+    known = ledger.marks()
+    # A run that broke off may have created topics that it could not mark any more.
+    announced = ledger.applied().creations.keys()
+    marks = new_marks(choices, ids, known, created | announced)
+    for first in range(0, len(marks), _MARKS_AT_ONCE):
+        some = marks[first : first + _MARKS_AT_ONCE]
+        entry = OwnershipEntry(flow=flow.name, run=plan.run, at=now_ms(), marks=some)
+        append_entry(flow, entry)
+    if marks:
+        ledger.project(flow.target, topic)
+    return unlike_their_marks(choices, ids, known)

@@ -1,0 +1,103 @@
+"""Remote topics whose source topics are gone: what is to be known of them, and deleting them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.errors import FerryError
+from kafka_ferry.ledger import (
+    AppliedEntry,
+    LedgerTable,
+    ReleasedTopic,
+    append_entry,
+    ledger_topic,
+)
+from kafka_ferry.model import Found, Plan, position_group
+from kafka_ferry.model.positions import is_position_group
+from kafka_ferry.plan.topics.retire import NOBODY_KNOWS, missing_topics
+from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
+
+_GROUPS: Final = position_group("")
+
+
+def with_missing(flow: Flow, source: ClusterControl, target: ClusterControl, found: Found) -> Found:
+    """The same, with what must be known of topics that may be gone, if the flow retires their copies."""
+    if flow.on_source_topic_deleted != "retire":
+        return found
+    missing = missing_topics(flow, found.source_names, found.copied, found.marks)
+    if not missing:
+        return found
+    there = target.topics(missing.values())
+    return replace(
+        found,
+        target_topics={**found.target_topics, **there},
+        gone=frozenset(source.unknown(missing)),
+        shared=_shared(flow, target, there) if there else {},
+    )
+
+
+def retire_topics(flow: Flow, ledger: LedgerTable, target: ClusterControl, plan: Plan) -> list[str]:
+    """Delete the remote topics whose time has come, by ``plan``; doing it again finishes what broke off.
+
+    Returns:
+        A sentence for each that was not deleted.
+
+    Raises:
+        FerryError: if the target does not take what the ledger is to say.
+    """
+    _note_missed(flow, ledger, plan)
+    due = [retirement for retirement in plan.retirements if retirement.is_due(plan.at)]
+    if not due:
+        return []
+    # A plan may be hours old, and nothing brings back what is deleted.
+    gone = ClusterControl(flow.source).unknown([retirement.topic for retirement in due])
+    back = [
+        f"{it.remote_topic}: not deleted, since {it.topic} is on the source again."
+        for it in due
+        if it.topic not in gone
+    ]
+    ids = {it.remote_topic: it.remote_topic_id for it in due if it.topic in gone}
+    released = ledger.released()
+    topics = [
+        ReleasedTopic(remote_topic=name, remote_topic_id=topic_id)
+        for name, topic_id in ids.items()
+        if topic_id not in released
+    ]
+    release(flow, ledger, plan.run, topics)
+    try:
+        errors = delete_released(flow, ledger, target, ids)
+    except FerryError as error:
+        return [*back, str(error)]
+    return [*back, *(f"{name}: not deleted. {error}" for name, error in errors.items())]
+
+
+def _note_missed(flow: Flow, ledger: LedgerTable, plan: Plan) -> None:
+    """Say in the ledger since when topics are missed, and which are not any more."""
+    known = ledger.applied().missed
+    missed = {it.remote_topic_id: it.since for it in plan.retirements}
+    news = {topic_id: since for topic_id, since in missed.items() if topic_id not in known}
+    news |= dict.fromkeys(known.keys() - missed.keys(), 0)
+    if news:
+        append_entry(flow, AppliedEntry(flow=flow.name, run=plan.run, at=now_ms(), missed=news))
+        ledger.project(flow.target, ledger_topic(flow.source.alias))
+
+
+def _shared(flow: Flow, target: ClusterControl, topics: Iterable[str]) -> Mapping[str, str]:
+    """Which other flows have positions in ``topics``."""
+    own = position_group(flow.name)
+    shared: dict[str, str] = {}
+    try:
+        for group in target.all_group_names():
+            if is_position_group(group) and group != own:
+                name = group.removeprefix(_GROUPS)
+                shared |= dict.fromkeys(
+                    (tp.topic for tp in read_positions(flow.target, name)), name
+                )
+    except FerryError:
+        return dict.fromkeys(topics, NOBODY_KNOWS)
+    return {topic: shared[topic] for topic in topics if topic in shared}

@@ -1,0 +1,310 @@
+"""Creating remote topics with their configs, and changing configs; the ledger says before what is set.
+
+The order of events, with what the next run makes of a crash behind each:
+
+1. the ledger says what is about to be set, and what was set before: whichever of the two is found
+   on the topic, the flow has set it;
+2. topics are created and configs changed: as before;
+3. both are read back, and the ledger says what is set: anything else is somebody else's from now on.
+
+A config that the target does not take is left out, if the target names it: the topic is created, and
+its other configs are changed, without it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from confluent_kafka import KafkaError
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import BrokerError, FerryError
+from kafka_ferry.ledger import AppliedEntry, LedgerTable, append_entry, ledger_topic
+from kafka_ferry.model import Plan, Topic
+from kafka_ferry.model.changes import ConfigChange
+from kafka_ferry.plan.topics.configs import config_key, refused_names
+
+# So that a record stays far below what a topic takes, with all configs of each topic.
+_TOPICS_AT_ONCE: Final = 200
+_LEAVE_OUT: Final = "Leave it out with config.properties.exclude."
+# A broker hears a moment later of what the controller has changed.
+_PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+_TOO_OLD: Final = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
+
+Failures = dict[str, dict[str, str]]
+"""By remote topic, the configs that are not as they should be, each with a sentence."""
+
+
+@dataclass
+class ConfigChanges:
+    """The configs of a plan on their way to the target; each step may be done again.
+
+    Attributes:
+        flow: the flow.
+        ledger: its ledger's table; the ledger's topic exists.
+        target: the target.
+        plan: the plan.
+        notes: what there is to say of the target as a whole.
+    """
+
+    flow: Flow
+    ledger: LedgerTable
+    target: ClusterControl
+    plan: Plan
+    notes: list[str] = field(default_factory=list)
+    _overtaken: frozenset[str] = frozenset()
+    _failures: Failures = field(default_factory=lambda: defaultdict(dict))
+
+    @property
+    def unapplied(self) -> list[str]:
+        """What could not be set, a sentence each."""
+        return sorted(
+            {text for of_topic in self._failures.values() for text in of_topic.values()} - {""}
+        )
+
+    def announce(self) -> None:
+        """Say in the ledger what is about to be set, and what the flow had set before."""
+        self._leave_to_newer_runs()
+        before: dict[str, dict[str, str | None]] = defaultdict(dict)
+        overwritten = {(drift.remote_topic, drift.name) for drift in self.plan.drifts}
+        for change in self.plan.config_changes:
+            # What somebody else has set does not become the flow's by being overwritten.
+            if (change.remote_topic, change.name) not in overwritten:
+                before[change.remote_topic][change.name] = change.before
+        sets = self.plan.set_configs
+        self._append(
+            configs={it.remote_topic_id: dict(it.configs) for it in sets},
+            pending={it.remote_topic_id: before.get(it.remote_topic, {}) for it in sets},
+            creations={it.remote_topic: dict(it.configs) for it in self.plan.creations},
+        )
+
+    def create(self) -> dict[str, FerryError]:
+        """Create topics, each with its configs at once.
+
+        Returns:
+            An error for each that could not be created.
+        """
+        errors: dict[str, FerryError] = {}
+        left = list(self.plan.creations)
+        while left:
+            failed, again = self.target.create_topics(left), []
+            for creation in left:
+                name = creation.remote_topic
+                if name not in failed:
+                    continue
+                refused = self._leave_out(name, creation.configs, failed[name])
+                if refused:
+                    configs = {k: v for k, v in creation.configs.items() if k not in refused}
+                    again.append(replace(creation, configs=configs))
+                else:
+                    errors[name] = failed[name]
+            left = again
+        return errors
+
+    def alter(self) -> None:
+        """Change the configs of topics that existed before."""
+        left: dict[str, list[ConfigChange]] = defaultdict(list)
+        for change in self.plan.config_changes:
+            left[change.remote_topic].append(change)
+        left = self._still_as_planned(left)
+        while left:
+            failed, again = self.target.alter_configs(left), {}
+            for name, error in failed.items():
+                values = {change.name: change.value or "" for change in left[name]}
+                refused = self._leave_out(name, values, error)
+                rest = [change for change in left[name] if change.name not in refused]
+                if refused and rest:
+                    again[name] = rest
+                elif not refused:
+                    self._fail(name, values, error)
+            left = again
+
+    def confirm(self, without: Collection[str]) -> None:
+        """Read back what was set, and say in the ledger what is.
+
+        Args:
+            without: remote topics that could not be created.
+        """
+        created = {
+            it.remote_topic: it for it in self.plan.creations if it.remote_topic not in without
+        }
+        expected: dict[str, dict[str, str | None]] = {
+            name: dict(creation.configs) for name, creation in created.items()
+        }
+        for change in self.plan.config_changes:
+            expected.setdefault(change.remote_topic, {})[change.name] = change.value
+        there = self._read_back(expected)
+        configs = {
+            config_key(there[name]): self._settled(name, creation.configs, {})
+            for name, creation in created.items()
+            if name in there and config_key(there[name]) not in self._overtaken
+        }
+        overwritten = {(drift.remote_topic, drift.name) for drift in self.plan.drifts}
+        for sets in self.plan.set_configs:
+            if sets.remote_topic in expected:
+                before = {
+                    change.name: change.before
+                    for change in self.plan.config_changes
+                    if change.remote_topic == sets.remote_topic
+                    and (change.remote_topic, change.name) not in overwritten
+                }
+                configs[sets.remote_topic_id] = self._settled(
+                    sets.remote_topic, sets.configs, {**sets.before, **before}
+                )
+        planned = without | created.keys() | {sets.remote_topic for sets in self.plan.set_configs}
+        announced = self.ledger.applied().creations.keys() & planned
+        self._append(configs=configs, creations=dict.fromkeys(announced))
+
+    def _settled(
+        self, remote_topic: str, wanted: Mapping[str, str], before: Mapping[str, str | None]
+    ) -> dict[str, str]:
+        """What the flow has set on a topic: what it wanted, apart from what has failed."""
+        failed = self._failures.get(remote_topic, {})
+        settled = {**wanted, **{name: before.get(name) for name in failed}}
+        return {name: value for name, value in settled.items() if value is not None}
+
+    def _leave_to_newer_runs(self) -> None:
+        """Leave out topics of which another run has written since this one was planned.
+
+        A step that is repeated later would write down as the newest what is long past.
+        """
+        if not (self.plan.set_configs or self.plan.creations):
+            return
+        self.ledger.project(self.flow.target, ledger_topic(self.flow.source.alias))
+        self._overtaken = self.ledger.applied_since(self.plan.ledger_end, but_by=self.plan.run)
+        names = {
+            it.remote_topic for it in self.plan.set_configs if it.remote_topic_id in self._overtaken
+        }
+        for change in self.plan.config_changes:
+            if change.remote_topic in names:
+                self._failures[change.remote_topic][change.name] = (
+                    f"{change} was left out: a newer run has changed configs there."
+                )
+        self.plan = replace(
+            self.plan,
+            config_changes=tuple(
+                it for it in self.plan.config_changes if it.remote_topic not in names
+            ),
+            set_configs=tuple(it for it in self.plan.set_configs if it.remote_topic not in names),
+        )
+
+    def _append(
+        self,
+        *,
+        configs: Mapping[str, dict[str, str]],
+        creations: Mapping[str, dict[str, str] | None],
+        pending: Mapping[str, dict[str, str | None]] | None = None,
+    ) -> None:
+        """Add entries to the ledger, each of so many topics; none if there is nothing to say."""
+        before = pending or {}
+        ids, names = sorted(configs), sorted(creations)
+        for first in range(0, max(len(ids), len(names)), _TOPICS_AT_ONCE):
+            some = slice(first, first + _TOPICS_AT_ONCE)
+            entry = AppliedEntry(
+                flow=self.flow.name,
+                run=self.plan.run,
+                at=now_ms(),
+                configs={key: configs[key] for key in ids[some]},
+                pending={key: before[key] for key in ids[some] if before.get(key)},
+                creations={name: creations[name] for name in names[some]},
+                source_cluster_id=self.plan.source_cluster_id,
+            )
+            append_entry(self.flow, entry)
+
+    def _still_as_planned(
+        self, changes: Mapping[str, Sequence[ConfigChange]]
+    ) -> dict[str, list[ConfigChange]]:
+        """The changes that are still to be made: a plan may be hours old when somebody approves it."""
+        there = self.target.topics(changes) if changes else {}
+        left = defaultdict(list)
+        ids = {it.remote_topic: it.remote_topic_id for it in self.plan.set_configs}
+        for name, of_topic in changes.items():
+            topic = there.get(name)
+            if topic is None or config_key(topic) != ids.get(name):
+                for change in of_topic:
+                    self._failures[name][change.name] = (
+                        f"{change} was left out: the topic was deleted since the run was planned."
+                    )
+                continue
+            for change in of_topic:
+                has = _value(topic, change.name)
+                if has == change.before:
+                    left[name].append(change)
+                elif has != change.value:
+                    self._failures[name][change.name] = (
+                        f"{change} was left out: somebody has changed it since the run was planned. "
+                        "The next run compares again."
+                    )
+        return left
+
+    def _leave_out(
+        self, remote_topic: str, configs: Mapping[str, str], error: FerryError
+    ) -> frozenset[str]:
+        """Which of ``configs`` the target does not take, if it says so."""
+        if not (isinstance(error, BrokerError) and error.code == KafkaError.INVALID_CONFIG):
+            return frozenset()
+        # A topic may be called like a config.
+        said = error.message.partition(f" the topic {remote_topic}: ")[2]
+        refused = refused_names(said, configs)
+        for name in refused:
+            self._failures[remote_topic][name] = (
+                f"{remote_topic}: {name} could not be set. {error.message} {_LEAVE_OUT}"
+            )
+        return refused
+
+    def _fail(self, remote_topic: str, names: Iterable[str], error: FerryError) -> None:
+        """Nothing of a topic could be changed."""
+        if isinstance(error, BrokerError) and error.code in _TOO_OLD:
+            note = (
+                f"{self.flow.target.alias} lets no single config of a topic be changed (brokers do "
+                "since 2.3), so that later changes of configs are not made there."
+            )
+            if note not in self.notes:
+                self.notes.append(note)
+            sentence = ""
+        else:
+            sentence = f"{remote_topic}: its configs could not be changed. {error}"
+        self._failures[remote_topic] |= dict.fromkeys(names, sentence)
+
+    def _read_back(self, expected: Mapping[str, Mapping[str, str | None]]) -> dict[str, Topic]:
+        """The topics, once the brokers have heard of what was set; what is not so then is a failure."""
+        there: dict[str, Topic] = {}
+        unlike: dict[str, dict[str, str]] = {}
+        for pause_s in _PAUSES_S if expected else ():
+            there = self.target.topics(expected)
+            expected = {
+                name: configs
+                for name, configs in expected.items()
+                if name not in there or config_key(there[name]) not in self._overtaken
+            }
+            unlike = {
+                name: self._unlike(name, there.get(name), expected[name]) for name in expected
+            }
+            if not any(unlike.values()):
+                return there
+            time.sleep(pause_s)
+        for name in there:
+            self._failures[name] |= unlike[name]
+        return there
+
+    def _unlike(
+        self, remote_topic: str, topic: Topic | None, expected: Mapping[str, str | None]
+    ) -> dict[str, str]:
+        """What is not as it should be, apart from what is known to have failed."""
+        known = self._failures.get(remote_topic, {})
+        return {
+            name: f"{remote_topic}: {name} should be {'unset' if value is None else value} by now, and "
+            "is not. The next run compares again."
+            for name, value in expected.items()
+            if name not in known and (topic is None or _value(topic, name) != value)
+        }
+
+
+def _value(topic: Topic, name: str) -> str | None:
+    return topic.configs.get(name) if name in topic.overrides else None

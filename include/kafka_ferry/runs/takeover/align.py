@@ -1,0 +1,190 @@
+"""Holding a topic on the target against its source, partition by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from kafka_ferry.config import Cluster, Flow, kafka_python_config
+from kafka_ferry.errors import FerryError
+from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned, align
+from kafka_ferry.groups.alignment.spread import spread
+from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicState
+from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.runs.takeover.adopt import last_targets
+from kafka_ferry.runs.takeover.record_digests import read_log
+from kafka_ferry.wire import WireCluster
+
+Positions = Mapping[TopicPartition, int | None]
+"""By *source* partition, the next offset that the other mirror would copy; None for the beginning."""
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """What was found out about a topic.
+
+    Attributes:
+        pair: the topic.
+        handover: that, for people; ``refused`` if it cannot be taken over.
+        found: by partition, what can be; empty if nothing can, or nothing is left.
+        sources: the source's records of these partitions.
+    """
+
+    pair: Pair
+    handover: TopicHandover
+    found: Mapping[int, Alignment]
+    sources: Mapping[int, LogRecords]
+
+
+class Aligner:
+    """Reads both clusters; to be closed.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger's table, projected.
+        positions: what the other mirror says.
+        spreads: whether it may have put records into other partitions than they were in.
+    """
+
+    def __init__(
+        self, flow: Flow, ledger: LedgerTable, positions: Positions, *, spreads: bool
+    ) -> None:
+        self._ledger = ledger
+        self._positions = positions
+        self._spreads = spreads
+        self._open = ExitStack()
+        self._source = self._open.enter_context(_cluster(flow.source))
+        self._target = self._open.enter_context(_cluster(flow.target))
+
+    def __enter__(self) -> Aligner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def look(self, pair: Pair) -> Aligned:
+        """What can be taken over of a topic; what cannot is refused, with the reason."""
+        refused = _why_not(pair)
+        if refused:
+            return _refused(pair, refused)
+        try:
+            return self._in_order(pair)
+        except Misaligned as error:
+            if not self._spreads:
+                return _refused(pair, f"{error}.")
+        except FerryError as error:
+            return _refused(pair, str(error))
+        try:
+            return self._spread(pair)
+        except (Misaligned, FerryError) as error:
+            return _refused(pair, f"{str(error).rstrip('.')}.")
+
+    def _in_order(self, pair: Pair) -> Aligned:
+        assert pair.source
+        assert pair.remote
+        known = last_targets(self._ledger, pair) if pair.positions else {}
+        found, sources = dict[int, Alignment](), dict[int, LogRecords]()
+        for number in range(pair.remote.partitions):
+            position = pair.position(number)
+            since = known.get(number, 0) if position else 0
+            target_tp = TopicPartition(pair.remote_topic, number)
+            compacted = _is_compacted(pair)
+            target = read_log(self._target, target_tp, since=since, with_keys=compacted)
+            if position and not len(target):
+                continue
+            source_tp = TopicPartition(pair.topic, number)
+            if number >= pair.source.partitions:
+                if len(target):
+                    raise Misaligned(
+                        f"the source has no partition {number}, and it has records there"
+                    )
+                continue
+            source = read_log(self._source, source_tp, with_keys=compacted)
+            try:
+                alignment = align(
+                    source,
+                    target,
+                    self._positions.get(source_tp),
+                    compacted=compacted,
+                    joined=position.offset if position else None,
+                )
+            except Misaligned as error:
+                raise Misaligned(f"partition {number}: {error}") from None
+            if alignment:
+                found[number], sources[number] = alignment, source
+        return self._aligned(pair, found, sources)
+
+    def _spread(self, pair: Pair) -> Aligned:
+        """The same where no partition is a copy of one of the source's."""
+        assert pair.source
+        assert pair.remote
+        if pair.positions:
+            return _refused(pair, "some of its partitions are this flow's own already.")
+        sources = {
+            number: read_log(self._source, TopicPartition(pair.topic, number))
+            for number in range(pair.source.partitions)
+        }
+        targets = [
+            read_log(self._target, TopicPartition(pair.remote_topic, number))
+            for number in range(pair.remote.partitions)
+        ]
+        asked = {n: self._positions.get(TopicPartition(pair.topic, n)) for n in sources}
+        found = spread(sources, targets, asked)
+        reason = "its records are in other partitions than on the source, so nobody can tell which is which."
+        return self._aligned(pair, found, sources, reason)
+
+    def _aligned(
+        self,
+        pair: Pair,
+        found: Mapping[int, Alignment],
+        sources: Mapping[int, LogRecords],
+        reason: str = "",
+    ) -> Aligned:
+        partitions = tuple(
+            PartitionHandover(
+                partition=number,
+                position=self._positions.get(TopicPartition(pair.topic, number)),
+                start=alignment.start,
+                end=alignment.end,
+                compared=alignment.records,
+                doubled=alignment.doubled,
+                unknown=alignment.unknown,
+            )
+            for number, alignment in found.items()
+        )
+        state: TopicState = "ready" if found else "up to date"
+        handover = TopicHandover(pair.topic, pair.remote_topic, state, reason, partitions)
+        return Aligned(pair, handover, found, sources)
+
+
+def _why_not(pair: Pair) -> str:
+    """Why a topic cannot be taken over, whatever it holds; "" if it can."""
+    if pair.remote and pair.remote.stamps_anew:
+        return (
+            "it has message.timestamp.type=LogAppendTime, so that its records have lost their times. "
+            "Delete it, and it is copied anew."
+        )
+    if pair.mark and pair.mark.preserved:
+        return "this flow preserves offsets in it."
+    if pair.released:
+        return "this flow has given it up (`ferry repair`)."
+    if not all(map(pair.is_of_source, pair.positions.values())):
+        return "the source's topic was deleted and made anew since this flow last copied it."
+    if not all(map(pair.is_of_remote, pair.positions.values())):
+        return "the target's topic was deleted since this flow last copied to it."
+    return ""
+
+
+def _refused(pair: Pair, reason: str) -> Aligned:
+    return Aligned(pair, TopicHandover(pair.topic, pair.remote_topic, "refused", reason), {}, {})
+
+
+def _is_compacted(pair: Pair) -> bool:
+    return any(topic.is_compacted for topic in (pair.source, pair.remote) if topic)
+
+
+def _cluster(cluster: Cluster) -> WireCluster:
+    return WireCluster(cluster.alias, kafka_python_config(cluster.client_properties("consumer")))

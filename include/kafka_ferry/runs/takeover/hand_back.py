@@ -1,0 +1,160 @@
+"""Giving a flow's topics back to MirrorMaker 2: positions from which it goes on where the flow has ended."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.control.topic_records import NewRecord, append_records
+from kafka_ferry.copy import fence_writers
+from kafka_ferry.groups.mirrormaker2.connect_offsets import (
+    PARTITIONS,
+    ConnectOffset,
+    key_of,
+    newest,
+    offsets_topic,
+    value_of,
+    worker_group,
+)
+from kafka_ferry.ledger import OwnershipEntry, append_entry
+from kafka_ferry.model import Creation, TopicPartition
+from kafka_ferry.model.cluster_state import Mark
+from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicState
+from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.runs.plan.discover import discover
+from kafka_ferry.runs.state.flow_state import flow_ledger
+from kafka_ferry.runs.takeover.liveness import wait_for_members
+from kafka_ferry.runs.takeover.takeover import MIRROR_MAKER_2, pairs_of, read_offsets
+
+_RUN: Final = "takeover --to mm2"
+_COMPACTED: Final = {"cleanup.policy": "compact"}
+
+
+def give_back(
+    flow: Flow, *, dry_run: bool = False, positions_topic: str = ""
+) -> list[TopicHandover]:
+    """Write the flow's positions as MirrorMaker 2's own; doing it again changes nothing.
+
+    Whoever runs the flow is fenced first, so that nothing moves any more.
+
+    Args:
+        flow: the flow.
+        dry_run: whether only to find out what would be done.
+        positions_topic: Connect's topic with its offsets on the target, if it is not that of
+            MirrorMaker 2's dedicated mode.
+
+    Returns:
+        What became of each topic of the flow that is on the target.
+
+    Raises:
+        FerryError: MirrorMaker 2 runs; or a cluster does not let itself be looked at.
+    """
+    topic = positions_topic or offsets_topic(flow.source.alias)
+    wait_for_members(flow.target, worker_group(flow.source.alias), MIRROR_MAKER_2)
+    ledger = flow_ledger(flow)
+    if not dry_run:
+        discover(flow, ledger)
+        last = ledger.last_run()
+        fence_writers(flow, max(flow.writers, last["writers"] if last else 0))
+    found = discover(flow, ledger)
+    known = _known(flow, topic)
+    records, told, marks = list[NewRecord](), list[TopicHandover](), list[Mark]()
+    for pair in pairs_of(flow, found):
+        if pair.remote is None:
+            continue
+        handover, of_topic = _given_back(flow, pair, known)
+        told.append(handover)
+        records += of_topic
+        if handover.state != "refused" and not (pair.mark and pair.mark.given_back):
+            marks.append(_mark(pair))
+    if dry_run:
+        return told
+    if marks:
+        # Before anything that MirrorMaker 2 could go on with: both would copy the same.
+        append_entry(
+            flow, OwnershipEntry(flow=flow.name, run=_RUN, at=now_ms(), marks=tuple(marks))
+        )
+    if not records:
+        return told
+    if not known and not _exists(flow, topic):
+        creation = Creation(topic, PARTITIONS, flow.replication_factor, _COMPACTED)
+        for error in ClusterControl(flow.target).create_topics([creation]).values():
+            raise error
+    append_records(flow.target, topic, records)
+    return [replace(t, state="given back") if t.state == "ready" else t for t in told]
+
+
+def _given_back(
+    flow: Flow,
+    pair: Pair,
+    known: Mapping[TopicPartition, list[ConnectOffset]],
+) -> tuple[TopicHandover, list[NewRecord]]:
+    """What becomes of a topic, and the records for it."""
+    preserved = any(position.producer for position in pair.positions.values())
+    if preserved or (pair.mark and pair.mark.preserved):
+        return _refused(pair, "its offsets are preserved, which MirrorMaker 2 cannot go on with.")
+    partitions, records = list[PartitionHandover](), list[NewRecord]()
+    for number in sorted(pair.positions):
+        position = pair.position(number)
+        if position is None:
+            return _refused(
+                pair, "it was made anew since it was last copied, on one of both sides."
+            )
+        source = TopicPartition(pair.topic, number)
+        there = known.get(source, [])
+        before = newest(there).get(source)
+        if before and before.next and before.next > position.offset:
+            return _refused(
+                pair,
+                f"MirrorMaker 2 is at {before.next} in partition {number} already, and this flow at "
+                f"{position.offset}. Take it over first (--from mm2).",
+            )
+        if all(offset.next == (position.offset or None) for offset in there) and (
+            there or not position.offset
+        ):
+            continue
+        value = value_of(position.offset)
+        keys: list[tuple[bytes, int | None]] = [(o.key, o.partition) for o in there]
+        keys = keys or [(key_of(source, flow.source.alias), None)]
+        records += [NewRecord(key, value, at) for key, at in keys]
+        said = before.next if before else None
+        partitions.append(PartitionHandover(number, said, position.offset, position.offset))
+    state: TopicState = "ready" if records else "up to date"
+    return TopicHandover(pair.topic, pair.remote_topic, state, "", tuple(partitions)), records
+
+
+def _mark(pair: Pair) -> Mark:
+    """The flow's mark on a topic that it copies to no more."""
+    assert pair.source
+    assert pair.remote
+    return Mark(
+        topic=pair.topic,
+        topic_id=pair.source.topic_id,
+        remote_topic=pair.remote_topic,
+        remote_topic_id=pair.remote.topic_id,
+        preserved=False,
+        created=pair.mark.created if pair.mark else False,
+        given_back=True,
+    )
+
+
+def _refused(pair: Pair, reason: str) -> tuple[TopicHandover, list[NewRecord]]:
+    return TopicHandover(pair.topic, pair.remote_topic, "refused", reason), []
+
+
+def _known(flow: Flow, topic: str) -> dict[TopicPartition, list[ConnectOffset]]:
+    """What MirrorMaker 2 has stored, under whatever keys, by source partition."""
+    known: dict[TopicPartition, list[ConnectOffset]] = defaultdict(list)
+    if _exists(flow, topic):
+        for offset in read_offsets(flow, topic)[0]:
+            known[offset.source].append(offset)
+    return dict(known)
+
+
+def _exists(flow: Flow, topic: str) -> bool:
+    return bool(ClusterControl(flow.target).topics([topic]))

@@ -1,0 +1,100 @@
+"""Whether another mirror still runs: it is a member of its group, or something moves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from kafka_ferry.config import Cluster, Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.control.connect_offsets import read_newest
+from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.errors import FerryError
+from kafka_ferry.groups.mirrormaker2.record_formats import Heartbeat
+from kafka_ferry.model import Topic, TopicPartition
+from kafka_ferry.model.groups import Group
+
+# A member that was killed counts as one until its session ends: ten seconds by Connect's default.
+_SESSION_S: Final = 30.0
+_PAUSE_S: Final = 0.5
+_HEARTBEATS: Final = "heartbeats"
+
+
+@dataclass(frozen=True)
+class Still:
+    """What does not move while no other mirror runs.
+
+    Attributes:
+        ends: where the remote topics' partitions end.
+        heartbeat: the newest heartbeat for the two clusters, in milliseconds since 1970; 0 without.
+        at: when this was seen, in seconds of the monotonic clock.
+    """
+
+    ends: Mapping[TopicPartition, int]
+    heartbeat: int = 0
+    at: float = field(default_factory=time.monotonic)
+
+
+def wait_for_members(cluster: Cluster, group: str, mirror: str) -> None:
+    """Return when ``group`` has no members, as soon as Kafka has noticed that they are gone.
+
+    Raises:
+        FerryError: it still has some; or it may not be seen.
+    """
+    deadline = time.monotonic() + _SESSION_S
+    with GroupControl(cluster) as groups:
+        while True:
+            seen = groups.described([group])[group]
+            if not isinstance(seen, Group):
+                raise seen
+            if seen.idle:
+                return
+            if time.monotonic() > deadline:
+                raise FerryError(
+                    f"{mirror} still runs: its group {group} on {cluster.alias} is {seen.state}.",
+                    advice="Stop it, and see that nothing starts it again.",
+                )
+            time.sleep(_PAUSE_S)
+
+
+def look(flow: Flow, remote: Collection[Topic]) -> Still:
+    """Where everything stands now."""
+    target = ClusterControl(flow.target)
+    bounds = target.log_bounds(remote, "read_uncommitted") if remote else {}
+    ends = {tp: log.end for tp, log in bounds.items()}
+    return Still(ends, _heartbeat(flow, target))
+
+
+def raise_if_moved(flow: Flow, before: Still, remote: Collection[Topic], settle_s: float) -> None:
+    """Look again, no sooner than ``settle_s`` seconds after ``before``.
+
+    Raises:
+        FerryError: something has moved.
+    """
+    time.sleep(max(0.0, before.at + settle_s - time.monotonic()))
+    now = look(flow, remote)
+    moved = sorted(str(tp) for tp, end in now.ends.items() if before.ends.get(tp, end) != end)
+    advice = "Stop whatever writes there, or leave the topic out with topics.exclude."
+    if moved:
+        shown = ", ".join(moved[:5]) + (" and others" if len(moved) > 5 else "")
+        raise FerryError(
+            f"Another mirror still runs: {shown} on {flow.target.alias} grew.", advice=advice
+        )
+    if now.heartbeat > before.heartbeat:
+        raise FerryError(
+            f"Another mirror still runs: it sends heartbeats for {flow.name} to {_HEARTBEATS} on "
+            f"{flow.target.alias}.",
+            advice=advice,
+        )
+
+
+def _heartbeat(flow: Flow, target: ClusterControl) -> int:
+    topic = target.topics([_HEARTBEATS]).get(_HEARTBEATS)
+    if topic is None:
+        return 0
+    key = Heartbeat(flow.source.alias, flow.target.alias, 0).key()
+    records, _ = read_newest(flow.target, _HEARTBEATS, topic.partitions)
+    found = [Heartbeat.read(key, r.value).timestamp for r in records if r.key == key and r.value]
+    return max(found, default=0)

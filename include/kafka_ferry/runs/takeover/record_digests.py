@@ -1,0 +1,108 @@
+"""Reading a partition's records as digests, to be compared with those of another cluster."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+import xxhash
+
+from kafka_ferry.batches import Batch, MalformedBatch
+from kafka_ferry.batches.record_format.records import read_records
+from kafka_ferry.batches.record_format.varint import decode_varint
+from kafka_ferry.errors import CorruptBatch
+from kafka_ferry.groups.alignment.align import LogRecords
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.patience import patiently
+from kafka_ferry.wire import WireCluster, log_start
+from kafka_ferry.wire.partitions.scan import ended_batches, leader_of
+
+_64_BITS: Final = 2**64 - 1
+
+
+def read_log(
+    cluster: WireCluster, partition: TopicPartition, *, since: int = 0, with_keys: bool = False
+) -> LogRecords:
+    """All records of a partition up to its last stable offset, those of aborted transactions too.
+
+    Some 30 bytes of memory a record.
+
+    Args:
+        cluster: the cluster.
+        partition: the partition.
+        since: the first offset to read, if the log reaches so far back.
+        with_keys: whether keys and tombstones are to be known too.
+
+    Raises:
+        CorruptBatch: on bytes that are no valid batch.
+        FerryError: if the partition cannot be read for a minute.
+    """
+
+    def read() -> LogRecords:
+        leader = leader_of(cluster, partition)
+        start = log_start(cluster, leader, partition)
+        batches = ended_batches(cluster, leader, partition, max(start, since))
+        try:
+            return _digested(batches, start, since, with_keys=with_keys)
+        except MalformedBatch as error:
+            raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
+
+    return patiently(read)
+
+
+def _digested(
+    batches: Iterable[tuple[Batch, bool]], start: int, since: int, *, with_keys: bool
+) -> LogRecords:
+    first = end = max(start, since)
+    columns = _Columns()
+    for batch, is_aborted in batches:
+        end = batch.header.next_offset
+        columns.add(batch, first, is_aborted=is_aborted, with_keys=with_keys)
+    return LogRecords(
+        start,
+        end,
+        np.array(columns.offsets, np.int64),
+        np.array(columns.digests, np.uint64),
+        np.array(columns.aborted, np.bool_),
+        np.array(columns.epochs, np.int64),
+        np.array(columns.keys, np.uint64),
+        np.array(columns.tombstones, np.bool_),
+        np.array(columns.markers, np.int64),
+    )
+
+
+class _Columns:
+    """What ``LogRecords`` is made of, batch by batch; arrays of numbers, which take less than lists."""
+
+    def __init__(self) -> None:
+        self.offsets, self.digests = array("q"), array("Q")
+        self.aborted, self.epochs = array("b"), array("q")
+        self.keys, self.tombstones = array("Q"), array("b")
+        self.markers = array("q")
+
+    def add(self, batch: Batch, first: int, *, is_aborted: bool, with_keys: bool) -> None:
+        """Add a batch's records from the offset ``first`` on."""
+        header = batch.header
+        if header.is_control:
+            self.markers.extend(range(max(first, header.base_offset), header.next_offset))
+            return
+        records = [record for record in read_records(batch) if record[0] >= first]
+        digest = xxhash.xxh3_64_intdigest
+        self.offsets.extend([record[0] for record in records])
+        # The time is the digest's seed: two records are alike if content and time are.
+        self.digests.extend([digest(content, at & _64_BITS) for _, at, _, content in records])
+        self.aborted.extend([is_aborted] * len(records))
+        self.epochs.extend([header.leader_epoch] * len(records))
+        if with_keys:
+            found = [_key_of(record[3]) for record in records]
+            self.keys.extend([digest(key) for key, _ in found])
+            self.tombstones.extend([is_tombstone for _, is_tombstone in found])
+
+
+def _key_of(content: bytes) -> tuple[bytes, bool]:
+    """A record's key with its length before it, which tells null from empty; and whether it has no value."""
+    length, at = decode_varint(content, 0)
+    at += max(0, length)
+    return content[:at], decode_varint(content, at)[0] < 0

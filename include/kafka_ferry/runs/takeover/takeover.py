@@ -1,0 +1,212 @@
+"""Taking over from MirrorMaker 2 or MirrorMaker 1: going on in the topics that it has filled.
+
+Each topic by itself: what the other mirror says of its position is held against the records on both
+clusters (``groups.alignment.align``), and only then the position, the topic's mark and its history are
+written down, in one transaction. What was taken over is passed over the next time, so that it can be
+repeated whatever it broke off with; what the other mirror has copied since is taken over too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from typing import Final
+
+from kafka_ferry.clock import run_id_now
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.control.connect_offsets import read_newest
+from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.errors import FerryError
+from kafka_ferry.groups.mirrormaker2.connect_offsets import (
+    ConnectOffset,
+    copied_of,
+    newest,
+    offsets_topic,
+    partition_of,
+    worker_group,
+)
+from kafka_ferry.model import Found
+from kafka_ferry.model.groups import Group
+from kafka_ferry.model.takeover import TopicHandover
+from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.plan import select
+from kafka_ferry.plan.topics.provenance import origins_beyond
+from kafka_ferry.runs.plan.discover import discover
+from kafka_ferry.runs.state.flow_state import flow_ledger
+from kafka_ferry.runs.takeover.adopt import adopt_topic, mark_owned, prepare, raise_if_unverified
+from kafka_ferry.runs.takeover.align import Aligned, Aligner, Positions
+from kafka_ferry.runs.takeover.liveness import look, raise_if_moved, wait_for_members
+
+MIRROR_MAKER_2: Final = "MirrorMaker 2"
+MIRROR_MAKER_1: Final = "MirrorMaker 1"
+
+
+class Takeover:
+    """Takes a flow's topics over from another mirror.
+
+    Args:
+        flow: the flow; its names must be those that the other mirror has given.
+        settle_s: how many seconds nothing may move, for the other mirror to count as stopped.
+    """
+
+    def __init__(self, flow: Flow, *, settle_s: float = 5.0) -> None:
+        self._flow = flow
+        self._settle_s = settle_s
+        self._ledger = flow_ledger(flow)
+
+    def from_mirrormaker2(
+        self, *, dry_run: bool = False, positions_topic: str = ""
+    ) -> list[TopicHandover]:
+        """Take over what MirrorMaker 2 has copied.
+
+        Args:
+            dry_run: whether only to find out what would be done.
+            positions_topic: Connect's topic with its offsets on the target, if it is not that of
+                MirrorMaker 2's dedicated mode.
+
+        Returns:
+            What became of each topic of the flow that is on the target.
+
+        Raises:
+            FerryError: MirrorMaker 2 still runs, or has no positions; or a cluster does not let
+                itself be looked at.
+        """
+        flow = self._flow
+        topic = positions_topic or offsets_topic(flow.source.alias)
+        wait_for_members(flow.target, worker_group(flow.source.alias), MIRROR_MAKER_2)
+        stored, end = read_offsets(flow, topic)
+
+        def check() -> None:
+            if read_offsets(flow, topic)[1] != end:
+                raise FerryError(
+                    f"{MIRROR_MAKER_2} still runs: it wrote to {topic} on {flow.target.alias}.",
+                    advice="Stop it, and try again.",
+                )
+
+        positions = {tp: offset.next for tp, offset in newest(stored).items()}
+        return self._take_over(positions, check, dry_run=dry_run)
+
+    def from_mirrormaker1(self, group: str, *, dry_run: bool = False) -> list[TopicHandover]:
+        """Take over what a MirrorMaker 1 has copied, whose consumers are the group ``group`` on the source.
+
+        Args and Returns as of ``from_mirrormaker2``.
+
+        Raises:
+            FerryError: it still runs, or has committed nothing; or the flow gives topics other names.
+        """
+        flow = self._flow
+        wait_for_members(flow.source, group, MIRROR_MAKER_1)
+        positions = _committed(flow, group)
+
+        def check() -> None:
+            if _committed(flow, group) != positions:
+                raise FerryError(
+                    f"{MIRROR_MAKER_1} still runs: {group} on {flow.source.alias} moves.",
+                    advice="Stop it, and try again.",
+                )
+
+        return self._take_over(positions, check, dry_run=dry_run, unchanged_names=True)
+
+    def _take_over(
+        self,
+        positions: Positions,
+        check: Callable[[], None],
+        *,
+        dry_run: bool,
+        unchanged_names: bool = False,
+    ) -> list[TopicHandover]:
+        found = discover(self._flow, self._ledger)
+        raise_if_unverified(self._flow, self._ledger)
+        pairs = [pair for pair in pairs_of(self._flow, found) if pair.remote]
+        if unchanged_names:
+            _raise_if_renamed(self._flow, pairs)
+        remote = [pair.remote for pair in pairs if pair.remote]
+        before = look(self._flow, remote)
+        with Aligner(self._flow, self._ledger, positions, spreads=unchanged_names) as aligner:
+            aligned = [aligner.look(pair) for pair in pairs]
+        raise_if_moved(self._flow, before, remote, self._settle_s)
+        check()
+        if dry_run or not any(topic.found or _is_given_back(topic) for topic in aligned):
+            return [topic.handover for topic in aligned]
+        prepare(self._flow, self._ledger)
+        run = run_id_now("takeover")
+        return [self._adopted(topic, found, run) for topic in aligned]
+
+    def _adopted(self, aligned: Aligned, found: Found, run: str) -> TopicHandover:
+        if not aligned.found:
+            if _is_given_back(aligned):
+                mark_owned(self._flow, run, aligned.pair)
+            return aligned.handover
+        origins = origins_beyond(found, aligned.pair)
+        try:
+            adopt_topic(
+                *(self._flow, self._ledger, run, aligned.pair),
+                *(aligned.found, aligned.sources, origins),
+            )
+        except FerryError as error:
+            return replace(aligned.handover, state="refused", reason=str(error))
+        return replace(aligned.handover, state="taken over")
+
+
+def _is_given_back(aligned: Aligned) -> bool:
+    """Whether the flow may not go on in a topic as it is, although there is nothing to take over."""
+    mark = aligned.pair.mark
+    return aligned.handover.state == "up to date" and mark is not None and mark.given_back
+
+
+def pairs_of(flow: Flow, found: Found) -> Iterator[Pair]:
+    """The topics that the flow copies, each with its remote topic, in order."""
+    names = select(
+        flow, found.source_names, found.origins, found.target_cluster_id, found.returned
+    ).names
+    for name in sorted(names.keys() & found.source_topics.keys()):
+        yield Pair.of(name, names[name], found)
+
+
+def read_offsets(flow: Flow, topic: str) -> tuple[list[ConnectOffset], int]:
+    """MirrorMaker 2's offsets of the flow's source in Connect's ``topic``, and how many records that ever had.
+
+    Raises:
+        FerryError: there is no such topic, or it cannot be read.
+    """
+    described = ClusterControl(flow.target).topics([topic]).get(topic)
+    if described is None:
+        raise FerryError(
+            f"{flow.target.alias} has no topic {topic}.",
+            advice="Name Connect's own topic with the offsets (offset.storage.topic) with "
+            "--positions-topic if MirrorMaker 2 runs within a Connect cluster, and see that the flow "
+            "has its alias of the source.",
+        )
+    records, end = read_newest(flow.target, topic, described.partitions)
+    offsets = []
+    for record in records:
+        source = partition_of(record.key, flow.source.alias)
+        if source:
+            copied = copied_of(record.value)
+            offsets.append(ConnectOffset(source, copied, record.key, record.at, record.partition))
+    return offsets, end
+
+
+def _committed(flow: Flow, group: str) -> Positions:
+    with GroupControl(flow.source) as groups:
+        committed = groups.committed([Group(group)])[group]
+    if isinstance(committed, FerryError):
+        raise committed
+    if not committed:
+        raise FerryError(
+            f"The group {group} on {flow.source.alias} has committed no offset.",
+            advice="Is it the group.id of MirrorMaker 1's consumer.config? Kafka forgets what a group "
+            "without members has committed after offsets.retention.minutes.",
+        )
+    return {tp: offset.offset for tp, offset in committed.items()}
+
+
+def _raise_if_renamed(flow: Flow, pairs: Collection[Pair]) -> None:
+    for pair in pairs:
+        if pair.topic != pair.remote_topic:
+            raise FerryError(
+                f"{MIRROR_MAKER_1} leaves topics their names, and {flow.name} calls {pair.topic} "
+                f"{pair.remote_topic} on the target.",
+                advice="Set replication.policy.class to the IdentityReplicationPolicy.",
+            )

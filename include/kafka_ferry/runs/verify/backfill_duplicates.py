@@ -1,0 +1,80 @@
+"""Whether a backfill has copied anything that the target had: by the ledger's offset maps, record by record."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_ferry.ledger import copied_rows
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.plan.backfill.windows import Span, common, merged
+
+if TYPE_CHECKING:
+    from kafka_ferry.ledger import LedgerRange, LedgerTable
+
+
+@dataclass(slots=True)
+class _Records:
+    """The source offsets of a partition's records on the target.
+
+    Attributes:
+        own: those of the run, each as often as it was copied.
+        others: those of all other runs.
+    """
+
+    own: list[Span] = field(default_factory=list)
+    others: list[Span] = field(default_factory=list)
+
+    def cut(self, offset: int) -> None:
+        """Forget what was copied from ``offset`` on: the source has something else there by now."""
+        for name in ("own", "others"):
+            spans = [(start, min(end, offset)) for start, end in getattr(self, name)]
+            setattr(self, name, [span for span in spans if span[0] < span[1]])
+
+    @property
+    def twice(self) -> int:
+        once = merged(self.own)
+        again = sum(end - start for start, end in self.own) - _length(once)
+        return again + common(once, merged(self.others))
+
+
+def copied_twice(
+    ledger: LedgerTable, run: str, ranges: Iterable[LedgerRange], there: Iterable[str]
+) -> dict[TopicPartition, int]:
+    """How many records of each *source* partition a run has copied that another range has too.
+
+    Args:
+        ledger: the flow's ledger, projected.
+        run: the run.
+        ranges: its ranges.
+        there: the ids of the remote topics that are there.
+    """
+    wanted_of = {TopicPartition(it.copied.topic, it.copied.partition): it.copied for it in ranges}
+    if not wanted_of:
+        return {}
+    ids = sorted({copied.topic_id for copied in wanted_of.values()})
+    wanted = copied_rows() & pc.field("topic_id").isin(pa.array(ids, pa.string()))
+    wanted &= pc.field("remote_topic_id").isin(pa.array(sorted(there), pa.string()))
+    columns = ["run", "topic", "topic_id", "partition", "start", "rewound_from", "segments"]
+    found: dict[TopicPartition, _Records] = defaultdict(_Records)
+    for row in ledger.read(wanted, columns).to_pylist():
+        source = TopicPartition(row["topic"], row["partition"])
+        if source in wanted_of and wanted_of[source].topic_id == row["topic_id"]:
+            _add(found[source], row, run)
+    return {source: records.twice for source, records in found.items()}
+
+
+def _add(records: _Records, row: Mapping[str, Any], run: str) -> None:
+    if (row["rewound_from"] or -1) >= 0:
+        records.cut(row["start"])
+    spans = records.own if row["run"] == run else records.others
+    spans += ((it["source"], it["source"] + it["records"]) for it in row["segments"])
+
+
+def _length(spans: Iterable[Span]) -> int:
+    return sum(end - start for start, end in spans)

@@ -1,0 +1,160 @@
+"""Reading a run's ranges back from the target, and what was found there beside what the ledger says."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.runs.provenance.opposite_flow import leaves_out
+from kafka_ferry.runs.provenance.shared_topics import Recounting, with_others
+from kafka_ferry.verify import RangeRow, Recount, range_row
+from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.shared_topics import without_locals
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping, Sequence
+
+    from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import LedgerRange, LedgerTable
+    from kafka_ferry.model import Topic
+    from kafka_ferry.runs.state.stored_recounts import Claims
+    from kafka_ferry.verify import PartitionRecount
+
+
+@dataclass(frozen=True)
+class Recounted:
+    """Ranges of the ledger and what the target holds of them.
+
+    Attributes:
+        present: those whose remote topic is there.
+        gone: those that went into a topic that is no more, or was given up.
+        recounts: by *target* partition, what was found in it.
+    """
+
+    present: list[RangeRow]
+    gone: list[RangeRow]
+    recounts: Mapping[TopicPartition, PartitionRecount]
+
+
+def recount_ranges(
+    recount: Recounting,
+    flow: Flow,
+    ledger: LedgerTable,
+    ranges: Sequence[LedgerRange],
+    topics: Mapping[str, Topic],
+    *,
+    is_backfill: bool,
+) -> Recounted:
+    """Count the ranges' records on the target.
+
+    Args:
+        recount: reads back what the ledger claims.
+        flow: the flow.
+        ledger: its ledger, projected.
+        ranges: what is counted.
+        topics: the remote topics that are there, by name.
+        is_backfill: whether the ranges are a backfill's, which ends in the middle of what the flow copies.
+    """
+    by_target, gone = _by_target(ranges, topics, ledger.released())
+    claims = _claims(by_target, ledger)
+    recounts = recount(claims)
+    if is_backfill:
+        recounts = {tp: found._replace(beyond=0) for tp, found in recounts.items()}
+    if leaves_out(flow):
+        recounts = without_locals(recounts, claims)
+    else:
+        first_at = min((entry.at for entry in ranges), default=0)
+        known = {entry.ledger_offset for entry in ranges}
+        recounts = with_others(flow, claims, recounts, topics, first_at, recount, known)
+    return Recounted(
+        _range_rows(by_target, recounts, topics),
+        [_range_row(entry, None) for entry in gone],
+        recounts,
+    )
+
+
+def claims_of(
+    ledger: LedgerTable, ranges: Iterable[LedgerRange], topics: Mapping[str, Topic]
+) -> Claims:
+    """What the ledger claims with ranges, of the remote topics that are there, by *target* partition."""
+    return _claims(_by_target(ranges, topics, ledger.released())[0], ledger)
+
+
+def _by_target(
+    ranges: Iterable[LedgerRange], topics: Mapping[str, Topic], released: Container[str]
+) -> tuple[dict[TopicPartition, list[LedgerRange]], list[LedgerRange]]:
+    """The ranges by target partition, and those that went into a topic that is no more, or was given up.
+
+    A topic of the same name that was made since holds none of their records. They are not
+    recounted, and cover nothing of a plan: a run fails where its own copy is gone, and does not
+    fail for ever for what an earlier one had copied.
+    """
+    there: dict[TopicPartition, list[LedgerRange]] = defaultdict(list)
+    gone = []
+    for entry in ranges:
+        topic = topics.get(entry.target.topic)
+        went_to = entry.copied.remote_topic_id
+        if topic and went_to in ("", topic.topic_id) and went_to not in released:
+            there[entry.target].append(entry)
+        else:
+            gone.append(entry)
+    return there, gone
+
+
+def _claims(
+    by_target: Mapping[TopicPartition, list[LedgerRange]], ledger: LedgerTable
+) -> dict[TopicPartition, list[Claim]]:
+    preserved = any(entry.copied.preserved for entries in by_target.values() for entry in entries)
+    first = _first_preserved(ledger) if preserved else {}
+    return {
+        tp: [
+            Claim.of(copied, is_first=first.get((tp, copied.remote_topic_id)) == copied.start)
+            for copied in (entry.copied for entry in entries)
+        ]
+        for tp, entries in by_target.items()
+    }
+
+
+def _first_preserved(ledger: LedgerTable) -> dict[tuple[TopicPartition, str], int]:
+    """Where the mirror of each *target* partition with preserved offsets begins, by its topic's id too."""
+    rows = ledger.read(
+        (pc.field("type") == "transaction") & pc.field("preserved"),
+        ["remote_topic", "partition", "remote_topic_id", "start"],
+    )
+    first = rows.group_by(rows.column_names[:3]).aggregate([("start", "min")])
+    return {
+        (TopicPartition(row["remote_topic"], row["partition"]), row["remote_topic_id"]): row[
+            "start_min"
+        ]
+        for row in first.to_pylist()
+    }
+
+
+def _range_rows(
+    by_target: Mapping[TopicPartition, list[LedgerRange]],
+    recounts: Mapping[TopicPartition, PartitionRecount],
+    topics: Mapping[str, Topic],
+) -> list[RangeRow]:
+    return [
+        _range_row(entry, found, topics[tp.topic])
+        for tp, entries in by_target.items()
+        for entry, found in zip(entries, recounts[tp].ranges, strict=True)
+    ]
+
+
+def _range_row(entry: LedgerRange, found: Recount | None, topic: Topic | None = None) -> RangeRow:
+    if found and not entry.copied.digest:
+        # Taken over from another mirror: the records were compared then, and the batches are not ours.
+        found = Recount(entry.copied.records, "")
+    return range_row(
+        entry.copied,
+        found,
+        run=entry.run,
+        ledger_offset=entry.ledger_offset,
+        target_is_compacted=topic is not None and topic.is_compacted,
+        backfill=entry.window is not None,
+    )

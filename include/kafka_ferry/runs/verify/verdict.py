@@ -1,0 +1,140 @@
+"""What a run is judged by, and what its groups are judged from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import FerryError, VerificationFailed
+from kafka_ferry.ledger import copied_rows
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.patience import patience_of
+from kafka_ferry.runs.provenance.opposite_flow import opposite_for
+from kafka_ferry.verify.expectations.judge import Terms, judge_groups, unjudged_groups
+from kafka_ferry.verify.expectations.user_expectations import own_expectations
+from kafka_ferry.verify.groups import GroupRow, group_rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kafka_ferry.config import Flow
+    from kafka_ferry.groups.moves import GroupMoves
+    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.state import StateFolder
+    from kafka_ferry.verify import Verdict
+
+_MAX_FAILURES_SHOWN: Final = 20
+# The run is over but for its report.
+_PATIENCE_S: Final = 10.0
+_COLUMNS: Final = [
+    "remote_topic",
+    "remote_topic_id",
+    "partition",
+    "end",
+    "preserved",
+    "segments",
+    "ledger_offset",
+]
+
+
+def terms_of(flow: Flow, run: str, state: StateFolder) -> Terms:
+    """On what terms the flow wants a run to be judged."""
+    docs: Path | None = state.local_path / "data_docs" if state.local_path else None
+    return Terms(
+        flow=flow.name,
+        run=run,
+        docs=docs,
+        severities=dict(flow.verify_severity),
+        own=own_expectations(flow),
+    )
+
+
+def raise_unproved(flow: Flow, run: str, verdict: Verdict) -> NoReturn:
+    """Raise what a verdict that is no success says.
+
+    Raises:
+        VerificationFailed: naming what is not proved.
+    """
+    shown = "\n  ".join(verdict.failures[:_MAX_FAILURES_SHOWN])
+    raise VerificationFailed(f"{flow.name}, run {run}, is not proved complete:\n  {shown}")
+
+
+def with_groups(
+    flow: Flow,
+    ledger: LedgerTable,
+    verdict: Verdict,
+    moves: GroupMoves | None,
+    run: str,
+    state: StateFolder,
+) -> Verdict:
+    """The run's verdict with what is to be said of the offsets that its groups were given.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger, projected when the groups were moved.
+        verdict: what the run's verification has come to.
+        moves: what became of the groups; None where nobody has looked at them.
+        run: the run.
+        state: the flow's state folder.
+    """
+    moved = () if moves is None else tuple(moves.partitions("written", "unchanged"))
+    if moves is None or not moved:
+        return verdict
+    terms = terms_of(flow, run, state)
+    topics = {move.target.topic for _, move in moved if move.target}
+    try:
+        with patience_of(_PATIENCE_S):
+            rows = _rows(flow, ledger, moves, topics)
+    except FerryError as error:
+        return unjudged_groups(verdict, str(error), terms)
+    return judge_groups(rows, verdict, terms)
+
+
+def _rows(
+    flow: Flow, ledger: LedgerTable, moves: GroupMoves, topics: Iterable[str]
+) -> list[GroupRow]:
+    target = ClusterControl(flow.target)
+    found = target.topics(topics)
+    logs = target.log_bounds(found.values(), "read_uncommitted")
+    # Where records go both ways, those that the target's producers wrote lie between the copies.
+    ids = {name: topic.topic_id for name, topic in found.items()}
+    verified = {} if opposite_for(flow) else verified_ends(ledger, ids)
+    return group_rows(moves, verified, logs)
+
+
+def verified_ends(ledger: LedgerTable, ids: Mapping[str, str]) -> dict[TopicPartition, int]:
+    """The target offset behind the last verified record of each *target* partition.
+
+    Args:
+        ledger: the flow's ledger.
+        ids: the remote topics by their names, each with the id that it has now.
+    """
+    before = pc.field("ledger_offset") < ledger.verified_through()
+    wanted = copied_rows() & pc.field("remote_topic").isin(list(ids))
+    rows = ledger.read(wanted & before, _COLUMNS)
+    ends: dict[TopicPartition, int] = {}
+    last = _last_records(rows)
+    columns = (rows[name].to_pylist() for name in _COLUMNS[:5])
+    for at, (topic, topic_id, partition, end, preserved) in enumerate(zip(*columns, strict=True)):
+        if topic_id in ("", ids[topic]):
+            target = TopicPartition(topic, partition)
+            # Preserved offsets go on behind a range's last record: what follows has none.
+            reached = end if preserved else last.get(at, 0)
+            ends[target] = max(reached, ends.get(target, 0))
+    return ends
+
+
+def _last_records(rows: pa.Table) -> dict[int, int]:
+    """By row, the target offset behind the last record of its segments; rows without any are absent."""
+    segments = rows["segments"].combine_chunks()
+    of_row = pc.list_parent_indices(segments)
+    flat = pc.list_flatten(segments)
+    if not len(flat):
+        return {}
+    ends = pc.add(pc.struct_field(flat, "target"), pc.struct_field(flat, "records"))
+    found = pa.table({"row": of_row, "end": ends}).group_by("row").aggregate([("end", "max")])
+    return dict(zip(found["row"].to_pylist(), found["end_max"].to_pylist(), strict=True))

@@ -1,0 +1,158 @@
+"""What a run has proved: which partitions, and of which topics all that the source had is there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow.compute as pc
+
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.verify.checks import Check, decisive
+
+if TYPE_CHECKING:
+    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.model import Plan, Window
+    from kafka_ferry.runs.state.run_folder import RunFolder
+    from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
+    from kafka_ferry.verify.verdict import ExpectationResult
+
+_ORDINARY: Final = "transaction"
+_BACKFILL: Final = "backfill"
+
+
+class Rows(Protocol):
+    """The reconciliation table, of a verification or of a report."""
+
+    @property
+    def ranges(self) -> Sequence[RangeRow]:
+        """Its ranges."""
+
+    @property
+    def partitions(self) -> Sequence[PartitionRow]:
+        """Its partitions."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What was said of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicProof:
+    """A topic of which a run has verified all that it planned.
+
+    Attributes:
+        topic: the source's topic.
+        remote_topic: the topic on the target.
+        records: records that the run copied; 0 where there was nothing new.
+        bytes: bytes of their batches.
+        complete_until: all that could be read of the topic on the source at that time, in
+            milliseconds since 1970, is on the target; 0 for a backfill, which proves its window.
+        ends: by partition, the source offset after the last one that the run planned.
+        window: of a backfill, the timestamps of its records.
+    """
+
+    topic: str
+    remote_topic: str
+    records: int = 0
+    bytes: int = 0
+    complete_until: int = 0
+    ends: Mapping[int, int] = field(default_factory=dict)
+    window: Window | None = None
+
+
+def proved_partitions(
+    partitions: Mapping[TopicPartition, TopicPartition], plan: Plan, found: Rows
+) -> Iterator[TopicPartition]:
+    """The partitions of the target that hold all that the source had.
+
+    One that was not planned had nothing new; what an earlier run has copied there is among the
+    ranges that were verified, unless it was proved before.
+
+    Args:
+        partitions: the source's partitions by the target's.
+        plan: the run's plan.
+        found: what the verification found.
+    """
+    refused = {(refusal.topic, refusal.partition) for refusal in plan.refused}
+    off = _off(plan, found)
+    for target, source in partitions.items():
+        is_refused = refused & {(source.topic, None), (source.topic, source.partition)}
+        if not is_refused and target not in off:
+            yield target
+
+
+def proved_topics(folder: RunFolder, ledger: LedgerTable, run: str) -> list[TopicProof]:
+    """The topics of a run of which every planned partition is proved, by name.
+
+    None where the run was not verified, or a check could not be made. A topic of which one partition
+    was refused, failed or is not as it should be is not among them, whatever the others are.
+
+    Args:
+        folder: what the run's steps have left.
+        ledger: the flow's ledger, with all that the run has copied.
+        run: the run's id.
+    """
+    plan, found = folder.plan(), folder.reconciliation()
+    verdict = found.verdict if found else None
+    if found is None or verdict is None or any(map(_spoils_all, verdict.expectations)):
+        return []
+    failed = {refusal.topic for refusal in plan.refused}
+    failed_remotely = {target.topic for target in _off(plan, found)}
+    window = plan.options.window
+    ends: dict[str, dict[int, int]] = {}
+    remote = {choice.topic: choice.remote_topic for choice in plan.choices} if not window else {}
+    for range_ in plan.ranges:
+        remote[range_.topic] = range_.remote_topic
+        ends.setdefault(range_.topic, {})[range_.partition] = range_.end
+    copied = _copied(ledger, run, _BACKFILL if window else _ORDINARY)
+    began = folder.step_record("plan")
+    until = plan.at - math.ceil((began.seconds if began else 0.0) * 1000)
+    return [
+        TopicProof(
+            topic,
+            remote_topic,
+            *copied.get(topic, (0, 0)),
+            complete_until=0 if window else until,
+            ends=ends.get(topic, {}),
+            window=window,
+        )
+        for topic, remote_topic in sorted(remote.items())
+        if topic not in failed and remote_topic not in failed_remotely
+    ]
+
+
+def _spoils_all(expectation: ExpectationResult) -> bool:
+    """Whether it could not be evaluated, or is one of the user's: of whose topic it tells nobody knows."""
+    return expectation.raised is not None or bool(expectation.failed and expectation.source)
+
+
+def _off(plan: Plan, found: Rows) -> set[TopicPartition]:
+    """The partitions of the target that are not proved to hold what they should."""
+    off = {
+        row.target for row in found.ranges if not _all_hold(decisive("ranges", found.verdict), row)
+    }
+    of_partitions, seen = decisive("partitions", found.verdict), set()
+    for row in found.partitions:
+        target = TopicPartition(row.remote_topic, row.partition)
+        seen.add(target)
+        if not _all_hold(of_partitions, row):
+            off.add(target)
+    return off | ({range_.target for range_ in plan.ranges} - seen)
+
+
+def _all_hold(checks: Iterable[Check[Any]], row: RangeRow | PartitionRow) -> bool:
+    return all(check.holds(row) for check in checks)
+
+
+def _copied(ledger: LedgerTable, run: str, kind: str) -> dict[str, tuple[int, int]]:
+    """Records and bytes that a run copied, by topic."""
+    rows = ledger.read(
+        (pc.field("type") == kind) & (pc.field("run") == run), ["topic", "records", "bytes"]
+    )
+    sums = rows.group_by("topic").aggregate([("records", "sum"), ("bytes", "sum")])
+    return {
+        row["topic"]: (row["records_sum"] or 0, row["bytes_sum"] or 0) for row in sums.to_pylist()
+    }

@@ -1,0 +1,263 @@
+"""Verifying a run: the ledger's unverified ranges, recounted on the target and judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.control import ClusterControl, read_positions
+from kafka_ferry.ledger import VerificationEntry, append_entry, copied_rows, ledger_topic
+from kafka_ferry.ledger.proofs import ends_before
+from kafka_ferry.plan.topics.configs import config_key
+from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
+from kafka_ferry.runs.verify.backfill_duplicates import copied_twice
+from kafka_ferry.runs.verify.recount import claims_of, recount_ranges
+from kafka_ferry.runs.verify.verdict import raise_unproved, terms_of
+from kafka_ferry.verify import judge, partition_rows, topic_rows
+from kafka_ferry.verify.backfills import backfill_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import LedgerRange, LedgerTable
+    from kafka_ferry.model import Plan, Topic, TopicPartition
+    from kafka_ferry.runs.state.run_folder import RunFolder
+    from kafka_ferry.runs.state.stored_recounts import Claims, StoredRecounts
+    from kafka_ferry.runs.verify.recount import Recounted
+    from kafka_ferry.spark.session import SparkSource
+    from kafka_ferry.state import StateFolder
+    from kafka_ferry.verify import PartitionRecount, PartitionRow, Verdict
+    from kafka_ferry.verify.expectations.tables import Rows
+    from kafka_ferry.verify.lives import Key
+
+
+def verify_run(
+    spark: SparkSource,
+    flow: Flow,
+    folder: RunFolder,
+    ledger: LedgerTable,
+    state: StateFolder,
+    *,
+    everything: bool = False,
+    afresh: bool = False,
+) -> Verdict:
+    """Verify every range of the folder's run, and whatever earlier runs copied and nobody verified.
+
+    Args:
+        spark: gives the session, whose executors must reach the target.
+        flow: the flow.
+        folder: the run's folder, with its plan.
+        ledger: the flow's ledger.
+        state: the flow's state folder, for Data Docs.
+        everything: whether to verify again what was verified before: of the topics that the run is
+            about, all that the ledger has.
+        afresh: whether to read again what the step ``mirror`` has read back.
+
+    Raises:
+        VerificationFailed: naming topic, partition and range of what is not proved.
+    """
+    plan = folder.plan()
+    target = ClusterControl(flow.target)
+    due = _due(flow, ledger, plan, target, everything=everything)
+    ranges, topics = due.ranges, due.topics
+    stored = None if afresh or everything else folder.recounts
+    recounted = recount_ranges(
+        partial(_recount, spark, flow, stored),
+        flow,
+        ledger,
+        ranges,
+        topics,
+        is_backfill=plan.options.window is not None,
+    )
+    # A step that is repeated reads all of it again.
+    folder.recounts.forget()
+    if plan.options.window:
+        partitions = _backfilled_rows(target, ledger, plan, ranges, recounted)
+    else:
+        before = ends_before(ledger, due.since, {entry.target.topic for entry in ranges})
+        partitions = _partition_rows(flow, target, plan, topics, recounted, before)
+    compacted = {choice.topic for choice in plan.choices if choice.is_compacted}
+    rows = [
+        replace(row, compaction_expected=row.topic in compacted)
+        for row in (*recounted.present, *recounted.gone)
+    ]
+    of_topics = topic_rows(plan, topics, _set_configs(flow, ledger, topics))
+    tables: Rows = {"ranges": rows, "partitions": partitions, "topics": of_topics}
+    verdict = judge(tables, terms_of(flow, plan.run, state))
+    folder.save_reconciliation(
+        Reconciliation(tuple(rows), tuple(partitions), verdict, tuple(of_topics))
+    )
+    if not verdict.success:
+        raise_unproved(flow, plan.run, verdict)
+    if due.is_anything and not plan.options.window:
+        verified = VerificationEntry(
+            flow=flow.name,
+            run=plan.run,
+            at=now_ms(),
+            through=due.through,
+            ranges=len(rows),
+            records=sum(row.target_records for row in rows),
+        )
+        append_entry(flow, verified)
+    return verdict
+
+
+def read_back(
+    spark: SparkSource, flow: Flow, folder: RunFolder, ledger: LedgerTable, shard: int | None
+) -> int:
+    """Read back what is due of the partitions that a run, or a shard of it, was to copy, and store it.
+
+    Args:
+        spark: gives the session, whose executors must reach the target.
+        flow: the flow.
+        folder: the run's folder, with its plan.
+        ledger: the flow's ledger.
+        shard: the shard; None for the whole run.
+
+    Returns:
+        How many target partitions were read.
+    """
+    plan = folder.plan()
+    copied = {range_.target for range_ in plan.of_shard(shard)}
+    due = _due(flow, ledger, plan, ClusterControl(flow.target))
+    ranges = [entry for entry in due.ranges if entry.target in copied]
+    claims = claims_of(ledger, ranges, due.topics)
+    folder.recounts.save(part_of("mirror", shard), claims, _recount(spark, flow, None, claims))
+    return len(claims)
+
+
+def is_read_back(flow: Flow, folder: RunFolder, ledger: LedgerTable) -> bool:
+    """Whether nothing that is due is still to be read."""
+    due = _due(flow, ledger, folder.plan(), ClusterControl(flow.target))
+    claims = claims_of(ledger, due.ranges, due.topics)
+    return folder.recounts.of(claims).keys() == claims.keys()
+
+
+def _recount(
+    spark: SparkSource, flow: Flow, stored: StoredRecounts | None, claims: Claims
+) -> dict[TopicPartition, PartitionRecount]:
+    """The recount of each target partition, from the run's folder where it has just these claims."""
+    found = stored.of(claims) if stored else {}
+    if missing := {tp: asked for tp, asked in claims.items() if tp not in found}:
+        from kafka_ferry.spark.recount import recount_all  # noqa: PLC0415  (PySpark)
+
+        found |= recount_all(spark(), flow, missing)
+    return found
+
+
+@dataclass(frozen=True)
+class _Due:
+    """What is to be verified.
+
+    Attributes:
+        through: the ledger offset after the last entry that was looked at.
+        since: the ledger offset of the first entry that may be among them.
+        ranges: the ranges, in the ledger's order.
+        topics: the remote topics that are there, by name: theirs, and the plan's.
+        is_anything: whether the ledger has anything to verify, be it where partitions begin.
+    """
+
+    through: int
+    since: int
+    ranges: list[LedgerRange]
+    topics: Mapping[str, Topic]
+    is_anything: bool
+
+
+def _due(
+    flow: Flow, ledger: LedgerTable, plan: Plan, target: ClusterControl, *, everything: bool = False
+) -> _Due:
+    # A backfill that has nothing to do leaves no trace, not even a ledger where there was none.
+    has_ledger = plan.ledger_end > 0 or not plan.is_idle_backfill
+    through = ledger.project(flow.target, ledger_topic(flow.source.alias)) if has_ledger else 0
+    since = min(ledger.verified_through(), plan.ledger_end)
+    found = _due_ranges(ledger, plan, since, everything=everything)
+    ranges = list(filter(_holds_offsets, found))
+    planned = {range_.remote_topic for range_ in plan.ranges}
+    planned |= {choice.remote_topic for choice in plan.choices}
+    topics = target.topics({entry.target.topic for entry in ranges} | planned)
+    return _Due(through, 0 if everything else since, ranges, topics, is_anything=bool(found))
+
+
+def _due_ranges(
+    ledger: LedgerTable, plan: Plan, since: int, *, everything: bool
+) -> list[LedgerRange]:
+    """The run's ranges, those of others since it was planned, and those that nobody verified."""
+    if plan.options.window:
+        # The others are for the flow's own runs, which may be copying at this moment.
+        found = ledger.ranges(since=since, of_run=plan.run)
+        return [entry for entry in found if entry.run == plan.run and entry.window]
+    # A run that was planned again goes on where its first plan was verified.
+    ranges = list(ledger.ranges(since=since, of_run=""))
+    return _with_older(ranges, ledger, plan) if everything else ranges
+
+
+def _holds_offsets(entry: LedgerRange) -> bool:
+    """Whether there is anything to prove of a range: an empty one says where a partition begins."""
+    return entry.copied.start < entry.copied.end or entry.copied.rewound_from >= 0
+
+
+def _remote_topics(ledger: LedgerTable) -> set[str]:
+    """The names of all topics that anything was ever copied to."""
+    return set(ledger.read(copied_rows(), ["remote_topic"])["remote_topic"].to_pylist())
+
+
+def _with_older(
+    ranges: Iterable[LedgerRange], ledger: LedgerTable, plan: Plan
+) -> list[LedgerRange]:
+    """The ranges, and all others in the ledger that are of topics which the run is about, in its order."""
+    wanted, due = plan.options.topic_filter, {entry.ledger_offset for entry in ranges}
+    return [
+        entry
+        for entry in ledger.ranges(since=0, of_run=plan.run)
+        if entry.ledger_offset in due or wanted is None or wanted.matches(entry.copied.topic)
+    ]
+
+
+def _set_configs(
+    flow: Flow, ledger: LedgerTable, topics: Mapping[str, Topic]
+) -> dict[str, Mapping[str, str]]:
+    """By remote topic, the configs that the flow has set there and still looks after."""
+    if not flow.sync_topic_configs_enabled:
+        return {}
+    configs = ledger.applied().configs
+    return {name: configs.get(config_key(topic), {}) for name, topic in topics.items()}
+
+
+def _backfilled_rows(
+    target: ClusterControl,
+    ledger: LedgerTable,
+    plan: Plan,
+    ranges: list[LedgerRange],
+    recounted: Recounted,
+) -> list[PartitionRow]:
+    there = {topic.topic_id for topic in target.topics(_remote_topics(ledger)).values()}
+    twice = copied_twice(ledger, plan.run, ranges, there - ledger.released())
+    return backfill_rows(recounted.present, plan.ranges, twice)
+
+
+def _partition_rows(
+    flow: Flow,
+    target: ClusterControl,
+    plan: Plan,
+    topics: Mapping[str, Topic],
+    recounted: Recounted,
+    verified: Mapping[Key, int],
+) -> list[PartitionRow]:
+    preserved = {range_.remote_topic for range_ in plan.ranges if range_.preserved}
+    preserved |= {row.remote_topic for row in recounted.present if row.preserved}
+    positions = read_positions(flow.target, flow.name)
+    return partition_rows(
+        recounted.present,
+        plan.ranges,
+        {tp: position.offset for tp, position in positions.items()},
+        recounted.recounts,
+        target.log_bounds(
+            (topics[name] for name in preserved & topics.keys()),
+            wait_s=flow.partition_wait_ms / 1000,
+        ),
+        verified,
+    )

@@ -1,0 +1,245 @@
+"""All that is shown of a flow, read from what its runs left in the state folder: no cluster is asked.
+
+Files are parsed once for each of their versions (``runs.state.file_cache``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow.compute as pc
+
+from kafka_ferry.config import Flow
+from kafka_ferry.groups.moves import GroupMoves
+from kafka_ferry.ledger.rows import copied_rows
+from kafka_ferry.ledger.table import LedgerTable
+from kafka_ferry.model import Plan, RunOptions
+from kafka_ferry.report import RunReport
+from kafka_ferry.report.summary import RunSummary, summarise
+from kafka_ferry.report.views import (
+    GroupView,
+    PartitionView,
+    TopicView,
+    group_views,
+    latest,
+    partition_views,
+    topic_views,
+)
+from kafka_ferry.runs.run import STEPS
+from kafka_ferry.runs.state.file_cache import LARGE, SMALL
+from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
+from kafka_ferry.runs.state.history import HISTORY, parse_history
+from kafka_ferry.runs.state.run_folder import (
+    GROUPS_SEEN,
+    REPORT,
+    REPORT_DATA,
+    RunFolder,
+    StepRecord,
+)
+
+# Runs for some topics only, or for a window: as many of the newest are laid over the last whole one.
+_OVERLAID: Final = 8
+# Where there is no history yet, that of an older release is made from as many reports.
+_UNREMEMBERED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """A step of a run.
+
+    Attributes:
+        name: the step.
+        record: how it ended the last time, None if it never did.
+    """
+
+    name: str
+    record: StepRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class RangeView:
+    """A range in the ledger, as one transaction of a run has sealed it.
+
+    Attributes:
+        topic: the source's topic.
+        partition: the partition, on both clusters.
+        remote_topic: the topic on the target.
+        start: the first source offset.
+        end: the source offset behind the last one.
+        offsets: ``end - start``.
+        records: records copied.
+        bytes: bytes of their batches.
+        reasons: offsets without a record on the target, by reason.
+        rebuilt: batches that could not pass unopened, by reason.
+        at: when it was sealed, in milliseconds since 1970.
+        writer: the number of the writer.
+        verified: whether it was read back and found complete.
+    """
+
+    topic: str
+    partition: int
+    remote_topic: str
+    start: int
+    end: int
+    offsets: int
+    records: int
+    bytes: int
+    reasons: Mapping[str, int]
+    rebuilt: Mapping[str, int]
+    at: int
+    writer: int
+    verified: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One run.
+
+    Attributes:
+        summary: its line in the history; None if it was not published.
+        report: its report; None if it was not published, or was cleared away.
+        options: what was asked of it; None if it was not planned.
+        steps: how its steps ended.
+    """
+
+    summary: RunSummary | None
+    report: RunReport | None
+    options: RunOptions | None
+    steps: tuple[StepView, ...]
+
+
+class Showing:
+    """What there is to show of ``flow``; reading never changes anything and never asks a cluster."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._state = flow_state(flow)
+        self._runs = self._state.folder("runs")
+
+    def history(self) -> tuple[RunSummary, ...]:
+        """The published runs, oldest first."""
+        found = SMALL.parsed(self._runs, HISTORY, _history)
+        return self._unremembered() if found is None else found
+
+    def partitions(self) -> tuple[PartitionView, ...]:
+        """All partitions, as the last runs have left them, by topic and partition."""
+        return tuple(latest(self._views()))
+
+    def topics(self) -> tuple[TopicView, ...]:
+        """All topics, by name."""
+        return tuple(topic_views(self.partitions()))
+
+    def groups(self) -> tuple[GroupView, ...]:
+        """The groups' partitions, as the last run that saw any group has found them."""
+        return LARGE.parsed(self._runs, GROUPS_SEEN, _groups) or ()
+
+    def report(self, run: str) -> RunReport | None:
+        """A run's report, None if it was not published."""
+        return LARGE.parsed(self._folder(run).files, REPORT_DATA, RunReport.from_json)
+
+    def run(self, run: str) -> RunView | None:
+        """A run, None if the flow knows none of that name."""
+        folder = self._folder(run)
+        plan = LARGE.parsed(folder.files, "plan.json", _options)
+        summary = next((one for one in reversed(self.history()) if one.run == run), None)
+        steps = tuple(StepView(step, folder.step_record(step)) for step in STEPS)
+        if plan is None and summary is None and not any(step.record for step in steps):
+            return None
+        return RunView(summary, self.report(run), plan, steps)
+
+    def ranges(self, run: str) -> tuple[RangeView, ...]:
+        """The ranges that a run has sealed, by topic, partition and offset."""
+        ledger = flow_ledger(self._flow)
+        key = (self._state.location, "ranges", run)
+        stamp = (ledger.next_offset, 0)
+        found: tuple[RangeView, ...] = LARGE.get(key, stamp, lambda: _ranges(ledger, run))
+        return found
+
+    def report_page(self, run: str) -> bytes | None:
+        """The page that ``publish`` wrote of a run, None if there is none."""
+        return self._folder(run).files.read(REPORT)
+
+    def docs_page(self, name: str) -> bytes | None:
+        """A file of the flow's Data Docs, None if there is none.
+
+        Args:
+            name: the path below their folder; one that leads out of it names nothing.
+        """
+        parts = name.split("/")
+        if "\\" in name or any(part in ("", ".", "..") for part in parts):
+            return None
+        return self._state.folder("data_docs").read(name)
+
+    @property
+    def has_docs(self) -> bool:
+        """Whether there are Data Docs."""
+        return self._state.folder("data_docs").stamp("index.html") is not None
+
+    def _folder(self, run: str) -> RunFolder:
+        return RunFolder(self._runs, run)
+
+    def _views(self) -> list[tuple[PartitionView, ...]]:
+        """Of the last run that looked at the whole flow, and of those since that looked at a part."""
+        views: list[tuple[PartitionView, ...]] = []
+        for summary in reversed(self.history()):
+            files = self._folder(summary.run).files
+            found = LARGE.parsed(files, REPORT_DATA, _partitions) or ()
+            views.insert(0, found)
+            if (summary.is_whole and found) or len(views) > _OVERLAID:
+                break
+        return views
+
+    def _unremembered(self) -> tuple[RunSummary, ...]:
+        stamps = {
+            name: stamp
+            for name in self._runs.folders()
+            if (stamp := self._runs.folder(name).stamp(REPORT_DATA))
+        }
+        newest = sorted(stamps, key=lambda name: stamps[name])[-_UNREMEMBERED:]
+        found = [SMALL.parsed(self._runs.folder(name), REPORT_DATA, _summary) for name in newest]
+        known = [summary for summary in found if summary]
+        return tuple(sorted(known, key=lambda summary: summary.finished_at))
+
+
+def _history(content: bytes) -> tuple[RunSummary, ...]:
+    return tuple(parse_history(content))
+
+
+def _summary(content: bytes) -> RunSummary:
+    return summarise(RunReport.from_json(content))
+
+
+def _partitions(content: bytes) -> tuple[PartitionView, ...]:
+    return tuple(partition_views(RunReport.from_json(content)))
+
+
+def _groups(content: bytes) -> tuple[GroupView, ...]:
+    return tuple(group_views(GroupMoves.from_json(content)))
+
+
+def _options(content: bytes) -> RunOptions:
+    return Plan.from_json(content).options
+
+
+def _ranges(ledger: LedgerTable, run: str) -> tuple[RangeView, ...]:
+    through = ledger.verified_through()
+    columns = ["topic", "partition", "remote_topic", "start", "end", "records", "bytes", "reasons"]
+    rows = ledger.read(
+        copied_rows() & (pc.field("run") == run),
+        [*columns, "rebuilt", "at", "writer", "ledger_offset"],
+    )
+    views = [
+        RangeView(
+            **{name: row[name] for name in columns if name != "reasons"},
+            offsets=row["end"] - row["start"],
+            reasons=dict(row["reasons"] or ()),
+            rebuilt=dict(row["rebuilt"] or ()),
+            at=row["at"],
+            writer=row["writer"],
+            verified=row["ledger_offset"] < through,
+        )
+        for row in rows.to_pylist()
+    ]
+    return tuple(sorted(views, key=lambda view: (view.topic, view.partition, view.start)))

@@ -1,0 +1,189 @@
+"""Great Expectations judges what was found: one row a range, partition, topic or group's offset.
+
+The tables are small, so that each is judged as a pandas frame in a fraction of a second. What
+a user expects beside Kafka Ferry's own is judged behind that, and cannot change it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from kafka_ferry.config.options.verify import Severity
+from kafka_ferry.verify.checks import PARTITIONS, RANGES, WARNINGS, Check, Row, Suite
+from kafka_ferry.verify.expectations.data_docs import Publication, add_pages, publish
+from kafka_ferry.verify.expectations.evaluation import Evaluation, listed, raised_by
+from kafka_ferry.verify.expectations.gx import great_expectations
+from kafka_ferry.verify.expectations.tables import ROW, Rows, frame
+from kafka_ferry.verify.expectations.user_expectations import NOTHING, OwnExpectations, own_results
+from kafka_ferry.verify.groups import GROUPS, GroupRow
+from kafka_ferry.verify.rows import RangeRow
+from kafka_ferry.verify.topics import TOPICS
+from kafka_ferry.verify.verdict import ExpectationResult, Verdict
+
+log = logging.getLogger(__name__)
+
+SUITES: Final[tuple[Suite[Any], ...]] = (RANGES, WARNINGS, PARTITIONS, TOPICS)
+"""What is judged when all was read back; the groups come later."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On what terms a run is judged.
+
+    Attributes:
+        flow: the flow's name.
+        run: the run that verifies.
+        docs: the folder to write Data Docs into, None for none. Pages that cannot be written are
+            a warning: they prove nothing.
+        severities: the severity of checks by their keys, where it is not the usual one.
+        own: what the user expects beside.
+    """
+
+    flow: str
+    run: str
+    docs: Path | None = None
+    severities: Mapping[str, Severity] = field(default_factory=dict)
+    own: OwnExpectations = NOTHING
+
+
+def judge(rows: Rows, terms: Terms) -> Verdict:
+    """Whether the copy is complete, and what is not.
+
+    Args:
+        rows: what was found of ranges, partitions and topics; none is fine.
+        terms: on what terms.
+
+    Returns:
+        The verdict. An expectation that could not be evaluated fails it, whatever its severity.
+    """
+    ranges: Sequence[RangeRow] = rows["ranges"]
+    verdict = Verdict(
+        success=True, ranges=len(ranges), records=sum(row.target_records for row in ranges)
+    )
+    return _judged(SUITES, rows, terms, verdict)
+
+
+def judge_groups(groups: Sequence[GroupRow], verdict: Verdict, terms: Terms) -> Verdict:
+    """The run's verdict with what is to be said of groups, which are moved when it is out.
+
+    Args:
+        groups: the offsets that groups were given.
+        verdict: what the run's other tables have come to; their pages have those of groups beside them.
+        terms: on what terms.
+    """
+    return _judged((GROUPS,), {"groups": groups}, terms, verdict)
+
+
+def unjudged_groups(verdict: Verdict, reason: str, terms: Terms) -> Verdict:
+    """The run's verdict where nobody could find out what is to be judged of groups."""
+    severities = GROUPS.severities(terms.severities)
+    return verdict.joined_by(
+        ExpectationResult(
+            name=check.name,
+            table=GROUPS.table,
+            success=False,
+            severity=severities[check.key],
+            raised=reason,
+            advice=check.advice,
+            key=check.key,
+        )
+        for check in GROUPS.checks
+    )
+
+
+def _judged(suites: Sequence[Suite[Any]], rows: Rows, terms: Terms, verdict: Verdict) -> Verdict:
+    """The verdict with what all expectations found of these tables."""
+    at = datetime.now(UTC)
+    with TemporaryDirectory(prefix="ferry-data-docs-") as pages:
+        evaluation = Evaluation(Path(pages), terms.run, at)
+        frames = {suite.table: frame(suite.table, rows.get(suite.table, ())) for suite in suites}
+        results = [
+            result
+            for suite in suites
+            for result in _results(
+                evaluation, suite, rows.get(suite.table, ()), frames, terms.severities
+            )
+        ]
+        results += own_results(evaluation, terms.own, frames)
+        joined = verdict.joined_by(results)
+        return joined if terms.docs is None else _documented(evaluation, Path(pages), terms, joined)
+
+
+def _results(
+    evaluation: Evaluation,
+    suite: Suite[Row],
+    rows: Sequence[Row],
+    frames: Mapping[Any, Any],
+    severities: Mapping[str, Severity],
+) -> list[ExpectationResult]:
+    """One result for each check of ``suite``, in their order."""
+    chosen = suite.severities(severities)
+    expectations = [_expectation(check, chosen[check.key]) for check in suite.checks]
+    answers = evaluation.answers(suite.name, frames[suite.table], expectations)
+    return [
+        _result(check, suite, rows, answer, chosen[check.key])
+        for check, answer in zip(suite.checks, answers, strict=True)
+    ]
+
+
+def _expectation(check: Check[Row], severity: Severity) -> Any:
+    gxe = great_expectations().expectations
+    from great_expectations.expectations.row_conditions import Column  # noqa: PLC0415
+
+    only_where = Column(check.only_where) == True if check.only_where else None  # noqa: E712
+    common = {
+        "description": check.name,
+        "notes": check.advice,
+        "severity": severity,
+        "row_condition": only_where,
+    }
+    if check.right:
+        return gxe.ExpectColumnPairValuesToBeEqual(
+            column_A=check.left, column_B=check.right, ignore_row_if="neither", **common
+        )
+    return gxe.ExpectColumnValuesToBeInSet(column=check.left, value_set=[0], **common)
+
+
+def _result(
+    check: Check[Row], suite: Suite[Row], rows: Sequence[Row], answer: Any, severity: Severity
+) -> ExpectationResult:
+    raised = raised_by(answer)
+
+    def explain(found: Mapping[str, Any]) -> str:
+        row = rows[found[ROW]]
+        return f"{row}: {check.explain(row)}"
+
+    return ExpectationResult(
+        name=check.name,
+        table=suite.table,
+        success=raised is None and bool(answer.success),
+        severity=severity,
+        unexpected=listed(answer, explain),
+        raised=raised,
+        advice=check.advice,
+        key=check.key,
+    )
+
+
+def _documented(evaluation: Evaluation, pages: Path, terms: Terms, verdict: Verdict) -> Verdict:
+    """The verdict with the Data Docs' first page, or why there is none."""
+    assert terms.docs is not None
+    publication = Publication(
+        terms.flow, terms.run, evaluation.at, verdict.success, verdict.ranges, verdict.records
+    )
+    try:
+        evaluation.build_pages()
+        # Of groups, which are judged later, the pages belong to what was judged before.
+        put = add_pages if verdict.docs else publish
+        return replace(verdict, docs=put(pages, terms.docs, publication))
+    except Exception as error:
+        # Whatever it is, the verdict stands without them.
+        log.exception("The Data Docs of run %s could not be written to %s", terms.run, terms.docs)
+        problem = f"The Data Docs could not be written to {terms.docs}: {error}"
+        return replace(verdict, warnings=(*verdict.warnings, problem))

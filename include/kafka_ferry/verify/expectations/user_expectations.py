@@ -1,0 +1,155 @@
+"""What a user expects of the tables beside Kafka Ferry's own checks, in files of the user's.
+
+Two kinds of files say the same. YAML (JSON, too) has Great Expectations' own configurations by table,
+Python has lists of its objects named for the tables::
+
+    partitions:                                        partitions = [
+      - type: expect_column_values_to_be_in_set            gxe.ExpectColumnValuesToBeInSet(
+        kwargs: {column: unsealed, value_set: [0]}             column="unsealed", value_set=[0],
+        severity: warning                                      severity="warning",
+                                                           )
+                                                       ]
+
+What is wrong with a file is found with its line, and fails the run behind everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from kafka_ferry.config.flow import at_home
+from kafka_ferry.config.options.verify import EXPECTATIONS
+from kafka_ferry.config.types.problems import did_you_mean
+from kafka_ferry.verify.expectations.evaluation import listed, raised_by
+from kafka_ferry.verify.expectations.tables import ROW, WHERE, columns
+from kafka_ferry.verify.expectations.user_files import TABLES, FileProblem, Found, read_file
+from kafka_ferry.verify.verdict import ExpectationResult, Table
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.verify.expectations.evaluation import Evaluation
+
+SUFFIXES: Final = (".yaml", ".yml", ".json", ".py")
+_EVERY_FLOW: Final = "all"
+_COLUMNS: Final = ("column", "column_A", "column_B", "column_list", "column_set")
+
+
+@dataclass(frozen=True)
+class OwnExpectations:
+    """What a user expects.
+
+    Attributes:
+        found: by table, Great Expectations' objects, each with where it stands.
+        problems: what is wrong with the files, each with where it stands.
+    """
+
+    found: Mapping[Table, tuple[Found, ...]]
+    problems: tuple[FileProblem, ...] = ()
+
+
+NOTHING: Final = OwnExpectations({})
+
+
+def own_expectations(flow: Flow) -> OwnExpectations:
+    """The expectations for a flow, from all of its files; problems in them are part of the answer."""
+    found: dict[Table, list[Found]] = {}
+    problems: list[FileProblem] = []
+    place = at_home(flow.verify_expectations)
+    if not place.exists() and flow.verify_expectations != EXPECTATIONS:
+        problems.append(
+            FileProblem(str(place), "verify.expectations names it, and it is not there.")
+        )
+    for file in _files(place, flow.slug):
+        try:
+            tables = read_file(file)
+        except FileProblem as unreadable:
+            problems.append(unreadable)
+            continue
+        problems += tables.problems
+        for table, of_table in tables.found.items():
+            for one in of_table:
+                problem = _wrong_column(table, one)
+                if problem:
+                    problems.append(problem)
+                else:
+                    found.setdefault(table, []).append(one)
+    ordered = {table: tuple(found[table]) for table in TABLES if table in found}
+    return OwnExpectations(ordered, tuple(problems))
+
+
+def own_results(
+    evaluation: Evaluation, own: OwnExpectations, frames: Mapping[Table, Any]
+) -> Iterator[ExpectationResult]:
+    """What a user's expectations found of the tables that there are.
+
+    Problems with files are told with the tables of the copy, not again with those of groups.
+    """
+    for table, expectations in own.found.items():
+        if table in frames:
+            answers = evaluation.answers(
+                f"own-{table}", frames[table], [one.expectation for one in expectations]
+            )
+            for one, answer in zip(expectations, answers, strict=True):
+                yield _result(table, one, answer)
+    if "ranges" in frames:
+        for problem in own.problems:
+            yield ExpectationResult(
+                name="your own expectations can be read",
+                table="ranges",
+                success=False,
+                severity="critical",
+                raised=str(problem),
+                advice="The checks of Kafka Ferry itself were made all the same.",
+                source=problem.where,
+            )
+
+
+def _files(place: Path, slug: str) -> Sequence[Path]:
+    if place.is_file():
+        return [place]
+    names = [f"{stem}{suffix}" for stem in (_EVERY_FLOW, slug) for suffix in SUFFIXES]
+    return [place / name for name in names if (place / name).is_file()]
+
+
+def _wrong_column(table: Table, one: Found) -> FileProblem | None:
+    known = columns(table)
+    for name in _COLUMNS:
+        asked = getattr(one.expectation, name, None)
+        for column in asked if isinstance(asked, list | tuple | set) else [asked]:
+            if isinstance(column, str) and column not in known:
+                advice = did_you_mean(column, known) or f"It has {', '.join(known)}."
+                return FileProblem(
+                    one.where, f"the table {table} has no column {column!r}. {advice}"
+                )
+    return None
+
+
+def _result(table: Table, one: Found, answer: Any) -> ExpectationResult:
+    expectation = one.expectation
+    raised = raised_by(answer)
+    success = raised is None and bool(answer.success)
+    unexpected = listed(answer, _sentence)
+    if not success and not unexpected and raised is None:
+        observed = answer.result.get("observed_value")
+        unexpected = (f"found {observed}",) if observed is not None else ()
+    notes = expectation.notes
+    return ExpectationResult(
+        name=one.name,
+        table=table,
+        success=success,
+        severity=cast(Any, getattr(expectation.severity, "value", expectation.severity)),
+        unexpected=unexpected,
+        raised=None if raised is None else f"{one.where}: {raised}",
+        advice="\n".join(notes) if isinstance(notes, list) else notes or "",
+        source=one.where,
+    )
+
+
+def _sentence(row: Mapping[str, Any]) -> str:
+    values = ", ".join(
+        f"{name} is {value}" for name, value in row.items() if name not in (ROW, WHERE)
+    )
+    return f"{row[WHERE]}: {values}" if values else str(row[WHERE])

@@ -1,0 +1,195 @@
+"""The independent read of a partition whose records keep their offsets: offset by offset.
+
+The ledger claims which offsets of ``[start, end)`` hold a record, and which producer wrote them.
+Whatever else a consumer of either isolation level sees there is foreign::
+
+    ledger      [100 ............... 110 ...... 120)  range, its records at 100 to 107 and 110 to 119
+    target      [100 ... 107] c c [110 ....... 119]   as claimed: control records where no record is
+                [100 ... 107] x c [110 ... 115] c c   x is foreign, 116 to 119 are missing
+                ... 119] [120 ... 125]                behind the last range: unsealed or foreign
+
+A batch is the partition's own if its producer is one that the ledger names for the partition and no
+transaction holds it: ours holds no data. Batches whose offsets have gaps, as a cleaner leaves them,
+are opened; of all others the header tells the offsets.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from operator import itemgetter
+from typing import Final
+
+from kafka_ferry.batches import Batch, MalformedBatch, RangeDigest
+from kafka_ferry.batches.record_format.records import read_records, runs_of
+from kafka_ferry.errors import CorruptBatch
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.rows import PartitionRecount, Recount
+from kafka_ferry.wire import WireCluster, log_start
+from kafka_ferry.wire.partitions.ends import high_watermarks
+from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
+
+_FOREVER: Final = 2**63
+
+Span = tuple[int, int]
+"""Offsets ``[start, end)``."""
+
+
+def recount_by_offset(
+    cluster: WireCluster, partition: TopicPartition, claims: Sequence[Claim]
+) -> PartitionRecount:
+    """Compare a target partition with what the ledger claims of it, one offset after the other.
+
+    Raises:
+        CorruptBatch: if the target gives bytes that are no valid batch.
+        FerryError: if the partition cannot be read.
+    """
+    begins = any(claim.is_first for claim in claims)
+    start = 0 if begins else min(claim.start for claim in claims)
+    leader = leader_of(cluster, partition)
+    first = log_start(cluster, leader, partition)
+    # Behind the last stable offset, too: all that a consumer of either isolation level is given.
+    end = high_watermarks(cluster, {partition: leader})[partition]
+    batches = stored_batches(cluster, leader, partition, max(start, first), end)
+    try:
+        return count_by_offset(claims, first, batches)
+    except MalformedBatch as error:
+        raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
+
+
+def count_by_offset(
+    claims: Sequence[Claim], log_start: int, batches: Iterable[Batch]
+) -> PartitionRecount:
+    """Count what is in a partition beside what the ledger claims.
+
+    Args:
+        claims: the ranges, in any order; what lies between ranges that do not join is not counted.
+        log_start: the first offset of the log.
+        batches: all batches from the first range's start on, from the log's start on where the
+            mirror begins with it; the first may begin before that. Control batches may be among
+            them: no consumer sees them.
+
+    Raises:
+        MalformedBatch: if a batch that has to be opened cannot be read.
+    """
+    producers = {claim.producer_id for claim in claims} - {None}
+    tallies = [_Tally(claim) for claim in claims]
+    ascending = sorted(tallies, key=lambda tally: tally.span)
+    start = min(claim.start for claim in claims) if any(claim.is_first for claim in claims) else 0
+    end = max(claim.end for claim in claims)
+    at = before = beyond = unsealed = 0
+    for batch in batches:
+        header = batch.header
+        if header.is_control:
+            continue
+        is_own = header.producer_id in producers and not header.is_transactional
+        runs = _runs(batch, log_start)
+        while at < len(ascending) and ascending[at].span[1] <= header.base_offset:
+            at += 1
+        for tally in islice(ascending, at, None):
+            if tally.span[0] >= header.next_offset:
+                break
+            tally.add(batch, runs, is_own=is_own)
+        before += _within(runs, (0, start))
+        behind = _within(runs, (end, _FOREVER))
+        if is_own:
+            unsealed += behind
+        else:
+            beyond += behind
+    found = tuple(tally.result(log_start) for tally in tallies)
+    return PartitionRecount(found, beyond, unsealed, before)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is found of one range."""
+
+    claim: Claim
+    claimed: list[Span] = field(init=False)
+    records: int = 0
+    foreign: int = 0
+    rewritten: int = 0
+    across: int = 0
+    digest: RangeDigest = field(default_factory=RangeDigest)
+
+    def __post_init__(self) -> None:
+        spans = ((target, target + records) for _, target, records in self.claim.segments)
+        self.claimed = _merged(spans)
+
+    @property
+    def span(self) -> Span:
+        """The range's offsets, the same on both sides."""
+        return self.claim.start, self.claim.end
+
+    def add(self, batch: Batch, runs: Sequence[Span], *, is_own: bool) -> None:
+        """Count a batch of which some offsets may lie in the range; ``runs`` hold its records."""
+        header, (start, end) = batch.header, self.span
+        if max(start, header.base_offset) >= min(end, header.next_offset):
+            return
+        inside = _within(runs, self.span)
+        if not is_own:
+            self.foreign += inside
+            return
+        claimed = sum(self._claimed_of(_clipped(run, self.span)) for run in runs)
+        self.records += claimed
+        self.foreign += inside - claimed
+        self.rewritten += header.has_delete_horizon
+        if start <= header.base_offset and header.next_offset <= end:
+            self.digest.add(batch)
+        else:
+            self.across += 1
+
+    def _claimed_of(self, run: Span) -> int:
+        at = max(bisect_right(self.claimed, run[0], key=itemgetter(0)) - 1, 0)
+        found = 0
+        while at < len(self.claimed) and self.claimed[at][0] < run[1]:
+            found += _length(_clipped(run, self.claimed[at]))
+            at += 1
+        return found
+
+    def result(self, log_start: int) -> Recount:
+        """The recount."""
+        return Recount(
+            self.records,
+            self.digest.hexdigest(),
+            self.foreign,
+            self.claim.expired(log_start),
+            self.rewritten,
+            self.across,
+        )
+
+
+def _runs(batch: Batch, log_start: int) -> list[Span]:
+    """The offsets of a batch's records, without those below the log's start: brokers give batches whole."""
+    header = batch.header
+    if header.records == header.last_offset_delta + 1:
+        runs = [(header.base_offset, header.next_offset)]
+    else:
+        runs = [(first, first + count) for first, count in runs_of(read_records(batch))]
+    return [_clipped(run, (log_start, _FOREVER)) for run in runs]
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    """Ascending, and each offset once, whatever the ledger says."""
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _clipped(run: Span, span: Span) -> Span:
+    return max(run[0], span[0]), min(run[1], span[1])
+
+
+def _length(span: Span) -> int:
+    return max(0, span[1] - span[0])
+
+
+def _within(runs: Iterable[Span], span: Span) -> int:
+    return sum(_length(_clipped(run, span)) for run in runs)

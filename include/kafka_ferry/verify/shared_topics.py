@@ -1,0 +1,74 @@
+"""Remote topics that several flows write to: telling the others' records from those of nobody. Pure.
+
+The others' claims are recounted like a flow's own, behind these, and then left out again::
+
+    [own a0][other b0] x [own a1][other b1] y [everything behind an end ...)
+
+``x`` and ``y`` are nobody's: ``x`` lies before a record of the flow's own, and counts as foreign in its
+range; ``y`` lies behind the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from kafka_ferry.batches import Segment
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.rows import PartitionRecount
+
+_FOR_EVER: Final = 2**62
+
+
+def with_strangers(
+    recounts: Mapping[TopicPartition, PartitionRecount],
+    claims: Mapping[TopicPartition, Sequence[Claim]],
+) -> Iterator[TopicPartition]:
+    """The partitions with records that their claims do not explain; preserved offsets are never shared."""
+    for tp, of_partition in claims.items():
+        found = recounts[tp]
+        strange = found.beyond or any(of_range.foreign for of_range in found.ranges)
+        if strange and not any(claim.preserved for claim in of_partition):
+            yield tp
+
+
+def without_locals(
+    recounts: Mapping[TopicPartition, PartitionRecount],
+    claims: Mapping[TopicPartition, Sequence[Claim]],
+) -> dict[TopicPartition, PartitionRecount]:
+    """The recounts without records of others, where the target's own producers write to the remote topics."""
+    return {
+        tp: found
+        if any(claim.preserved for claim in claims[tp])
+        else found._replace(
+            ranges=tuple(replace(of_range, foreign=0) for of_range in found.ranges), beyond=0
+        )
+        for tp, found in recounts.items()
+    }
+
+
+def behind(end: int) -> Claim:
+    """A claim to all that is at the target offset ``end`` or behind it."""
+    return Claim((Segment(0, end, _FOR_EVER),), 0, _FOR_EVER)
+
+
+def without_others(found: PartitionRecount, claims: Sequence[Claim], own: int) -> PartitionRecount:
+    """What was found for the first ``own`` of ``claims``, all of which were recounted.
+
+    Records that nobody claims were found with the claim whose record follows them.
+    """
+    ranges, beyond = list(found.ranges[:own]), found.beyond
+    starts = [
+        (segment.target, number) for number in range(own) for segment in claims[number].segments
+    ]
+    for claim, of_other in zip(claims[own:], found.ranges[own:], strict=True):
+        following = [start for start in starts if start[0] > claim.segments[0].target]
+        if following:
+            _, number = min(following)
+            mine = ranges[number]
+            ranges[number] = replace(mine, foreign=mine.foreign + of_other.foreign)
+        else:
+            beyond += of_other.foreign
+    return found._replace(ranges=tuple(ranges), beyond=beyond)

@@ -1,0 +1,1 @@
+"""Requests about ACLs, client quotas and SCRAM users."""

@@ -1,0 +1,187 @@
+"""Access rules (ACLs), read and changed (KIP-140, KIP-290).
+
+Not through librdkafka, which takes a refusal to show them (``CLUSTER_AUTHORIZATION_FAILED``,
+``SECURITY_DISABLED``) for a cluster without any: whoever compares with that deletes what should
+stay. It also lacks words for newer operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from kafka.protocol.admin.acl import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
+
+from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.model.changes import Acl
+from kafka_ferry.wire.any_broker import ask
+from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.error_codes import fault
+
+_RULES_AT_ONCE: Final = 500
+_ANY: Final = 1
+# The first one that knows rules by prefix (Kafka 2.0).
+_VERSION: Final = 1
+
+# org.apache.kafka.common.resource.ResourceType, of which a cluster's rules are synced
+_RESOURCES: Final = {"TOPIC": 2, "GROUP": 3, "CLUSTER": 4, "TRANSACTIONAL_ID": 5}
+# org.apache.kafka.common.resource.PatternType
+_PATTERNS: Final = {"LITERAL": 3, "PREFIXED": 4}
+# org.apache.kafka.common.acl.AclPermissionType
+_PERMISSIONS: Final = {"DENY": 2, "ALLOW": 3}
+# org.apache.kafka.common.acl.AclOperation
+_OPERATIONS: Final = {
+    "ALL": 2,
+    "READ": 3,
+    "WRITE": 4,
+    "CREATE": 5,
+    "DELETE": 6,
+    "ALTER": 7,
+    "DESCRIBE": 8,
+    "CLUSTER_ACTION": 9,
+    "DESCRIBE_CONFIGS": 10,
+    "ALTER_CONFIGS": 11,
+    "IDEMPOTENT_WRITE": 12,
+    "CREATE_TOKENS": 13,
+    "DESCRIBE_TOKENS": 14,
+    "TWO_PHASE_COMMIT": 15,
+}
+_UNKNOWN: Final = "UNKNOWN"
+
+
+def describe_acls(cluster: WireCluster) -> frozenset[Acl]:
+    """All access rules on topics, groups, transactional ids and the cluster.
+
+    What Kafka Ferry has no name for is ``UNKNOWN`` in them.
+
+    Raises:
+        AccessDenied: without DESCRIBE on the cluster.
+        BrokerError: ``SECURITY_DISABLED`` without an authorizer, or whatever else a broker says.
+        TooOld: if brokers are of a release before 2.0.
+        ClusterUnreachable: if no broker answers.
+    """
+    every = DescribeAclsRequest(
+        resource_type_filter=_ANY,
+        resource_name_filter=None,
+        pattern_type_filter=_ANY,
+        principal_filter=None,
+        host_filter=None,
+        operation=_ANY,
+        permission_type=_ANY,
+    )
+    answer = ask(cluster, every, version=_VERSION)
+    if answer.error_code:
+        raise fault(answer.error_code, f"Reading the access rules of {cluster.alias}")
+    names = {code: name for name, code in _RESOURCES.items()}
+    return frozenset(
+        Acl(
+            names[resource.resource_type],
+            resource.resource_name,
+            _name(_PATTERNS, resource.pattern_type),
+            acl.principal,
+            acl.host,
+            _name(_OPERATIONS, acl.operation),
+            _name(_PERMISSIONS, acl.permission_type),
+        )
+        for resource in answer.resources
+        if resource.resource_type in names
+        for acl in resource.acls
+    )
+
+
+def create_acls(cluster: WireCluster, acls: Iterable[Acl]) -> dict[Acl, FerryError]:
+    """Create access rules; those that are there already stay.
+
+    Returns:
+        An error for each that a broker refused, without ALTER on the cluster for all.
+
+    Raises:
+        TooOld: if brokers are of a release before 2.0.
+        ClusterUnreachable: if no broker answers.
+    """
+    errors: dict[Acl, FerryError] = {}
+    for some in _chunks(list(acls)):
+        answer = ask(cluster, _creation(some), version=_VERSION)
+        for acl, result in _paired(cluster, some, answer.results):
+            if result.error_code:
+                errors[acl] = _error(cluster, "creating", acl, result)
+    return errors
+
+
+def delete_acls(cluster: WireCluster, acls: Iterable[Acl]) -> dict[Acl, FerryError]:
+    """Delete these access rules and no others.
+
+    Returns:
+        An error for each that a broker refused, without ALTER on the cluster for all.
+
+    Raises:
+        TooOld: if brokers are of a release before 2.0.
+        ClusterUnreachable: if no broker answers.
+    """
+    errors: dict[Acl, FerryError] = {}
+    for some in _chunks(list(acls)):
+        answer = ask(cluster, _deletion(some), version=_VERSION)
+        for acl, result in _paired(cluster, some, answer.filter_results):
+            for one in (result, *result.matching_acls):
+                if one.error_code:
+                    errors[acl] = _error(cluster, "deleting", acl, one)
+    return errors
+
+
+def _paired(
+    cluster: WireCluster, acls: Sequence[Acl], results: Sequence[Any]
+) -> Iterable[tuple[Acl, Any]]:
+    """Each rule with what became of it, which an answer has in the order of the request."""
+    if len(acls) != len(results):
+        raise ClusterUnreachable(
+            f"{cluster.alias} did not answer for each of {len(acls)} access rules."
+        )
+    return zip(acls, results, strict=True)
+
+
+def _error(cluster: WireCluster, doing: str, acl: Acl, result: Any) -> FerryError:
+    what = f"{cluster.alias}, while {doing} the access rule {acl}"
+    return fault(result.error_code, what, advice=result.error_message or "")
+
+
+def _creation(acls: Sequence[Acl]) -> CreateAclsRequest:
+    return CreateAclsRequest(
+        creations=[
+            CreateAclsRequest.AclCreation(
+                resource_type=_RESOURCES[acl.resource_type],
+                resource_name=acl.name,
+                resource_pattern_type=_PATTERNS[acl.pattern_type],
+                principal=acl.principal,
+                host=acl.host,
+                operation=_OPERATIONS[acl.operation],
+                permission_type=_PERMISSIONS[acl.permission],
+            )
+            for acl in acls
+        ]
+    )
+
+
+def _deletion(acls: Sequence[Acl]) -> DeleteAclsRequest:
+    return DeleteAclsRequest(
+        filters=[
+            DeleteAclsRequest.DeleteAclsFilter(
+                resource_type_filter=_RESOURCES[acl.resource_type],
+                resource_name_filter=acl.name,
+                pattern_type_filter=_PATTERNS[acl.pattern_type],
+                principal_filter=acl.principal,
+                host_filter=acl.host,
+                operation=_OPERATIONS[acl.operation],
+                permission_type=_PERMISSIONS[acl.permission],
+            )
+            for acl in acls
+        ]
+    )
+
+
+def _name(names: dict[str, int], code: int) -> str:
+    return next((name for name, known in names.items() if known == code), _UNKNOWN)
+
+
+def _chunks(acls: list[Acl]) -> Iterator[list[Acl]]:
+    for start in range(0, len(acls), _RULES_AT_ONCE):
+        yield acls[start : start + _RULES_AT_ONCE]

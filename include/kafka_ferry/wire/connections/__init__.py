@@ -1,0 +1,1 @@
+"""Connections to brokers: sockets, TLS, login, and responses that are not trusted."""

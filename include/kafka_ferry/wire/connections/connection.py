@@ -1,0 +1,394 @@
+"""One connection to one broker, made for moving many bytes.
+
+Messages, SASL mechanisms and TLS settings are kafka-python's; the socket is read and written
+here, blocking and in large pieces, because its own loop reads 4 KiB at a time and copies each
+response three times. Requests may be pipelined: brokers answer them in order. Where a broker ends
+sessions (KIP-368), the connection logs in again before that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import mmap
+import random
+import socket
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+import regex
+from kafka import errors as kafka_errors
+from kafka.net.sasl import get_sasl_mechanism
+from kafka.protocol.metadata import ApiVersionsRequest
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+
+from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
+from kafka_ferry.wire.connections.responses import decode_response
+from kafka_ferry.wire.connections.sockets import opened
+from kafka_ferry.wire.connections.tls import UNREACHED, secured, tls_fault
+
+# The newest version of each request that this package speaks (pass-through writing needs Produce
+# below 12, which would start the broker's second transaction protocol); a broker's own newest is
+# used where it is older.
+_SPOKEN: Final[dict[str, int]] = {
+    "Produce": 9,
+    "Fetch": 13,
+    "ListOffsets": 5,
+    "Metadata": 12,
+    "OffsetFetch": 8,
+    "OffsetCommit": 9,
+    "OffsetDelete": 0,
+    "ListGroups": 5,
+    "DescribeGroups": 5,
+    "DeleteGroups": 2,
+    "DescribeShareGroupOffsets": 0,
+    "AlterShareGroupOffsets": 0,
+    "DeleteShareGroupOffsets": 0,
+    "OffsetForLeaderEpoch": 4,
+    "FindCoordinator": 4,
+    "InitProducerId": 3,
+    "AddPartitionsToTxn": 3,
+    "AddOffsetsToTxn": 3,
+    "EndTxn": 3,
+    "TxnOffsetCommit": 3,
+    "SaslHandshake": 1,
+    "SaslAuthenticate": 2,
+    "ApiVersions": 3,
+    "DeleteRecords": 2,
+    "WriteTxnMarkers": 1,
+    "DescribeProducers": 0,
+    "DescribeTransactions": 0,
+    "DescribeAcls": 3,
+    "CreateAcls": 3,
+    "DeleteAcls": 3,
+    "DescribeUserScramCredentials": 0,
+    "AlterUserScramCredentials": 0,
+    "DescribeClientQuotas": 1,
+    "AlterClientQuotas": 1,
+    "DescribeLogDirs": 3,
+}
+_CORRELATION_ID: Final = 4
+_UNSUPPORTED_VERSION: Final = 35
+_MAX_RESPONSE: Final = 256 * 1024 * 1024
+# Below it malloc gives the same memory again and again, which is faster than new pages.
+_MAPPED_FROM: Final = 32 * 1024 * 1024
+# Small quotas make brokers ask for minutes of silence, never for the 24 days that would fit.
+_LONGEST_QUIET_S: Final = 600.0
+# When to log in again, as shares of a session: ExpiryBasedReauthentication in Java's SaslClientAuthenticator.
+_RENEW_AFTER: Final = (0.85, 0.95)
+# ScramMechanism.minIterations, which Java's client demands.
+_FEWEST_ITERATIONS: Final = 4096
+_ITERATIONS: Final = regex.compile(rb"(?:^|,)i=([0-9]{1,9})(?:,|$)")
+SILENCE_S: Final = 2.0
+"""After so long without a byte, whether to wait on is asked."""
+_AUTHENTICATED: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
+
+
+class Connection:
+    """A blocking connection to one broker.
+
+    Attributes:
+        closed: whether it can no longer be used.
+        peer: the broker's host and port.
+        is_before_2_4: whether the broker is of a Kafka release before 2.4.
+
+    Args:
+        host: the broker's host name or address.
+        port: its port.
+        settings: kafka-python's configuration names (``security_protocol``, ``sasl_mechanism``, ...).
+        cluster: the cluster's alias, for messages.
+        on_silence: called whenever the broker has sent nothing for ``SILENCE_S`` seconds; what it
+            raises closes the connection.
+
+    Raises:
+        ClusterUnreachable: if the broker cannot be reached, closes the connection or does not
+            answer in time; the outcome of requests in flight is then unknown.
+        AccessDenied: if the login or the certificate is refused.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        settings: Mapping[str, Any],
+        cluster: str = "",
+        on_silence: Callable[[], None] | None = None,
+    ) -> None:
+        address = f"{host}:{port}"
+        self.address = f"{cluster} ({address})" if cluster else address
+        self.peer = host, port
+        self._settings = dict(settings)
+        self._timeout = float(settings.get("request_timeout_ms", 30_000)) / 1000
+        self._on_silence = on_silence
+        self._slice = min(SILENCE_S, self._timeout) if on_silence else self._timeout
+        self._client_id = str(settings.get("client_id", "kafka-ferry"))
+        self._correlation_id = 0
+        self._in_flight: deque[tuple[int, Any, int]] = deque()
+        self._early: deque[memoryview] = deque()
+        self._renew_at = math.inf
+        self._versions: dict[int, tuple[int, int]] = {}
+        self.closed = False
+        self.is_before_2_4 = False
+        self._quiet_until = 0.0
+        self._used_at = time.monotonic()
+        self._socket = self._connect(host, port)
+        try:
+            self._agree_versions()
+            if self._settings.get("security_protocol") in _AUTHENTICATED:
+                self._authenticate()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is open and owes no answer."""
+        return not (self.closed or self._in_flight)
+
+    @property
+    def fileno(self) -> int:
+        """The socket's file number, which tells when an answer comes; -1 once it is closed."""
+        return self._socket.fileno()
+
+    @property
+    def timeout(self) -> float:
+        """After how many seconds of silence the broker is given up."""
+        return self._timeout
+
+    def call(self, request: Any, *, newest: int | None = None) -> Any:
+        """Send ``request`` and wait for its response; nothing else may be in flight."""
+        self.send(request, newest=newest)
+        return self.receive()
+
+    def offers(self, request: Any, *, version: int = 0) -> bool:
+        """Whether the broker knows this kind of request, in this version or a newer one."""
+        _, newest = self._versions.get(request.API_KEY, (0, -1))
+        return newest >= version
+
+    def send(self, request: Any, *, newest: int | None = None) -> int:
+        """Send ``request`` in the newest version that both sides speak, without waiting for its response.
+
+        Args:
+            request: the message.
+            newest: the newest version that can say what it is to say, None for any.
+
+        Returns:
+            How many bytes it has.
+        """
+        if request.API_VERSION is None:
+            version = self._version_of(request)
+            request.API_VERSION = version if newest is None else min(version, newest)
+        self._stay_authenticated()
+        if (quiet := self._quiet_until - time.monotonic()) > 0:
+            time.sleep(quiet)
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        request.with_header(correlation_id=self._correlation_id, client_id=self._client_id)
+        frame = request.encode(header=True, framed=True)
+        response_class = request.header.get_response_class()
+        # Flexible versions (KIP-482) have tagged fields behind the correlation id, ApiVersions never.
+        flexible = (
+            request.flexible_version_q(request.API_VERSION) and request.name != "ApiVersionsRequest"
+        )
+        body_at = _CORRELATION_ID + flexible
+        self._in_flight.append((self._correlation_id, response_class, body_at))
+        self._used_at = time.monotonic()
+        with self._as_unreachable():
+            self._send_all(frame)
+        return len(frame)
+
+    def receive(self) -> Any:
+        """Wait for the response to the oldest request in flight, and decode it."""
+        expected, response_class, body_at = self._in_flight.popleft()
+        frame = self._early.popleft() if self._early else self._frame()
+        try:
+            got = int.from_bytes(frame[:4], "big", signed=True)
+            if got != expected:
+                raise ValueError(f"an answer to request {got} instead of {expected}")
+            if body_at > _CORRELATION_ID and frame[_CORRELATION_ID]:
+                raise ValueError("tagged fields in the header, of which Kafka has defined none")
+            response = decode_response(response_class, frame[body_at:])
+        except Exception as error:  # the decoder raises struct's, index and plain value errors
+            self.close()
+            raise ClusterUnreachable(
+                f"{self.address} sent a response that cannot be read: {error!r}."
+            ) from error
+
+        self._used_at = time.monotonic()
+        # A broker that enforces a quota answers at once and expects its client to wait (KIP-219).
+        quiet = getattr(response, "throttle_time_ms", 0) / 1000
+        self._quiet_until = time.monotonic() + min(quiet, _LONGEST_QUIET_S)
+        return response
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds since the last request or answer; 0 while an answer is waited for."""
+        return 0.0 if self._in_flight else time.monotonic() - self._used_at
+
+    def close(self) -> None:
+        """Close the socket; safe to call twice and from another thread."""
+        self.closed = True
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _connect(self, host: str, port: int) -> socket.socket:
+        with self._as_unreachable():
+            plain = opened(host, port, self._settings, self._timeout)
+            made = secured(plain, host, self._settings)
+            made.settimeout(self._slice)
+            return made
+
+    def _agree_versions(self) -> None:
+        response = self.call(
+            ApiVersionsRequest(
+                version=3, client_software_name="kafka-ferry", client_software_version="0.1"
+            )
+        )
+        if response.error_code == _UNSUPPORTED_VERSION:
+            # Brokers before 2.4 answer in version 0, whatever they were asked in (KIP-511).
+            self.is_before_2_4 = True
+            response = self.call(ApiVersionsRequest(version=0))
+        if response.error_code:
+            raise FerryError(f"{self.address} does not say which requests it speaks.")
+        self._versions = {
+            entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys
+        }
+
+    def _version_of(self, request: Any) -> int:
+        name = request.name.removesuffix("Request")
+        oldest, newest = self._versions.get(request.API_KEY, (0, -1))
+        version = min(_SPOKEN[name], newest)
+        if version < max(oldest, 0):
+            raise FerryError(
+                f"{self.address} speaks {name} v{oldest} to v{newest}; Kafka Ferry speaks up to v{_SPOKEN[name]}."
+            )
+        return version
+
+    def _stay_authenticated(self) -> None:
+        """Log in again if the session soon ends: a broker closes the connection at the first request after that."""
+        if time.monotonic() < self._renew_at:
+            return
+        # Connections that always have something in flight get no pause but this one.
+        while len(self._early) < len(self._in_flight):
+            self._early.append(self._frame())
+        waiting = self._in_flight, self._early
+        self._in_flight, self._early, self._renew_at = deque(), deque(), math.inf
+        try:
+            self._authenticate()
+        except BaseException:
+            self.close()
+            raise
+        self._in_flight, self._early = waiting
+
+    def _authenticate(self) -> None:
+        mechanism_name = str(self._settings.get("sasl_mechanism"))
+        handshake = self.call(SaslHandshakeRequest(mechanism=mechanism_name))
+        if handshake.error_code:
+            raise AccessDenied(
+                f"{self.address} does not offer the SASL mechanism {mechanism_name}.",
+                advice=f"It offers: {', '.join(handshake.mechanisms)}. Check sasl.mechanism.",
+            )
+        mechanism = get_sasl_mechanism(mechanism_name)(host=self.peer[0], **self._settings)
+        lifetime_ms = 0
+        while not mechanism.is_done():
+            answer = self.call(SaslAuthenticateRequest(auth_bytes=mechanism.auth_bytes()))
+            if answer.error_code:
+                said = (answer.error_message or "no reason is given").rstrip(".")
+                raise AccessDenied(
+                    f"{self.address} refused the login: {said}.",
+                    advice="Check sasl.mechanism, and name and password in sasl.jaas.config.",
+                )
+            lifetime_ms = getattr(answer, "session_lifetime_ms", 0)
+            self._refuse_few_iterations(mechanism_name, answer.auth_bytes)
+            try:
+                mechanism.receive(answer.auth_bytes)
+            except Exception as error:  # value, key and index errors, whatever comes to parse
+                raise AccessDenied(
+                    f"{self.address} sent no {mechanism_name} message, or did not prove that it "
+                    f"knows the password: {error}."
+                ) from error
+        if not mechanism.is_authenticated():
+            raise AccessDenied(
+                f"{self.address} did not prove that it knows the password ({mechanism_name})."
+            )
+        if lifetime_ms:
+            # Not all connections of all tasks at the same moment.
+            share = random.uniform(*_RENEW_AFTER)
+            self._renew_at = time.monotonic() + lifetime_ms / 1000 * share
+
+    def _frame(self) -> memoryview:
+        """The next response as it comes."""
+        with self._as_unreachable():
+            size = int.from_bytes(self._read(4), "big", signed=True)
+            if not 4 <= size <= _MAX_RESPONSE:
+                raise kafka_errors.InvalidReceiveError(f"a response of {size} bytes")
+            return self._read(size)
+
+    def _refuse_few_iterations(self, mechanism: str, message: bytes) -> None:
+        """With few iterations, who only poses as the broker could find the password out of the proof."""
+        told = _ITERATIONS.search(message) if mechanism.startswith("SCRAM-") else None
+        if told and int(told[1]) < _FEWEST_ITERATIONS:
+            raise AccessDenied(
+                f"{self.address} asks for {int(told[1])} iterations of {mechanism}, and {_FEWEST_ITERATIONS} "
+                "is the least.",
+                advice="Set the user's password anew with --add-config 'SCRAM-...=[iterations=8192,...]'.",
+            )
+
+    def _read(self, size: int) -> memoryview:
+        # Pages that nothing was written to cost nothing: an announced size is only the broker's word.
+        buffer = memoryview(
+            bytearray(size) if size < _MAPPED_FROM else mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
+        )
+        at = 0
+        while at < size:
+            read = self._wait(partial(self._socket.recv_into, buffer[at:]))
+            if not read:
+                raise ConnectionResetError("closed by the broker")
+            at += read
+        return buffer
+
+    def _send_all(self, frame: bytes) -> None:
+        left = memoryview(frame)
+        while left:
+            left = left[self._wait(partial(self._socket.send, left)) :]
+
+    def _wait(self, step: Callable[[], int]) -> int:
+        """Read or write some bytes, asking in every silence whether to wait on."""
+        # Asking takes time, too. A slice may be a moment shorter than it should be.
+        deadline = time.monotonic() + self._timeout - self._slice / 2
+        while True:
+            try:
+                return step()
+            except TimeoutError:
+                if time.monotonic() >= deadline:
+                    raise
+                if self._on_silence:
+                    self._on_silence()
+
+    @contextlib.contextmanager
+    def _as_unreachable(self) -> Iterator[None]:
+        try:
+            yield
+        except FerryError:
+            self.closed = True
+            raise
+        except TimeoutError as error:
+            # The answer may still come, and would be taken for that of the next request.
+            self.closed = True
+            raise ClusterUnreachable(
+                f"{self.address} did not answer within {self._timeout:g} s."
+            ) from error
+        except ssl.SSLError as error:
+            self.closed = True
+            raise tls_fault(self.address, error) from error
+        # A host name or port that cannot be one is no OSError.
+        except (OSError, ValueError, OverflowError, kafka_errors.KafkaError) as error:
+            self.closed = True
+            raise ClusterUnreachable(
+                f"{self.address}: {error}.",
+                advice=UNREACHED,
+            ) from error

@@ -1,0 +1,1 @@
+"""Requests about groups and what they have committed."""

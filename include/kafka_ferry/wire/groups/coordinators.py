@@ -1,0 +1,174 @@
+"""Asking the coordinators of many groups at once: few requests, and an answer or an error for each group."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import cycle
+from typing import Any, Final, TypeVar
+
+from kafka.protocol.metadata import FindCoordinatorRequest
+
+from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.wire.cluster import GROUP, WireCluster
+from kafka_ferry.wire.connections.connection import Connection
+from kafka_ferry.wire.error_codes import (
+    GROUP_AUTHORIZATION_FAILED,
+    GROUP_ID_NOT_FOUND,
+    GROUP_SUBSCRIBED_TO_TOPIC,
+    NON_EMPTY_GROUP,
+    OFFSET_METADATA_TOO_LARGE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_MEMBER_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    fault,
+)
+
+_T = TypeVar("_T")
+GROUPS_AT_ONCE: Final = 20
+"""How many groups a request names whose answer may be long: a group may have 10,000s of partitions."""
+_KEYS_AT_ONCE: Final = 1_000
+# FindCoordinator v4 asks for many groups (KIP-699, Kafka 3.0).
+_MANY: Final = 4
+_IDLE: Final = "It has members there: stop them first."
+_ADVICE: Final = {
+    UNKNOWN_MEMBER_ID: _IDLE,
+    NON_EMPTY_GROUP: _IDLE,
+    GROUP_SUBSCRIBED_TO_TOPIC: _IDLE,
+    UNKNOWN_TOPIC_OR_PARTITION: "The topic is not there, or has fewer partitions.",
+    OFFSET_METADATA_TOO_LARGE: "Raise the broker's offset.metadata.max.bytes.",
+    TOPIC_AUTHORIZATION_FAILED: "Grant READ on the topic.",
+    GROUP_AUTHORIZATION_FAILED: "Grant DESCRIBE on the group to look at it, READ to commit its "
+    "offsets, DELETE to delete them.",
+    # Whoever commits to a group that is not there makes it.
+    GROUP_ID_NOT_FOUND: "The cluster has a group of this name of another type.",
+}
+# A broker reads a request only when the answer to the one before is gone. So few bytes fit into the
+# sockets' buffers, and neither side waits for the other to read first.
+_IN_FLIGHT: Final = 64 * 1024
+
+
+def ask_coordinators(
+    cluster: WireCluster,
+    groups: Collection[str],
+    ask: Callable[[Sequence[Connection], list[str]], Iterable[tuple[str, _T | FerryError]]],
+    *,
+    lanes: int = 1,
+) -> dict[str, _T | FerryError]:
+    """Ask the coordinator of each group, once.
+
+    Args:
+        cluster: the cluster that has the groups.
+        groups: the groups.
+        ask: asks one coordinator for some of them, and gives their answers as they come.
+        lanes: how many connections to use of each coordinator, if there is so much to ask.
+
+    Returns:
+        An answer for each group, or an error: of its own, or of its coordinator.
+
+    Raises:
+        ClusterUnreachable: if no broker answers.
+        AccessDenied: if the cluster refuses the login.
+    """
+    by_node, found = _coordinators(cluster, groups)
+    answers: dict[str, _T | FerryError] = {**found}
+    for node, some in by_node.items():
+        try:
+            answers.update(ask(_lanes(cluster, node, min(lanes, len(some))), some))
+        except FerryError as error:
+            answers |= {group: error for group in some if group not in answers}
+    silent = {
+        group: ClusterUnreachable(f"{cluster.alias} did not answer for the group {group}.")
+        for group in groups
+        if group not in answers
+    }
+    return {group: silent[group] if group in silent else answers[group] for group in groups}
+
+
+def pipelined(connections: Sequence[Connection], requests: Iterable[Any]) -> Iterator[Any]:
+    """Send requests without waiting for the answer to each, and give the answers in their order.
+
+    Args:
+        connections: to one broker, with nothing in flight; they take turns.
+        requests: messages of one kind.
+    """
+    due: deque[tuple[Connection, int]] = deque()
+    in_flight = 0
+    try:
+        for request, connection in zip(requests, cycle(connections), strict=False):
+            while in_flight >= _IN_FLIGHT:
+                answer = due[0][0].receive()
+                in_flight -= due.popleft()[1]
+                yield answer
+            size = connection.send(request)
+            due.append((connection, size))
+            in_flight += size
+        while due:
+            answer = due[0][0].receive()
+            due.popleft()
+            yield answer
+    finally:
+        # Answers that nobody waited for would be taken for those to the next requests.
+        for connection, _ in due:
+            connection.close()
+
+
+def group_fault(code: int, doing: str, said: str | None = None) -> FerryError:
+    """The error that stands for a coordinator's ``code``.
+
+    That it does not know a topic is a final one: whoever commits knows the topic from elsewhere.
+
+    Args:
+        code: Kafka's error code, not 0.
+        doing: what was asked, with cluster and group.
+        said: the coordinator's own words, where it has some.
+    """
+    error = fault(code, doing, advice=_ADVICE.get(code) or said or "")
+    if code == UNKNOWN_TOPIC_OR_PARTITION:
+        error.transient = False
+    return error
+
+
+def chunks(items: list[_T], size: int) -> Iterator[list[_T]]:
+    """``items`` in lists of at most ``size``."""
+    for first in range(0, len(items), size):
+        yield items[first : first + size]
+
+
+def _lanes(cluster: WireCluster, node: int, count: int) -> list[Connection]:
+    """So many connections to a broker, or as many as it lets us have."""
+    connections = [cluster.connection(node)]
+    with suppress(ClusterUnreachable):
+        connections.extend(cluster.connection(node, lane) for lane in range(1, count))
+    return connections
+
+
+def _coordinators(
+    cluster: WireCluster, groups: Collection[str]
+) -> tuple[dict[int, list[str]], dict[str, FerryError]]:
+    """The groups of each broker that coordinates some, and an error for each group without one."""
+    by_node: dict[int, list[str]] = defaultdict(list)
+    errors: dict[str, FerryError] = {}
+    connection = cluster.any_connection()
+    for group, entry in _found(connection, list(groups)):
+        if entry.error_code:
+            doing = f"Finding the coordinator of the group {group} on {cluster.alias}"
+            errors[group] = group_fault(entry.error_code, doing)
+        else:
+            cluster.add_broker(entry.node_id, entry.host, entry.port)
+            by_node[entry.node_id].append(group)
+    return by_node, errors
+
+
+def _found(connection: Connection, groups: list[str]) -> Iterator[tuple[str, Any]]:
+    if connection.offers(FindCoordinatorRequest, version=_MANY):
+        many = (
+            FindCoordinatorRequest(key_type=GROUP, coordinator_keys=some)
+            for some in chunks(groups, _KEYS_AT_ONCE)
+        )
+        for answer in pipelined([connection], many):
+            yield from ((entry.key, entry) for entry in answer.coordinators)
+    else:
+        single = (FindCoordinatorRequest(key=group, key_type=GROUP) for group in groups)
+        yield from zip(groups, pipelined([connection], single), strict=True)

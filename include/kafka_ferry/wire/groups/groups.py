@@ -1,0 +1,111 @@
+"""Groups of consumers: listed, looked at, deleted.
+
+Everything here asks once; who calls tries again what is transient. Groups fail one by one: an
+error stands in the place of a group's answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, cast, get_args
+
+from kafka.protocol.admin.groups import (
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
+    ListGroupsRequest,
+)
+
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model.groups import Group, GroupType
+from kafka_ferry.wire.any_broker import TooOld
+from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.connections.connection import Connection
+from kafka_ferry.wire.error_codes import GROUP_ID_NOT_FOUND, NONE, fault
+from kafka_ferry.wire.groups.coordinators import (
+    GROUPS_AT_ONCE,
+    ask_coordinators,
+    chunks,
+    group_fault,
+    pipelined,
+)
+
+_TYPES: Final = frozenset(get_args(GroupType))
+
+
+def list_groups(cluster: WireCluster) -> list[Group]:
+    """All groups that the principal may see, from every broker that is up.
+
+    Raises:
+        AccessDenied: without DESCRIBE on the cluster, where brokers do not show a part instead.
+        BrokerError: transient while a broker loads its groups.
+        ClusterUnreachable: if a broker does not answer.
+    """
+    found = {}
+    for node in cluster.nodes():
+        answer = cluster.connection(node).call(ListGroupsRequest(states_filter=[], types_filter=[]))
+        if answer.error_code:
+            raise fault(
+                answer.error_code,
+                f"Listing the groups of {cluster.alias}",
+                advice=f"Grant DESCRIBE on the cluster {cluster.alias}, or on its groups.",
+            )
+        for entry in answer.groups:
+            found[entry.group_id] = Group(
+                entry.group_id, _type(entry.group_type), entry.group_state, entry.protocol_type
+            )
+    return list(found.values())
+
+
+def describe_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, Group | FerryError]:
+    """Classic groups as their coordinators know them; any other is ``Dead``.
+
+    Needs DESCRIBE on each group.
+    """
+
+    def ask(
+        connections: Sequence[Connection], some: list[str]
+    ) -> Iterator[tuple[str, Group | FerryError]]:
+        requests = (
+            DescribeGroupsRequest(groups=few, include_authorized_operations=False)
+            for few in chunks(some, GROUPS_AT_ONCE)
+        )
+        for answer in pipelined(connections, requests):
+            for it in answer.groups:
+                name = it.group_id
+                if it.error_code:
+                    yield name, group_fault(it.error_code, f"{cluster.alias}, looking at {name}")
+                else:
+                    yield name, Group(name, "classic", it.group_state, it.protocol_type)
+
+    return ask_coordinators(cluster, groups, ask)
+
+
+def delete_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, FerryError | None]:
+    """Delete groups without members, of whatever type, with all that they have committed.
+
+    Needs DELETE on each group.
+
+    Returns:
+        None for each group that is not there any more, an error for each other one.
+    """
+
+    def ask(
+        connections: Sequence[Connection], some: list[str]
+    ) -> Iterator[tuple[str, FerryError | None]]:
+        if not connections[0].offers(DeleteGroupsRequest):
+            raise TooOld(f"{connections[0].address} is too old to delete groups: Kafka 1.1 can.")
+        requests = (DeleteGroupsRequest(groups_names=few) for few in chunks(some, GROUPS_AT_ONCE))
+        for answer in pipelined(connections, requests):
+            for it in answer.results:
+                name = it.group_id
+                gone = it.error_code in (NONE, GROUP_ID_NOT_FOUND)
+                doing = f"{cluster.alias}, deleting the group {name}"
+                yield name, None if gone else group_fault(it.error_code, doing)
+
+    return ask_coordinators(cluster, groups, ask)
+
+
+def _type(told: str) -> GroupType:
+    """The type in a listing, which brokers before 3.8 lack: they have classic groups only."""
+    name = told.lower() or "classic"
+    return cast(GroupType, name) if name in _TYPES else "unknown"

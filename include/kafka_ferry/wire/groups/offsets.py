@@ -1,0 +1,246 @@
+"""What groups have committed: read, written and deleted from outside, many groups in a request where brokers can.
+
+Everything here asks once; who calls tries again what is transient. Groups and partitions fail one
+by one: an error stands in the place of their answer.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
+
+from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.model.groups import Committed
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire.any_broker import TooOld
+from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.connections.connection import Connection
+from kafka_ferry.wire.error_codes import GROUP_ID_NOT_FOUND
+from kafka_ferry.wire.groups.coordinators import (
+    GROUPS_AT_ONCE,
+    ask_coordinators,
+    chunks,
+    group_fault,
+    pipelined,
+)
+
+Offsets = Mapping[TopicPartition, Committed]
+Refused = dict[TopicPartition, FerryError]
+
+# OffsetFetch v8 asks for many groups (KIP-709, Kafka 3.0).
+_MANY: Final = 8
+# What a request commits is one batch in __consumer_offsets, of which brokers take 1 MB by default;
+# each partition has some 60 bytes there beside its names and its metadata.
+_COMMIT_BYTES: Final = 400_000
+_COMMIT_FIXED: Final = 60
+# A commit waits for replicas, and in Kafka 4.0 for others to be written with it: 5 ms.
+_LANES: Final = 16
+
+_FetchGroup = OffsetFetchRequest.OffsetFetchRequestGroup
+_CommitTopic = OffsetCommitRequest.OffsetCommitRequestTopic
+_CommitPartition = _CommitTopic.OffsetCommitRequestPartition
+_DeleteTopic = OffsetDeleteRequest.OffsetDeleteRequestTopic
+_DeletePartition = _DeleteTopic.OffsetDeleteRequestPartition
+
+
+def fetch_offsets(
+    cluster: WireCluster, groups: Collection[str]
+) -> dict[str, dict[TopicPartition, Committed] | FerryError]:
+    """Everything that groups have committed, but what a transaction has pending.
+
+    Brokers leave out topics that the principal may not DESCRIBE, and do not say so. Needs DESCRIBE
+    on each group.
+    """
+
+    def ask(
+        connections: Sequence[Connection], some: list[str]
+    ) -> Iterator[tuple[str, dict[TopicPartition, Committed] | FerryError]]:
+        for group, answer in _fetched(connections, some):
+            if answer.error_code:
+                doing = f"{cluster.alias}, reading the offsets of the group {group}"
+                yield group, group_fault(answer.error_code, doing)
+            else:
+                yield group, _committed(cluster, group, answer)
+
+    return ask_coordinators(cluster, groups, ask)
+
+
+def commit_offsets(cluster: WireCluster, offsets: Mapping[str, Offsets]) -> dict[str, Refused]:
+    """Commit offsets from outside of groups, those of a group in one request unless they are huge.
+
+    Needs READ on each group and on each topic.
+
+    Returns:
+        By group an error for each partition that was refused; the others are committed.
+    """
+
+    def ask(connections: Sequence[Connection], some: list[str]) -> Iterator[tuple[str, Refused]]:
+        parts = {group: list(_parts(group, offsets[group])) for group in some}
+        requests = (_commit(group, part) for group in some for part in parts[group])
+        answers = pipelined(connections, requests)
+        for group in some:
+            refused: Refused = {}
+            for part in parts[group]:
+                entries = _entries(next(answers))
+                refused |= refused_of(cluster, "committing", group, part, entries)
+            yield group, refused
+
+    return of_partitions(ask_coordinators(cluster, offsets, ask, lanes=_LANES), offsets)
+
+
+def delete_offsets(
+    cluster: WireCluster, partitions: Mapping[str, Collection[TopicPartition]]
+) -> dict[str, Refused]:
+    """Delete what groups have committed for partitions of topics that no member has subscribed to.
+
+    Needs DELETE on each group and READ on each topic.
+
+    Returns:
+        By group an error for each partition that was refused; the others have no offset any more.
+    """
+
+    def ask(
+        connections: Sequence[Connection], some: list[str]
+    ) -> Iterator[tuple[str, Refused | FerryError]]:
+        if not connections[0].offers(OffsetDeleteRequest):
+            raise TooOld(f"{connections[0].address} is too old to delete offsets: Kafka 2.4 can.")
+        requests = (_deletion(group, partitions[group]) for group in some)
+        for group, answer in zip(some, pipelined(connections, requests), strict=True):
+            if answer.error_code == GROUP_ID_NOT_FOUND:
+                yield group, {}
+            elif answer.error_code:
+                doing = f"{cluster.alias}, deleting offsets of the group {group}"
+                yield group, group_fault(answer.error_code, doing)
+            else:
+                entries = _entries(answer)
+                yield group, refused_of(cluster, "deleting", group, partitions[group], entries)
+
+    return of_partitions(ask_coordinators(cluster, partitions, ask), partitions)
+
+
+def refused_of(
+    cluster: WireCluster,
+    doing: str,
+    group: str,
+    asked: Iterable[TopicPartition],
+    entries: Mapping[TopicPartition, Any],
+) -> Refused:
+    """An error for each partition whose entry in an answer has an error code, or that has no entry."""
+    refused: Refused = {}
+    for tp in asked:
+        entry = entries.get(tp)
+        if entry is None:
+            said = f"{cluster.alias} did not answer for {tp} of the group {group}."
+            refused[tp] = ClusterUnreachable(said)
+        elif entry.error_code:
+            what = f"{cluster.alias}, {doing} the offset of {tp} in the group {group}"
+            # Only newer requests are answered with a broker's words too.
+            said = getattr(entry, "error_message", None) or ""
+            refused[tp] = group_fault(entry.error_code, what, said)
+    return refused
+
+
+def of_partitions(
+    answers: Mapping[str, Refused | FerryError], asked: Mapping[str, Iterable[TopicPartition]]
+) -> dict[str, Refused]:
+    """What was refused, an error of a group standing for all of its partitions."""
+    refused = {}
+    for group, answer in answers.items():
+        errors = dict.fromkeys(asked[group], answer) if isinstance(answer, FerryError) else answer
+        if errors:
+            refused[group] = errors
+    return refused
+
+
+def _fetched(connections: Sequence[Connection], groups: list[str]) -> Iterator[tuple[str, Any]]:
+    if connections[0].offers(OffsetFetchRequest, version=_MANY):
+        many = (
+            OffsetFetchRequest(
+                groups=[_FetchGroup(group_id=group, topics=None) for group in some],
+                require_stable=False,
+            )
+            for some in chunks(groups, GROUPS_AT_ONCE)
+        )
+        for answer in pipelined(connections, many):
+            yield from ((entry.group_id, entry) for entry in answer.groups)
+    else:
+        single = (
+            OffsetFetchRequest(group_id=group, topics=None, require_stable=False)
+            for group in groups
+        )
+        yield from zip(groups, pipelined(connections, single), strict=True)
+
+
+def _committed(
+    cluster: WireCluster, group: str, answer: Any
+) -> dict[TopicPartition, Committed] | FerryError:
+    offsets = {}
+    for topic in answer.topics:
+        for entry in topic.partitions:
+            tp = TopicPartition(topic.name, entry.partition_index)
+            if entry.error_code:
+                doing = f"{cluster.alias}, reading the offset of {tp} in the group {group}"
+                return group_fault(entry.error_code, doing)
+            if entry.committed_offset >= 0:
+                offsets[tp] = Committed(
+                    entry.committed_offset, entry.committed_leader_epoch, entry.metadata or ""
+                )
+    return offsets
+
+
+def _parts(group: str, offsets: Offsets) -> Iterator[Offsets]:
+    """Offsets that fit into one request each."""
+    part: dict[TopicPartition, Committed] = {}
+    size = 0
+    for tp, committed in offsets.items():
+        texts = len(group.encode()) + len(tp.topic) + len(committed.metadata.encode())
+        if part and size + texts + _COMMIT_FIXED > _COMMIT_BYTES:
+            yield part
+            part, size = {}, 0
+        part[tp] = committed
+        size += texts + _COMMIT_FIXED
+    if part:
+        yield part
+
+
+def _commit(group: str, offsets: Offsets) -> OffsetCommitRequest:
+    topics: dict[str, list[object]] = defaultdict(list)
+    for tp, committed in offsets.items():
+        topics[tp.topic].append(
+            _CommitPartition(
+                partition_index=tp.partition,
+                committed_offset=committed.offset,
+                committed_leader_epoch=committed.leader_epoch,
+                committed_metadata=committed.metadata,
+            )
+        )
+    # Neither generation nor member: the request of somebody who is not in the group.
+    return OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
+        retention_time_ms=-1,
+        topics=[_CommitTopic(name=name, partitions=some) for name, some in topics.items()],
+    )
+
+
+def _deletion(group: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteRequest:
+    topics: dict[str, list[object]] = defaultdict(list)
+    for tp in partitions:
+        topics[tp.topic].append(_DeletePartition(partition_index=tp.partition))
+    return OffsetDeleteRequest(
+        group_id=group,
+        topics=[_DeleteTopic(name=name, partitions=some) for name, some in topics.items()],
+    )
+
+
+def _entries(answer: Any) -> dict[TopicPartition, Any]:
+    return {
+        TopicPartition(topic.name, entry.partition_index): entry
+        for topic in answer.topics
+        for entry in topic.partitions
+    }

@@ -1,0 +1,168 @@
+"""Where share groups begin to read (KIP-932), told and set since Kafka 4.1.
+
+A share group has no offset that says what it has read: it takes records in any order, and
+acknowledges each. What can be told is its start offset in a partition: everything before that is
+done with; of what is behind it, some may have been acknowledged too.
+
+Everything here asks once; who calls tries again what is transient.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model.groups import Committed
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire.any_broker import TooOld
+from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.connections.connection import Connection
+from kafka_ferry.wire.groups.coordinators import (
+    GROUPS_AT_ONCE,
+    ask_coordinators,
+    chunks,
+    group_fault,
+    pipelined,
+)
+from kafka_ferry.wire.groups.offsets import Offsets, Refused, of_partitions, refused_of
+from kafka_ferry.wire.messages import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequest,
+)
+
+_DescribedGroup = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+_AlteredTopic = AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic
+_AlteredPartition = _AlteredTopic.AlterShareGroupOffsetsRequestPartition
+_DeletedTopic = DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic
+
+
+def fetch_start_offsets(
+    cluster: WireCluster, groups: Collection[str]
+) -> dict[str, dict[TopicPartition, Committed] | FerryError]:
+    """The start offsets of share groups, in the partitions where they have read.
+
+    Brokers leave out topics that the principal may not DESCRIBE. Needs DESCRIBE on each group.
+    """
+
+    def ask(
+        connections: Sequence[Connection], some: list[str]
+    ) -> Iterator[tuple[str, dict[TopicPartition, Committed] | FerryError]]:
+        _require(connections[0], DescribeShareGroupOffsetsRequest)
+        requests = (
+            DescribeShareGroupOffsetsRequest(
+                groups=[_DescribedGroup(group_id=group, topics=None) for group in few]
+            )
+            for few in chunks(some, GROUPS_AT_ONCE)
+        )
+        for answer in pipelined(connections, requests):
+            for entry in answer.groups:
+                if entry.error_code:
+                    doing = f"{cluster.alias}, reading the offsets of the group {entry.group_id}"
+                    yield entry.group_id, group_fault(entry.error_code, doing, entry.error_message)
+                else:
+                    yield entry.group_id, _starts(cluster, entry)
+
+    return ask_coordinators(cluster, groups, ask)
+
+
+def alter_start_offsets(cluster: WireCluster, offsets: Mapping[str, Offsets]) -> dict[str, Refused]:
+    """Set the start offsets of share groups without members; one that is not there is made.
+
+    Needs READ on each group and on each topic.
+
+    Returns:
+        By group an error for each partition that was refused.
+    """
+
+    def request(group: str) -> Any:
+        topics: dict[str, list[object]] = defaultdict(list)
+        for tp, committed in offsets[group].items():
+            entry = _AlteredPartition(partition_index=tp.partition, start_offset=committed.offset)
+            topics[tp.topic].append(entry)
+        return AlterShareGroupOffsetsRequest(
+            group_id=group,
+            topics=[
+                _AlteredTopic(topic_name=name, partitions=some) for name, some in topics.items()
+            ],
+        )
+
+    def refused(group: str, answer: Any) -> Refused:
+        entries = {
+            TopicPartition(topic.topic_name, entry.partition_index): entry
+            for topic in answer.responses
+            for entry in topic.partitions
+        }
+        return refused_of(cluster, "setting", group, offsets[group], entries)
+
+    return _change(cluster, offsets, request, refused)
+
+
+def delete_start_offsets(
+    cluster: WireCluster, partitions: Mapping[str, Collection[TopicPartition]]
+) -> dict[str, Refused]:
+    """Have share groups without members forget whole topics: all of which have a partition here.
+
+    Needs DELETE on each group and READ on each topic.
+
+    Returns:
+        By group an error for each partition that was refused.
+    """
+
+    def request(group: str) -> Any:
+        names = sorted({tp.topic for tp in partitions[group]})
+        return DeleteShareGroupOffsetsRequest(
+            group_id=group, topics=[_DeletedTopic(topic_name=name) for name in names]
+        )
+
+    def refused(group: str, answer: Any) -> Refused:
+        topics = {topic.topic_name: topic for topic in answer.responses}
+        entries = {tp: topics[tp.topic] for tp in partitions[group] if tp.topic in topics}
+        return refused_of(cluster, "deleting", group, partitions[group], entries)
+
+    return _change(cluster, partitions, request, refused)
+
+
+def _change(
+    cluster: WireCluster,
+    wanted: Mapping[str, Collection[TopicPartition]],
+    request: Callable[[str], Any],
+    refused: Callable[[str, Any], Refused],
+) -> dict[str, Refused]:
+    """Send one request a group."""
+
+    def ask(
+        connections: Sequence[Connection], some: list[str]
+    ) -> Iterator[tuple[str, Refused | FerryError]]:
+        requests = [request(group) for group in some]
+        _require(connections[0], requests[0])
+        for group, answer in zip(some, pipelined(connections, requests), strict=True):
+            if answer.error_code:
+                doing = f"{cluster.alias}, changing the start offsets of the group {group}"
+                yield group, group_fault(answer.error_code, doing, answer.error_message)
+            else:
+                yield group, refused(group, answer)
+
+    return of_partitions(ask_coordinators(cluster, wanted, ask), wanted)
+
+
+def _require(connection: Connection, request: Any) -> None:
+    if not connection.offers(request):
+        raise TooOld(
+            f"{connection.address} neither tells nor sets the offsets of share groups: Kafka 4.1 does."
+        )
+
+
+def _starts(cluster: WireCluster, group: Any) -> dict[TopicPartition, Committed] | FerryError:
+    offsets = {}
+    for topic in group.topics:
+        for entry in topic.partitions:
+            tp = TopicPartition(topic.topic_name, entry.partition_index)
+            if entry.error_code:
+                doing = f"{cluster.alias}, reading the offset of {tp} in the group {group.group_id}"
+                return group_fault(entry.error_code, doing, entry.error_message)
+            if entry.start_offset >= 0:
+                offsets[tp] = Committed(entry.start_offset, entry.leader_epoch)
+    return offsets

@@ -1,0 +1,1 @@
+"""Requests about partitions' logs: fetching them, where they start and end, and how large they are."""

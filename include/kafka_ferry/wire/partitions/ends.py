@@ -1,0 +1,140 @@
+"""Where logs end, asked of their leaders; and where they start, which may be moved (KIP-107)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Final
+
+from kafka.protocol.admin import DeleteRecordsRequest
+from kafka.protocol.consumer import ListOffsetsRequest
+
+from kafka_ferry.errors import BrokerError
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire.cluster import PartitionLeader, WireCluster
+from kafka_ferry.wire.error_codes import NONE, fault
+from kafka_ferry.wire.partitions.epochs import epoch_ends_on
+
+_LATEST: Final = -1
+_READ_UNCOMMITTED: Final = 0
+_TIMEOUT_MS: Final = 30_000
+_ListTopic = ListOffsetsRequest.ListOffsetsTopic
+_ListPartition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+_DeleteTopic = DeleteRecordsRequest.DeleteRecordsTopic
+_DeletePartition = DeleteRecordsRequest.DeleteRecordsTopic.DeleteRecordsPartition
+
+
+def high_watermarks(
+    cluster: WireCluster, nodes: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """The end of what consumers can read of each partition, records of open transactions included.
+
+    Args:
+        cluster: the cluster to ask.
+        nodes: the broker that leads each partition.
+
+    Raises:
+        BrokerError: transient while a leader is not sure.
+        ClusterUnreachable: if a broker does not answer, or not for every partition.
+    """
+    ends: dict[TopicPartition, int] = {}
+    for node, partitions in _by_node(nodes).items():
+        topics: dict[str, list[object]] = defaultdict(list)
+        for tp in partitions:
+            topics[tp.topic].append(
+                _ListPartition(
+                    partition_index=tp.partition, current_leader_epoch=-1, timestamp=_LATEST
+                )
+            )
+        answer = cluster.connection(node).call(
+            ListOffsetsRequest(
+                replica_id=-1,
+                isolation_level=_READ_UNCOMMITTED,
+                topics=[_ListTopic(name=name, partitions=asked) for name, asked in topics.items()],
+            )
+        )
+        for topic in answer.topics:
+            for entry in topic.partitions:
+                tp = TopicPartition(topic.name, entry.partition_index)
+                if entry.error_code:
+                    raise fault(entry.error_code, f"Reading the end of {tp} on {cluster.alias}")
+                ends[tp] = int(entry.offset)
+        cluster.require_answers(partitions, ends)
+    return ends
+
+
+def settled_ends(
+    cluster: WireCluster, leaders: Mapping[TopicPartition, PartitionLeader]
+) -> dict[TopicPartition, int]:
+    """The end of each partition's log, once everything in it is replicated.
+
+    What is appended and not replicated yet lies behind the high watermark, and nobody can read it:
+    only the end of the newest leader epoch tells that it is there (KIP-101).
+
+    Raises:
+        BrokerError: transient while a log's end is not replicated, or a leader is not sure.
+        ClusterUnreachable: if a broker does not answer, or not for every partition.
+    """
+    nodes = {tp: leader.node for tp, leader in leaders.items()}
+    readable = high_watermarks(cluster, nodes)
+    for node, partitions in _by_node(nodes).items():
+        epochs = {tp: leaders[tp].epoch for tp in partitions if leaders[tp].epoch >= 0}
+        for tp, end in epoch_ends_on(cluster, node, epochs).items():
+            if end > readable[tp]:
+                raise BrokerError(
+                    f"The end of {tp} on {cluster.alias} is not replicated yet.",
+                    code=NONE,
+                    name="",
+                    transient=True,
+                )
+    return readable
+
+
+def delete_records(
+    cluster: WireCluster,
+    nodes: Mapping[TopicPartition, int],
+    starts: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    """Move the start of logs to ``starts``; one that starts there or later already is left alone.
+
+    Args:
+        cluster: the cluster.
+        nodes: the broker that leads each partition.
+        starts: the first offset that each log is to keep; none behind its high watermark.
+
+    Returns:
+        Kafka's error code for each partition whose start could not be moved.
+
+    Raises:
+        ClusterUnreachable: if a broker does not answer, or not for every partition.
+    """
+    refused = {}
+    for node, partitions in _by_node({tp: nodes[tp] for tp in starts}).items():
+        topics: dict[str, list[object]] = defaultdict(list)
+        for tp in partitions:
+            topics[tp.topic].append(
+                _DeletePartition(partition_index=tp.partition, offset=starts[tp])
+            )
+        answer = cluster.connection(node).call(
+            DeleteRecordsRequest(
+                topics=[
+                    _DeleteTopic(name=name, partitions=asked) for name, asked in topics.items()
+                ],
+                timeout_ms=_TIMEOUT_MS,
+            )
+        )
+        codes = {
+            TopicPartition(topic.name, entry.partition_index): entry.error_code
+            for topic in answer.topics
+            for entry in topic.partitions
+        }
+        cluster.require_answers(partitions, codes)
+        refused.update({tp: code for tp, code in codes.items() if code != NONE})
+    return refused
+
+
+def _by_node(nodes: Mapping[TopicPartition, int]) -> dict[int, list[TopicPartition]]:
+    by_node: dict[int, list[TopicPartition]] = defaultdict(list)
+    for tp, node in nodes.items():
+        by_node[node].append(tp)
+    return by_node

@@ -1,0 +1,82 @@
+"""Where leader epochs end in a log (KIP-101, KIP-320): whether it still is the log that was copied."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Final
+
+from kafka.protocol.consumer import OffsetForLeaderEpochRequest
+
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.error_codes import NONE, fault, is_transient
+
+_CONSUMER: Final = -1
+_UNKNOWN: Final = -1
+# One request for so many partitions, so that no answer gets too large.
+_AT_ONCE: Final = 5_000
+_Topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+_Partition = OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition
+
+
+def epoch_ends(
+    cluster: WireCluster, epochs: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """The end offset of a leader epoch in each partition's log, or of the newest older one it has.
+
+    Args:
+        cluster: the cluster to ask.
+        epochs: the leader epoch by partition.
+
+    Returns:
+        The offset after the epoch's last one; partitions without a leader, and those that know
+        nothing of the epoch or any older one, are absent.
+
+    Raises:
+        ClusterUnreachable: if a broker does not answer, or not for every partition.
+        AccessDenied: without DESCRIBE on a topic.
+    """
+    by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
+    for tp, leader in cluster.leaders(epochs).items():
+        if leader.node >= 0:
+            by_leader[leader.node].append(tp)
+    ends = {}
+    for node, partitions in by_leader.items():
+        for first in range(0, len(partitions), _AT_ONCE):
+            some = {tp: epochs[tp] for tp in partitions[first : first + _AT_ONCE]}
+            ends.update(epoch_ends_on(cluster, node, some))
+    return ends
+
+
+def epoch_ends_on(
+    cluster: WireCluster, node: int, epochs: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """The same for partitions that the broker ``node`` leads; of the newest epoch, its log's very end."""
+    topics: dict[str, list[object]] = defaultdict(list)
+    for tp, epoch in epochs.items():
+        topics[tp.topic].append(
+            _Partition(partition=tp.partition, current_leader_epoch=-1, leader_epoch=epoch)
+        )
+    answer = cluster.connection(node).call(
+        OffsetForLeaderEpochRequest(
+            replica_id=_CONSUMER,
+            topics=[_Topic(topic=name, partitions=entries) for name, entries in topics.items()],
+        )
+    )
+    answers = {
+        TopicPartition(topic.topic, entry.partition): entry
+        for topic in answer.topics
+        for entry in topic.partitions
+    }
+    cluster.require_answers(epochs, answers)
+    ends = {}
+    for tp in epochs:
+        entry = answers[tp]
+        if entry.error_code == NONE:
+            if entry.end_offset != _UNKNOWN:
+                ends[tp] = int(entry.end_offset)
+        elif not is_transient(entry.error_code):
+            doing = f"Reading where leader epochs of {tp} end on {cluster.alias}"
+            raise fault(entry.error_code, doing)
+    return ends

@@ -1,0 +1,269 @@
+"""Reading raw record batches: one fetch request after another, many partitions in each."""
+
+from __future__ import annotations
+
+import select
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+
+from kafka_ferry.batches import AbortedTransaction
+from kafka_ferry.errors import ClusterUnreachable
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire.cluster import WireCluster, as_uuid, printed
+from kafka_ferry.wire.connections.connection import Connection
+from kafka_ferry.wire.error_codes import fault
+
+_READ_COMMITTED: Final = 1
+_READ_UNCOMMITTED: Final = 0
+_EARLIEST: Final = -2
+# The file number of a closed socket.
+_CLOSED: Final = -1
+# The last version that asks for topics by their names.
+_BY_NAME: Final = 12
+_ListTopic = ListOffsetsRequest.ListOffsetsTopic
+_ListPartition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+_Topic = FetchRequest.FetchTopic
+_Partition = FetchRequest.FetchTopic.FetchPartition
+
+
+class Expected(NamedTuple):
+    """What must still be true of a partition, or its broker answers with an error instead of batches.
+
+    Attributes:
+        topic_id: the id of its topic, as Kafka's tools print it; "" for whichever topic has the name.
+        leader_epoch: of the batch before the offset that is asked for, -1 for whichever it is.
+    """
+
+    topic_id: str = ""
+    leader_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What one fetch request brought for one partition.
+
+    Attributes:
+        partition: the partition.
+        records: raw batches; the first may begin before the offset that was asked for, the last
+            may be cut off; empty where there is nothing (yet).
+        aborted: the transactions among them that were aborted; none where aborted ones are wanted.
+        end: the offset after the last one that may be seen: the last stable offset for
+            ``read_committed``, else the high watermark.
+        error: Kafka's error code, 0 where all is well.
+        alone: whether the request asked for this partition only, so that empty means empty.
+        parted_at: where the log has parted from the one that ``Expected.leader_epoch`` is of: it
+            was cut back to there (KIP-595's diverging epoch); None where it has not.
+    """
+
+    partition: TopicPartition
+    records: bytes
+    aborted: tuple[AbortedTransaction, ...]
+    end: int
+    error: int
+    alone: bool
+    parted_at: int | None = None
+
+
+def fetch(
+    cluster: WireCluster,
+    node: int,
+    offsets: Mapping[TopicPartition, int],
+    *,
+    max_bytes: int,
+    partition_max_bytes: int,
+    max_wait_ms: int = 250,
+    expected: Mapping[TopicPartition, Expected] | None = None,
+    committed: bool = True,
+) -> Iterator[Fetched]:
+    """Fetch batches from one broker (Fetch v13, KIP-516; v12 where it is not offered or no topic id is given).
+
+    Args:
+        cluster: the cluster to read from.
+        node: the broker that leads the partitions.
+        offsets: the next offset to read, by partition; the broker fills the response in this
+            order, so a caller rotates them to be fair.
+        max_bytes: soft bound of the response; at least one batch always comes.
+        partition_max_bytes: the same for each partition.
+        max_wait_ms: how long the broker may wait for the first byte.
+        expected: what must still be true of each partition.
+        committed: whether only committed batches are wanted (``read_committed``, KIP-98).
+
+    Raises:
+        ClusterUnreachable: if the broker does not answer, or not exactly for ``offsets``.
+        FerryError: if it refuses the request as a whole.
+    """
+    asked = send_fetch(
+        cluster,
+        node,
+        offsets,
+        max_bytes=max_bytes,
+        partition_max_bytes=partition_max_bytes,
+        max_wait_ms=max_wait_ms,
+        expected=expected,
+        committed=committed,
+    )
+    yield from asked.answers()
+
+
+def send_fetch(
+    cluster: WireCluster,
+    node: int,
+    offsets: Mapping[TopicPartition, int],
+    *,
+    max_bytes: int,
+    partition_max_bytes: int,
+    max_wait_ms: int = 250,
+    expected: Mapping[TopicPartition, Expected] | None = None,
+    committed: bool = True,
+) -> PendingFetch:
+    """Send what ``fetch`` sends, and do not wait for the answer.
+
+    Args and errors as of ``fetch``.
+    """
+    checks = {tp: (expected or {}).get(tp, Expected()) for tp in offsets}
+    names = {check.topic_id: tp.topic for tp, check in checks.items()}
+    request = _request(offsets, checks, max_bytes, partition_max_bytes)
+    request.max_wait_ms = max_wait_ms
+    request.isolation_level = _READ_COMMITTED if committed else _READ_UNCOMMITTED
+    connection = cluster.connection(node)
+    connection.send(request, newest=_BY_NAME if "" in names else None)
+    return PendingFetch(cluster, node, connection, frozenset(offsets), names, committed)
+
+
+@dataclass(frozen=True)
+class PendingFetch:
+    """A fetch request on its way.
+
+    Attributes:
+        node: the broker that was asked.
+        connection: where its answer comes.
+        partitions: what it was asked for.
+    """
+
+    cluster: WireCluster
+    node: int
+    connection: Connection
+    partitions: frozenset[TopicPartition]
+    names: Mapping[str, str]
+    committed: bool
+
+    def answers(self) -> Iterator[Fetched]:
+        """Wait for the answer: what it has of each partition.
+
+        Raises:
+            ClusterUnreachable: if the broker does not answer, or not exactly for the partitions.
+            FerryError: if it refuses the request as a whole.
+        """
+        response = self.connection.receive()
+        alias = self.cluster.alias
+        if response.error_code:
+            raise fault(response.error_code, f"Fetching from broker {self.node} of {alias}")
+        left = set(self.partitions)
+        for topic in response.responses:
+            name = topic.topic or self.names.get(printed(topic.topic_id), "")
+            for data in topic.partitions:
+                partition = TopicPartition(name, data.partition_index)
+                if partition not in left:
+                    raise ClusterUnreachable(f"{alias} answered for {partition}, unasked.")
+                left.remove(partition)
+                yield self._fetched(partition, data)
+        # Over its quota, a client gets an answer that is empty as a whole (KIP-219).
+        if not response.throttle_time_ms:
+            self.cluster.require_answers(left, ())
+
+    def _fetched(self, partition: TopicPartition, data: Any) -> Fetched:
+        parted = data.diverging_epoch
+        return Fetched(
+            partition=partition,
+            records=data.records or b"",
+            aborted=tuple(
+                AbortedTransaction(entry.producer_id, entry.first_offset)
+                for entry in data.aborted_transactions or ()
+            ),
+            end=data.last_stable_offset if self.committed else data.high_watermark,
+            error=data.error_code,
+            alone=len(self.partitions) == 1,
+            parted_at=parted.end_offset if parted and parted.end_offset >= 0 else None,
+        )
+
+
+def answered(fetches: Iterable[PendingFetch], timeout_s: float) -> list[PendingFetch]:
+    """Those whose brokers have begun to answer, or have hung up; waits for one as long as there is none."""
+    by_file = {fetch.connection.fileno: fetch for fetch in fetches}
+    if closed := by_file.keys() & {_CLOSED}:
+        return [by_file[file] for file in closed]
+    poll = select.poll()
+    for file in by_file:
+        poll.register(file, select.POLLIN)
+    return [by_file[file] for file, _ in poll.poll(timeout_s * 1000)]
+
+
+def _request(
+    offsets: Mapping[TopicPartition, int],
+    checks: Mapping[TopicPartition, Expected],
+    max_bytes: int,
+    partition_max_bytes: int,
+) -> Any:
+    topics: dict[tuple[str, str], list[object]] = defaultdict(list)
+    for tp, offset in offsets.items():
+        topics[tp.topic, checks[tp].topic_id].append(
+            _Partition(
+                partition=tp.partition,
+                current_leader_epoch=-1,
+                fetch_offset=offset,
+                last_fetched_epoch=checks[tp].leader_epoch,
+                log_start_offset=-1,
+                partition_max_bytes=partition_max_bytes,
+            )
+        )
+    return FetchRequest(
+        replica_id=-1,
+        min_bytes=1,
+        max_bytes=max_bytes,
+        session_id=0,
+        session_epoch=-1,
+        topics=[
+            _Topic(topic=name, topic_id=as_uuid(topic_id), partitions=partitions)
+            for (name, topic_id), partitions in topics.items()
+        ],
+        forgotten_topics_data=[],
+        rack_id="",
+    )
+
+
+def log_start(cluster: WireCluster, node: int, partition: TopicPartition) -> int:
+    """The first offset that the log of ``partition`` still holds (ListOffsets).
+
+    Args:
+        cluster: the cluster to ask.
+        node: the broker that leads the partition.
+        partition: the partition.
+
+    Raises:
+        BrokerError: if the broker does not say.
+        ClusterUnreachable: if it does not answer, or not for ``partition``.
+    """
+    asked = _ListPartition(
+        partition_index=partition.partition, current_leader_epoch=-1, timestamp=_EARLIEST
+    )
+    response = cluster.connection(node).call(
+        ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=_READ_COMMITTED,
+            topics=[_ListTopic(name=partition.topic, partitions=[asked])],
+        )
+    )
+    answers = {
+        TopicPartition(topic.name, entry.partition_index): entry
+        for topic in response.topics
+        for entry in topic.partitions
+    }
+    cluster.require_answers([partition], answers)
+    answer = answers[partition]
+    if answer.error_code:
+        raise fault(answer.error_code, f"Reading the start of {partition} on {cluster.alias}")
+    return int(answer.offset)

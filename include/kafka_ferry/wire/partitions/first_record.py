@@ -1,0 +1,58 @@
+"""The first record that a committed consumer is given from an offset on."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Final
+
+from kafka_ferry.batches import AbortFilter, Record, split_batches
+from kafka_ferry.batches.record_format.records import stream_records
+from kafka_ferry.batches.record_format.varint import decode_varint
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.error_codes import NONE, fault
+from kafka_ferry.wire.partitions.fetch import fetch
+from kafka_ferry.wire.partitions.scan import leader_of
+
+_LEAST_BYTES: Final = 1
+_MOST_BYTES: Final = 16 * 1024 * 1024
+
+
+def first_record(cluster: WireCluster, partition: TopicPartition, offset: int) -> Record | None:
+    """The first committed record of a partition from ``offset`` on, None where there is none yet.
+
+    One batch is enough, unless markers, gaps or what was aborted come first.
+
+    Raises:
+        FerryError: if the partition cannot be read there.
+    """
+    leader, at, before, size = leader_of(cluster, partition), offset, -1, _LEAST_BYTES
+    while at > before:
+        before = at
+        (fetched,) = fetch(
+            cluster,
+            leader,
+            {partition: at},
+            max_bytes=size,
+            partition_max_bytes=size,
+            max_wait_ms=0,
+        )
+        if fetched.error != NONE:
+            raise fault(fetched.error, f"Reading {partition} on {cluster.alias} from offset {at}")
+        aborted = AbortFilter(fetched.aborted)
+        for batch in split_batches(fetched.records):
+            is_data = not (aborted.is_aborted(batch) or batch.header.is_control)
+            is_wanted = is_data and batch.header.next_offset > at
+            parts = stream_records(batch) if is_wanted else ()
+            for record in chain.from_iterable(parts):
+                if record[0] >= offset:
+                    return record
+            at = max(at, batch.header.next_offset)
+        size = min(size * 16, _MOST_BYTES)
+    return None
+
+
+def key_of(record: Record) -> bytes | None:
+    """A record's key."""
+    length, at = decode_varint(record[3], 0)
+    return None if length < 0 else record[3][at : at + length]

@@ -1,0 +1,151 @@
+"""What a partition shows to a committed consumer, batch by batch, none of them opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kafka_ferry.batches import AbortFilter, Batch, MalformedBatch, split_batches
+from kafka_ferry.errors import ClusterUnreachable, CorruptBatch
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.error_codes import NONE, OFFSET_OUT_OF_RANGE, THROTTLED, fault
+from kafka_ferry.wire.partitions.ends import high_watermarks
+from kafka_ferry.wire.partitions.fetch import Fetched, fetch, log_start
+
+_FETCH_BYTES: Final = 16 * 1024 * 1024
+
+
+def committed_batches(
+    cluster: WireCluster, leader: int, partition: TopicPartition, start: int
+) -> Iterator[Batch]:
+    """The committed data batches of a partition from ``start`` to its last stable offset.
+
+    Args:
+        cluster: the cluster.
+        leader: the broker that leads the partition.
+        partition: the partition.
+        start: the first offset to read.
+
+    Raises:
+        CorruptBatch: on bytes that are no valid batch.
+        FerryError: if the partition cannot be read.
+    """
+    for batch, is_aborted in ended_batches(cluster, leader, partition, start):
+        if not (is_aborted or batch.header.is_control):
+            yield batch
+
+
+def ended_batches(
+    cluster: WireCluster, leader: int, partition: TopicPartition, start: int
+) -> Iterator[tuple[Batch, bool]]:
+    """All batches of a partition from ``start`` to its last stable offset, and which are data of aborted transactions.
+
+    Args and errors as of ``committed_batches``.
+    """
+    # A leader that was elected just now may not know yet how far its log is replicated: it shows less
+    # than there is, without an error, and refuses to say where the log ends (KIP-207).
+    high_watermarks(cluster, {partition: leader})
+    at, before = start, -1
+    while at > before:
+        before = at
+        fetched = _fetch(cluster, leader, partition, at)
+        aborted = AbortFilter(fetched.aborted)
+        for batch in _checked(cluster, partition, fetched):
+            header = batch.header
+            is_aborted = aborted.is_aborted(batch)
+            if header.next_offset > at:
+                at = header.next_offset
+                yield batch, is_aborted
+
+
+def stored_batches(
+    cluster: WireCluster, leader: int, partition: TopicPartition, start: int, end: int
+) -> Iterator[Batch]:
+    """All batches of a partition that hold an offset of ``[start, end)``, control batches too, whatever became of them.
+
+    Args:
+        cluster: the cluster.
+        leader: the broker that leads the partition.
+        partition: the partition.
+        start: the first offset to read.
+        end: the offset after the last one to read, not behind the high watermark.
+
+    Raises:
+        CorruptBatch: on bytes that are no valid batch.
+        FerryError: if the partition cannot be read.
+    """
+    at, before = start, -1
+    while before < at < end:
+        before = at
+        fetched = _fetch(cluster, leader, partition, at, committed=False)
+        for batch in _checked(cluster, partition, fetched):
+            if at < batch.header.next_offset:
+                at = batch.header.next_offset
+                yield batch
+            if at >= end:
+                return
+
+
+def holds_records(cluster: WireCluster, partition: TopicPartition) -> bool:
+    """Whether a partition holds a committed record; what was aborted does not count.
+
+    Raises:
+        AccessDenied: without READ on the topic.
+        FerryError: if the partition cannot be read.
+    """
+    leader = leader_of(cluster, partition)
+    first = log_start(cluster, leader, partition)
+    batches = committed_batches(cluster, leader, partition, first)
+    return any(batch.header.records for batch in batches)
+
+
+def leader_of(cluster: WireCluster, partition: TopicPartition) -> int:
+    """The broker that leads ``partition``.
+
+    Raises:
+        BrokerError: transient while nobody does.
+    """
+    leader = cluster.leaders([partition])[partition]
+    if leader.node < 0:
+        raise fault(leader.error, f"Looking for the leader of {partition} on {cluster.alias}")
+    return leader.node
+
+
+def _checked(cluster: WireCluster, partition: TopicPartition, fetched: Fetched) -> Iterator[Batch]:
+    try:
+        for batch in split_batches(fetched.records):
+            if not batch.crc_matches:
+                at = batch.header.base_offset
+                raise MalformedBatch(f"a batch at offset {at} with a wrong CRC")
+            yield batch
+    except MalformedBatch as error:
+        raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
+
+
+def _fetch(
+    cluster: WireCluster,
+    leader: int,
+    partition: TopicPartition,
+    at: int,
+    *,
+    committed: bool = True,
+) -> Fetched:
+    answers = fetch(
+        cluster,
+        leader,
+        {partition: at},
+        max_bytes=_FETCH_BYTES,
+        partition_max_bytes=_FETCH_BYTES,
+        max_wait_ms=0,
+        committed=committed,
+    )
+    fetched = next(answers, None)
+    # A broker that throttles us answers with nothing at all.
+    error = THROTTLED if fetched is None else fetched.error
+    if fetched is None or error != NONE:
+        doing = f"Reading {partition} on {cluster.alias} from offset {at}"
+        if error == OFFSET_OUT_OF_RANGE:
+            raise ClusterUnreachable(f"{doing}: the log's start has moved on.")
+        raise fault(error, doing)
+    return fetched

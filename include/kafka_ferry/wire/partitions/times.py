@@ -1,0 +1,117 @@
+"""Which offset a log had at a time (KIP-79)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from kafka.protocol.consumer import ListOffsetsRequest
+
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.error_codes import NONE, fault, is_transient
+
+_READ_UNCOMMITTED: Final = 0
+# One request for so many partitions: a broker looks each time up in an index on its disk.
+_AT_ONCE: Final = 5_000
+_Topic = ListOffsetsRequest.ListOffsetsTopic
+_Partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+
+
+class Entry(NamedTuple):
+    """The record that a look-up found: its offset, and its time in milliseconds since 1970."""
+
+    offset: int
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """What brokers answered to look-ups of times; a partition whose leader moves is in neither.
+
+    Attributes:
+        entries: by partition, the first record as young as its time or younger; None where all
+            records are older.
+        refused: by partition, why its broker cannot tell. Brokers open the batches around a time,
+            and one that is damaged costs its own partition the answer, not the others.
+    """
+
+    entries: dict[TopicPartition, Entry | None] = field(default_factory=dict)
+    refused: dict[TopicPartition, FerryError] = field(default_factory=dict)
+
+
+def offsets_at(
+    cluster: WireCluster, nodes: Mapping[TopicPartition, int], times: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int | None]:
+    """The first offset of each partition whose record is as young as a time or younger.
+
+    Args:
+        cluster: the cluster to ask.
+        nodes: the broker that leads each partition.
+        times: by partition, in milliseconds since 1970.
+
+    Returns:
+        The offset, None where all records are older; a partition whose leader moves is absent.
+
+    Raises:
+        AccessDenied: without DESCRIBE on a topic.
+        BrokerError: for whatever else a broker says of a partition.
+        ClusterUnreachable: if a broker does not answer, or not for every partition.
+    """
+    found = look_up(cluster, nodes, times)
+    for error in found.refused.values():
+        raise error
+    return {tp: entry.offset if entry else None for tp, entry in found.entries.items()}
+
+
+def look_up(
+    cluster: WireCluster, nodes: Mapping[TopicPartition, int], times: Mapping[TopicPartition, int]
+) -> LookedUp:
+    """The same for each partition by itself: what one broker refuses, the answer holds.
+
+    Raises:
+        ClusterUnreachable: as ``offsets_at``.
+    """
+    by_node: dict[int, list[TopicPartition]] = defaultdict(list)
+    for tp in times:
+        if tp in nodes:
+            by_node[nodes[tp]].append(tp)
+    found = LookedUp()
+    for node, partitions in by_node.items():
+        for first in range(0, len(partitions), _AT_ONCE):
+            some = partitions[first : first + _AT_ONCE]
+            _ask(cluster, node, {tp: times[tp] for tp in some}, found)
+    return found
+
+
+def _ask(
+    cluster: WireCluster, node: int, times: Mapping[TopicPartition, int], found: LookedUp
+) -> None:
+    topics: dict[str, list[object]] = defaultdict(list)
+    for tp, time in times.items():
+        topics[tp.topic].append(
+            _Partition(partition_index=tp.partition, current_leader_epoch=-1, timestamp=time)
+        )
+    answer = cluster.connection(node).call(
+        ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=_READ_UNCOMMITTED,
+            topics=[_Topic(name=name, partitions=asked) for name, asked in topics.items()],
+        )
+    )
+    answers = {
+        TopicPartition(topic.name, entry.partition_index): entry
+        for topic in answer.topics
+        for entry in topic.partitions
+    }
+    cluster.require_answers(times, answers)
+    for tp in times:
+        entry, code = answers[tp], answers[tp].error_code
+        if code == NONE:
+            at = Entry(int(entry.offset), int(entry.timestamp))
+            found.entries[tp] = at if at.offset >= 0 else None
+        elif not is_transient(code):
+            found.refused[tp] = fault(code, f"Looking a time up in {tp} on {cluster.alias}")

@@ -1,0 +1,144 @@
+"""How a producer's transactions ended (KIP-664): by the coordinator's word, and on each partition itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from kafka.protocol.admin.transactions import (
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+)
+
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire.cluster import TRANSACTION, WireCluster
+from kafka_ferry.wire.error_codes import (
+    LEADER_NOT_AVAILABLE,
+    NONE,
+    TOPIC_AUTHORIZATION_FAILED,
+    fault,
+)
+
+_TRANSACTIONAL_ID_NOT_FOUND: Final = 105
+_Topic = DescribeProducersRequest.TopicRequest
+
+
+class Outcome(Enum):
+    """What the coordinator decided of a transaction."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    UNKNOWN = "unknown"
+
+
+class Ending(NamedTuple):
+    """How the last transaction of a transactional id ended, or will end once its producer is fenced.
+
+    Attributes:
+        outcome: unknown where the producer has been initialized since.
+        partitions: those that are in it still, as far as the coordinator knows.
+    """
+
+    outcome: Outcome
+    partitions: frozenset[TopicPartition] = frozenset()
+
+
+_OUTCOMES: Final = {
+    "PrepareCommit": Outcome.COMMITTED,
+    "CompleteCommit": Outcome.COMMITTED,
+    "Ongoing": Outcome.ABORTED,
+    "PrepareAbort": Outcome.ABORTED,
+    "CompleteAbort": Outcome.ABORTED,
+    "PrepareEpochFence": Outcome.ABORTED,
+}
+_ENDING: Final = frozenset({"PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+
+
+def last_ending(cluster: WireCluster, transactional_id: str) -> Ending:
+    """How the last transaction of ``transactional_id`` ended; unknown where brokers cannot tell (before 3.0).
+
+    Raises:
+        FerryError: if the coordinator does not answer.
+    """
+    state = _described(cluster, transactional_id)
+    if state is None:
+        return Ending(Outcome.UNKNOWN)
+    partitions = frozenset(
+        TopicPartition(topic.topic, number)
+        for topic in state.topics
+        for number in topic.partitions
+        if not topic.topic.startswith("__")
+    )
+    return Ending(_OUTCOMES.get(state.transaction_state, Outcome.UNKNOWN), partitions)
+
+
+def is_replicated(cluster: WireCluster, transactional_id: str) -> bool:
+    """Whether the last transaction's end is replicated on all of its partitions, so that consumers see it.
+
+    A leader takes the end at once; its coordinator calls the transaction complete when the followers
+    have it too (WriteTxnMarkers is acknowledged by all in-sync replicas). True where brokers cannot
+    tell (before 3.0).
+
+    Raises:
+        FerryError: if the coordinator does not answer.
+    """
+    state = _described(cluster, transactional_id)
+    return state is None or state.transaction_state not in _ENDING
+
+
+def _described(cluster: WireCluster, transactional_id: str) -> Any:
+    """The coordinator's word on the last transaction, None where it knows none or cannot tell."""
+    coordinator = cluster.coordinator(transactional_id, TRANSACTION)
+    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+    if not coordinator.offers(request):
+        return None
+    for state in coordinator.call(request).transaction_states:
+        if state.error_code == _TRANSACTIONAL_ID_NOT_FOUND:
+            return None
+        if state.error_code:
+            raise fault(state.error_code, f"Describing the transaction of {transactional_id}")
+        return state
+    return None
+
+
+def open_on(
+    cluster: WireCluster, partitions: Iterable[TopicPartition], producer_id: int
+) -> dict[TopicPartition, int]:
+    """The partitions on which a transaction of ``producer_id`` has no end yet, and where it begins there.
+
+    Those that the principal may not read are left out, as are all where brokers cannot tell.
+
+    Raises:
+        BrokerError: transient while a partition has no leader.
+    """
+    wanted = list(partitions)
+    by_leader: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for tp, leader in cluster.leaders(wanted).items():
+        if leader.node >= 0:
+            by_leader[leader.node][tp.topic].append(tp.partition)
+        elif leader.topic_id:
+            code = leader.error or LEADER_NOT_AVAILABLE
+            raise fault(code, f"Looking for the leader of {tp} on {cluster.alias}")
+    found: dict[TopicPartition, int] = {}
+    for node, topics in by_leader.items():
+        request = DescribeProducersRequest(
+            topics=[_Topic(name=name, partition_indexes=of) for name, of in topics.items()]
+        )
+        connection = cluster.connection(node)
+        if not connection.offers(request):
+            return {}
+        answered = set()
+        for topic in connection.call(request).topics:
+            for entry in topic.partitions:
+                tp = TopicPartition(topic.name, entry.partition_index)
+                answered.add(tp)
+                if entry.error_code not in (NONE, TOPIC_AUTHORIZATION_FAILED):
+                    raise fault(entry.error_code, f"Describing the producers of {tp}")
+                for state in entry.active_producers:
+                    if state.producer_id == producer_id and state.current_txn_start_offset >= 0:
+                        found[tp] = state.current_txn_start_offset
+        asked = (TopicPartition(name, number) for name, of in topics.items() for number in of)
+        cluster.require_answers(asked, answered)
+    return found

@@ -1,0 +1,137 @@
+"""Control records written without a transaction (WriteTxnMarkers, KIP-98), as a cluster's own coordinators do.
+
+Each takes one offset, which no consumer ever shows. They belong to a producer id that has no
+transaction open, so that they end nothing; all of them to one id, so that brokers keep no more
+state for many than for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.producer import InitProducerIdRequest, WriteTxnMarkersRequest
+
+from kafka_ferry.errors import AccessDenied, FerryError
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.patience import patiently
+from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, NONE, fault
+
+# The broker appends them one after the other, 23 us each, before it answers.
+MARKERS_AT_ONCE: Final = 5_000
+# Metadata of these versions say what the principal may do on the cluster (KIP-430), by a bit for
+# each of org.apache.kafka.common.acl.AclOperation's codes.
+_METADATA_WITH_RIGHTS: Final = 10
+_CLUSTER_ACTION: Final = 9
+_Marker = WriteTxnMarkersRequest.WritableTxnMarker
+_Topic = WriteTxnMarkersRequest.WritableTxnMarker.WritableTxnMarkerTopic
+
+
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """Control records for one partition.
+
+    Attributes:
+        records: how many.
+        producer_id: whose they are.
+        epoch: its epoch.
+        coordinator_epoch: brokers refuse a lower one than they have seen of this producer id in
+            the partition, so that whoever counts higher fences the others.
+    """
+
+    records: int
+    producer_id: int
+    epoch: int
+    coordinator_epoch: int
+
+
+def new_producer_id(cluster: WireCluster) -> int:
+    """A producer id that nobody else has, for idempotent writing without transactions.
+
+    Raises:
+        AccessDenied: without IDEMPOTENT_WRITE on the cluster or WRITE on any topic.
+        FerryError: if no broker gives one for a minute.
+    """
+
+    def ask() -> int:
+        answer = cluster.ask_any(
+            lambda: InitProducerIdRequest(
+                transactional_id=None,
+                transaction_timeout_ms=0,
+                producer_id=-1,
+                producer_epoch=-1,
+            )
+        )
+        if answer.error_code:
+            raise fault(answer.error_code, f"Asking {cluster.alias} for a producer id")
+        return int(answer.producer_id)
+
+    return patiently(ask)
+
+
+def may_write_markers(cluster: WireCluster) -> bool:
+    """Whether the flow may use CLUSTER_ACTION; False where brokers do not say (before 2.3).
+
+    Raises:
+        ClusterUnreachable: if no broker answers.
+    """
+    answer = cluster.ask_any(
+        lambda: MetadataRequest(
+            topics=[],
+            allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=True,
+            include_topic_authorized_operations=False,
+        ),
+        newest=_METADATA_WITH_RIGHTS,
+    )
+    return _CLUSTER_ACTION in (answer.authorized_operations or ())
+
+
+def write_markers(
+    cluster: WireCluster, node: int, markers: Mapping[TopicPartition, Markers]
+) -> dict[TopicPartition, int]:
+    """Append control records to partitions that the broker ``node`` leads.
+
+    Returns:
+        Kafka's error code for each partition that refused some; how many it took, its log's end tells.
+
+    Raises:
+        AccessDenied: without CLUSTER_ACTION on the cluster.
+        FerryError: if the broker does not answer, or does not know the request.
+    """
+    request = WriteTxnMarkersRequest(
+        markers=[
+            _Marker(
+                producer_id=wanted.producer_id,
+                producer_epoch=wanted.epoch,
+                transaction_result=True,
+                topics=[_Topic(name=tp.topic, partition_indexes=[tp.partition])],
+                coordinator_epoch=wanted.coordinator_epoch,
+            )
+            for tp, wanted in markers.items()
+            for _ in range(wanted.records)
+        ]
+    )
+    connection = cluster.connection(node)
+    if not connection.offers(request):
+        raise FerryError(
+            f"{connection.address} takes no control records from outside.",
+            advice="Set fill: transactions.",
+        )
+    codes = {
+        TopicPartition(topic.name, entry.partition_index): entry.error_code
+        for marker in connection.call(request).markers
+        for topic in marker.topics
+        for entry in topic.partitions
+    }
+    if CLUSTER_AUTHORIZATION_FAILED in codes.values():
+        raise AccessDenied(
+            f"{cluster.alias} lets the flow write no control records "
+            "(CLUSTER_AUTHORIZATION_FAILED).",
+            advice="Grant CLUSTER_ACTION on the cluster, or set fill: transactions.",
+        )
+    cluster.require_answers(markers, codes)
+    return {tp: code for tp, code in codes.items() if code != NONE}

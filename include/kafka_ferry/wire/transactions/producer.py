@@ -1,0 +1,347 @@
+"""One transactional producer, request by request (KIP-98, the first transaction protocol, KIP-360).
+
+The order of a transaction: ``add_partitions`` -> ``produce`` ... -> ``add_group`` ->
+``commit_offsets`` -> ``end``. After anything whose outcome is unknown, ``start_over`` aborts what
+is open and begins a new epoch; if another producer has taken the transactional id over since, it
+raises ``Fenced`` instead.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kafka.protocol.consumer import OffsetFetchRequest
+from kafka.protocol.producer import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    InitProducerIdRequest,
+    ProduceRequest,
+    TxnOffsetCommitRequest,
+)
+
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.patience import patiently
+from kafka_ferry.wire.cluster import GROUP, TRANSACTION, WireCluster
+from kafka_ferry.wire.error_codes import (
+    NONE,
+    OPERATION_NOT_ATTEMPTED,
+    UNSTABLE_OFFSET_COMMIT,
+    fault,
+)
+
+_ALL_REPLICAS: Final = -1
+_PRODUCE_TIMEOUT_MS: Final = 30_000
+
+_TxnTopic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+_CommitTopic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+_CommitPartition = (
+    TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic.TxnOffsetCommitRequestPartition
+)
+_FetchTopic = OffsetFetchRequest.OffsetFetchRequestTopic
+_ProduceTopic = ProduceRequest.TopicProduceData
+_ProducePartition = ProduceRequest.TopicProduceData.PartitionProduceData
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """A group's offset for one partition, with what was committed beside it.
+
+    Attributes:
+        offset: the offset.
+        metadata: the text beside it.
+        leader_epoch: of the last record before it, on the cluster that it counts; -1 where not known.
+    """
+
+    offset: int
+    metadata: str
+    leader_epoch: int = -1
+
+
+class TransactionalProducer:
+    """A producer id and epoch for one transactional id.
+
+    Args:
+        cluster: the target; used for coordinators only, so that no answer mixes with those of
+            produce requests in flight.
+        transactional_id: whoever held it before is fenced by ``start``.
+        timeout_ms: after so long without an end the coordinator aborts a transaction.
+    """
+
+    def __init__(self, cluster: WireCluster, transactional_id: str, *, timeout_ms: int) -> None:
+        self.transactional_id = transactional_id
+        self.producer_id = -1
+        self.epoch = -1
+        self._cluster = cluster
+        self._timeout_ms = timeout_ms
+
+    def start(self) -> None:
+        """Take the transactional id over: fence its last holder and abort what that one left open.
+
+        Raises:
+            AccessDenied: without WRITE on the transactional id.
+            ClusterUnreachable: if no coordinator answers for a minute.
+        """
+        self.producer_id = self.epoch = -1
+        self.start_over()
+
+    def start_over(self) -> None:
+        """Abort the open transaction, if there is one, and begin a new epoch of the same producer.
+
+        Raises:
+            Fenced: if another producer holds the transactional id by now.
+        """
+        request = {
+            "transactional_id": self.transactional_id,
+            "transaction_timeout_ms": self._timeout_ms,
+            "producer_id": self.producer_id,
+            "producer_epoch": self.epoch,
+        }
+        answer = self._ask(lambda: InitProducerIdRequest(**request), "Starting the producer")
+        self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+
+    def add_partitions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Add partitions to the open transaction, opening one where there is none.
+
+        Returns:
+            Kafka's error code for each partition that was refused; the others are in.
+
+        Raises:
+            Fenced: if another producer holds the transactional id.
+        """
+        asked = list(partitions)
+        topics = [
+            _TxnTopic(name=name, partitions=numbers) for name, numbers in _by_topic(asked).items()
+        ]
+
+        def add() -> dict[TopicPartition, int]:
+            answer = self._call(
+                AddPartitionsToTxnRequest(
+                    v3_and_below_transactional_id=self.transactional_id,
+                    v3_and_below_producer_id=self.producer_id,
+                    v3_and_below_producer_epoch=self.epoch,
+                    v3_and_below_topics=topics,
+                )
+            )
+            codes = {
+                TopicPartition(topic.name, entry.partition_index): entry.partition_error_code
+                for topic in answer.results_by_topic_v3_and_below
+                for entry in topic.results_by_partition
+            }
+            self._cluster.require_answers(asked, codes)
+            refused = {
+                tp: code
+                for tp, code in codes.items()
+                if code not in (NONE, OPERATION_NOT_ATTEMPTED)
+            }
+            whole = [code for code in refused.values() if code not in _OF_ONE_PARTITION]
+            if whole:
+                raise fault(
+                    whole[0], f"Adding partitions to a transaction of {self.transactional_id}"
+                )
+            return refused
+
+        return patiently(add)
+
+    def add_group(self, group: str) -> None:
+        """Add the group whose offsets the transaction will commit."""
+        self._ask(
+            lambda: AddOffsetsToTxnRequest(
+                transactional_id=self.transactional_id,
+                producer_id=self.producer_id,
+                producer_epoch=self.epoch,
+                group_id=group,
+            ),
+            f"Adding the group {group} to the transaction",
+        )
+
+    def commit_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> dict[TopicPartition, int]:
+        """Commit ``offsets`` in ``group`` as a part of the open transaction.
+
+        Returns:
+            Kafka's error code for each partition that was refused.
+        """
+        topics: dict[str, list[object]] = defaultdict(list)
+        for tp, committed in offsets.items():
+            topics[tp.topic].append(
+                _CommitPartition(
+                    partition_index=tp.partition,
+                    committed_offset=committed.offset,
+                    committed_leader_epoch=committed.leader_epoch,
+                    committed_metadata=committed.metadata,
+                )
+            )
+
+        def commit() -> dict[TopicPartition, int]:
+            answer = self._cluster.coordinator(group, GROUP).call(
+                TxnOffsetCommitRequest(
+                    transactional_id=self.transactional_id,
+                    group_id=group,
+                    producer_id=self.producer_id,
+                    producer_epoch=self.epoch,
+                    generation_id=-1,
+                    member_id="",
+                    group_instance_id=None,
+                    topics=[
+                        _CommitTopic(name=name, partitions=entries)
+                        for name, entries in topics.items()
+                    ],
+                )
+            )
+            codes = {
+                TopicPartition(topic.name, entry.partition_index): entry.error_code
+                for topic in answer.topics
+                for entry in topic.partitions
+            }
+            self._cluster.require_answers(offsets, codes)
+            refused = {tp: code for tp, code in codes.items() if code != NONE}
+            whole = [code for code in refused.values() if code not in _OF_ONE_PARTITION]
+            if whole:
+                raise fault(whole[0], f"Committing offsets of the group {group}")
+            return refused
+
+        return patiently(commit)
+
+    def end(self, *, commit: bool) -> None:
+        """Commit or abort the open transaction."""
+        self._ask(
+            lambda: EndTxnRequest(
+                transactional_id=self.transactional_id,
+                producer_id=self.producer_id,
+                producer_epoch=self.epoch,
+                committed=commit,
+            ),
+            f"{'Committing' if commit else 'Aborting'} a transaction",
+        )
+
+    def _call(self, request: Any) -> Any:
+        return self._cluster.coordinator(self.transactional_id, TRANSACTION).call(request)
+
+    def _ask(self, request: Callable[[], Any], doing: str) -> Any:
+        def ask() -> Any:
+            answer = self._call(request())
+            if answer.error_code:
+                raise fault(answer.error_code, f"{doing} ({self.transactional_id})")
+            return answer
+
+        return patiently(ask)
+
+
+def produce_request(
+    batches: Mapping[TopicPartition, bytes], transactional_id: str | None = None
+) -> Any:
+    """A produce request (v9, acks=all) with exactly one batch for each partition in it.
+
+    Args:
+        batches: the batches, as ``for_producer`` makes them.
+        transactional_id: of the producer whose transaction they belong to, None for no transaction.
+    """
+    topics: dict[str, list[object]] = defaultdict(list)
+    for tp, batch in batches.items():
+        topics[tp.topic].append(_ProducePartition(index=tp.partition, records=batch))
+    return ProduceRequest(
+        transactional_id=transactional_id,
+        acks=_ALL_REPLICAS,
+        timeout_ms=_PRODUCE_TIMEOUT_MS,
+        topic_data=[
+            _ProduceTopic(name=name, partition_data=entries) for name, entries in topics.items()
+        ],
+    )
+
+
+# UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED: other partitions
+# are not concerned.
+_OF_ONE_PARTITION: Final = frozenset({3, 17, 29})
+
+
+def committed_offsets(
+    cluster: WireCluster,
+    group: str,
+    partitions: Iterable[TopicPartition] | None = None,
+    *,
+    stable: bool = True,
+) -> dict[TopicPartition, CommittedOffset]:
+    """The offsets that ``group`` has committed.
+
+    Args:
+        cluster: the cluster that the group is on.
+        group: the group.
+        partitions: the partitions to ask for, None for all that the group has offsets of.
+        stable: whether to wait until none of them is pending (KIP-447, ``require_stable``).
+
+    Returns:
+        An entry for each partition that has an offset; the others are absent.
+
+    Raises:
+        AccessDenied: without READ on the group.
+        BrokerError: if transactions stay pending for a minute.
+    """
+    asked = None if partitions is None else list(partitions)
+
+    def ask() -> dict[TopicPartition, CommittedOffset]:
+        offsets, errors = _offsets(cluster, group, asked, stable=stable)
+        for tp, code in errors.items():
+            raise fault(code, f"Reading the offset of {tp} in the group {group} on {cluster.alias}")
+        return offsets
+
+    return patiently(ask)
+
+
+def has_pending_offsets(
+    cluster: WireCluster, group: str, partitions: Iterable[TopicPartition]
+) -> bool:
+    """Whether a transaction has offsets of ``partitions`` in ``group`` that has not ended yet.
+
+    Raises:
+        AccessDenied: without READ on the group.
+    """
+    asked = list(partitions)
+    if not asked:
+        return False
+    _, errors = patiently(lambda: _offsets(cluster, group, asked, stable=True))
+    return UNSTABLE_OFFSET_COMMIT in errors.values()
+
+
+def _offsets(
+    cluster: WireCluster, group: str, partitions: list[TopicPartition] | None, *, stable: bool
+) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, int]]:
+    """The committed offsets, and the error codes of partitions that have one."""
+    topics = None
+    if partitions is not None:
+        topics = [
+            _FetchTopic(name=name, partition_indexes=numbers)
+            for name, numbers in _by_topic(partitions).items()
+        ]
+    answer = cluster.coordinator(group, GROUP).call(
+        OffsetFetchRequest(group_id=group, topics=topics, require_stable=stable), newest=7
+    )
+    if answer.error_code:
+        doing = f"Reading the offsets of the group {group} on {cluster.alias}"
+        raise fault(answer.error_code, doing)
+    offsets, errors = {}, {}
+    answered = set()
+    for topic in answer.topics:
+        for entry in topic.partitions:
+            tp = TopicPartition(topic.name, entry.partition_index)
+            answered.add(tp)
+            if entry.error_code:
+                errors[tp] = entry.error_code
+            elif entry.committed_offset >= 0:
+                offsets[tp] = CommittedOffset(
+                    entry.committed_offset, entry.metadata or "", entry.committed_leader_epoch
+                )
+    # A partition without an offset is answered for with -1.
+    cluster.require_answers(partitions or (), answered)
+    return offsets, errors
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = defaultdict(list)
+    for tp in partitions:
+        topics[tp.topic].append(tp.partition)
+    return topics

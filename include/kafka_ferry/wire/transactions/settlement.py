@@ -1,0 +1,134 @@
+"""Seeing to it that a transaction ends on every partition as its coordinator decided.
+
+A coordinator answers EndTxn before it has written the markers. If a partition has no leader when
+they are sent (its only broker restarts, say), the coordinator takes it for deleted, leaves its
+marker out and calls the transaction complete (``TransactionMarkerChannelManager``, "Couldn't find
+leader endpoint"; seen on Kafka 4.3.1). What was written there stays open and shares the fate of the
+producer's *next* transaction on that partition: committed records vanish, aborted ones appear. So
+whoever ends a transaction looks at the partitions, and ends it again where it is still open: the
+next transaction is one that holds nothing but those partitions, with the same outcome.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.patience import patiently
+from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.transactions.endings import Ending, Outcome, is_replicated, open_on
+from kafka_ferry.wire.transactions.producer import TransactionalProducer, has_pending_offsets
+
+log = logging.getLogger(__name__)
+
+# Markers are written within milliseconds; what takes longer is asked of the coordinator.
+_GRACE_S: Final = 0.5
+_ROUNDS: Final = 5
+
+
+Evidence = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, Outcome] | None]
+"""Says of each open partition, given with where the open part begins, how it was to end; None if it cannot."""
+
+
+class Unsettled(FerryError):
+    """A transaction is open on a partition, and nobody knows how it was to end."""
+
+
+class Settlement:
+    """Ends the transactions of one producer everywhere.
+
+    Args:
+        cluster: the target; no answers may be due on its connections.
+        coordination: connections for coordinators.
+        producer: the producer.
+        group: the group in which its transactions commit offsets; "" for none.
+    """
+
+    def __init__(
+        self,
+        cluster: WireCluster,
+        coordination: WireCluster,
+        producer: TransactionalProducer,
+        group: str = "",
+    ) -> None:
+        self._cluster = cluster
+        self._coordination = coordination
+        self._producer = producer
+        self._group = group
+
+    def settle(
+        self,
+        ending: Ending,
+        written: Iterable[TopicPartition],
+        committed: Iterable[TopicPartition],
+        evidence: Evidence | None = None,
+    ) -> None:
+        """Return when nothing of the producer's last transaction is open any more, for no consumer.
+
+        Args:
+            ending: how it ended.
+            written: the partitions that it may have written to.
+            committed: the partitions that it may have committed offsets for.
+            evidence: tells of what is open which was committed, whatever ``ending`` says: another
+                transaction may have ended since. None where it is known to be the last one.
+
+        Raises:
+            Unsettled: if something is open and nobody knows how it was to end.
+            FerryError: if the target does not answer, or leaves it open, for a minute.
+        """
+        written, committed = {*written, *ending.partitions}, set(committed)
+        for _ in range(_ROUNDS):
+            open_, pending = self._open(written, committed)
+            if not (open_ or pending):
+                return
+            whole = dict.fromkeys(open_, ending.outcome)
+            outcomes = (evidence(open_) if evidence else None) or whole
+            if Outcome.UNKNOWN in {*outcomes.values(), *([ending.outcome] if pending else [])}:
+                self._raise_unsettled(open_)
+            for outcome in (Outcome.COMMITTED, Outcome.ABORTED):
+                partitions = [tp for tp, found in outcomes.items() if found == outcome]
+                self._end(outcome, partitions, offsets=pending and ending.outcome == outcome)
+        raise FerryError(f"A transaction of {self._producer.transactional_id} stays open.")
+
+    def _end(self, outcome: Outcome, partitions: list[TopicPartition], *, offsets: bool) -> None:
+        if not (partitions or offsets):
+            return
+        names = ", ".join(sorted(map(str, partitions))) or f"the group {self._group}"
+        log.warning("Kafka left a marker out: what is open on %s ends %s", names, outcome.value)
+        if partitions:
+            self._producer.add_partitions(partitions)
+        if offsets:
+            self._producer.add_group(self._group)
+        self._producer.end(commit=outcome == Outcome.COMMITTED)
+
+    def _raise_unsettled(self, partitions: Iterable[TopicPartition]) -> None:
+        names = ", ".join(sorted(map(str, partitions))) or f"the group {self._group}"
+        raise Unsettled(
+            f"A transaction of {self._producer.transactional_id} (producer id "
+            f"{self._producer.producer_id}) was never ended on {names}.",
+            advice="Kafka left its marker out, and how it was to end is no longer known. Compare "
+            "the partition's end with the ledger, then abort it with kafka-transactions.sh, or "
+            "delete the remote topic and set on.target.topic.lost: recopy.",
+        )
+
+    def _open(
+        self, written: set[TopicPartition], committed: set[TopicPartition]
+    ) -> tuple[dict[TopicPartition, int], bool]:
+        """What is still open when markers have had their time."""
+        deadline, pause = time.monotonic() + _GRACE_S, 0.001
+        name = self._producer.transactional_id
+        while True:
+            late = time.monotonic() > deadline
+            if late or patiently(lambda: is_replicated(self._coordination, name)):
+                open_ = patiently(
+                    lambda: open_on(self._cluster, written, self._producer.producer_id)
+                )
+                pending = has_pending_offsets(self._coordination, self._group, committed)
+                if late or not (open_ or pending):
+                    return open_, pending
+            time.sleep(pause)
+            pause = min(pause * 2, 0.1)

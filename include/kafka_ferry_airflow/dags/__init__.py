@@ -1,0 +1,1 @@
+"""What a flow's DAGs are made of: schedule, form, tasks, deadline, approval."""

@@ -1,0 +1,66 @@
+"""The task in which a run waits until a person approves its plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from kafka_ferry_airflow.dags.plan_text import plan_markdown
+from kafka_ferry_airflow.errors import airflow_errors
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from kafka_ferry.config import Flow
+
+
+class PlanApprovalOperator(ApprovalOperator):
+    """Shows a person the plan of this run, and goes on once it is approved.
+
+    Differs from its parent in three ways. What it shows is made when it runs, from the stored plan.
+    With ``approval: changes`` it asks nobody where the plan copies records and changes nothing else.
+    And a plan that is rejected fails the run, for good and with the name of who rejected it.
+
+    Args:
+        flow: what is mirrored.
+        kwargs: as for ``ApprovalOperator``.
+    """
+
+    def __init__(self, *, flow: Flow, **kwargs: Any) -> None:
+        super().__init__(subject=f"{flow.name}: approve the plan of this run?", **kwargs)
+        self.flow = flow
+
+    def execute(self, context: Context) -> Any:
+        """Asks, and waits in the state ``awaiting_input``, without a worker.
+
+        Raises:
+            AirflowFailException: there is no plan.
+            AirflowSkipException: the run ends with its plan.
+        """
+        from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
+
+        with airflow_errors():
+            plan = Run(self.flow, context["run_id"]).planned()
+        if plan.options.dry_run:
+            raise AirflowSkipException("Nobody is asked: a dry run ends with its plan.")
+        if self.flow.approval == "changes" and not plan.changes:
+            self.log.info("Nobody is asked: the plan copies records and changes nothing else.")
+            return None
+        self.body = plan_markdown(plan)
+        return super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Goes on where a person has answered.
+
+        Raises:
+            AirflowFailException: the plan was rejected; nothing was changed.
+        """
+        if event.get("chosen_options") == [self.REJECT]:
+            person = event.get("responded_by_user") or {}
+            raise AirflowFailException(
+                f"{person.get('name', 'Somebody')} rejected the plan of {self.flow.name}: "
+                "nothing was changed or copied. Clear the task plan to plan the run anew."
+            )
+        return super().execute_complete(context, event)

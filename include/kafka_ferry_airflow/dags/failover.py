@@ -1,0 +1,164 @@
+"""The DAGs of an emergency: ``failover_{source}_to_{target}`` and ``failback_{source}_to_{target}``.
+
+Both are started by hand, and are not paused, so that nobody has to know more than where to click.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from copy import copy
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.sdk import DAG, Param, get_current_context, task
+from airflow.sdk.definitions.param import ParamsDict
+
+from kafka_ferry.config import Flow
+from kafka_ferry.config.reverse_flow import load_way_back
+from kafka_ferry.errors import GroupsFailed
+from kafka_ferry_airflow.connections import provide_connections
+from kafka_ferry_airflow.dags.params import show_form
+from kafka_ferry_airflow.errors import airflow_errors
+
+if TYPE_CHECKING:
+    from kafka_ferry.groups.outlook import Outlook
+
+log = logging.getLogger(__name__)
+
+_GROUPS: Final = Param(
+    [], type="array", items={"type": "string"}, description="Only these groups; all where empty."
+)
+_DRY_RUN: Final = Param(
+    False, type="boolean", description="Only say what would be done; change nothing."
+)
+_SOURCE_DOWN: Final = Param(
+    False, type="boolean", description="Do not even try to ask the source cluster."
+)
+_COPY_ONLY: Final = Param(
+    False,
+    type="boolean",
+    description="Copy, and move no groups: while applications still run on the target.",
+)
+_FAILOVER: Final = """\
+**The cluster {source} is lost, or is to be left: its applications go on at {target}.**
+
+The task commits on **{target}** what each group has read on **{source}**, and says in its log where each
+group goes on. It works while {source} is down. It may be repeated at any time; nothing is ever set back,
+and a group that is in use on {target} is left alone.
+
+1. Stop the applications on {source}, if they still run.
+2. Trigger this DAG. Read the log of the task **failover**: each group is READY, IN USE or STUCK, with the
+   first record that it will read.
+3. Start the applications on {target}. Their topics are there called as `{naming}` says.
+"""
+_FAILBACK: Final = """\
+**The cluster {source} is back: what is new on {target} is copied to it, and the groups go back.**
+
+1. Trigger this DAG with **copy_only** while the applications still run on {target}: this copies the bulk.
+2. Stop applications and producers on {target}.
+3. Trigger it again, without copy_only. Read the log of the task **move_groups**.
+4. Start the applications on {source}.
+"""
+
+
+def failover_dag(flow: Flow) -> DAG:
+    """The DAG that lets the groups of ``flow`` go on on its target."""
+    with _by_hand(flow, "failover", _FAILOVER) as dag:
+
+        @task(task_id="failover")
+        def fail_over() -> dict[str, Any]:
+            """Syncs the groups' offsets a last time; says where each group goes on."""
+            from kafka_ferry.runs.failover.failover import failover  # noqa: PLC0415  (PyArrow)
+
+            params = get_current_context()["params"]
+            provide_connections(flow)
+            with airflow_errors():
+                return _shown(
+                    failover(
+                        flow,
+                        params["groups"],
+                        dry_run=params["dry_run"],
+                        source_down=params["source_down"],
+                    )
+                )
+
+        fail_over()
+    show_form(dag, _failover_form())
+    return dag
+
+
+def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
+    """The DAG that copies what is new on ``flow``'s target back, and moves the groups back.
+
+    Args:
+        flow: the flow.
+        add_tasks: adds the tasks of a run of the way back; gives the last one.
+
+    Raises:
+        ConfigError: if the file's opposite flow is not right.
+    """
+    back = load_way_back(flow.file, flow)
+    with _by_hand(flow, "failback", _FAILBACK) as dag:
+
+        @task
+        def move_groups() -> dict[str, Any]:
+            """Translates the groups' offsets back, and commits them on the cluster that they came from."""
+            from kafka_ferry.runs.failover.failback import failback  # noqa: PLC0415  (PyArrow)
+
+            params = get_current_context()["params"]
+            if params["copy_only"]:
+                log.info("Only copied: no group was moved.")
+                return {"ready": 0, "stuck": 0}
+            provide_connections(flow)
+            with airflow_errors():
+                return _shown(failback(flow, back, params["groups"]))
+
+        add_tasks(back) >> move_groups()
+    show_form(dag, _failback_form())
+    return dag
+
+
+def _failover_form() -> ParamsDict:
+    return _form(groups=_GROUPS, dry_run=_DRY_RUN, source_down=_SOURCE_DOWN)
+
+
+def _failback_form() -> ParamsDict:
+    return _form(groups=_GROUPS, copy_only=_COPY_ONLY)
+
+
+def _form(**params: Param) -> ParamsDict:
+    # Airflow writes what a run is started with into them.
+    return ParamsDict({name: copy(param) for name, param in params.items()})
+
+
+def _by_hand(flow: Flow, what: str, text: str) -> DAG:
+    return DAG(
+        dag_id=f"{what}_{flow.slug}",
+        description=f"Started by hand: {what} of {flow.source.alias} to {flow.target.alias}",
+        doc_md=text.format(
+            source=flow.source.alias, target=flow.target.alias, naming=flow.replication_policy_class
+        ),
+        tags=["kafka-ferry", what, f"source:{flow.source.alias}", f"target:{flow.target.alias}"],
+        schedule=None,
+        start_date=flow.begins,
+        max_active_runs=1,
+        is_paused_upon_creation=False,
+        auto_register=False,
+    )
+
+
+def _shown(found: Outlook) -> dict[str, Any]:
+    """Writes the report to the task's log.
+
+    Raises:
+        GroupsFailed: if a group may not start, or something failed.
+    """
+    from kafka_ferry.groups.outlook_text import told  # noqa: PLC0415
+
+    for line in told(found):
+        bad = line.startswith(("STUCK", "FAILED"))
+        log.log(logging.ERROR if bad else logging.INFO, "%s", line)
+    if not found.all_can_start:
+        raise GroupsFailed(found.problems, transient=False)
+    states = [group.state for group in found.groups]
+    return {state: states.count(state) for state in ("ready", "in use", "stuck")}

@@ -1,0 +1,138 @@
+"""The form of a run that is started by hand, and what a DAG run asks of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.sdk import Param
+from airflow.sdk.definitions.param import ParamsDict
+
+from kafka_ferry.clock import ms_of, read_moment
+from kafka_ferry.config.types.values import BYTES_PATTERN, read_bytes
+from kafka_ferry.errors import FerryError
+from kafka_ferry.model.run_options import RunOptions, Window
+
+if TYPE_CHECKING:
+    from airflow.sdk import DAG, Context
+
+_SECTION: Final = "This run only"
+_BACKFILL: Final = "Backfill by hand"
+_BACKFILL_RUN: Final = "backfill"
+
+
+def run_params() -> ParamsDict:
+    """What a person can ask of one run; a run of the timetable asks nothing of it."""
+    return ParamsDict(_form())
+
+
+def show_form(dag: DAG, form: ParamsDict) -> None:
+    """Gives a DAG whose tasks are made the form that is filled in to start it.
+
+    Not when it is made, nor as its attribute is set otherwise: each task would copy the form and each
+    DAG check its schemas anew, which would take longer than all else about 200 flows.
+    """
+    object.__setattr__(dag, "params", form)
+
+
+def _form() -> dict[str, Param]:
+    moment: dict[str, Any] = {
+        "type": ["null", "string"],
+        "format": "date-time",
+        "section": _BACKFILL,
+    }
+    return {
+        "topics": Param(
+            [],
+            type="array",
+            items={"type": "string"},
+            title="Topics",
+            description="Names or Java regular expressions, one a line: only these of the flow's "
+            "topics. All where empty.",
+            section=_SECTION,
+        ),
+        "dry_run": Param(
+            False,
+            type="boolean",
+            title="Dry run",
+            description="Only plan: read in the log of the task plan what would be done.",
+            section=_SECTION,
+        ),
+        "verify_all": Param(
+            False,
+            type="boolean",
+            title="Verify everything",
+            description="Verify again all that the flow ever copied, not only what is new.",
+            section=_SECTION,
+        ),
+        "rate_limit": Param(
+            None,
+            type=["null", "string"],
+            pattern=BYTES_PATTERN,
+            title="Rate limit",
+            description="The most bytes that this run sends to the target in a second, such as 10MiB.",
+            section=_SECTION,
+        ),
+        "since": Param(
+            None,
+            title="Since",
+            description="With Until: copy the records of that span of time that the target does not "
+            "have, and nothing else.",
+            **moment,
+        ),
+        "until": Param(
+            None, title="Until", description="The first moment behind that span.", **moment
+        ),
+    }
+
+
+def options_of(context: Context) -> RunOptions:
+    """What the DAG run of a task asks of the library: its form's values, or a backfill's interval.
+
+    Raises:
+        FerryError: since and until make no span of time, or a backfill's run has none.
+    """
+    params: Mapping[str, Any] = context["params"]
+    rate = params.get("rate_limit")
+    return RunOptions(
+        topics=tuple(params.get("topics") or ()),
+        dry_run=bool(params.get("dry_run")),
+        verify_all=bool(params.get("verify_all")),
+        max_bytes_per_s=read_bytes(rate) if rate else 0,
+        window=_window(context["dag_run"], params.get("since"), params.get("until")),
+    )
+
+
+def _window(dag_run: Any, since: str | None, until: str | None) -> Window | None:
+    if str(getattr(dag_run.run_type, "value", dag_run.run_type)) != _BACKFILL_RUN:
+        return _by_hand(since, until)
+    if since or until:
+        raise FerryError(
+            "A backfill copies the intervals of its runs: since and until are for other runs.",
+            advice="Leave them out of the backfill's configuration.",
+        )
+    start, end = dag_run.data_interval_start, dag_run.data_interval_end
+    if start is None or end is None or start >= end:
+        raise FerryError(
+            f"The backfill's run {dag_run.run_id} owns no span of time.",
+            advice="Start a run by hand, with since and until.",
+        )
+    return Window(ms_of(start), ms_of(end))
+
+
+def _by_hand(since: str | None, until: str | None) -> Window | None:
+    if not since and not until:
+        return None
+    if not since or not until:
+        raise FerryError("Only one of since and until is set.", advice="Set both, or none.")
+    window = _moment("since", since), _moment("until", until)
+    if window[0] >= window[1]:
+        raise FerryError(f"since ({since}) is not before until ({until}).")
+    return Window(*window)
+
+
+def _moment(name: str, text: str) -> int:
+    try:
+        return read_moment(text)
+    except ValueError:
+        raise FerryError(f"{name}: {text!r} is no date with a time.") from None

@@ -1,0 +1,33 @@
+"""A plan in Airflow: in the log of the task that makes it, and before the person who approves it."""
+
+from __future__ import annotations
+
+import logging
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.report.plan_text import plan_text
+
+if TYPE_CHECKING:
+    from kafka_ferry.model import Plan
+
+_LEVELS: Final = {"warning": logging.WARNING, "refusal": logging.ERROR}
+# Nobody approves more than that, and Airflow's page shows it whole.
+_LINES_SHOWN: Final = 400
+
+
+def log_plan(log: logging.Logger, plan: Plan) -> None:
+    """Write all that a plan says to a task's log."""
+    for line in plan_text(plan):
+        log.log(_LEVELS.get(line.tone, logging.INFO), "%s", line.text)
+
+
+def plan_markdown(plan: Plan) -> str:
+    """A plan as Markdown, its very lines: nothing in them is markup."""
+    lines = (line.text for line in plan_text(plan))
+    shown = list(islice(lines, _LINES_SHOWN))
+    more = sum(1 for _ in lines)
+    if more:
+        shown.append(f"... and {more:,} more lines: see the log of the task plan.")
+    # A fence that no line can end.
+    return "\n".join(["~~~~~~text", *shown, "~~~~~~"])

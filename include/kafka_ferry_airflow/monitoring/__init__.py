@@ -1,0 +1,1 @@
+"""What other systems are told of a run: channels of notifications, metrics, lineage, assets."""

@@ -1,0 +1,141 @@
+"""The ways out of Airflow: each kind of channel through the notifier of its provider, by connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from html import escape
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+from kafka_ferry.config.options.notify import Channel, Kind
+from kafka_ferry.errors import ConfigError
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseNotifier
+
+    from kafka_ferry.config import Flow
+    from kafka_ferry.report.notice import Notice
+
+PROVIDERS: Final[Mapping[Kind, str]] = {"slack": "slack", "email": "smtp", "webhook": "http"}
+"""Each kind's provider, as Airflow names it: ``apache-airflow-providers-{name}``."""
+
+_TIMEOUT_S: Final = 20  # requests has none of its own
+_LONGEST_SUBJECT: Final = 200
+
+
+def check_providers(flow: Flow) -> None:
+    """Does nothing where all channels of a flow can be told.
+
+    Raises:
+        ConfigError: the provider of one is not installed.
+    """
+    for channel in flow.notify:
+        provider = PROVIDERS[channel.kind]
+        if find_spec(f"airflow.providers.{provider}") is None:
+            package = f"apache-airflow-providers-{provider}"
+            reason = f"{channel.kind} needs {package}, which is not installed."
+            raise ConfigError(
+                flow.file, "notify", reason, advice=f"Add {package} to requirements.txt."
+            )
+
+
+def send(channel: Channel, notice: Notice, links: Mapping[str, str]) -> None:
+    """Tells one channel.
+
+    Args:
+        channel: the channel.
+        notice: what to tell it.
+        links: names and addresses of where there is more.
+
+    Raises:
+        Exception: whatever the provider raises; no word of it may be taken for free of secrets.
+    """
+    # Not called as Airflow calls a callback: that would render the texts as templates, and what
+    # brokers and Java say is no template of ours.
+    _NOTIFIERS[channel.kind](channel, notice, links).notify({})
+
+
+def _slack(channel: Channel, notice: Notice, links: Mapping[str, str]) -> BaseNotifier:
+    from airflow.providers.slack.notifications.slack_webhook import (  # noqa: PLC0415
+        SlackWebhookNotifier,
+    )
+
+    text = [f"*{_for_slack(notice.title)}*", _for_slack(f"Run {notice.run}"), ""]
+    text += map(_for_slack, notice.lines)
+    text += ["", " | ".join(f"<{url}|{name}>" for name, url in links.items())]
+    return SlackWebhookNotifier(
+        slack_webhook_conn_id=channel.connection,
+        text="\n".join(text),
+        unfurl_links=False,
+        timeout=_TIMEOUT_S,
+    )
+
+
+def _email(channel: Channel, notice: Notice, links: Mapping[str, str]) -> BaseNotifier:
+    from airflow.providers.smtp.notifications.smtp import SmtpNotifier  # noqa: PLC0415
+
+    return SmtpNotifier(
+        smtp_conn_id=channel.connection,
+        to=list(channel.to),
+        subject=f"Kafka Ferry: {notice.title}"[:_LONGEST_SUBJECT],
+        html_content=_html(notice, links),
+    )
+
+
+def _webhook(channel: Channel, notice: Notice, links: Mapping[str, str]) -> BaseNotifier:
+    from airflow.providers.http.notifications.http import HttpNotifier  # noqa: PLC0415
+
+    return HttpNotifier(
+        http_conn_id=channel.connection,
+        endpoint=channel.endpoint,
+        json=payload(notice, links),
+        extra_options={"timeout": _TIMEOUT_S},
+    )
+
+
+_NOTIFIERS: Final[Mapping[Kind, Callable[[Channel, Notice, Mapping[str, str]], BaseNotifier]]] = {
+    "slack": _slack,
+    "email": _email,
+    "webhook": _webhook,
+}
+
+
+def payload(notice: Notice, links: Mapping[str, str]) -> dict[str, Any]:
+    """What a webhook gets: the notice for programs, and its text for people."""
+    return {
+        "flow": notice.flow,
+        "run": notice.run,
+        "at": notice.at,
+        "event": notice.facts[0].event,
+        "title": notice.title,
+        "text": "\n".join(notice.lines),
+        "facts": [
+            {
+                "event": fact.event,
+                "headline": fact.headline,
+                "details": list(fact.details),
+                "more": fact.more,
+                "advice": fact.advice,
+            }
+            for fact in notice.facts
+        ],
+        "links": dict(links),
+    }
+
+
+def _for_slack(text: str) -> str:
+    """Text in which nothing is a link, a mention or markup to Slack."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _html(notice: Notice, links: Mapping[str, str]) -> str:
+    """An e-mail's body: what mail programs on any screen show, with nothing that has to be loaded."""
+    parts = [f"<p><b>{escape(notice.title)}</b><br>Run {escape(notice.run)}</p>"]
+    for fact in notice.facts:
+        details = [*fact.details, *([f"and {fact.more:,} more"] if fact.more else ())]
+        listed = "".join(f"<li>{escape(detail)}</li>" for detail in details)
+        parts.append(f"<p><b>{fact.event.upper()}</b>: {escape(fact.headline)}.</p>")
+        parts.append(f"<ul>{listed}</ul>" if listed else "")
+        parts.append(f"<p>What to do: {escape(fact.advice)}</p>" if fact.advice else "")
+    addresses = (f'<a href="{escape(url)}">{escape(name)}</a>' for name, url in links.items())
+    return "\n".join([*filter(None, parts), f"<p>{' | '.join(addresses)}</p>"])

@@ -1,0 +1,96 @@
+"""What the command line says of copies with preserved offsets, and which of them it gives up."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import ClassVar
+
+import pytest
+from typer.testing import CliRunner
+
+from kafka_ferry.cli import app
+from kafka_ferry.cli.commands.repair import _show_copies
+from kafka_ferry.plan.offsets.log_check import CopyState, PartitionState
+
+COPIES = (
+    CopyState(
+        *("orders", "primary.orders", "an id"),
+        partitions=(
+            PartitionState(0, 30, 10, 36, unsealed=6),
+            PartitionState(1, 30, 10, 31, offset=30, problem="another producer [8] has written."),
+            PartitionState(2, 30),
+        ),
+    ),
+    CopyState("payments", "primary.payments", problem="it was deleted on the target."),
+)
+
+
+def test_copies_are_a_table_and_what_is_wrong_with_them_sentences(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _show_copies(COPIES)
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        "REMOTE TOPIC PARTITION POSITION LOG STATE",
+        "primary.orders 0 30 10-36 6 unsealed",
+        "primary.orders 1 30 10-31 DAMAGED",
+        "primary.orders 2 30 - no leader",
+        "primary.payments - - - DAMAGED",
+        "DAMAGED primary.orders-1 at offset 30: another producer [8] has written.",
+        "DAMAGED primary.payments: it was deleted on the target.",
+    ]
+
+
+class Repair:
+    """A repair that finds ``COPIES``, the second of them gone from the source."""
+
+    given_up: ClassVar[list[str]] = []
+
+    def __init__(self, flow: object) -> None:
+        del flow
+
+    def look(self, named: list[str]) -> list[CopyState]:
+        copies = (COPIES[0], replace(COPIES[1], on_source=False))
+        return [copy for copy in copies if not named or copy.remote_topic in named]
+
+    def give_up(self, states: list[CopyState]) -> list[CopyState]:
+        self.given_up.extend(state.remote_topic for state in states)
+        return [replace(state, given_up=True) for state in states]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given_up", "status"),
+    [
+        ([], [], 2),
+        (["--yes"], ["primary.orders"], 2),
+        (["--topic", "primary.orders"], [], 2),
+        (["--topic", "primary.orders", "--yes"], ["primary.orders"], 0),
+        (
+            ["--topic", "primary.payments", "--topic", "primary.orders", "--yes"],
+            ["primary.orders", "primary.payments"],
+            0,
+        ),
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True], ids=["table", "json"])
+def test_nothing_is_given_up_without_yes_or_without_its_name_where_nobody_could_copy_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    given_up: list[str],
+    status: int,
+    as_json: bool,
+) -> None:
+    monkeypatch.setattr("kafka_ferry.runs.Repair", Repair)
+    monkeypatch.setattr("kafka_ferry.cli.commands.repair.one_flow", lambda *_: None)
+    monkeypatch.setattr(Repair, "given_up", [])
+    arguments = ["repair", "--config", "flow.yaml", *arguments, *(["--json"] if as_json else [])]
+
+    result = CliRunner().invoke(app, arguments)
+
+    assert result.exit_code == status
+    assert Repair.given_up == given_up
+    if as_json:
+        told = json.loads(result.output)
+        assert {copy["remote_topic"] for copy in told if copy["given_up"]} == set(given_up)
+        assert all(copy["damaged"] for copy in told)

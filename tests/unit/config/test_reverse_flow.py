@@ -1,0 +1,72 @@
+"""The way back of a flow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.config import load_flow
+from kafka_ferry.config.reverse_flow import load_either, load_way_back, way_back
+from kafka_ferry.errors import ConfigError
+
+ONE = """
+source: {alias: a, bootstrap.servers: "a:9092"}
+target: {alias: b, bootstrap.servers: "b:9092"}
+topics: [orders, bills]
+topics.rename: {bills: "b.bills"}
+offsets: preserved
+writers: 7
+"""
+BOTH = """
+clusters = a, b
+a.bootstrap.servers = a:9092
+b.bootstrap.servers = b:9092
+a->b.enabled = true
+b->a.enabled = true
+b->a.writers = 3
+"""
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Path:
+    file = tmp_path / "one.yaml"
+    file.write_text(ONE)
+    return file
+
+
+def test_it_is_the_same_flow_turned_round(one: Path) -> None:
+    back = way_back(load_flow(one))
+    assert (back.name, back.slug, back.writers) == ("b->a", "b_to_a", 7)
+    assert back.target.client_properties("admin")["bootstrap.servers"] == "a:9092"
+    assert back.schedule is None
+
+
+def test_names_are_taken_back(one: Path) -> None:
+    back = way_back(load_flow(one))
+    assert back.topics_rename == {"b.bills": "bills"}
+    wanted = back.topic_filter
+    assert [name for name in ("orders", "b.bills", "bxbills") if wanted.matches(name)] == [
+        "orders",
+        "b.bills",
+    ]
+
+
+def test_it_writes_to_topics_of_the_target_and_brings_nothing_back(one: Path) -> None:
+    back = way_back(load_flow(one))
+    assert (back.on_returned_records, back.on_foreign_records) == ("leave-out", "adopt")
+    assert back.offsets.of("orders") == "translated"
+
+
+def test_a_flow_of_the_file_is_taken_before_one_that_is_made(tmp_path: Path) -> None:
+    file = tmp_path / "both.properties"
+    file.write_text(BOTH)
+    back = load_way_back(file, load_flow(file, "a->b"))
+    assert (back.name, back.writers, back.on_returned_records) == ("b->a", 3, "leave-out")
+
+
+def test_either_way_has_a_name(one: Path) -> None:
+    assert load_either(one, "a->b").name == "a->b"
+    assert load_either(one, "b->a").name == "b->a"
+    with pytest.raises(ConfigError, match="a->c: is no enabled flow"):
+        load_either(one, "a->c")

@@ -1,0 +1,107 @@
+"""MirrorMaker 2's topic filter; each expected match was also tried in Java 17."""
+
+import pickle
+
+import pytest
+
+from kafka_ferry.config import NameFilter
+from kafka_ferry.config.types.name_filter import split_list
+from kafka_ferry.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "topic", "copied"),
+    [
+        (["orders"], [], "orders", True),
+        (["orders"], [], "orders2", False),  # the whole name
+        (["orders"], [], "my-orders", False),
+        (["a.b"], [], "axb", True),  # a name is an expression
+        (["a", "b"], [], "b", True),
+        ([], [], "orders", False),  # an empty list matches nothing
+        ([".*"], ["orders"], "orders", False),  # exclude wins
+        ([".*"], ["orders"], "orders2", True),
+        (["orders"], [".*"], "orders", False),
+        ([".*"], [r"mm2.*\.internal", r".*\.replica", "__.*"], "mm2-x.internal", False),
+        ([".*"], [r"mm2.*\.internal", r".*\.replica", "__.*"], "x.internal", True),
+        (["^orders$"], [], "orders", True),
+        (["(a", "b)"], [], "b", True),  # joined before it is compiled, as in Java
+        (["(?i)orders", "payments"], [], "PAYMENTS", True),
+        (["orders", "(?i)payments"], [], "ORDERS", False),
+    ],
+)
+def test_a_topic_is_copied_if_its_whole_name_is_included_and_not_excluded(
+    include: list[str], exclude: list[str], topic: str, copied: bool
+) -> None:
+    topics = NameFilter(include, exclude)
+    assert topics.matches(topic) is copied
+    assert (topics.why_not(topic) is None) is copied
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        (r"\p{Alpha}+", "orders", "o1"),
+        (r"\p{Lower}\p{Alnum}*+", "o1", "O1"),
+        (r"[a-z&&[^b]]+", "acd", "abc"),
+        (r"[a-c[x-z]]+", "axz", "d"),
+        (r"[\w&&[^\d]]+", "a_b", "a1"),
+        (r"a++b", "aab", "aa"),
+        (r"(?>ab|a)c", "abc", "ab"),
+        (r"\Qa.b\E.*", "a.b-c", "axb"),
+        (r"(?<n>a)\k<n>b", "aab", "ab"),
+        (r"(?!secret).*", "orders", "secret-orders"),
+        (r"[{]?a{2,}", "aaa", "a"),
+        (r"(?-i)a", "a", "A"),
+    ],
+)
+def test_patterns_mean_what_they_mean_in_java(pattern: str, yes: str, no: str) -> None:
+    topics = NameFilter([pattern], [])
+    assert topics.matches(yes)
+    assert not topics.matches(no)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["*", "*.x", "[", "(a", "a{", "(?:ab){e<=1}", r"\p{Nope}", "a{,2}"]
+)
+def test_a_pattern_that_java_refuses_is_an_error_with_file_and_key(pattern: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        NameFilter(["orders", pattern], [], file="flow.yaml")
+    assert (caught.value.file, caught.value.key) == ("flow.yaml", "topics")
+    assert repr(pattern) in caught.value.reason
+
+
+def test_a_bad_pattern_to_exclude_names_that_option() -> None:
+    with pytest.raises(ConfigError) as caught:
+        NameFilter([".*"], ["["], file="f", exclude_key="a->b.topics.exclude")
+    assert caught.value.key == "a->b.topics.exclude"
+
+
+def test_a_glob_is_told_apart_from_an_expression() -> None:
+    with pytest.raises(ConfigError, match=r"any text is '\.\*'"):
+        NameFilter(["*"], [])
+
+
+def test_the_reason_names_the_pattern_that_excludes_the_topic() -> None:
+    topics = NameFilter(["orders.*"], [r".*\.replica", "__.*"])
+    assert topics.why_not("orders.replica") == r"excluded by '.*\\.replica'"
+    assert topics.why_not("payments") == "matched by no pattern of 'orders.*'"
+    assert NameFilter([], []).why_not("a") == "matched by no pattern of an empty list"
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [("a, b ,c", ("a", "b", "c")), ("a", ("a",)), ("", ()), (" , ", ()), ("a,,b", ("a", "b"))],
+)
+def test_lists_in_text_are_split_at_commas_and_trimmed(text: str, items: tuple[str, ...]) -> None:
+    assert split_list(text) == items
+    assert NameFilter(text, "").include == items
+
+
+def test_a_pattern_of_a_real_list_may_hold_a_comma() -> None:
+    assert NameFilter(["a{1,2}"], []).matches("aa")
+
+
+def test_filters_are_values_that_travel_between_processes() -> None:
+    topics = NameFilter(["a.*"], ["ab"])
+    assert topics == NameFilter(("a.*",), ("ab",))
+    assert pickle.loads(pickle.dumps(topics)).matches("aa")

@@ -1,0 +1,179 @@
+"""What becomes of a range, and of the open transaction, by what the target answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from kafka_ferry.batches import Intake, Passage, split_batches
+from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
+from kafka_ferry.copy.target.produce_errors import Verdicts
+from kafka_ferry.copy.target.produce_pipeline import Answer
+from kafka_ferry.errors import AccessDenied, Fenced
+from kafka_ferry.model import Range, TopicPartition
+from tests.support.batches import a_batch, with_payload
+from tests.unit.copy.fakes import Clock
+
+RANGE = Range("orders", 0, 0, 100, "id", "primary.orders", 3)
+LETTERS = TopicPartition("letters", 0)
+TOO_LARGE, INVALID_RECORD, NOT_LEADER, OUT_OF_ORDER, FENCED, DENIED = 10, 87, 6, 45, 90, 29
+UNKNOWN_TOPIC = 3
+
+
+def a_passage(records: int = 4, start: int = 0, *, readable: bool = True) -> Passage:
+    encoded = a_batch(records, at=start)
+    if not readable:
+        encoded = with_payload(encoded, b"no records")
+    (batch,) = split_batches(encoded)
+    return Passage(start, start + records, batch, ((start, records),))
+
+
+def a_lane() -> Lane:
+    return Lane(1, RANGE, "remote id")
+
+
+def refused(code: int, *records: int, words: str = "") -> Answer:
+    return Answer(code, -1, words, records)
+
+
+def judge(
+    verdicts: Verdicts, answer: Answer, passage: Passage | None = None, lane: Lane | None = None
+) -> None:
+    verdicts.judge(lane or a_lane(), Outgoing(passage or a_passage(), RANGE), answer)
+
+
+def sent(verdicts: Verdicts, passage: Passage) -> list[tuple[int, int, Sequence[int]]]:
+    """Each piece that may be sent, with the offsets that go to the dead letter topic."""
+    return [
+        (piece.start, piece.end, [record.offset for record, _ in letters])
+        for piece, letters in verdicts.sort_out(RANGE, passage, Intake())
+    ]
+
+
+def test_a_refused_batch_stops_its_range_before_it_and_leaves_the_transaction() -> None:
+    verdicts = Verdicts(None)
+    judge(verdicts, refused(TOO_LARGE), a_passage(start=40))
+    failure = verdicts.failures[RANGE.source]
+    assert (failure.offset, failure.transient) == (40, False)
+    assert "[40, 44): MESSAGE_TOO_LARGE" in failure.message
+    assert verdicts.void is None
+
+
+def test_what_is_written_again_ends_at_the_refused_offset_even_within_a_batch() -> None:
+    verdicts = Verdicts(None)
+    judge(verdicts, refused(TOO_LARGE), a_passage(start=40))
+    verdicts.write_again([RANGE])
+    assert verdicts.failures == {}
+    assert sent(verdicts, a_passage(10, 30)) == [(30, 40, [])]
+    assert sent(verdicts, a_passage(10, 38)) == [(38, 40, [])]
+    assert sent(verdicts, a_passage(10, 40)) == []
+    assert RANGE.source in verdicts.failures
+
+
+def test_a_batch_accepted_behind_a_refused_one_makes_the_transaction_void() -> None:
+    verdicts, lane = Verdicts(None), a_lane()
+    judge(verdicts, refused(TOO_LARGE), a_passage(start=40), lane)
+    judge(verdicts, refused(OUT_OF_ORDER), a_passage(start=44), lane)
+    assert verdicts.void is None
+    judge(verdicts, Answer(0, 7, "", ()), a_passage(start=48), lane)
+    assert verdicts.void is not None
+    assert verdicts.void.excludes
+
+
+def test_records_that_the_broker_names_go_to_the_dead_letter_topic() -> None:
+    verdicts = Verdicts(LETTERS)
+    judge(verdicts, refused(INVALID_RECORD, 1, 3, words="no"), a_passage(start=40))
+    assert verdicts.failures == {}
+    assert verdicts.void is not None
+    assert verdicts.void.excludes
+    assert sent(verdicts, a_passage(10, 38)) == [(38, 48, [41, 43])]
+
+
+def test_a_batch_is_divided_until_one_record_is_left() -> None:
+    verdicts = Verdicts(LETTERS)
+    judge(verdicts, refused(TOO_LARGE), a_passage(4))
+    assert sent(verdicts, a_passage(4)) == [(0, 2, []), (2, 4, [])]
+    judge(verdicts, refused(TOO_LARGE), a_passage(2, 2))
+    judge(verdicts, refused(TOO_LARGE), a_passage(1, 3))
+    assert sent(verdicts, a_passage(4)) == [(0, 2, []), (2, 3, []), (3, 4, [3])]
+
+
+@pytest.mark.parametrize("code", [TOO_LARGE, INVALID_RECORD])
+def test_a_batch_that_cannot_be_opened_to_find_the_record_fails_its_range(code: int) -> None:
+    verdicts = Verdicts(LETTERS)
+    judge(verdicts, refused(code), a_passage(4, 40, readable=False))
+    failure = verdicts.failures[RANGE.source]
+    assert failure.offset == 40
+    assert "cannot be read" in failure.message
+
+
+def test_an_unreadable_batch_behind_a_rejected_record_fails_its_range() -> None:
+    verdicts = Verdicts(LETTERS)
+    judge(verdicts, refused(INVALID_RECORD, 0), a_passage(start=40))
+    assert sent(verdicts, a_passage(4, 44, readable=False)) == []
+    assert verdicts.failures[RANGE.source].offset == 44
+
+
+def test_a_refused_dead_letter_stops_the_range_that_it_was_written_for() -> None:
+    verdicts = Verdicts(LETTERS)
+    letters = Lane(1, None, "id of letters")
+    judge(verdicts, refused(TOO_LARGE), a_passage(1, 40), letters)
+    assert sent(verdicts, a_passage(10, 38)) == [(38, 40, [])]
+    assert "letters-0 refused its dead letter" in verdicts.failures[RANGE.source].message
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("kafka_ferry.copy.target.produce_errors.time", clock)
+    return clock
+
+
+def test_a_partition_without_a_leader_waits_and_fails_when_it_has_waited_for_too_long(
+    clock: Clock,
+) -> None:
+    verdicts = Verdicts(None, wait_s=60)
+    for _ in range(6):
+        verdicts.write_again([RANGE])
+        assert verdicts.waiting == set()
+        judge(verdicts, refused(NOT_LEADER))
+        assert verdicts.void is not None
+        assert verdicts.void.excludes
+        assert verdicts.waiting == {RANGE.source}
+        assert verdicts.failures == {}
+        clock.now += 10
+    judge(verdicts, refused(NOT_LEADER))
+    assert verdicts.failures[RANGE.source].transient
+    assert "NOT_LEADER" in verdicts.failures[RANGE.source].message
+
+
+def test_a_topic_that_brokers_know_nothing_of_is_waited_for_shortly(clock: Clock) -> None:
+    verdicts = Verdicts(None, wait_s=60)
+    judge(verdicts, refused(UNKNOWN_TOPIC))
+    clock.now += 5
+    judge(verdicts, refused(UNKNOWN_TOPIC))
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in verdicts.failures[RANGE.source].message
+
+
+def test_a_committed_transaction_ends_the_waiting_of_those_in_it(clock: Clock) -> None:
+    verdicts = Verdicts(None, wait_s=60)
+    for _ in range(12):
+        judge(verdicts, refused(NOT_LEADER))
+        clock.now += 40
+        verdicts.sealed([RANGE.source])
+    assert verdicts.failures == {}
+
+
+def test_a_void_counts_as_a_try_if_anything_in_it_does() -> None:
+    verdicts = Verdicts(LETTERS)
+    judge(verdicts, refused(INVALID_RECORD, 0))
+    judge(verdicts, refused(OUT_OF_ORDER), a_passage(start=4))
+    assert verdicts.void is not None
+    assert not verdicts.void.excludes
+
+
+@pytest.mark.parametrize(("code", "error"), [(FENCED, Fenced), (DENIED, AccessDenied)])
+def test_what_concerns_all_ranges_is_raised(code: int, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        judge(Verdicts(LETTERS), refused(code))

@@ -1,0 +1,96 @@
+"""Keeping to a number of bytes a second; the clock is a stand-in that moves when somebody waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from kafka_ferry.batches import gap
+from kafka_ferry.copy import Limits, RateLimit, copy_ranges
+from kafka_ferry.model import Range
+
+from .fakes import Clock, FakeSource, FakeWriter
+
+ORDERS = Range("orders", 0, 0, 1000, "id of orders", "primary.orders", 3)
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("kafka_ferry.copy.copier.time", clock)
+    monkeypatch.setattr("kafka_ferry.copy.rate_limit.time", clock)
+    return clock
+
+
+def test_what_was_sent_is_waited_for(clock: Clock) -> None:
+    rate = RateLimit(100)
+    assert rate.wait_s <= 0
+    rate.spend(250)
+    assert rate.wait_s == pytest.approx(2.5)
+    clock.now += 2.5
+    assert rate.wait_s <= 0
+
+
+def test_of_a_pause_no_more_than_a_second_is_made_up_for(clock: Clock) -> None:
+    rate = RateLimit(100)
+    clock.now += 60
+    rate.spend(100)
+    assert rate.wait_s <= 0
+    rate.spend(100)
+    assert rate.wait_s == pytest.approx(1)
+
+
+def test_without_a_limit_nobody_waits() -> None:
+    rate = RateLimit(0)
+    rate.spend(10**12)
+    assert rate.wait_s <= 0
+
+
+def test_a_copy_takes_as_long_as_its_limit_says_and_seals_in_time(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, sized_passages: Callable[[int], None]
+) -> None:
+    sized_passages(50)
+    writer, seals = FakeWriter(), list[float]()
+    seal = writer.seal
+
+    def sealed() -> object:
+        seals.append(clock.now)
+        return seal()
+
+    monkeypatch.setattr(writer, "seal", sealed)
+    began = clock.now
+
+    (outcome,) = copy_ranges(
+        [ORDERS],
+        FakeSource(clock, at_once=20),  # type: ignore[arg-type]
+        writer,
+        Limits(transaction_bytes=10**9, transaction_ms=10_000),
+        RateLimit(100),
+    )
+
+    # 100 passages of 50 bytes; nobody waits after the last one.
+    assert clock.now - began == pytest.approx(49.5, abs=0.1)
+    assert outcome.position == 1000 and outcome.failure is None
+    assert writer.copied(ORDERS.source) == (0, 1000)
+    pauses = [after - before for before, after in zip([began, *seals], seals, strict=False)]
+    assert max(pauses) <= 10.6
+    assert len(seals) >= 5
+
+
+@pytest.fixture
+def sized_passages(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Has each passage of the fake source hold a batch of so many bytes."""
+
+    def sized(size: int) -> None:
+        header = SimpleNamespace(size=size, records=0)
+        batch = SimpleNamespace(header=header)
+        monkeypatch.setattr(
+            "tests.unit.copy.fakes.gap", lambda start, end: replace(gap(start, end), batch=batch)
+        )
+        for name in ("came", "written"):
+            monkeypatch.setattr(f"kafka_ferry.copy.latency.RangeAges.{name}", lambda *_: None)
+
+    return sized

@@ -1,0 +1,197 @@
+"""What another mirror has copied is found in the records, whatever became of it on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_ferry.batches import Segment
+from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned, align
+
+
+def log(
+    records: Sequence[int],
+    *,
+    offsets: Sequence[int] | None = None,
+    start: int | None = None,
+    aborted: Sequence[int] = (),
+    keys: Sequence[int] = (),
+    tombstones: Sequence[int] = (),
+) -> LogRecords:
+    """A log; a record is a number. ``aborted`` and ``tombstones`` are records."""
+    where = list(range(len(records))) if offsets is None else list(offsets)
+    first = (where[0] if where else 0) if start is None else start
+    return LogRecords(
+        first,
+        where[-1] + 1 if where else first,
+        np.array(where, np.int64),
+        np.array(records, np.uint64),
+        np.isin(np.array(records, np.int64), np.array(aborted, np.int64)),
+        np.full(len(records), 3, np.int64),
+        np.array(keys, np.uint64),
+        np.isin(np.array(records, np.int64), np.array(tombstones, np.int64)),
+    )
+
+
+def aligned(
+    source: LogRecords,
+    target: LogRecords,
+    position: int | None = None,
+    *,
+    compacted: bool = False,
+    joined: int | None = None,
+) -> Alignment:
+    found = align(source, target, position, compacted=compacted, joined=joined)
+    assert found is not None
+    return found
+
+
+def test_a_copy_that_ends_early_is_gone_on_with_where_it_ends() -> None:
+    found = aligned(log(range(100, 110)), log(range(100, 106)), 4)
+    assert (found.start, found.end, found.records, found.doubled) == (0, 6, 6, 0)
+    assert found.segments == (Segment(0, 0, 6),)
+    assert found.leader_epoch == 3
+
+
+def test_offsets_without_a_record_are_no_gap() -> None:
+    source = log([10, 11, 12, 13], offsets=[5, 6, 9, 10])
+    found = aligned(source, log([10, 11, 12]), 10)
+    assert (found.start, found.end) == (5, 10)
+    assert found.segments == (Segment(5, 0, 2), Segment(9, 2, 1))
+
+
+def test_records_that_the_mirror_has_written_twice_count_where_they_came_last() -> None:
+    found = aligned(log(range(8)), log([0, 1, 2, 3, 4, 2, 3, 4, 5]), 2)
+    assert (found.end, found.records, found.doubled) == (6, 6, 3)
+    assert found.segments == (Segment(0, 0, 2), Segment(2, 5, 4))
+
+
+def test_a_mirror_that_died_before_it_caught_up_has_copied_what_it_had_before() -> None:
+    found = aligned(log(range(8)), log([0, 1, 2, 3, 4, 1, 2]), 1)
+    assert (found.end, found.records, found.doubled) == (5, 5, 2)
+    assert found.segments == (Segment(0, 0, 5),)
+
+
+def test_what_the_source_has_lost_meanwhile_is_not_compared() -> None:
+    source = log([3, 4, 5, 6], offsets=[3, 4, 5, 6])
+    found = aligned(source, log([1, 2, 3, 4, 5]), 6)
+    assert (found.start, found.end, found.unknown) == (3, 6, 2)
+    assert found.segments == (Segment(3, 2, 3),)
+
+
+def test_what_the_target_has_lost_is_not_missed() -> None:
+    found = aligned(log(range(6)), log([2, 3], offsets=[12, 13]), 4)
+    assert (found.start, found.end, found.segments) == (2, 4, (Segment(2, 12, 2),))
+
+
+@pytest.mark.parametrize(
+    ("target", "position"),
+    [
+        ([0, 1, 77, 2], None),  # somebody else's
+        ([77, 0, 1], None),
+        ([0, 1, 3], None),  # a gap
+        ([0, 1], 4),  # less than the mirror says
+        ([1, 0], None),  # another order
+        ([77, 78], None),  # all of it somebody else's
+    ],
+)
+def test_what_does_not_follow_is_refused(target: list[int], position: int | None) -> None:
+    with pytest.raises(Misaligned):
+        align(log(range(6)), log(target), position)
+
+
+def test_a_position_that_the_source_never_reached_is_refused() -> None:
+    with pytest.raises(Misaligned, match="the source ends at 6"):
+        align(log(range(6)), log([]), 7)
+
+
+def test_an_empty_target_is_believed_what_its_mirror_says() -> None:
+    assert align(log(range(6)), log([]), None) is None
+    found = aligned(log(range(6)), log([]), 4)
+    assert (found.start, found.end, found.segments) == (4, 4, ())
+
+
+@pytest.mark.parametrize(
+    ("target", "aborted"), [([0, 1, 2, 3], 0), ([0, 3], 2)], ids=["uncommitted", "committed"]
+)
+def test_aborted_records_may_have_been_copied_or_not(target: list[int], aborted: int) -> None:
+    found = aligned(log(range(5), aborted=[1, 2]), log(target), 4)
+    assert (found.end, found.aborted, found.skipped) == (4, aborted, aborted)
+
+
+def test_records_that_are_all_alike_are_counted() -> None:
+    found = aligned(log([7] * 9), log([7] * 5), 3)
+    assert found.segments == (Segment(0, 0, 5),)
+
+
+def test_where_several_answers_would_fit_the_position_decides_or_nobody_does() -> None:
+    source, target = log([7] * 9), log([7] * 3, offsets=[20, 21, 22])
+    assert aligned(source, target, 6).segments == (Segment(3, 20, 3),)
+    with pytest.raises(Misaligned, match="nobody can tell"):
+        align(source, target, None)
+
+
+def test_a_compacted_log_may_lack_what_a_later_record_stands_for() -> None:
+    source = log(range(8), keys=[1, 2, 1, 3, 1, 2, 4, 5], tombstones=[3])
+    target = log([1, 4, 5], offsets=[1, 4, 5], keys=[2, 1, 2])
+    found = aligned(source, target, 6, compacted=True)
+    assert (found.start, found.end, found.records, found.skipped) == (1, 6, 3, 2)
+
+
+def test_the_newest_record_of_a_key_must_be_there_even_in_a_compacted_log() -> None:
+    source = log(range(6), keys=[1, 2, 1, 3, 1, 2])
+    target = log([0, 1, 2, 4, 5], keys=[1, 2, 1, 1, 2])
+    with pytest.raises(Misaligned, match="the first at offset 3"):
+        align(source, target, 6, compacted=True)
+
+
+def test_what_joins_the_flows_own_records_begins_where_they_end() -> None:
+    source = log(range(10))
+    found = aligned(source, log([4, 5, 6], offsets=[40, 41, 42]), 7, joined=4)
+    assert (found.start, found.end, found.segments) == (4, 7, (Segment(4, 40, 3),))
+    back = aligned(source, log([2, 3, 4, 5], offsets=[40, 41, 42, 43]), 6, joined=4)
+    assert (back.start, back.segments, back.doubled) == (4, (Segment(4, 42, 2),), 2)
+    with pytest.raises(Misaligned):
+        align(source, log([5, 6]), None, joined=4)
+
+
+@st.composite
+def mirrored(draw: st.DrawFn) -> tuple[list[int], list[int], int, int]:
+    """Source offsets, what a mirror that crashes wrote of them, how far it came, and its position."""
+    offsets = sorted(draw(st.sets(st.integers(0, 60), min_size=1, max_size=40)))
+    written: list[int] = []
+    top = 0
+    begin = 0
+    for _ in range(draw(st.integers(1, 5))):
+        end = draw(st.integers(begin, len(offsets)))
+        written += offsets[begin:end]
+        top = max(top, end)
+        begin = draw(st.integers(0, end))
+    return offsets, written, top, begin
+
+
+@given(mirrored())
+def test_however_often_it_crashed_nothing_is_missed_or_copied_again(
+    case: tuple[list[int], list[int], int, int],
+) -> None:
+    offsets, written, top, begin = case
+    # A record's content is its source offset, so that each is another.
+    source = log(offsets, offsets=offsets)
+    position = offsets[begin - 1] + 1 if begin else None
+    found = align(source, log(written), position)
+    if found is None or not written:
+        assert not written
+        return
+    assert found.end == offsets[top - 1] + 1
+    assert found.records == top
+    assert found.doubled == len(written) - top
+    mapped = {s + i: t + i for s, t, count in found.segments for i in range(count)}
+    assert sorted(mapped) == offsets[:top]
+    for source_offset, target_offset in mapped.items():
+        assert written[target_offset] == source_offset
+        unread = {offset for offset in offsets[:top] if offset >= source_offset}
+        assert unread <= set(written[target_offset:])

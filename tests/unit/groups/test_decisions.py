@@ -1,0 +1,272 @@
+"""What is done with an offset on the target, by what is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_ferry.groups.decisions import (
+    NO_LOG,
+    NOT_COPIED,
+    UNKNOWN,
+    decided,
+    left_alone,
+    translated,
+    untouched,
+    why_not,
+)
+from kafka_ferry.groups.moves import GroupMove, PartitionMove
+from kafka_ferry.groups.routes import Route
+from kafka_ferry.groups.translation import OffsetMap
+from kafka_ferry.ledger import SyncedOffset
+from kafka_ferry.model import LogBounds, TopicPartition
+from kafka_ferry.model.groups import Committed, Group
+from tests.support.model_log import a_range
+
+GROUP = Group("billing", "classic", "Stable", "consumer")
+HERE, THERE = TopicPartition("orders", 3), TopicPartition("eu.orders", 3)
+OTHER_HERE, OTHER_THERE = TopicPartition("stock", 0), TopicPartition("eu.stock", 0)
+AHEAD = "somebody has committed {} on the target, further ahead."
+BACK = "the group was set back on the source from {} to {}"
+
+
+def a_move(offset: int, committed: int = -1, metadata: str = "") -> PartitionMove:
+    """An offset on the target, and on the source, where it is ten times as much unless it is given."""
+    was = Committed(10 * offset if committed < 0 else committed, 7, metadata)
+    return PartitionMove(HERE, was, 10_000, THERE, offset, "exact")
+
+
+def after(
+    move: PartitionMove,
+    there: Committed | None = None,
+    last: SyncedOffset | None = None,
+    *,
+    follow: bool = False,
+) -> tuple[str, str]:
+    """What is done with a group's only partition, and why."""
+    group = decided(
+        GroupMove(GROUP, (move,)),
+        {THERE: there} if there else {},
+        {THERE: last} if last else {},
+        follow=follow,
+    )
+    (one,) = group.partitions
+    assert replace(one, action=move.action, reason=move.reason) == move
+    return one.action, one.reason
+
+
+@pytest.mark.parametrize(
+    ("there", "last", "action", "reason"),
+    [
+        # Nothing is there, whoever may have been.
+        (None, None, "written", ""),
+        (None, (500, 50), "written", ""),
+        (-1, None, "written", ""),
+        # It goes forward, wherever it was.
+        (49, None, "written", ""),
+        (49, (490, 49), "written", ""),
+        (10, (490, 49), "written", ""),
+        (50, None, "unchanged", ""),
+        (50, (500, 50), "unchanged", ""),
+        # It never goes back beyond what somebody else has committed.
+        (51, None, "held", AHEAD.format(51)),
+        (51, (500, 50), "held", AHEAD.format(51)),
+        (51, (-1, -1), "held", AHEAD.format(51)),
+        (70, (600, 60), "held", AHEAD.format(70)),
+        # It goes back only where the group did.
+        (60, (600, 60), "held", f"{BACK.format(600, 500)}; on.source.group.reset: keep leaves 60"),
+        (55, (600, 60), "held", f"{BACK.format(600, 500)}; on.source.group.reset: keep leaves 55"),
+        (60, (500, 60), "held", "it would go back from 60 to 50, although the group did not"),
+        (60, (400, 60), "held", "it would go back from 60 to 50, although the group did not"),
+    ],
+)
+def test_an_offset_is_written_unless_a_rule_holds_it(
+    there: int | None, last: tuple[int, int] | None, action: str, reason: str
+) -> None:
+    found = after(
+        a_move(50),
+        None if there is None else Committed(there),
+        SyncedOffset(source=last[0], target=last[1]) if last else None,
+    )
+    assert found[0] == action
+    assert found[1].startswith(reason)
+    assert bool(found[1]) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("there", "last", "action"),
+    [
+        (60, (600, 60), "written"),
+        (55, (600, 60), "written"),
+        # Somebody has read on since.
+        (61, (600, 60), "held"),
+        # The group is where it was: a log has changed.
+        (60, (500, 60), "held"),
+        (60, None, "held"),
+    ],
+)
+def test_a_group_that_was_set_back_is_followed_where_the_flow_says_so(
+    there: int, last: tuple[int, int] | None, action: str
+) -> None:
+    synced = SyncedOffset(source=last[0], target=last[1]) if last else None
+    assert after(a_move(50), Committed(there), synced, follow=True)[0] == action
+
+
+def test_other_metadata_at_the_same_offset_are_written() -> None:
+    move = a_move(50, metadata="new")
+    assert after(move, Committed(50, metadata="old"))[0] == "written"
+    assert after(move, Committed(50, 3, metadata="new"))[0] == "unchanged"
+
+
+def test_what_has_no_answer_stays_held_for_its_own_reason() -> None:
+    move = PartitionMove(HERE, Committed(5), target=THERE, action="held", reason="why")
+    assert after(move, Committed(3)) == ("held", "why")
+
+
+@given(
+    offset=st.integers(0, 20),
+    committed=st.integers(0, 20),
+    there=st.none() | st.integers(-1, 20),
+    last=st.none() | st.tuples(st.integers(-1, 20), st.integers(0, 20)),
+    follow=st.booleans(),
+)
+def test_nothing_ever_goes_back_but_behind_a_group_that_was_set_back(
+    offset: int,
+    committed: int,
+    there: int | None,
+    last: tuple[int, int] | None,
+    follow: bool,
+) -> None:
+    synced = SyncedOffset(source=last[0], target=last[1]) if last else None
+    was = None if there is None else Committed(there)
+    action, _ = after(a_move(offset, committed), was, synced, follow=follow)
+    if action == "written" and there is not None and there > offset:
+        assert follow
+        assert last is not None
+        assert committed < last[0]
+        assert there <= last[1]
+
+
+def a_pair(**changes: Any) -> GroupMove:
+    """A group that reads a preserved topic, ``stock``, and a translated one."""
+    kept = PartitionMove(OTHER_HERE, Committed(5), 9, OTHER_THERE, 5, "exact")
+    return GroupMove(GROUP, (a_move(50), replace(kept, **changes)))
+
+
+def actions(group: GroupMove) -> list[str]:
+    return [one.action for one in group.partitions]
+
+
+def test_a_group_that_reads_both_kinds_of_topics_moves_as_one() -> None:
+    free = decided(a_pair(), {}, {}, follow=False, preserved={"stock"})
+    assert actions(free) == ["written", "written"]
+    assert free.reason == ""
+
+    stuck = a_pair(offset=None, action="held", reason=NOT_COPIED)
+    both = decided(stuck, {}, {}, follow=False, preserved={"stock"})
+    assert actions(both) == ["held", "held"]
+    assert both.reason == both.partitions[0].reason
+    assert both.reason == (
+        "a group that reads preserved and translated topics moves as one, and stock-0 is held."
+    )
+    assert both.partitions[1].reason == NOT_COPIED
+
+    ahead = decided(a_pair(), {THERE: Committed(70)}, {}, follow=False, preserved={"stock"})
+    assert actions(ahead) == ["held", "held"]
+    assert ahead.partitions[0].reason == AHEAD.format(70)
+
+
+@pytest.mark.parametrize("preserved", [set(), {"stock", "orders"}])
+def test_a_group_that_reads_one_kind_moves_partition_by_partition(preserved: set[str]) -> None:
+    stuck = a_pair(offset=None, action="held", reason=NOT_COPIED)
+    assert actions(decided(stuck, {}, {}, follow=False, preserved=preserved)) == ["written", "held"]
+
+
+def test_a_group_is_left_alone_as_a_whole_with_the_reasons_that_were_there() -> None:
+    held = a_pair(offset=None, action="held", reason=NOT_COPIED)
+    group = left_alone(held, "in use")
+    assert [one.reason for one in group.partitions] == ["in use", NOT_COPIED]
+    assert actions(group) == ["held", "held"]
+    assert group.reason == "in use"
+
+
+@pytest.mark.parametrize(
+    ("there", "reason"),
+    [
+        (Group("billing", state="Dead"), ""),
+        (Group("billing", "share", "Dead"), ""),
+        (Group("billing", state="Empty"), ""),
+        (Group("billing", "consumer", "Empty"), ""),
+        (Group("billing", state="Stable"), "it is in use on us (state Stable)."),
+        (Group("billing", "consumer", "Reconciling"), "it is in use on us (state Reconciling)."),
+        (Group("billing", state=""), "it is in use on us (state unknown)."),
+        (
+            Group("billing", "share", "Empty"),
+            "on us it is a share group, not a classic group: delete or rename one of them.",
+        ),
+    ],
+)
+def test_only_a_group_without_members_may_be_written(there: Group, reason: str) -> None:
+    assert why_not(GROUP, there, "us") == reason
+
+
+ROUTE = Route(HERE, THERE, "id", False, OffsetMap.of([a_range(0, 9, [(0, 10, 5), (7, 16, 2)])]))
+
+
+@pytest.mark.parametrize(
+    ("offset", "there", "kind"),
+    [(3, 13, "exact"), (5, 16, "gap"), (9, 18, "exact"), (12, 18, "clamped")],
+)
+def test_an_offset_is_translated_by_the_partitions_map(offset: int, there: int, kind: str) -> None:
+    move = translated(HERE, Committed(offset), ROUTE, end=20, log=LogBounds(0, 30))
+    assert (move.target, move.offset, move.kind, move.lag) == (THERE, there, kind, 20 - offset)
+    assert (move.action, move.reason) == ("shown", "")
+
+
+def test_no_answer_leaves_the_log_of_the_target() -> None:
+    def offset(log: LogBounds) -> int | None:
+        return translated(HERE, Committed(3), ROUTE, end=20, log=log).offset
+
+    assert (offset(LogBounds(0, 12)), offset(LogBounds(15, 30))) == (12, 15)
+
+
+def test_there_is_no_answer_without_the_targets_log() -> None:
+    move = translated(HERE, Committed(3), ROUTE, end=20, log=None)
+    assert (move.offset, move.action, move.reason) == (None, "held", NO_LOG)
+
+
+def test_there_is_no_answer_where_the_map_has_none() -> None:
+    hole = OffsetMap.of([a_range(0, 10, [(0, 0, 10)]), a_range(30, 40, [(30, 10, 10)])])
+    move = translated(HERE, Committed(20), replace(ROUTE, map=hole), end=40, log=LogBounds(0, 20))
+    assert (move.offset, move.action, move.reason) == (None, "held", UNKNOWN)
+
+
+def test_an_offset_behind_the_sources_own_end_is_held() -> None:
+    move = translated(HERE, Committed(12), ROUTE, end=11, log=LogBounds(0, 30))
+    assert (move.offset, move.action) == (None, "held")
+    assert move.reason == "it is behind the end of the source's log, 11."
+
+
+@pytest.mark.parametrize(
+    ("logs", "offset", "reason"),
+    [
+        ((LogBounds(0, 0), LogBounds(0, 0)), 0, ""),
+        ((LogBounds(7, 7), LogBounds(0, 4)), 4, ""),
+        # Something is there that nobody has copied yet, or that the group has still to read.
+        ((LogBounds(0, 7), LogBounds(0, 0)), None, NOT_COPIED),
+        ((LogBounds(8, 8), LogBounds(0, 0)), None, NOT_COPIED),
+        ((None, LogBounds(0, 0)), None, NOT_COPIED),
+        ((LogBounds(7, 7), None), None, NO_LOG),
+    ],
+)
+def test_a_group_at_the_end_of_an_empty_log_goes_to_the_end_on_the_target(
+    logs: tuple[LogBounds | None, LogBounds | None], offset: int | None, reason: str
+) -> None:
+    committed = Committed(0 if logs[0] == LogBounds(0, 0) else 7)
+    move = untouched(HERE, committed, THERE, logs=logs)
+    assert (move.offset, move.reason) == (offset, reason)
+    assert move.action == ("shown" if offset is not None else "held")

@@ -1,0 +1,381 @@
+"""Which access rules, quotas and users a plan changes, and what it says of those that it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from kafka_ferry.config import Cluster, Flow
+from kafka_ferry.model import Plan
+from kafka_ferry.model.changes import Acl, Applied, Entity, QuotaChange, UserChange
+from kafka_ferry.model.cluster_state import Access
+from tests.support.access import rule, rules
+from tests.unit.plan.builders import a_flow, a_source, found, planned
+
+ANNA = (("user", "anna"),)
+RATE = "producer_byte_rate"
+
+
+def plan_with(
+    source: Iterable[str] = (),
+    target: Iterable[str] = (),
+    applied: Iterable[str] = (),
+    topics: Iterable[str] = ("orders", "app-1", "app-2"),
+    **options: Any,
+) -> Plan:
+    access = Access(source_acls=rules(*source), target_acls=rules(*target))
+    state = found(*map(a_source, topics), access=access, applied=Applied(acls=rules(*applied)))
+    return planned(state, a_flow(**{"topics": ["orders", "app-.*"]} | options))
+
+
+def granted(plan: Plan) -> frozenset[Acl]:
+    return frozenset(it.acl for it in plan.acl_changes if it.change == "grant")
+
+
+def revoked(plan: Plan) -> frozenset[Acl]:
+    return frozenset(it.acl for it in plan.acl_changes if it.change == "revoke")
+
+
+def said(plan: Plan) -> str:
+    return "\n".join(map(str, plan.notes))
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("topic orders: anna ALLOW READ", "topic primary.orders: anna ALLOW READ"),
+        ("topic orders: anna ALLOW ALL", "topic primary.orders: anna ALLOW READ"),
+        ("topic orders: anna ALLOW WRITE", None),
+        ("topic orders: anna DENY WRITE", "topic primary.orders: anna DENY WRITE"),
+        ("topic orders: anna DENY ALL", "topic primary.orders: anna DENY ALL"),
+        ("topic orders: anna ALLOW ALTER", "topic primary.orders: anna ALLOW ALTER"),
+        (
+            "topic orders: anna ALLOW READ from 10.0.0.1",
+            "topic primary.orders: anna ALLOW READ from 10.0.0.1",
+        ),
+        ("topic not-there-yet: anna ALLOW READ", None),  # not selected
+        ("topic app-later: anna ALLOW READ", "topic primary.app-later: anna ALLOW READ"),
+        ("topic __consumer_offsets: anna ALLOW READ", None),
+        ("prefixed topic orders: anna ALLOW READ", None),
+        ("topic *: anna ALLOW READ", None),
+        ("group readers: anna ALLOW READ", None),
+        ("cluster kafka-cluster: anna ALLOW ALTER", None),
+        ("transactional_id writer: anna ALLOW WRITE", None),
+    ],
+)
+def test_read_only_is_mirror_maker_2s_mode(source: str, target: str | None) -> None:
+    assert granted(plan_with([source])) == (rules(target) if target else frozenset())
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("topic orders: anna ALLOW WRITE", "topic primary.orders: anna ALLOW WRITE"),
+        ("topic orders: anna ALLOW ALL", "topic primary.orders: anna ALLOW ALL"),
+        ("topic secrets: anna ALLOW READ", None),
+        ("prefixed topic app-: anna DENY READ", "prefixed topic primary.app-: anna DENY READ"),
+        ("prefixed topic hr-: anna ALLOW READ", None),  # the flow copies nothing below it
+        ("topic *: anna ALLOW READ", "prefixed topic primary.: anna ALLOW READ"),
+        ("group readers: anna ALLOW READ", "group readers: anna ALLOW READ"),
+        ("prefixed group app-: anna ALLOW READ", "prefixed group app-: anna ALLOW READ"),
+        ("group ferry.a->b: anna ALLOW READ", None),
+        ("transactional_id ferry.a->b.run: anna ALLOW WRITE", None),
+        ("transactional_id writer: anna ALLOW WRITE", "transactional_id writer: anna ALLOW WRITE"),
+        ("cluster kafka-cluster: anna ALLOW ALTER", "cluster kafka-cluster: anna ALLOW ALTER"),
+    ],
+)
+def test_exact_follows_the_source(source: str, target: str | None) -> None:
+    plan = plan_with([source], **{"acls.mode": "exact"})
+    assert granted(plan) == (rules(target) if target else frozenset())
+
+
+IDENTITY = {"acls.mode": "exact", "replication.policy.class": "IdentityReplicationPolicy"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "topic orders: anna ALLOW READ",
+        "prefixed topic app-: anna ALLOW READ",
+        "topic *: anna ALLOW READ",
+    ],
+)
+def test_exact_with_kept_names_keeps_rules_as_they_are(text: str) -> None:
+    assert granted(plan_with([text], **IDENTITY)) == rules(text)
+
+
+def test_a_renamed_topic_below_a_prefix_has_a_rule_of_its_own() -> None:
+    plan = plan_with(
+        ["prefixed topic app-: anna ALLOW READ"],
+        **{"acls.mode": "exact", "topics.rename": {"app-1": "billing"}},
+    )
+    assert granted(plan) == rules(
+        "prefixed topic primary.app-: anna ALLOW READ", "topic billing: anna ALLOW READ"
+    )
+    assert said(plan) == ""
+
+
+def test_a_prefix_that_covers_more_on_the_target_is_named() -> None:
+    plan = plan_with(
+        ["prefixed topic app-: anna ALLOW READ"],
+        **{"acls.mode": "exact", "topics.rename": {"orders": "primary.app-orders"}},
+    )
+    assert "covers primary.app-orders too" in said(plan)
+
+
+@pytest.mark.parametrize("policy", ["DefaultReplicationPolicy", "IdentityReplicationPolicy"])
+def test_read_only_says_once_which_rules_on_many_topics_it_leaves_out(policy: str) -> None:
+    plan = plan_with(
+        [
+            "topic *: anna ALLOW READ",
+            "topic *: bob ALLOW READ",
+            "prefixed topic app-: anna ALLOW READ",
+            "prefixed topic hr-: anna ALLOW READ",
+        ],
+        **{"replication.policy.class": policy},
+    )
+    assert not plan.acl_changes
+    on_all, by_prefix = map(str, plan.notes)
+    assert "User:anna" in on_all
+    assert "User:bob" in on_all
+    assert "app-" in by_prefix
+    assert "hr-" not in by_prefix
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "applied", "change"),
+    [
+        # Each side of the comparison: wanted, there, created by the flow.
+        (True, False, False, "grant"),
+        (True, False, True, "grant"),
+        (True, True, False, None),
+        (True, True, True, None),
+        (False, True, True, "revoke"),
+        (False, True, False, None),
+        (False, False, True, None),
+        (False, False, False, None),
+    ],
+)
+def test_only_what_the_flow_created_is_ever_deleted(
+    source: bool, target: bool, applied: bool, change: str | None
+) -> None:
+    remote = "topic primary.orders: anna ALLOW READ"
+    plan = plan_with(
+        ["topic orders: anna ALLOW READ"] if source else [],
+        [remote] if target else [],
+        [remote] if applied else [],
+    )
+    assert [(it.change, it.acl) for it in plan.acl_changes] == (
+        [(change, rule(remote))] if change else []
+    )
+
+
+def test_the_way_back_from_exact_takes_rights_away_again() -> None:
+    exact = ["group readers: anna ALLOW READ", "topic primary.orders: anna ALLOW WRITE"]
+    plan = plan_with(["topic orders: anna ALLOW WRITE"], exact, exact)
+    assert revoked(plan) == rules(*exact)
+
+
+def test_principals_are_renamed_and_those_that_no_rule_matches_named() -> None:
+    plan = plan_with(
+        [
+            "topic orders: anna ALLOW READ",
+            "topic orders: bob ALLOW READ",
+            "topic app-1: * DENY READ",
+        ],
+        **{"acls.principals": ["RULE:User:(a.*)/User:dr-$1/"]},
+    )
+    assert granted(plan) == rules(
+        "topic primary.orders: dr-anna ALLOW READ", "topic primary.app-1: * DENY READ"
+    )
+    assert "No rule of acls.principals matches User:bob" in said(plan)
+
+
+def a_flow_that_logs_in(**options: Any) -> Flow:
+    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="ferry" password="x";'
+    properties = {
+        "bootstrap.servers": "target:9092",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": login,
+    }
+    return a_flow(**options).model_copy(
+        update={"target": Cluster(alias="backup", properties=properties)}
+    )
+
+
+def test_no_rule_takes_rights_from_the_flow_itself() -> None:
+    source = rules("topic orders: ferry DENY WRITE", "topic orders: * DENY WRITE")
+    access = Access(source_acls=source, target_acls=frozenset())
+    plan = planned(found(a_source(), access=access), a_flow_that_logs_in())
+    assert granted(plan) == rules("topic primary.orders: * DENY WRITE")
+    left_out, binding = map(str, plan.notes)
+    assert "User:ferry" in left_out
+    assert "bind the flow itself" in binding
+
+
+def test_rules_whose_operation_has_no_name_here_are_named() -> None:
+    plan = plan_with(["transactional_id writer: anna ALLOW UNKNOWN"], **{"acls.mode": "exact"})
+    assert not plan.acl_changes
+    assert "User:anna on the transactional id writer" in said(plan)
+
+
+def test_who_may_write_to_a_topic_with_preserved_offsets_is_named() -> None:
+    source = rules("prefixed topic or: anna ALLOW WRITE", "topic orders: ferry ALLOW ALL")
+    access = Access(source_acls=source, target_acls=frozenset())
+    flow = a_flow_that_logs_in(**{"acls.mode": "exact", "offsets": "preserved"})
+    plan = planned(found(a_source(), access=access), flow)
+    assert len(granted(plan)) == 2
+    (note,) = plan.notes
+    assert note.topic == "orders"
+    assert "User:anna write to primary.orders" in str(note)
+    assert "ferry" not in str(note)
+
+
+def test_without_both_sides_nothing_changes() -> None:
+    mine = rules("topic primary.orders: anna ALLOW READ")
+    for access in (
+        Access(source_acls=None, target_acls=mine, notes=("primary has no authorizer.",)),
+        Access(source_acls=rules("topic orders: anna ALLOW READ"), target_acls=None),
+        Access(),
+    ):
+        plan = planned(found(a_source(), access=access, applied=Applied(acls=mine)))
+        assert not plan.acl_changes
+        assert [str(note) for note in plan.notes] == list(access.notes)
+
+
+# Quotas
+
+
+def quotas_of(
+    source: float | None,
+    target: float | None,
+    ours: Iterable[float | None] = (),
+    entity: Entity = ANNA,
+    **options: Any,
+) -> Plan:
+    what = entity, RATE
+    access = Access(
+        source_quotas={} if source is None else {what: source},
+        target_quotas={} if target is None else {what: target},
+    )
+    applied = Applied(quotas={what: frozenset(ours)} if ours else {})
+    return planned(found(a_source(), access=access, applied=applied), a_flow(**options))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "ours", "becomes"),
+    [
+        (5.0, None, [], "set"),
+        (5.0, 5.0, [], None),  # somebody set the same
+        (5.0, 5.0, [5.0], None),
+        (6.0, 5.0, [5.0], "set"),
+        (None, 5.0, [5.0], "set"),  # to nothing: the source has it no more
+        (None, 5.0, [], None),  # the target's own
+        (None, 7.0, [5.0], None),  # by now the target's own
+        (None, None, [5.0], None),
+        (6.0, 7.0, [5.0], "drift"),
+        (5.0, 7.0, [5.0], "drift"),
+        (5.0, 7.0, [], "drift"),
+        (5.0, None, [5.0], "drift"),  # somebody deleted it
+        # Killed between the ledger and the change.
+        (6.0, 5.0, [5.0, 6.0], "set"),
+        (5.0, None, [None, 5.0], "set"),
+        (None, 5.0, [5.0, None], "set"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["keep", "overwrite"])
+def test_a_quota_is_set_unless_somebody_else_set_it(
+    source: float | None,
+    target: float | None,
+    ours: list[float | None],
+    becomes: str | None,
+    policy: str,
+) -> None:
+    plan = quotas_of(source, target, ours, **{"on.config.drift": policy})
+    changed = becomes == "set" or (becomes == "drift" and policy == "overwrite")
+    expected = (QuotaChange(ANNA, RATE, source, before=target),) if changed else ()
+    assert plan.quota_changes == expected
+    assert len(plan.notes) == (becomes == "drift")
+
+
+def test_drift_of_a_quota_says_who_has_what() -> None:
+    (note,) = quotas_of(10_485_760.0, 1024.0).notes
+    assert str(note) == (
+        "producer_byte_rate of the user anna: primary has 10,485,760, backup has 1,024, by "
+        "somebody else's hand. It stays (on.config.drift)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("entity", "mapped"),
+    [
+        (ANNA, (("user", "dr-anna"),)),
+        ((("client-id", "app"), ("user", "anna")), (("client-id", "app"), ("user", "dr-anna"))),
+        ((("client-id", "anna"),), (("client-id", "anna"),)),
+        ((("user", None),), (("user", None),)),
+        ((("ip", "10.0.0.1"),), (("ip", "10.0.0.1"),)),
+        ((("user", "bob"),), None),
+    ],
+)
+def test_users_of_quotas_are_called_as_in_access_rules(
+    entity: Entity, mapped: Entity | None
+) -> None:
+    plan = quotas_of(
+        5.0, None, entity=entity, **{"acls.principals": "RULE:User:anna/User:dr-anna/"}
+    )
+    assert [it.entity for it in plan.quota_changes] == ([mapped] if mapped else [])
+
+
+# SCRAM users
+
+SHA = "SCRAM-SHA-512"
+
+
+def users_of(
+    source: Iterable[str],
+    target: Iterable[str] = (),
+    applied: Iterable[str] = (),
+    passwords: Iterable[str] | None = (),
+    flow: Flow | None = None,
+) -> Plan:
+    access = Access(
+        source_users={(user, SHA): 4096 for user in source},
+        target_users={(user, SHA): 8192 for user in target},
+        passwords=None if passwords is None else frozenset(passwords),
+    )
+    made = Applied(users=frozenset((user, SHA) for user in applied))
+    return planned(found(a_source(), access=access, applied=made), flow)
+
+
+def test_a_user_with_a_known_password_is_created_and_the_others_are_named() -> None:
+    plan = users_of(["anna", "bob", "carl"], ["carl"], passwords=["anna"])
+    assert plan.user_changes == (UserChange("anna", SHA, 4096, "create"),)
+    assert "bob" in said(plan)
+    assert "scram.passwords.file" in said(plan)
+    assert "carl" not in said(plan)
+
+
+def test_passwords_that_cannot_be_read_now_may_be_when_they_are_needed() -> None:
+    plan = users_of(["anna"], passwords=None)
+    assert plan.user_changes == (UserChange("anna", SHA, 4096, "create"),)
+
+
+def test_only_users_that_the_flow_created_are_deleted_and_never_its_own() -> None:
+    plan = users_of([], ["anna", "bob", "ferry"], ["anna", "ferry"], flow=a_flow_that_logs_in())
+    assert plan.user_changes == (UserChange("anna", SHA, 8192, "delete"),)
+
+
+def test_users_are_called_as_in_access_rules() -> None:
+    flow = a_flow(**{"acls.principals": "RULE:User:anna/User:dr-anna/"})
+    plan = users_of(["anna", "bob"], passwords=["dr-anna", "bob"], flow=flow)
+    assert plan.user_changes == (UserChange("dr-anna", SHA, 4096, "create"),)
+
+
+def test_a_plan_with_changes_of_access_can_be_stored() -> None:
+    plan = plan_with(["topic orders: anna ALLOW READ"])
+    assert Plan.from_json(plan.to_json()) == plan
+    assert Plan.from_json((quota := quotas_of(5.0, None)).to_json()) == quota
+    assert Plan.from_json((users := users_of(["a"], passwords=["a"])).to_json()) == users

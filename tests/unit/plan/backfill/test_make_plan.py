@@ -1,0 +1,162 @@
+"""A backfill's plan: what lies below the flow's positions, and what is said of the rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kafka_ferry.config import Flow
+from kafka_ferry.model import Found, Plan, RunOptions, TopicPartition, Window
+from kafka_ferry.model.ranges import Backfill, Settled
+from kafka_ferry.plan.backfill.make_plan import WindowFacts, plan_backfill
+from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
+from tests.unit.plan.builders import (
+    NOW,
+    P0,
+    a_flow,
+    a_remote,
+    a_source,
+    at,
+    found,
+    intervals,
+    planned,
+)
+
+WINDOW = Window(1_000, 2_000)
+SOURCE = TopicPartition("orders", 0)
+ORDINARY = Settled(0, 20, BEGINNING, FOREVER)
+LATEST = a_flow(auto_offset_reset="latest")
+
+
+def backfill(
+    state: Found, flow: Flow | None = None, *, topics: tuple[str, ...] = (), **facts: Any
+) -> Plan:
+    return plan_backfill(
+        flow or a_flow(),
+        state,
+        WindowFacts(**({"firsts": {SOURCE: 12}} | facts)),
+        run="backfill",
+        at=NOW,
+        options=RunOptions(window=WINDOW, topics=topics),
+    )
+
+
+def copied(position: int = 30, **more: Any) -> Found:
+    """A flow that has come to a position."""
+    return found(
+        a_source(), target=[a_remote()], positions={P0: at(position)}, ledger_end=7, **more
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({}, (12, 30)),
+        ({"lasts": {SOURCE: 25}}, (12, 25)),
+        ({"lasts": {SOURCE: 45}}, (12, 30)),
+        ({"settled": {SOURCE: [ORDINARY]}}, (20, 30)),
+        ({"settled": {SOURCE: [Settled(15, 20, BEGINNING, FOREVER)]}}, (12, 30)),
+        ({"settled": {SOURCE: [Settled(0, 20, 1_000, 1_999)]}}, (12, 30)),
+    ],
+    ids=[
+        "to the position",
+        "to the first record that is too young",
+        "never beyond the position",
+        "without what was copied at its edge",
+        "with what was copied in its midst, which is left out then",
+        "with what was backfilled for a part of the window",
+    ],
+)
+def test_a_backfill_looks_at_what_may_be_missing(
+    facts: dict[str, Any], expected: tuple[int, int]
+) -> None:
+    plan = backfill(copied(), **facts)
+    assert intervals(plan) == [("orders", 0, *expected)]
+    (range_,) = plan.ranges
+    assert isinstance(range_.backfill, Backfill)
+    assert range_.backfill.ledger_since == 7
+    assert range_.remote_topic_id == "id of primary.orders"
+    assert (plan.pins, plan.config_changes, plan.acl_changes) == ((), (), ())
+
+
+def test_what_is_settled_travels_with_the_range_clipped_to_it() -> None:
+    plan = backfill(copied(), settled={SOURCE: [Settled(15, 40, 1_500, 9_999)]})
+    assert plan.ranges[0].backfill == Backfill(1_000, 2_000, 7, (Settled(15, 30, 1_500, 2_000),))
+
+
+@pytest.mark.parametrize(
+    ("state", "facts", "note"),
+    [
+        (copied(), {"firsts": {}}, "the source has no record of the window"),
+        (
+            copied(),
+            {"settled": {SOURCE: [replace(ORDINARY, end=30)]}},
+            "has all that the source has",
+        ),
+        (copied(12), {}, "38 offsets that may be of the window are not below"),
+        (found(a_source()), {"firsts": {SOURCE: 10}}, "40 offsets that may be"),
+    ],
+    ids=["none", "all there", "all still to come", "never copied"],
+)
+def test_a_backfill_without_anything_to_do_says_why(
+    state: Found, facts: dict[str, Any], note: str
+) -> None:
+    plan = backfill(state, **facts)
+    assert plan.is_idle_backfill
+    assert (plan.creations, plan.choices, plan.refused) == ((), (), ())
+    assert note in " ".join(map(str, plan.notes))
+
+
+def test_a_flow_that_has_never_run_is_pinned_where_it_would_begin() -> None:
+    state = found(a_source(), a_source("payments"))
+    plan = backfill(state, LATEST, topics=("orders",))
+    assert intervals(plan) == [("orders", 0, 12, 50)]
+    assert {(pin.topic, pin.start, pin.end) for pin in plan.pins} == {
+        ("orders", 50, 50),
+        ("payments", 50, 50),
+    }
+    assert all(pin.backfill is None for pin in plan.pins)
+    assert {it.remote_topic for it in plan.creations} == {"primary.orders", "primary.payments"}
+    assert set(plan.pins) <= set(planned(state, LATEST).ranges)
+
+
+def test_a_flow_that_has_never_run_is_left_alone_where_there_is_nothing_to_backfill() -> None:
+    assert backfill(found(a_source()), LATEST, firsts={}).is_idle_backfill
+
+
+def test_what_the_flow_refuses_is_refused_to_a_backfill_too() -> None:
+    state = found(a_source(), target=[a_remote()], positions={P0: at(5)})
+    plan = backfill(state)
+    assert "were deleted on the source" in str(plan.refused[0])
+    assert plan.ranges == ()
+
+
+def test_a_compacted_topic_takes_nothing_that_is_late_and_a_separate_one_is_created() -> None:
+    state = replace(copied(), target_topics={"primary.orders": a_remote(cleanup_policy="compact")})
+    compacted = replace(
+        state.target_topics["primary.orders"], configs={"cleanup.policy": "delete,compact"}
+    )
+    state = replace(state, target_topics={"primary.orders": compacted})
+    assert "is compacted" in str(backfill(state).refused[0])
+    plan = backfill(state, a_flow(backfill_topic="separate"))
+    assert plan.refused == ()
+    assert [it.remote_topic for it in plan.creations] == ["primary.orders.backfill"]
+    assert plan.ranges[0].remote_topic == "primary.orders.backfill"
+
+
+def test_a_separate_topic_that_is_anothers_is_refused() -> None:
+    flow = a_flow(backfill_topic="separate")
+    foreign = backfill(copied(), flow, foreign=frozenset({"primary.orders.backfill"}))
+    assert "has not copied" in str(foreign.refused[0])
+    taken = backfill(copied(copied={"orders.backfill": "primary.orders.backfill"}), flow)
+    assert "of another topic of the flow" in str(taken.refused[0])
+    assert (foreign.ranges, foreign.creations, taken.ranges) == ((), (), ())
+
+
+def test_a_window_is_told_in_utc() -> None:
+    assert str(Window(1_767_225_600_000, 1_767_225_660_001)) == (
+        "[2026-01-01T00:00Z, 2026-01-01T00:01:00.001Z)"
+    )
+    assert str(2**62) in str(Window(0, 2**62))

@@ -1,0 +1,108 @@
+"""Where copying begins with ``auto.offset.reset: latest``; the source holds [10, 50) of each partition."""
+
+from dataclasses import replace
+
+import pytest
+
+from kafka_ferry.model import Found, LogBounds, Mark, Plan, TopicPartition
+from tests.unit.plan.builders import (
+    KNOWN,
+    REMOTE,
+    a_flow,
+    a_remote,
+    a_source,
+    at,
+    found,
+    intervals,
+    planned,
+)
+
+LATEST = a_flow(auto_offset_reset="latest")
+MARK = Mark("orders", "id of orders", REMOTE.name, REMOTE.topic_id, preserved=False, created=True)
+OTHER = Mark("a", "id of a", "primary.a", "id of primary.a", preserved=False, created=True)
+
+
+def begun(*marks: Mark) -> dict[str, Mark]:
+    return {mark.remote_topic: mark for mark in marks}
+
+
+def latest(state: Found, **options: object) -> Plan:
+    return planned(state, a_flow(auto_offset_reset="latest", **options))
+
+
+def test_the_first_run_begins_every_partition_at_its_end_and_records_that() -> None:
+    state = found(a_source(partitions=3))
+    logs = {
+        TopicPartition("orders", 1): LogBounds(0, 0),
+        TopicPartition("orders", 2): LogBounds(7, 7),
+    }
+    plan = latest(replace(state, bounds={**state.bounds, **logs}))
+    assert intervals(plan) == [("orders", 0, 50, 50), ("orders", 1, 0, 0), ("orders", 2, 7, 7)]
+    assert plan.offsets == 0
+    assert [creation.remote_topic for creation in plan.creations] == ["primary.orders"]
+
+
+@pytest.mark.parametrize(
+    ("more", "start"),
+    [
+        ({}, 50),
+        ({"marks": begun(MARK), "first_marked": frozenset({REMOTE.topic_id})}, 50),
+        ({"marks": begun(MARK), "first_marked": frozenset({"another topic's"})}, 10),
+        ({"marks": begun(OTHER), "first_marked": frozenset({OTHER.remote_topic_id})}, 10),
+        ({"copied": {"a": "primary.a"}}, 10),
+        ({"positions": {TopicPartition("primary.a", 0): KNOWN}}, 10),
+        ({"positions": {TopicPartition("primary.orders", 1): at(40)}}, 10),
+    ],
+    ids=[
+        "first run",
+        "the first run was broken off before it copied the topic",
+        "a later run was",
+        "the topic appeared after the first run",
+        "the first run was made by a release without marks",
+        "the same, and its ledger is lost",
+        "the partition was added later",
+    ],
+)
+def test_what_appeared_after_the_first_run_is_copied_from_its_start(
+    more: dict[str, object], start: int
+) -> None:
+    state = found(a_source(partitions=2), target=[a_remote(partitions=2)], **more)
+    assert intervals(latest(state))[0] == ("orders", 0, start, 50)
+    assert intervals(planned(state))[0] == ("orders", 0, 10, 50)
+
+
+def test_a_partition_that_was_begun_goes_on_from_its_position() -> None:
+    positions = {TopicPartition("primary.orders", 0): at(30)}
+    state = found(a_source(), target=[REMOTE], positions=positions)
+    assert intervals(latest(state)) == [("orders", 0, 30, 50)]
+
+
+def test_a_remote_topic_that_was_lost_is_filled_with_all_that_there_is() -> None:
+    positions = {TopicPartition("primary.orders", 0): at(30, remote_topic_id="lost")}
+    state = found(a_source(), target=[REMOTE], positions=positions)
+    plan = latest(state, on_target_topic_lost="recopy")
+    assert intervals(plan) == [("orders", 0, 10, 50)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "start", "log_start"), [("log-start", 50, 50), (0, 50, 0), (20, 50, 20), (50, 50, 50)]
+)
+def test_the_mirror_of_preserved_offsets_begins_there(
+    asked: object, start: int, log_start: int
+) -> None:
+    plan = latest(found(a_source()), offsets="preserved", offsets_start=asked)
+    [range_] = plan.ranges
+    assert (range_.start, range_.end, range_.log_start) == (start, 50, log_start)
+    assert range_.preserved
+
+
+def test_the_mirror_of_a_compacted_topic_begins_with_gaps() -> None:
+    """Brokers do not let the start of its log be moved."""
+    topic = a_source(configs={"cleanup.policy": "compact"}, overrides=frozenset({"cleanup.policy"}))
+    [range_] = latest(found(topic), offsets="preserved").ranges
+    assert (range_.start, range_.log_start) == (50, 0)
+
+
+def test_auto_has_nothing_against_preserving_what_is_yet_to_come() -> None:
+    [choice] = latest(found(a_source()), offsets="auto").choices
+    assert (choice.preserved, choice.reason) == (True, "auto: there is nothing to copy yet.")

@@ -1,0 +1,490 @@
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+import pytest
+
+from kafka_ferry.config.options.on_events import Policies
+from kafka_ferry.model import Found, Growth, LogBounds, Note, Position, TopicPartition
+from kafka_ferry.plan.topics.refusals import OF_PARTITIONS, OF_TOPICS, Situation
+from tests.unit.plan.builders import (
+    KNOWN,
+    NOW,
+    P0,
+    REMOTE,
+    a_flow,
+    a_remote,
+    a_source,
+    at,
+    found,
+    intervals,
+    planned,
+)
+
+SOURCE = TopicPartition("orders", 0)
+OTHER = a_source("payments")
+
+
+def copied_before(
+    position: Position = KNOWN, *, bounds: tuple[int, int] = (10, 50), **more: Any
+) -> Found:
+    """One partition that holds ``bounds`` on the source and was copied up to ``position``."""
+    state: dict[str, Any] = {"target": [REMOTE], "positions": {P0: position}}
+    return found(a_source(), bounds=bounds, **state | more)
+
+
+def with_another_topic(state: Found) -> Found:
+    """The same, and a topic in no situation at all."""
+    topics = {**state.source_topics, OTHER.name: OTHER}
+    bounds = {**state.bounds, TopicPartition(OTHER.name, 0): LogBounds(0, 5)}
+    names = state.source_names | {OTHER.name}
+    return replace(state, source_topics=topics, source_names=names, bounds=bounds)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One topic in one situation.
+
+    Attributes:
+        reason: what has happened, in the words that people read.
+        outcome: what becomes of it under ``go_on``.
+        advice: what to do under any other value.
+        copied: the offsets to copy under ``go_on``.
+        created: whether the remote topic is created then.
+    """
+
+    state: Found
+    option: str
+    go_on: str
+    reason: str
+    outcome: str
+    advice: str
+    partition: int | None = None
+    copied: tuple[int, int] | None = None
+    created: bool = False
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        return values_of(self.option)
+
+
+def values_of(option: str) -> tuple[str, ...]:
+    return get_args(Policies.model_fields[option.replace(".", "_")].annotation)
+
+
+def set_to(option: str, value: str) -> dict[str, Any]:
+    return {option.replace(".", "_"): value}
+
+
+RECREATED = {
+    "option": "on.source.topic.recreated",
+    "go_on": "append",
+    "reason": "the source's topic was deleted and made anew since it was last copied.",
+    "outcome": "The new one's records go behind the old one's in primary.orders.",
+    "advice": "Delete primary.orders on the target to start again, or mirror the new topic under "
+    "another name.",
+}
+LOST = {
+    "option": "on.target.topic.lost",
+    "go_on": "recopy",
+    "reason": "the target's topic was deleted since it was last copied; its history there is gone.",
+    "outcome": "All that the source still has is copied again, to primary.orders.",
+    "advice": "Leave the topic out with topics.exclude.",
+}
+TRUNCATED = {
+    "option": "on.source.truncation",
+    "go_on": "continue",
+    "outcome": "They are lost, and the ledger says so; copying goes on at 10.",
+    "advice": "Mirror more often, or keep the source's records longer.",
+    "partition": 0,
+}
+DIVERGED = {
+    "option": "on.source.divergence",
+    "go_on": "continue",
+    "reason": "the source's log was cut back below the position 30: offsets [20, 30) were copied "
+    "from a branch that the source has lost.",
+    "outcome": "The target keeps them, and copying goes on at 20.",
+    "advice": "Was there an unclean leader election? What the source has in their place is not "
+    "copied.",
+    "partition": 0,
+}
+
+
+def moved_to(offset: int, by_ledger: int = 30) -> dict[str, Any]:
+    return {
+        "option": "on.position.moved",
+        "go_on": "ledger",
+        "reason": f"the flow's group has the position {offset}, and by the ledger copying has come to "
+        f"{by_ledger}: somebody else has committed there.",
+        "outcome": f"Copying goes on at {by_ledger}.",
+        "advice": "Find out who may write to the flow's group.",
+        "partition": 0,
+    }
+
+
+CASES = {
+    "the topic is gone from the source": Case(
+        found(target=[REMOTE], positions={P0: KNOWN}, copied={"orders": "primary.orders"}),
+        option="on.source.topic.deleted",
+        go_on="keep",
+        reason="the topic was deleted on the source, or may not be seen any more.",
+        outcome="Its copy primary.orders stays as it is.",
+        advice="Delete its copy primary.orders too.",
+    ),
+    "the source's topic was made anew": Case(
+        copied_before(at(30, topic_id="another id")), copied=(10, 50), **RECREATED
+    ),
+    "the source's topic was made anew and is empty": Case(
+        copied_before(at(30, topic_id="another id"), bounds=(0, 0)), copied=(0, 0), **RECREATED
+    ),
+    "the source's topic was made anew and is as long": Case(
+        copied_before(at(50, topic_id="another id")), copied=(10, 50), **RECREATED
+    ),
+    "the source's topic was made anew, as the ledger tells": Case(
+        copied_before(at(30, topic_id="another id", origin="ledger")), copied=(10, 50), **RECREATED
+    ),
+    "the target's topic vanished": Case(
+        copied_before(target=()), copied=(10, 50), created=True, **LOST
+    ),
+    "the target's topic vanished, and nobody knows its id": Case(
+        copied_before(Position(30), target=()), copied=(10, 50), created=True, **LOST
+    ),
+    "the target's topic vanished, and the source lost records too": Case(
+        copied_before(at(60), target=()), copied=(10, 50), created=True, **LOST
+    ),
+    "the target's topic was made anew": Case(
+        copied_before(at(30, remote_topic_id="another id")), copied=(10, 50), **LOST
+    ),
+    "the target's topic was made anew and there is nothing new": Case(
+        copied_before(at(50, remote_topic_id="another id")), copied=(10, 50), **LOST
+    ),
+    "the target's topic was made anew and the source is empty": Case(
+        copied_before(at(50, remote_topic_id="another id"), bounds=(50, 50)),
+        copied=(50, 50),
+        **LOST,
+    ),
+    "the target's topic was made anew, as the ledger tells": Case(
+        copied_before(at(30, remote_topic_id="another id", origin="ledger")),
+        copied=(10, 50),
+        **LOST,
+    ),
+    "the target's topic holds foreign records": Case(
+        found(a_source(), target=[REMOTE], foreign=frozenset({"primary.orders"})),
+        option="on.foreign.records",
+        go_on="adopt",
+        reason="primary.orders on the target holds records that this flow has not copied.",
+        outcome="The source's records go behind them.",
+        advice="Delete them, or let the flow name its topics otherwise (replication.policy.class).",
+        copied=(10, 50),
+    ),
+    "the target's topic may not be read": Case(
+        found(a_source(), target=[REMOTE], unreadable={"primary.orders": "Not authorized."}),
+        option="on.foreign.records",
+        go_on="adopt",
+        reason="primary.orders on the target holds something, and nobody can tell whose records "
+        "they are. Not authorized.",
+        outcome="The source's records go behind it.",
+        advice="Grant READ on it, or mend what it holds.",
+        copied=(10, 50),
+    ),
+    "somebody else has moved the position on": Case(
+        copied_before(moved={P0: 45}), copied=(30, 50), **moved_to(45)
+    ),
+    "somebody else has moved the position back": Case(
+        copied_before(at(50), moved={P0: 20}), copied=(50, 50), **moved_to(20, by_ledger=50)
+    ),
+    "somebody else has moved the position beyond the log's end": Case(
+        copied_before(moved={P0: 900}), copied=(30, 50), **moved_to(900)
+    ),
+    "the log was cut back": Case(copied_before(diverged={SOURCE: 20}), copied=(20, 50), **DIVERGED),
+    "the log was cut back and is shorter now": Case(
+        copied_before(diverged={SOURCE: 20}, bounds=(10, 25)), copied=(20, 25), **DIVERGED
+    ),
+    "the log was cut back and has nothing new": Case(
+        copied_before(diverged={SOURCE: 20}, bounds=(10, 20)), copied=(20, 20), **DIVERGED
+    ),
+    "an offset was deleted before it was copied": Case(
+        copied_before(at(9)),
+        reason="offsets [9, 10) were deleted on the source before they were copied.",
+        # The task that copies finds the gap, and accounts for it.
+        copied=(9, 50),
+        **TRUNCATED,
+    ),
+    "all offsets were deleted before they were copied": Case(
+        copied_before(at(0), bounds=(10, 10)),
+        reason="offsets [0, 10) were deleted on the source before they were copied.",
+        copied=(0, 10),
+        **TRUNCATED,
+    ),
+}
+in_each_situation = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+EACH: tuple[Situation[Any], ...] = (*OF_TOPICS, *OF_PARTITIONS)
+
+
+@in_each_situation
+def test_a_situation_is_refused_by_name_under_any_value_that_does_not_let_it_go_on(
+    case: Case,
+) -> None:
+    # To retire is neither to refuse nor to go on.
+    for value in set(case.values) - {case.go_on, "retire"}:
+        plan = planned(with_another_topic(case.state), a_flow(**set_to(case.option, value)))
+        (refusal,) = plan.refused
+        assert (refusal.topic, refusal.partition) == ("orders", case.partition)
+        assert refusal.reason == case.reason
+        assert refusal.advice == f"{case.advice} Or set {case.option}: {case.go_on}."
+        assert intervals(plan) == [("payments", 0, 0, 5)]
+        assert [creation.remote_topic for creation in plan.creations] == ["primary.payments"]
+        assert plan.notes == ()
+
+
+@in_each_situation
+def test_a_situation_is_noted_and_gone_on_with_where_its_option_says_so(case: Case) -> None:
+    plan = planned(with_another_topic(case.state), a_flow(**set_to(case.option, case.go_on)))
+    assert plan.notes == (Note("orders", case.partition, f"{case.reason} {case.outcome}"),)
+    assert plan.refused == ()
+    copied = [("orders", 0, *case.copied)] if case.copied else []
+    assert intervals(plan) == [*copied, ("payments", 0, 0, 5)]
+    created = ["primary.orders"] if case.created else []
+    have = [creation.remote_topic for creation in plan.creations]
+    assert have == [*created, "primary.payments"]
+
+
+@in_each_situation
+def test_an_option_says_nothing_of_other_situations(case: Case) -> None:
+    others = {s.option: s.go_on for s in EACH if s.option and s.option != case.option}
+    refusing = next(value for value in case.values if value != case.go_on)
+    options = set_to(case.option, refusing)
+    for option, value in others.items():
+        options |= set_to(option, value)
+    assert [r.reason for r in planned(case.state, a_flow(**options)).refused] == [case.reason]
+
+
+@pytest.mark.parametrize("situation", EACH, ids=lambda situation: situation.reason[:30])
+def test_every_line_of_the_tables_is_tried_and_its_option_has_the_value(
+    situation: Situation[Any],
+) -> None:
+    if situation.option:
+        assert situation.go_on in values_of(situation.option)
+        assert situation.option in {case.option for case in CASES.values()}
+    else:
+        assert (situation.go_on, situation.outcome, situation.offset) == ("", "", None)
+
+
+EVERYTHING_GOES_ON = {
+    name: value for s in EACH if s.option for name, value in set_to(s.option, s.go_on).items()
+}
+
+
+# Positions after
+
+
+def test_what_is_copied_again_says_which_topic_it_belongs_to() -> None:
+    """Else a position in the lost remote topic counts for the new one."""
+    flow = a_flow(on_target_topic_lost="recopy")
+    (lost,) = planned(copied_before(target=()), flow).ranges
+    (anew,) = planned(copied_before(at(30, remote_topic_id="another id")), flow).ranges
+    assert (lost.remote_topic_id, anew.remote_topic_id) == ("", "id of primary.orders")
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.copied])
+def test_once_it_was_copied_nothing_is_left_to_say_or_to_do(name: str) -> None:
+    case = CASES[name]
+    assert case.copied
+    end = case.copied[1]
+    after = replace(case.state, positions={P0: at(end, at=NOW)}, diverged={}, moved={})
+    after = replace(after, foreign=frozenset(), unreadable={}, target_topics={REMOTE.name: REMOTE})
+    plan = planned(after)
+    assert (plan.ranges, plan.notes, plan.refused) == ((), (), ())
+
+
+@pytest.mark.parametrize("remote", [None, REMOTE], ids=["deleted", "made anew"])
+def test_a_new_topic_begins_at_its_start_once_the_remote_topic_of_the_old_one_is_gone(
+    remote: Any,
+) -> None:
+    old = at(30, topic_id="another id", remote_topic_id="another id")
+    plan = planned(copied_before(old, target=[remote] if remote else []))
+    assert intervals(plan) == [("orders", 0, 10, 50)]
+    assert (len(plan.creations), plan.refused, plan.notes) == (0 if remote else 1, (), ())
+
+
+def test_a_vanished_target_topic_is_not_made_anew_behind_its_refusal() -> None:
+    """Else the next plan goes on in the new one, if the position does not name the old one."""
+    first = planned(copied_before(Position(30), target=()))
+    assert "history there is gone" in first.refused[0].reason
+    assert first.creations == ()
+
+
+# Several at once
+
+
+def two_partitions(first: Position, second: Position, **more: Any) -> Found:
+    positions = {P0: first, TopicPartition("primary.orders", 1): second}
+    state: dict[str, Any] = {"target": [a_remote(partitions=2)], "positions": positions}
+    return found(a_source(partitions=2), **state | more)
+
+
+def test_only_the_partitions_that_were_not_yet_begun_anew_begin_anew() -> None:
+    """A run that failed in between has left positions of both topics."""
+    appended = two_partitions(at(20), at(30, topic_id="another id"))
+    plan = planned(appended, a_flow(on_source_topic_recreated="append"))
+    assert intervals(plan) == [("orders", 0, 20, 50), ("orders", 1, 10, 50)]
+    assert len(plan.notes) == 1
+
+    copied_again = two_partitions(at(20), at(30, remote_topic_id="another id"))
+    plan = planned(copied_again, a_flow(on_target_topic_lost="recopy"))
+    assert intervals(plan) == [("orders", 0, 20, 50), ("orders", 1, 10, 50)]
+    assert len(plan.notes) == 1
+
+
+def test_a_topic_in_two_situations_needs_both_options() -> None:
+    state = two_partitions(at(30, topic_id="another id"), at(30, remote_topic_id="another id"))
+    both = planned(state, a_flow(**EVERYTHING_GOES_ON))
+    assert ["made anew" in both.notes[0].message, "history" in both.notes[1].message] == [True] * 2
+    assert intervals(both) == [("orders", 0, 10, 50), ("orders", 1, 10, 50)]
+
+    one = planned(state, a_flow(on_source_topic_recreated="append"))
+    assert ["history there is gone" in refusal.reason for refusal in one.refused] == [True]
+    assert (len(one.notes), one.ranges) == (1, ())
+
+
+def test_truncation_is_judged_from_where_the_logs_part() -> None:
+    state = copied_before(diverged={SOURCE: 5})
+    both = planned(state, a_flow(**EVERYTHING_GOES_ON))
+    assert intervals(both) == [("orders", 0, 5, 50)]
+    assert "[5, 30) were copied from a branch" in both.notes[0].message
+    assert "[5, 10) were deleted" in both.notes[1].message
+
+    one = planned(state, a_flow(on_source_divergence="continue"))
+    assert ["[5, 10) were deleted" in refusal.reason for refusal in one.refused] == [True]
+    assert (len(one.notes), one.ranges) == (1, ())
+
+
+@pytest.mark.parametrize(
+    "position",
+    [at(30, topic_id="another id"), at(30, remote_topic_id="another id")],
+    ids=["the source's topic", "the target's topic"],
+)
+def test_where_a_topic_was_made_anew_its_old_position_is_measured_against_no_log(
+    position: Position,
+) -> None:
+    state = copied_before(replace(position, offset=5), diverged={SOURCE: 3})
+    plan = planned(state, a_flow(**EVERYTHING_GOES_ON))
+    assert intervals(plan) == [("orders", 0, 10, 50)]
+    assert [note.partition for note in plan.notes] == [None]
+
+
+def test_a_remote_topic_that_is_gone_on_with_grows_too() -> None:
+    state = found(a_source(partitions=3), target=[REMOTE], foreign=frozenset({"primary.orders"}))
+    assert planned(state).growths == ()
+    assert planned(state, a_flow(on_foreign_records="adopt")).growths == (
+        Growth("primary.orders", 3),
+    )
+
+
+# Logs
+
+
+def test_a_log_that_ends_before_the_position_is_refused_whatever_the_options_say() -> None:
+    plan = planned(copied_before(at(51)), a_flow(**EVERYTHING_GOES_ON))
+    (refusal,) = plan.refused
+    assert (refusal.topic, refusal.partition) == ("orders", 0)
+    assert "log ends at 50, before the position 51" in refusal.reason
+    assert "nobody can tell where the logs part" in refusal.reason
+    assert "unclean leader election" in refusal.advice
+    assert "Or set" not in refusal.advice
+    assert (plan.ranges, plan.notes) == ((), ())
+
+
+def test_logs_that_part_at_the_position_are_one() -> None:
+    plan = planned(copied_before(diverged={SOURCE: 30}))
+    assert intervals(plan) == [("orders", 0, 30, 50)]
+    assert (plan.refused, plan.notes) == ((), ())
+
+
+def test_records_deleted_before_a_first_copy_are_no_loss() -> None:
+    plan = planned(found(a_source(), target=[REMOTE], bounds=(10, 50)))
+    assert intervals(plan) == [("orders", 0, 10, 50)]
+    assert (plan.refused, plan.notes) == ((), ())
+
+
+def test_nothing_is_copied_where_an_open_transaction_begins_below_where_the_logs_part() -> None:
+    """The marker that ended it was in the lost branch."""
+    state = copied_before(diverged={SOURCE: 20}, bounds=(10, 15))
+    plan = planned(state, a_flow(on_source_divergence="continue"))
+    assert (plan.ranges, plan.refused) == ((), ())
+    assert len(plan.notes) == 1
+
+
+# Topics that are gone from the source
+
+
+@pytest.mark.parametrize("value", values_of("on.source.topic.deleted"))
+@pytest.mark.parametrize(
+    "state",
+    [
+        found(copied={"orders": "primary.orders"}),
+        found(target=[REMOTE], copied={"orders": "primary.orders"}, vanished=["orders"]),
+        found(target=[a_remote("primary.__x")], copied={"__x": "primary.__x"}),
+        found(target=[a_remote("primary.old")], copied={"old": "primary.old"}),
+    ],
+    ids=["its copy is gone too", "it vanished this moment", "internal", "excluded since"],
+)
+def test_of_some_topics_that_are_gone_there_is_nothing_to_say(state: Found, value: str) -> None:
+    flow = a_flow(on_source_topic_deleted=value, topics_exclude=["old"], topics_optional=[".*"])
+    plan = planned(state, flow)
+    assert (plan.notes, plan.refused, plan.ranges, plan.creations) == ((), (), (), ())
+
+
+def test_a_topic_that_is_gone_is_named_with_the_copy_that_was_made_of_it() -> None:
+    """The flow may have been given another policy since."""
+    state = found(target=[a_remote("primary.orders")], copied={"orders": "primary.orders"})
+    flow = a_flow(replication_policy_class="IdentityReplicationPolicy")
+    assert "Its copy primary.orders stays" in planned(state, flow).notes[0].message
+
+
+# Partitions
+
+
+@pytest.mark.parametrize("options", [{}, EVERYTHING_GOES_ON], ids=["defaults", "all go on"])
+def test_a_remote_topic_with_more_partitions_is_noted_and_copied_to(
+    options: dict[str, Any],
+) -> None:
+    state = found(a_source(partitions=2), target=[a_remote(partitions=5)])
+    plan = planned(state, a_flow(**options))
+    assert [r.partition for r in plan.ranges] == [0, 1]
+    (note,) = plan.notes
+    assert (note.topic, note.partition) == ("orders", None)
+    assert "primary.orders has 5 partitions, the source's topic has 2" in note.message
+    assert "producers that choose partitions by key choose others" in note.message
+
+
+def test_of_a_refused_topic_only_the_refusal_is_said() -> None:
+    state = found(
+        a_source(), target=[a_remote(partitions=5)], foreign=frozenset({"primary.orders"})
+    )
+    plan = planned(state)
+    assert (len(plan.refused), plan.notes) == (1, ())
+
+
+# Positions that the ledger does not have
+
+
+@pytest.mark.parametrize(
+    ("offset", "bounds", "skipped"),
+    [(30, (0, 50), "[0, 30)"), (900, (0, 50), "[0, 900)"), (30, (10, 50), "[10, 30)")],
+)
+def test_a_position_of_which_the_ledger_knows_nothing_leaves_nothing_out(
+    offset: int, bounds: tuple[int, int], skipped: str
+) -> None:
+    state = copied_before(at(offset), bounds=bounds, unconfirmed=frozenset({P0}))
+    (refusal,) = planned(state, a_flow(**EVERYTHING_GOES_ON)).refused
+    assert f"offsets {skipped} would be left out" in refusal.reason
+    assert "ferry repair --topic primary.orders" in refusal.advice
+
+
+@pytest.mark.parametrize("offset", [0, 10])
+def test_a_position_of_which_the_ledger_knows_nothing_is_believed_where_nothing_lies_before_it(
+    offset: int,
+) -> None:
+    state = copied_before(at(offset), bounds=(offset, 50), unconfirmed=frozenset({P0}))
+    plan = planned(state)
+    assert (intervals(plan), plan.refused) == ([("orders", 0, offset, 50)], ())

@@ -1,0 +1,129 @@
+from dataclasses import replace
+
+import pytest
+
+from kafka_ferry.errors import ConfigError, FerryError
+from kafka_ferry.model import Found, Plan, RunOptions, Window
+from kafka_ferry.model.changes import Acl
+from kafka_ferry.model.cluster_state import Access, Mark
+from kafka_ferry.model.run_options import most_bytes_per_s
+from kafka_ferry.plan import make_plan
+from tests.unit.plan.builders import NOW, a_flow, a_remote, a_source, found
+
+TOPICS = ("orders", "orders-eu", "payments")
+
+
+def state(**more: object) -> Found:
+    return found(*map(a_source, TOPICS), **more)  # type: ignore[arg-type]
+
+
+def about(*topics: str, found: Found | None = None, **options: object) -> Plan:
+    asked = RunOptions(topics=topics)
+    return make_plan(a_flow(**options), found or state(), run="run-1", at=NOW, options=asked)
+
+
+def planned_topics(plan: Plan) -> list[str]:
+    return [range_.topic for range_ in plan.ranges]
+
+
+@pytest.mark.parametrize(
+    ("topics", "expected"),
+    [
+        (("orders",), ["orders"]),
+        (("orders.*",), ["orders", "orders-eu"]),
+        (("payments", "orders"), ["orders", "payments"]),
+        ((".*",), list(TOPICS)),
+        ((), list(TOPICS)),
+    ],
+)
+def test_a_run_is_about_the_topics_that_match(topics: tuple[str, ...], expected: list[str]) -> None:
+    plan = about(*topics)
+    assert planned_topics(plan) == expected
+    assert [creation.remote_topic for creation in plan.creations] == [
+        f"primary.{topic}" for topic in expected
+    ]
+    assert plan.options.topics == topics
+
+
+def test_a_note_says_what_waits() -> None:
+    (note,) = about("orders").notes
+    assert "about orders only: 1 of the flow's topics" in str(note)
+    assert "The other 2" in str(note)
+    assert about().notes == ()
+
+
+def test_topics_that_the_flow_leaves_out_are_left_out_whatever_is_asked() -> None:
+    plan = about("orders", "payments", topics_exclude=["payments"])
+    assert planned_topics(plan) == ["orders"]
+    assert [skipped.topic for skipped in plan.skipped] == ["payments"]
+
+
+def test_a_name_that_matches_nothing_is_an_error_and_says_why_where_it_can() -> None:
+    with pytest.raises(
+        FerryError, match=r"has no topic on primary that matches ordres\."
+    ) as raised:
+        about("ordres")
+    assert not raised.value.transient
+    with pytest.raises(FerryError, match=r"payments is left out: excluded by 'payments'"):
+        about("payments", topics_exclude=["payments"])
+    with pytest.raises(ConfigError, match=r"no valid regular expression"):
+        about("*")
+
+
+def test_two_topics_that_want_one_remote_topic_are_refused_although_a_run_is_about_one() -> None:
+    renamed = {"orders": "primary.payments"}
+    plan = about("orders", topics_rename=renamed)
+    assert planned_topics(plan) == []
+    assert [refusal.topic for refusal in plan.refused] == ["orders"]
+
+
+def test_nothing_is_retired_by_a_run_that_did_not_look_at_all_topics() -> None:
+    remote = a_remote("primary.gone")
+    mark = Mark("gone", "id of gone", remote.name, remote.topic_id, preserved=False, created=True)
+    gone = replace(
+        state(target=[remote]),
+        copied={"gone": remote.name},
+        gone=frozenset({"gone"}),
+        marks={remote.name: mark},
+    )
+    retiring = {"on_source_topic_deleted": "retire"}
+    assert about("orders", found=gone, **retiring).retirements == ()
+    assert len(about(found=gone, **retiring).retirements) == 1
+
+
+def test_of_access_only_rules_about_the_topics_are_synced() -> None:
+    def rule(topic: str) -> Acl:
+        return Acl("TOPIC", topic, "LITERAL", "User:anna", "*", "READ", "ALLOW")
+
+    access = Access(
+        source_acls=frozenset(map(rule, TOPICS)),
+        target_acls=frozenset(),
+        source_quotas={((("user", "anna"),), "producer_byte_rate"): 5.0},
+        target_quotas={},
+    )
+    plan = about("orders", found=state(access=access))
+    assert [change.acl.name for change in plan.acl_changes] == ["primary.orders"]
+    assert plan.quota_changes == ()
+    whole = about(found=state(access=access))
+    assert (len(whole.acl_changes), len(whole.quota_changes)) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("of_flow", "of_run", "limit"), [(0, 0, 0), (5, 0, 5), (0, 7, 7), (5, 7, 5), (9, 7, 7)]
+)
+def test_the_smaller_limit_wins(of_flow: int, of_run: int, limit: int) -> None:
+    flow = a_flow(rate_limit_bytes=of_flow)
+    assert most_bytes_per_s(flow, RunOptions(max_bytes_per_s=of_run)) == limit
+
+
+def test_a_run_about_some_topics_or_some_time_is_no_whole_one() -> None:
+    assert RunOptions(verify_all=True, max_bytes_per_s=1).is_whole
+    assert not RunOptions(topics=("orders",)).is_whole
+    assert not RunOptions(window=Window(0, 1)).is_whole
+
+
+def test_what_is_asked_is_kept_in_the_plan() -> None:
+    asked = RunOptions(("orders",), dry_run=True, verify_all=True, max_bytes_per_s=5)
+    plan = make_plan(a_flow(shards=2), state(), run="run-1", at=NOW, options=asked)
+    assert Plan.from_json(plan.to_json()) == plan
+    assert plan.options == asked

@@ -1,0 +1,52 @@
+"""Counts of the ledger, of a run and since the flow began."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.runs.publish.ledger_counts import Counts, count_copied
+from kafka_ferry.state import StateFolder
+from tests.unit.ledger.entries import FLOW, a_copied_range, a_run, a_transaction
+
+ORDERS = TopicPartition("primary.orders", 0)
+CLICKS = TopicPartition("primary.clicks", 3)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LedgerTable:
+    entries = [
+        a_run(),
+        a_transaction(a_copied_range(0, 10, records=6, reasons={"aborted": 3, "control": 1})),
+        a_transaction(
+            a_copied_range(10, 30),
+            a_copied_range(0, 5, topic="clicks", partition=3, records=4, reasons={"lost": 1}),
+            run="run-2",
+        ),
+        a_transaction(a_copied_range(30, 40, records=8, reasons={"control": 2}), run="run-2"),
+        a_transaction(a_copied_range(0, 1_000), flow="other->backup"),
+    ]
+    monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter(enumerate(entries)))
+    table = LedgerTable(StateFolder(str(tmp_path)), FLOW)
+    table.project(None, "ledger")  # type: ignore[arg-type]
+    return table
+
+
+def test_a_partition_has_the_counts_of_the_run_beside_those_of_all(ledger: LedgerTable) -> None:
+    assert count_copied(ledger, "run-2") == {
+        ORDERS: Counts("orders", 34, 4_000, {"aborted": 3, "control": 3}, 28, 3_000),
+        CLICKS: Counts("clicks", 4, 500, {"lost": 1}, 4, 500),
+    }
+
+
+def test_a_run_that_copied_nothing_counts_nothing(ledger: LedgerTable) -> None:
+    found = count_copied(ledger, "run-3")
+    assert {(counts.records, counts.bytes) for counts in found.values()} == {(0, 0)}
+    assert found[ORDERS].total_records == 34
+
+
+def test_an_empty_ledger_counts_nothing(tmp_path: Path) -> None:
+    assert count_copied(LedgerTable(StateFolder(str(tmp_path)), FLOW), "run-1") == {}

@@ -1,0 +1,244 @@
+"""What is measured of a run without asking anybody: ages, time, and what is proved until when."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_ferry.batches import NO_AGES, Spread
+from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.copy import Outcome, OutcomeFiles
+from kafka_ferry.errors import ClusterUnreachable
+from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.model import OffsetsChoice, Plan, Range, Refusal, TopicPartition
+from kafka_ferry.report import RunReport
+from kafka_ferry.report.measures import Measures, VerifiedUntil
+from kafka_ferry.runs.publish import measures as measures_module
+from kafka_ferry.runs.publish.lag import Behind
+from kafka_ferry.runs.publish.measures import measure_run
+from kafka_ferry.runs.state.run_folder import RunFolder
+from kafka_ferry.state import StateFolder
+from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict
+from tests.unit.ledger.entries import a_copied_range, a_transaction
+
+ORDERS, CLICKS = (TopicPartition(f"primary.{topic}", 0) for topic in ("orders", "clicks"))
+PLANNED_AT = 60_000
+PROVED = Verdict(success=True)
+
+
+def a_range(topic: str = "orders", start: int = 0, end: int = 10) -> Range:
+    return Range(topic, 0, start, end, f"id of {topic}", f"primary.{topic}", 0)
+
+
+def a_row(topic: str = "orders", **more: Any) -> PartitionRow:
+    row = PartitionRow(topic, 0, f"primary.{topic}", 0, 10, 0, 10, 0, 0, 10, 0, 0)
+    return replace(row, **more)
+
+
+def a_range_row(topic: str = "orders", **more: Any) -> RangeRow:
+    numbers = (0, 10, 10, 10, 0, 0, 0, 0, 10, 10, 0, 0, 0)
+    row = RangeRow(topic, 0, f"primary.{topic}", "run-2", 7, *numbers, "d", "d", True)
+    return replace(row, **more)
+
+
+@pytest.fixture
+def flow(tmp_path: Path) -> Flow:
+    file = tmp_path / "flow.yaml"
+    file.write_text(
+        "source: {alias: primary, bootstrap.servers: 'a:1'}\n"
+        "target: {alias: backup, bootstrap.servers: 'b:1'}\n"
+    )
+    return load_flow(file)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder(StateFolder(str(tmp_path / "runs")), "run-2")
+
+
+@pytest.fixture
+def measured(flow: Flow, folder: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Measures a run with this report and plan; the clusters say what ``behind`` says."""
+    ledger = LedgerTable(StateFolder(str(tmp_path / "ledger")), flow.name)
+    entries = [a_transaction(a_copied_range(0, 10), a_copied_range(0, 4, topic="refused"))]
+    monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter(enumerate(entries)))
+    ledger.project(flow.target, "ledger")
+
+    def measure(
+        *ranges: Range, refused: tuple[Refusal, ...] = (), behind: Any = None, **report: Any
+    ) -> Measures:
+        def found(_: Flow, partitions: Any) -> dict[TopicPartition, Behind]:
+            if isinstance(behind, Exception):
+                raise behind
+            return behind or {}
+
+        monkeypatch.setattr(measures_module, "find_behind", found)
+        choices = tuple(OffsetsChoice(t, f"primary.{t}", False, "") for t in ("orders", "clicks"))
+        plan = Plan(
+            *(flow.name, "run-2", PLANNED_AT, "A", "B"),
+            ranges=ranges,
+            refused=refused,
+            choices=choices,
+        )
+        folder.save_plan(plan)
+        fields: dict[str, Any] = {"seconds": {"plan": 9.5, "mirror": 7.0}} | report
+        return measure_run(
+            flow,
+            folder,
+            ledger,
+            RunReport(flow.name, "run-2", "primary", "backup", PLANNED_AT, 0, **fields),
+        )
+
+    return measure
+
+
+def proved(measures: Measures) -> dict[str, int]:
+    return {row.topic: row.verified_until for row in measures.partitions}
+
+
+BOTH = {
+    "partitions": (a_row(), a_row("clicks")),
+    "ranges": (a_range_row(), a_range_row("clicks")),
+    "verdict": PROVED,
+}
+
+
+def test_what_is_verified_is_proved_until_before_the_run_looked_at_the_source(
+    measured: Any,
+) -> None:
+    """The plan's own time is that at which it was made, when all had been looked at."""
+    found = measured(a_range(), a_range("clicks"), **BOTH)
+    assert found.verified_until == PLANNED_AT - 9_500
+    assert proved(found) == {"orders": PLANNED_AT - 9_500, "clicks": PLANNED_AT - 9_500}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"partitions": (a_row(), a_row("clicks", covered_end=9))},
+        {"partitions": (a_row(), a_row("clicks", target_beyond=1))},
+        {"ranges": (a_range_row(), a_range_row("clicks", target_records=9))},
+        {"ranges": (a_range_row(), a_range_row("clicks", digest_read="other"))},
+        {"partitions": (a_row(),)},
+    ],
+    ids=[
+        "short of its end",
+        "more on the target",
+        "record missing",
+        "bytes differ",
+        "not looked at",
+    ],
+)
+def test_one_partition_that_is_not_proved_leaves_the_proof_of_the_others(
+    measured: Any, bad: Any
+) -> None:
+    verdict = Verdict(success=False, failures=("x",))
+    found = measured(a_range(), a_range("clicks"), **BOTH | {"verdict": verdict} | bad)
+    assert proved(found) == {"orders": PLANNED_AT - 9_500, "clicks": 0}
+    assert found.verified_until == 0
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"verdict": None},
+        {
+            "verdict": Verdict(
+                False, (ExpectationResult("x", "ranges", False, "critical", raised="boom"),)
+            )
+        },
+    ],
+    ids=["no verdict", "an expectation that could not be evaluated"],
+)
+def test_without_a_whole_verdict_nothing_is_proved(measured: Any, bad: Any) -> None:
+    assert proved(measured(a_range(), **BOTH | bad)) == {"orders": 0}
+
+
+def test_a_partition_with_nothing_new_is_proved_as_of_now(measured: Any) -> None:
+    assert proved(measured(verdict=PROVED)) == {"orders": PLANNED_AT - 9_500}
+
+
+def test_a_partition_with_nothing_new_is_not_proved_if_what_it_has_is_not(measured: Any) -> None:
+    bad = a_range_row(target_records=9)
+    found = measured(verdict=Verdict(success=False, failures=("x",)), ranges=(bad,))
+    assert proved(found) == {"orders": 0}
+
+
+@pytest.mark.parametrize(("partition", "until"), [(None, 0), (0, 0), (1, PLANNED_AT - 9_500)])
+def test_a_refused_partition_is_not_proved(
+    measured: Any, partition: int | None, until: int
+) -> None:
+    refused = (Refusal("orders", partition, "x.", "Decide."),)
+    assert proved(measured(verdict=PROVED, refused=refused)) == {"orders": until}
+
+
+def test_a_flow_with_something_refused_is_not_proved_as_a_whole(measured: Any) -> None:
+    found = measured(a_range(), a_range("clicks"), **BOTH, refused=(), failures=("x",))
+    assert found.verified_until == 0
+    assert proved(found)["orders"] > 0
+
+
+def test_an_earlier_proof_stays_until_there_is_a_later_one(
+    measured: Any, folder: RunFolder
+) -> None:
+    folder.save_verified_until(VerifiedUntil(7, {str(ORDERS): 8, str(CLICKS): PLANNED_AT * 2}))
+    assert measured(a_range(), verdict=None).verified_until == 7
+    found = measured(a_range(), a_range("clicks"), **BOTH)
+    assert found.verified_until == PLANNED_AT - 9_500
+    assert proved(found) == {"orders": PLANNED_AT - 9_500, "clicks": PLANNED_AT * 2}
+    assert folder.verified_until().partitions[str(CLICKS)] == PLANNED_AT * 2
+
+
+def test_a_refused_topic_that_was_copied_before_is_measured_too(measured: Any) -> None:
+    refused = TopicPartition("primary.refused", 0)
+    found = measured(
+        a_range(),
+        refused=(Refusal("refused", None, "made anew.", "Decide."),),
+        behind={refused: Behind(40, 8.0)},
+    )
+    (row,) = [row for row in found.partitions if row.topic == "refused"]
+    assert (row.total_records, row.records_behind, row.seconds_behind) == (4, 40, 8.0)
+
+
+def test_a_source_that_does_not_answer_is_named_and_the_rest_is_measured(measured: Any) -> None:
+    found = measured(a_range(), behind=ClusterUnreachable("primary does not answer."))
+    assert found.missing == (
+        "How far primary->backup is behind is not known: primary does not answer.",
+    )
+    assert [(row.total_records, row.records_behind) for row in found.partitions] == [(10, None)]
+
+
+def an_outcome(began: int, ended: int, read: Spread, stored: Spread = NO_AGES) -> Outcome:
+    return Outcome(a_range(), 10, None, began, ended, read, stored)
+
+
+def test_ages_and_time_are_those_of_all_attempts(measured: Any, folder: RunFolder) -> None:
+    first = an_outcome(1_000, 3_000, Spread(1, 5, 5, 5, 5))
+    second = an_outcome(10_000, 11_000, Spread(2, 1, 9, 10, 9), Spread(3, 4, 6, 15, 6))
+    at_once = replace(second, range=a_range("clicks"), began_at=10_500, ended_at=11_500)
+    OutcomeFiles(folder.files, "b").write(0, [second, at_once])
+    OutcomeFiles(folder.files, "a").write(0, [first])
+    found = measured(a_range(), a_range("clicks"))
+    clicks, orders = found.partitions
+    assert orders.read_ages == Spread(3, 1, 9, 15, 9)
+    assert orders.stored_ages == clicks.stored_ages == Spread(3, 4, 6, 15, 6)
+    assert found.copying_seconds == 2.0 + 1.5
+
+
+def test_a_run_whose_tasks_told_nothing_has_the_steps_time(measured: Any) -> None:
+    assert measured(a_range()).copying_seconds == 7.0
+
+
+def test_an_outcome_of_an_older_release_has_no_ages(folder: RunFolder) -> None:
+    OutcomeFiles(folder.files, "a").write(0, [an_outcome(1, 2, Spread(1, 5, 5, 5, 5))])
+    (name,) = [name for name in folder.files.names(".json") if name.startswith("outcomes")]
+    stored = json.loads(folder.files.read(name) or b"")
+    for key in ("read_ages", "stored_ages"):
+        del stored[0][key]
+    folder.files.write(name, json.dumps(stored))
+    (outcome,) = OutcomeFiles.read_all(folder.files)
+    assert outcome.read_ages == NO_AGES

@@ -1,0 +1,150 @@
+"""What a report takes from the plan and the ledger of its run."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.config import load_flow
+from kafka_ferry.errors import GroupsFailed, RangesFailed, VerificationFailed
+from kafka_ferry.groups.moves import GroupMove, GroupMoves
+from kafka_ferry.ledger import CopiedRange, LedgerTable, encode
+from kafka_ferry.model import Note, OffsetsChoice, Plan
+from kafka_ferry.model.changes import Acl, AclChange, ConfigChange, Drift, Retirement
+from kafka_ferry.model.groups import Group
+from kafka_ferry.report import RunReport
+from kafka_ferry.runs.publish.publish import publish_run, step_sentences
+from kafka_ferry.runs.state.run_folder import RunFolder
+from kafka_ferry.state import StateFolder
+from kafka_ferry.verify import Verdict
+from tests.unit.ledger.entries import a_copied_range, a_transaction
+
+ANNA = Acl("TOPIC", "primary.orders", "LITERAL", "User:anna", "*", "READ", "ALLOW")
+
+
+def lossy(start: int, end: int, *lost: tuple[int, int], **more: object) -> CopiedRange:
+    """A range that has no record for the offsets ``lost``."""
+    gone = sum(last - first for first, last in lost)
+    reasons = {"lost": gone, "dead-lettered": 2}
+    return a_copied_range(
+        start, end, records=end - start - gone - 2, reasons=reasons, lost=lost, **more
+    )
+
+
+def kept(start: int, end: int, **more: object) -> CopiedRange:
+    """A range with preserved offsets."""
+    return a_copied_range(start, end, topic="kept", preserved=True, **more)
+
+
+GROUPS = GroupMoves(5, (GroupMove(Group("billing"), reason="it is in use."),))
+SAID = "backup: the group billing may not be written."
+
+
+@pytest.fixture
+def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunReport:
+    """The report of run-2; run-1 lost something too."""
+    file = tmp_path / "flow.yaml"
+    file.write_text(
+        "source: {alias: primary, bootstrap.servers: 'a:1'}\n"
+        "target: {alias: backup, bootstrap.servers: 'b:1'}\n"
+    )
+    flow = load_flow(file)
+    entries = [
+        a_transaction(lossy(0, 40, (0, 30)), run="run-1"),
+        a_transaction(lossy(40, 1_300, (40, 1_240), (1_250, 1_251)), run="run-2"),
+        a_transaction(lossy(0, 9, (3, 4), topic="customers", partition=7), run="run-2"),
+        a_transaction(kept(0, 50, adopted=50), run="run-1"),
+        a_transaction(kept(50, 2_000, adopted=1_200), kept(0, 9, partition=1), run="run-2"),
+    ]
+    # Nobody answers where these clusters should be.
+    monkeypatch.setattr("kafka_ferry.runs.publish.measures._PATIENCE_S", 0.1)
+    monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter(enumerate(entries)))
+    assert all(json.loads(encode(entry)[1])["flow"] == flow.name for entry in entries)
+    state = StateFolder(str(tmp_path / "state"))
+    ledger = LedgerTable(state.folder("ledger"), flow.name)
+    ledger.project(flow.target, "ledger")
+    folder = RunFolder(state.folder("runs"), "run-2")
+    note = Note("old", None, "the topic was deleted on the source.")
+    choice = OffsetsChoice("kept", "primary.kept", True, "offsets: preserved.")
+    topics = ("orders", "primary.orders")
+    plan = Plan(
+        *(flow.name, "run-2", 1, "A", "B"),
+        notes=(note,),
+        choices=(choice,),
+        config_changes=(ConfigChange(*topics, "flush.ms", "5", None),),
+        acl_changes=(AclChange(ANNA, "grant"),),
+        drifts=(Drift(*topics, "segment.ms", None, "7", overwritten=False),),
+        retirements=(Retirement("old", "primary.old", "id", 0, 0),),
+        unapplied=("primary.orders: its configs could not be changed.",),
+    )
+    folder.save_plan(plan)
+    with suppress(GroupsFailed), folder.step("sync_groups"):
+        folder.save_groups(GROUPS)
+        raise GroupsFailed([SAID], transient=False)
+    return publish_run(flow, folder, ledger, "run-2", ["sync_groups"])
+
+
+def test_what_failed_with_groups_is_no_failure_of_partitions(report: RunReport) -> None:
+    assert report.groups == GROUPS
+    assert report.group_failures == (SAID,)
+    assert report.failures == ()
+
+
+def test_names_each_interval_that_this_run_lost(report: RunReport) -> None:
+    assert report.losses == (
+        "orders-0 [40, 1240): 1,200 offsets were deleted on the source before they were copied.",
+        "orders-0 [1250, 1251): 1 offset was deleted on the source before it was copied.",
+        "customers-7 [3, 4): 1 offset was deleted on the source before it was copied.",
+    )
+    assert report.lost == 1_202
+
+
+def test_counts_dead_letters_and_says_where_they_are(report: RunReport) -> None:
+    assert report.dead_lettered == 4
+    assert report.dead_letter_topic == "ferry-dead-letter.primary.internal"
+
+
+def test_hands_on_what_the_plan_noted(report: RunReport) -> None:
+    assert report.notes == ("old: the topic was deleted on the source.",)
+
+
+def test_says_how_each_topics_offsets_are_kept(report: RunReport) -> None:
+    assert [(choice.topic, choice.preserved) for choice in report.choices] == [("kept", True)]
+
+
+def test_counts_what_this_run_has_adopted_and_names_the_ranges(report: RunReport) -> None:
+    assert report.adopted == 1_200
+    assert report.adoptions == ("kept-0 [50, 2000): 1,200.",)
+
+
+def test_says_what_was_changed_and_what_could_not_be(report: RunReport) -> None:
+    assert report.changes == (
+        "primary.orders: set flush.ms=5",
+        "grant ALLOW READ on the topic primary.orders to User:anna",
+    )
+    assert report.unapplied == ("primary.orders: its configs could not be changed.",)
+    assert [drift.split(",")[0] for drift in report.drifts] == ["primary.orders has segment.ms=7"]
+    assert ["old is gone" in retirement for retirement in report.retirements] == [True]
+
+
+def test_a_failed_partition_is_counted_once_and_what_the_verdict_says_is_no_other_failure(
+    tmp_path: Path,
+) -> None:
+    """The verification fails for the same partition, with a sentence of its own."""
+    folder = RunFolder(StateFolder(str(tmp_path)), "run-1")
+    stopped = "orders-0 stopped at offset 7."
+    with suppress(RangesFailed), folder.step("mirror"):
+        raise RangesFailed([stopped], transient=False)
+    with suppress(VerificationFailed), folder.step("verify"):
+        raise VerificationFailed("1 partition is not covered.")
+    ended = {step: folder.step_record(step) for step in ("mirror", "verify")}
+    records = {step: record for step, record in ended.items() if record}
+
+    with_verdict = step_sentences(records, (), Verdict(success=False))
+    without = step_sentences(records, (), None)
+
+    assert with_verdict == ({"mirror": (stopped,)}, {})
+    assert without == ({"mirror": (stopped,)}, {"verify": ("1 partition is not covered.",)})

@@ -1,0 +1,110 @@
+"""Which topics a run has proved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_ferry.config import Cluster
+from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.model import OffsetsChoice, Plan, Range, Refusal, RunOptions, Window
+from kafka_ferry.runs.state.run_folder import Reconciliation, RunFolder
+from kafka_ferry.runs.verify.verified_topics import TopicProof, proved_topics
+from kafka_ferry.state import StateFolder
+from kafka_ferry.verify import ExpectationResult, Verdict
+from tests.unit.ledger.entries import a_copied_range, a_transaction
+from tests.unit.runs.publish.test_measures import PLANNED_AT, PROVED, a_range, a_range_row, a_row
+
+FAILED = Verdict(success=False)
+USERS = ExpectationResult(
+    "orders are few", "ranges", success=False, severity="critical", source="include/mine.py"
+)
+UNKNOWN = ExpectationResult(
+    "a check", "ranges", success=False, severity="warning", raised="it raised"
+)
+
+
+@pytest.fixture
+def proofs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The proofs of a run that copied ten of orders and nothing of clicks, by topic."""
+    ledger = LedgerTable(StateFolder(str(tmp_path / "ledger")), "primary->backup")
+    entries = [
+        a_transaction(a_copied_range(0, 10), run="run-2"),
+        a_transaction(a_copied_range(10, 20), run="run-3"),
+    ]
+    monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter(enumerate(entries)))
+    cluster = Cluster(alias="backup", properties={"bootstrap.servers": "b:1"})
+    ledger.project(cluster, "ledger")
+    folder = RunFolder(StateFolder(str(tmp_path / "runs")), "run-2")
+
+    def prove(found: Reconciliation | None, **more: Any) -> dict[str, TopicProof]:
+        choices = tuple(OffsetsChoice(t, f"primary.{t}", False, "") for t in ("orders", "clicks"))
+        plan = Plan("primary->backup", "run-2", PLANNED_AT, "A", "B", choices=choices)
+        folder.save_plan(replace(plan, **{"ranges": (a_range(), a_range("clicks", 5, 5)), **more}))
+        if found:
+            folder.save_reconciliation(found)
+        return {it.topic: it for it in proved_topics(folder, ledger, "run-2")}
+
+    return prove
+
+
+GOOD = Reconciliation(
+    (a_range_row(),), (a_row(), a_row("clicks", covered_start=5, covered_end=5, planned_start=5, planned_end=5)), PROVED
+)  # fmt: skip
+
+
+def test_a_topic_is_proved_until_the_run_looked_at_the_source_also_where_nothing_was_new(
+    proofs: Any,
+) -> None:
+    found = proofs(GOOD)
+
+    assert found["orders"] == TopicProof(
+        "orders",
+        "primary.orders",
+        records=10,
+        bytes=found["orders"].bytes,
+        complete_until=PLANNED_AT,
+        ends={0: 10},
+    )
+    assert found["orders"].bytes > 0
+    assert (found["clicks"].records, found["clicks"].ends) == (0, {0: 5})
+
+
+def test_without_a_verification_nothing_is_proved(proofs: Any) -> None:
+    assert proofs(None) == {}
+    assert proofs(replace(GOOD, verdict=replace(FAILED, expectations=(UNKNOWN,)))) == {}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        replace(GOOD, ranges=(a_range_row(target_records=9),), verdict=FAILED),
+        replace(GOOD, partitions=(a_row(covered_end=4, position=4), *GOOD.partitions[1:])),
+        replace(GOOD, partitions=GOOD.partitions[1:]),
+    ],
+    ids=["a record is missing", "not copied to the planned end", "nobody looked"],
+)
+def test_a_topic_that_is_not_as_it_should_be_takes_none_of_the_others_along(
+    proofs: Any, found: Reconciliation
+) -> None:
+    assert proofs(found).keys() == {"clicks"}
+
+
+def test_a_topic_with_a_partition_that_was_refused_is_not_proved(proofs: Any) -> None:
+    assert proofs(GOOD, refused=(Refusal("orders", 3, "no.", ""),)).keys() == {"clicks"}
+
+
+def test_where_an_expectation_of_the_users_fails_nobody_knows_of_which_topic(proofs: Any) -> None:
+    assert proofs(replace(GOOD, verdict=replace(FAILED, expectations=(USERS,)))) == {}
+
+
+def test_a_backfill_proves_its_window_and_only_the_topics_that_it_had_work_in(proofs: Any) -> None:
+    window = Window(1, 2)
+    one: tuple[Range, ...] = (a_range(),)
+    found = proofs(GOOD, ranges=one, options=RunOptions(window=window))
+
+    assert found.keys() == {"orders"}
+    assert (found["orders"].window, found["orders"].complete_until) == (window, 0)

@@ -1,0 +1,61 @@
+"""A flow reaches Spark's tasks inside their code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kafka_ferry.config import Cluster, Flow
+from kafka_ferry.config.client.property_names import ROLES
+from kafka_ferry.spark.serialized_flow import packed, unpacked
+from kafka_sandbox.secure import Authority
+from tests.support.secure import PASSWORD, key_store
+
+
+def test_what_is_carried_needs_no_files_any_more(tmp_path: Path) -> None:
+    identity = Authority("root").issue("ferry")
+    secured = {
+        "bootstrap.servers": "a:1",
+        "security.protocol": "SSL",
+        **key_store("PKCS12", tmp_path, identity),
+    }
+    flow = Flow(
+        source=Cluster(alias="a", properties=secured),
+        target=Cluster(alias="b", properties={"bootstrap.servers": "b:1"}),
+        topics=("x",),
+    )
+    carried = packed(flow)
+    for file in tmp_path.iterdir():
+        file.unlink()
+
+    there = unpacked(carried)
+
+    assert (there.name, there.topics) == (flow.name, flow.topics)
+    properties = there.source.client_properties("consumer")
+    assert properties["ssl.keystore.key"] == identity.key_pem
+    assert PASSWORD not in str(dict(properties))
+
+
+def test_a_store_is_carried_once_however_many_clients_have_it(tmp_path: Path) -> None:
+    """As the system's authorities on both sides: some 220 KB for each client of each cluster."""
+    bundle = tmp_path / "authorities.pem"
+    bundle.write_text("".join(Authority(f"root {number}").pem for number in range(300)))
+    trusting = {
+        "security.protocol": "SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(bundle),
+    }
+    source, target = (
+        Cluster(alias=alias, properties={"bootstrap.servers": f"{alias}:1", **trusting})
+        for alias in "ab"
+    )
+
+    carried = packed(Flow(source=source, target=target, topics=("x",)))
+
+    size = bundle.stat().st_size
+    assert size > 140_000
+    assert size < len(carried) < size + 30_000
+    there = unpacked(carried)
+    for cluster in (there.source, there.target):
+        for role in ROLES:
+            properties = cluster.client_properties(role)
+            assert properties["ssl.truststore.certificates"] == bundle.read_text()

@@ -1,0 +1,440 @@
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.config.options.verify import CHECKS, Severity
+from kafka_ferry.errors import FerryError
+from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Terms, Verdict
+from kafka_ferry.verify.checks import RANGES, WARNINGS, decisive
+from kafka_ferry.verify.expectations import judge as judge_module
+from kafka_ferry.verify.expectations.evaluation import MAX_LISTED
+from kafka_ferry.verify.expectations.judge import SUITES
+from kafka_ferry.verify.expectations.tables import Rows
+from kafka_ferry.verify.topics import TopicRow
+
+ACCOUNTED = "every source offset is a record on the target or has a reason"
+AS_MANY = "the target holds as many records as were copied"
+SAME_BYTES = "the target's bytes are those that were sent"
+NOBODY_ELSE = "nobody else wrote between our records"
+OFFSETS_KEPT = "records keep their source's offsets"
+NO_GAP = "the ranges of a partition join without a gap"
+NOT_TWICE = "no offset was copied twice"
+AT_POSITION = "the ledger ends where the position is"
+NOTHING_BEYOND = "nothing lies beyond what the ledger knows"
+NOTHING_BEFORE = "nothing lies before the mirror's start"
+FAR_ENOUGH = "the target's log goes as far as the ledger"
+STARTS_THERE = "the target's log starts where the mirror does"
+COVERED = "every planned offset is covered"
+NOT_EXPIRED = "no copied record has expired on the target"
+NOT_CLEANED = (
+    "the target's cleaner has removed no record of a topic that the source does not compact"
+)
+NOT_LOST = "no record was lost before it could be copied"
+NO_DEAD_LETTER = "no record went to the dead letter topic"
+NOT_CUT_BACK = "the source's log was not cut back below what was copied"
+MAPPED = "every copied record has its place in the offset map"
+LOSSES_NAMED = "every lost offset is named"
+REASONS = "every reason is one that this release knows"
+PARTITIONS_THERE = "the remote topic has all partitions that it was planned with"
+CONFIGS_THERE = "the remote topic's configs are as this flow has set them"
+NOT_DRIFTED = "nobody else has changed the remote topic's configs"
+STILL_THERE = "the remote topic that was copied into is still there"
+
+RANGE = RangeRow(
+    topic="orders",
+    partition=3,
+    remote_topic="eu.orders",
+    run="r",
+    ledger_offset=7,
+    start=100,
+    end=200,
+    source_offsets=100,
+    copied=90,
+    aborted=8,
+    control=2,
+    compacted=0,
+    other_reasons=0,
+    accounted=100,
+    target_records=90,
+    expired=0,
+    target_compacted=0,
+    foreign=0,
+    digest_sent="d1",
+    digest_read="d1",
+    digest_comparable=True,
+)
+PARTITION = PartitionRow(
+    topic="orders",
+    partition=3,
+    remote_topic="eu.orders",
+    planned_start=100,
+    planned_end=200,
+    covered_start=100,
+    covered_end=200,
+    gap_offsets=0,
+    overlap_offsets=0,
+    position=200,
+    beyond_position=0,
+    target_beyond=0,
+)
+
+
+TOPIC = TopicRow("orders", "eu.orders", preserved=False, planned_partitions=4, partitions=4)
+
+
+def judge(
+    ranges: list[RangeRow],
+    partitions: list[PartitionRow],
+    docs: Path | None = None,
+    topics: tuple[TopicRow, ...] = (TOPIC,),
+    **severities: Severity,
+) -> Verdict:
+    rows: Rows = {"ranges": ranges, "partitions": partitions, "topics": topics}
+    chosen = {name.replace("_", "-"): severity for name, severity in severities.items()}
+    return judge_module.judge(rows, Terms("eu->us", "run 1", docs, chosen))
+
+
+def not_true(verdict: Verdict) -> dict[str, ExpectationResult]:
+    return {result.name: result for result in verdict.expectations if not result.success}
+
+
+def test_a_complete_copy_is_a_success() -> None:
+    verdict = judge([RANGE, replace(RANGE, start=200, end=300)], [PARTITION])
+    assert verdict.success
+    assert not verdict.failures
+    assert not verdict.warnings
+    assert (verdict.ranges, verdict.records, verdict.docs) == (2, 180, None)
+
+
+def test_every_expectation_is_in_the_verdict_once() -> None:
+    checks = [check.name for suite in SUITES for check in suite.checks]
+    assert [result.name for result in judge([RANGE], [PARTITION]).expectations] == checks
+
+
+def test_a_run_that_copied_nothing_is_a_success_with_no_ranges() -> None:
+    verdict = judge([], [])
+    assert verdict.success
+    assert (verdict.ranges, verdict.records) == (0, 0)
+    assert len(verdict.expectations) == len(CHECKS) - 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "sentence"),
+    [
+        ({"accounted": 99}, ACCOUNTED, "100 offsets, 99 accounted for"),
+        ({"accounted": 101}, ACCOUNTED, "100 offsets, 101 accounted for"),
+        (
+            {"target_records": 89},
+            AS_MANY,
+            "90 records copied, 89 on the target, 0 expired, 0 compacted away",
+        ),
+        (
+            {"target_records": 91},
+            AS_MANY,
+            "90 records copied, 91 on the target, 0 expired, 0 compacted away",
+        ),
+        ({"digest_read": "d2"}, SAME_BYTES, "digest d1 sent, d2 read back"),
+        ({"foreign": 4}, NOBODY_ELSE, "4 records of somebody else in eu.orders-3"),
+        ({"misplaced": 30}, OFFSETS_KEPT, "30 records at other offsets in eu.orders-3"),
+        ({"unmapped": 2}, MAPPED, "90 records copied, 2 without a place"),
+    ],
+)
+def test_a_range_fails_just_the_expectation_that_it_violates(changes, name, sentence) -> None:
+    verdict = judge([RANGE, replace(RANGE, **changes)], [PARTITION])
+    assert not verdict.success
+    (result,) = not_true(verdict).values()
+    assert (result.name, result.table, result.severity) == (name, "ranges", "critical")
+    assert result.unexpected == (f"orders-3 [100, 200): {sentence}",)
+    assert verdict.failures == (f"orders-3 [100, 200): {sentence} (expected: {name})",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "sentence"),
+    [
+        ({"gap_offsets": 20}, NO_GAP, "20 offsets in between in no range"),
+        ({"overlap_offsets": 1}, NOT_TWICE, "1 offset in more than one range"),
+        (
+            {"position": 180, "beyond_position": 20},
+            AT_POSITION,
+            "the ledger ends at 200, the position is 180",
+        ),
+        (
+            {"position": -1, "beyond_position": 200},
+            AT_POSITION,
+            "the ledger ends at 200, no position",
+        ),
+        (
+            {"target_beyond": 5},
+            NOTHING_BEYOND,
+            "5 records on the target after the ledger's last one",
+        ),
+        (
+            {"target_before": 1_000},
+            NOTHING_BEFORE,
+            "1,000 records on the target before the ledger's first one",
+        ),
+        (
+            {"unreached": 7},
+            FAR_ENOUGH,
+            "read_committed consumers of eu.orders do not get to its last 7 offsets",
+        ),
+        ({"exposed": 60}, STARTS_THERE, "eu.orders still shows 60 offsets before its start"),
+        ({"planned_end": 250}, COVERED, "planned [100, 250), covered [100, 200)"),
+    ],
+)
+def test_a_partition_fails_just_the_expectation_that_it_violates(changes, name, sentence) -> None:
+    verdict = judge([RANGE], [PARTITION, replace(PARTITION, **changes)])
+    assert not verdict.success
+    (result,) = not_true(verdict).values()
+    assert (result.name, result.table, result.severity) == (name, "partitions", "critical")
+    assert verdict.failures == (f"orders-3 [100, 200): {sentence} (expected: {name})",)
+
+
+def test_what_an_attempt_left_behind_that_broke_off_is_no_failure() -> None:
+    adopted = replace(RANGE, preserved=True, adopted=90, digest_comparable=False)
+    verdict = judge([adopted], [replace(PARTITION, preserved=True, unsealed=40)])
+    assert verdict.success
+    assert not verdict.warnings
+
+
+def test_a_copy_that_is_compacted_as_its_source_is_needs_no_warning() -> None:
+    removed = replace(
+        RANGE,
+        target_records=60,
+        target_compacted=30,
+        compaction_expected=True,
+        digest_read="of the rest",
+        digest_comparable=False,
+    )
+    verdict = judge([removed], [PARTITION])
+    assert verdict.success
+    assert not verdict.warnings
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"target_records": 60, "expired": 30}, NOT_EXPIRED),
+        ({"target_records": 60, "target_compacted": 30}, NOT_CLEANED),
+    ],
+)
+def test_what_the_target_has_removed_since_is_a_warning_and_no_failure(changes, name) -> None:
+    removed = replace(RANGE, **changes, digest_read="of the rest", digest_comparable=False)
+    verdict = judge([RANGE, removed], [PARTITION])
+    assert verdict.success
+    assert not verdict.failures
+    assert list(not_true(verdict)) == [name]
+    assert len(verdict.warnings) == 1
+    assert verdict.warnings[0].startswith("orders-3 [100, 200): 30 of 90 records")
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "sentence"),
+    [
+        (
+            {"lost": 61, "lost_intervals": ((100, 160), (170, 171))},
+            NOT_LOST,
+            "61 offsets deleted on the source before they were copied: [100, 160), [170, 171)",
+        ),
+        ({"other_reasons": 3}, REASONS, "3 offsets for reasons of another release"),
+        ({"dead_lettered": 1}, NO_DEAD_LETTER, "1 record that eu.orders-3 could not take"),
+        (
+            {"rewound_from": 140},
+            NOT_CUT_BACK,
+            "cut back to 100: 40 offsets [100, 140) had been copied from a branch that is lost",
+        ),
+        (
+            {"gone": 90, "target_records": 0, "digest_read": "", "digest_comparable": False},
+            STILL_THERE,
+            "90 records went into eu.orders, which was deleted since",
+        ),
+    ],
+)
+def test_what_a_policy_let_pass_is_a_warning_that_names_it_and_no_failure(
+    changes, name, sentence
+) -> None:
+    verdict = judge([RANGE, replace(RANGE, **changes)], [PARTITION])
+    assert verdict.success
+    assert not verdict.failures
+    (result,) = not_true(verdict).values()
+    assert (result.name, result.table, result.severity) == (name, "ranges", "warning")
+    assert verdict.warnings == (f"orders-3 [100, 200): {sentence} (expected: {name})",)
+
+
+def test_a_loss_that_no_interval_names_fails() -> None:
+    verdict = judge([replace(RANGE, lost=5, lost_intervals=((100, 103),))], [PARTITION])
+    assert verdict.failures == (
+        "orders-3 [100, 200): 5 offsets lost, of which [100, 103) by name "
+        f"(expected: {LOSSES_NAMED})",
+    )
+    assert len(verdict.warnings) == 1
+
+
+def test_a_remote_topic_that_has_lost_partitions_fails() -> None:
+    verdict = judge(
+        [RANGE], [PARTITION], topics=(replace(TOPIC, partitions=1, missing_partitions=3),)
+    )
+    assert verdict.failures == (
+        f"eu.orders: 4 partitions planned, 1 there (expected: {PARTITIONS_THERE})",
+    )
+
+
+def test_a_config_that_somebody_changed_meanwhile_is_a_warning() -> None:
+    changed = replace(TOPIC, unlike_configs=1, unlike=("retention.ms is 1, and ... 2",))
+    verdict = judge([RANGE], [PARTITION], topics=(changed,))
+    assert verdict.success
+    assert verdict.warnings == (
+        f"eu.orders: retention.ms is 1, and ... 2 (expected: {CONFIGS_THERE})",
+    )
+
+
+def test_a_drift_is_written_down_and_told_nobody() -> None:
+    drifted = replace(TOPIC, drifted_configs=1, drifted=("retention.ms is 1",))
+    verdict = judge([RANGE], [PARTITION], topics=(drifted,))
+    assert verdict.success
+    assert not verdict.warnings
+    (result,) = not_true(verdict).values()
+    assert (result.key, result.severity) == ("drift", "info")
+    assert result.unexpected == ("eu.orders: retention.ms is 1",)
+
+
+def test_the_flow_says_how_much_a_check_weighs() -> None:
+    drifted = replace(TOPIC, drifted_configs=1, drifted=("retention.ms is 1",))
+    strict = judge([RANGE], [PARTITION], topics=(drifted,), drift="critical")
+    assert strict.failures == (f"eu.orders: retention.ms is 1 (expected: {NOT_DRIFTED})",)
+
+    foreign = [replace(RANGE, foreign=2)]
+    mild = judge(foreign, [PARTITION], foreign="warning")
+    assert mild.success
+    assert len(mild.warnings) == 1
+    silent = judge(foreign, [PARTITION], foreign="info")
+    assert (silent.success, silent.failures, silent.warnings) == (True, (), ())
+    assert list(not_true(silent)) == [NOBODY_ELSE]
+
+
+def test_what_decides_is_what_was_critical_when_the_run_was_judged() -> None:
+    row = replace(RANGE, foreign=2)
+    mild = judge([row], [PARTITION], foreign="warning", lost="critical")
+    assert all(check.holds(row) for check in decisive("ranges", mild))
+    assert not all(check.holds(replace(RANGE, lost=1)) for check in decisive("ranges", mild))
+    assert not all(check.holds(row) for check in decisive("ranges", None))
+
+
+def test_the_advice_names_the_option_that_let_it_pass() -> None:
+    advice = {check.name: check.advice for check in WARNINGS.checks}
+    assert "on.source.truncation" in advice[NOT_LOST]
+    assert "on.rejected.record" in advice[NO_DEAD_LETTER]
+    assert "on.source.divergence" in advice[NOT_CUT_BACK]
+    assert "on.target.topic.lost" in advice[STILL_THERE]
+
+
+def test_a_digest_that_is_missing_is_not_taken_for_equal() -> None:
+    verdict = judge([replace(RANGE, digest_read="")], [PARTITION])
+    assert list(not_true(verdict)) == [SAME_BYTES]
+
+
+def test_large_offsets_are_compared_to_the_last_digit() -> None:
+    huge = replace(RANGE, source_offsets=2**62 + 1, accounted=2**62)
+    assert list(not_true(judge([huge], [PARTITION]))) == [ACCOUNTED]
+
+
+def test_great_expectations_and_the_checks_themselves_agree_on_every_row() -> None:
+    ranges = [
+        replace(RANGE, start=n, accounted=100 - (n % 3 == 0), foreign=n % 4 // 3) for n in range(12)
+    ]
+    found = not_true(judge(ranges, []))
+    for check in RANGES.checks:
+        wanted = tuple(f"{r}: {check.explain(r)}" for r in ranges if not check.holds(r))
+        assert (found[check.name].unexpected if check.name in found else ()) == wanted
+
+
+def test_only_the_first_rows_are_listed_with_a_count_of_the_rest() -> None:
+    bad = [replace(RANGE, start=n, foreign=1) for n in range(1_000 + MAX_LISTED)]
+    verdict = judge(bad, [])
+    (result,) = not_true(verdict).values()
+    assert len(result.unexpected) == MAX_LISTED + 1
+    assert result.unexpected[-1] == "and 1,000 more"
+    assert len(verdict.failures) == MAX_LISTED + 1
+
+
+@pytest.mark.parametrize(("column", "name"), [("foreign", NOBODY_ELSE), ("expired", NOT_EXPIRED)])
+def test_an_expectation_that_raises_is_a_failure_with_its_name(monkeypatch, column, name) -> None:
+    whole = judge_module.frame
+    monkeypatch.setattr(
+        judge_module, "frame", lambda *args: whole(*args).drop(columns=column, errors="ignore")
+    )
+    verdict = judge([RANGE], [PARTITION])
+    assert not verdict.success
+    (result,) = not_true(verdict).values()
+    assert result.name == name
+    assert f'"{column}"' in (result.raised or "")
+    assert verdict.failures == (f'The check "{name}" could not be evaluated: {result.raised}',)
+
+
+def test_an_expectation_without_a_result_is_a_failure() -> None:
+    result = judge_module._result(RANGES.checks[0], RANGES, [RANGE], None, "critical")
+    assert result.failed
+    assert result.sentences[0].startswith(f'The check "{ACCOUNTED}" could not be evaluated')
+
+
+def test_a_verdict_comes_back_from_json_as_it_was(tmp_path: Path) -> None:
+    verdict = judge([replace(RANGE, foreign=2)], [PARTITION], docs=tmp_path)
+    assert Verdict.from_json(verdict.to_json()) == verdict
+    with pytest.raises(FerryError, match="Not a verdict"):
+        Verdict.from_json("{}")
+
+
+def test_data_docs_that_cannot_be_written_are_a_warning(tmp_path: Path) -> None:
+    taken = tmp_path / "a-file"
+    taken.write_text("")
+    verdict = judge([RANGE], [PARTITION], docs=taken)
+    assert verdict.success
+    assert verdict.docs is None
+    assert verdict.warnings[0].startswith(f"The Data Docs could not be written to {taken}: ")
+
+
+@pytest.fixture
+def connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
+    tried: list[object] = []
+
+    def refuse(*args: object, **_: object) -> None:
+        tried.append(args)
+        raise OSError("no network in this test")
+
+    for name in ("connect", "connect_ex", "sendto"):
+        monkeypatch.setattr(socket.socket, name, refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    return tried
+
+
+def test_nothing_is_sent_anywhere(connections: list[object], tmp_path: Path) -> None:
+    assert judge([RANGE], [PARTITION], docs=tmp_path).success
+    assert connections == []
+    assert os.environ["GX_ANALYTICS_ENABLED"] == "false"
+
+
+def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    judge([RANGE], [PARTITION], docs=tmp_path / "docs")
+    assert list(temporary.iterdir()) == []
+
+
+def test_no_progress_bar_and_nothing_else_is_printed(capfd) -> None:
+    judge([RANGE], [PARTITION])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    program = "import sys, kafka_ferry.verify, kafka_ferry.report; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"great_expectations", "pandas", "pyspark", "airflow"} & set(loaded)

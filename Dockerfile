@@ -13,7 +13,7 @@ COPY packages.txt .
 RUN apt-get update -qq \
     && xargs --arg-file=packages.txt apt-get install --yes --no-install-recommends \
     && rm -rf /var/lib/apt/lists/*
-# FERRY_HOME/.ferry is where runs keep what can be made anew from the target: mount a volume there.
+# FERRY_HOME/.ferry is where runs keep what can be recreated from the target: mount a volume there.
 RUN install --directory --owner=50000 --group=0 --mode=0775 build dist .ferry
 
 # The user of both images: airflow, or astro.

@@ -75,7 +75,7 @@ class ProcessTree:
     """Watches all that is started in a ``with`` block, with its descendants; ``usage`` tells afterwards.
 
     What runs already is left out. What the block starts itself it has to wait for itself; what
-    that leaves behind is waited for at the end. One at a time in a process.
+    that leaves after is waited for at the end. One at a time in a process.
 
     Args:
         interval: seconds between samples of the memory, at least.

@@ -23,7 +23,7 @@ for topic, partition, text in csv.reader(sys.stdin):
     ranges = [r for r in rows if (r["remote_topic"], r["partition"]) == (topic, int(partition))]
     if not ranges:
         sys.exit(f"The ledger has nothing of {topic}-{partition}.")
-    # Of a topic that was made anew, the last one counts.
+    # Of a topic that was recreated, the last one counts.
     ranges = [r for r in ranges if r["remote_topic_id"] == ranges[-1]["remote_topic_id"]]
     segments = [s for r in ranges for s in r["segments"] if offset < s["target"] + s["records"]]
     if segments:

@@ -35,7 +35,7 @@ _LOOK_AGAIN_S: Final = 0.1
 
 
 class Leash:
-    """Within it, what this process starts carries a mark; behind it, nothing that does is left.
+    """Within it, what this process starts carries a mark; after it, nothing that does is left.
 
     Everything that carries the mark is ended when the block is left, when ``pull`` is called, when this
     process dies, and when its parent does: Airflow's supervisor, without which the task is lost. Then

@@ -38,7 +38,7 @@ _OVER: Final = ("failed", "success")
 
 
 def add_notify_task(published: Any, flow: Flow) -> None:
-    """Adds the task ``notify`` behind all other tasks of a run; none where the flow notifies nobody.
+    """Adds the task ``notify`` after all other tasks of a run; none where the flow notifies nobody.
 
     Args:
         published: the task ``publish``, or what it returns; its DAG has all other tasks by now.
@@ -174,7 +174,7 @@ def task_states(states: Mapping[str, Any]) -> dict[str, str]:
     """The state of each task; of one that is mapped, the worst of its instances.
 
     Args:
-        states: as Airflow gives them: by task id, and behind it an underscore and a number where mapped.
+        states: as Airflow gives them: by task id, and after it an underscore and a number where mapped.
     """
     found: dict[str, str] = {}
     for name, state in states.items():

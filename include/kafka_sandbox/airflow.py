@@ -40,7 +40,7 @@ class Airflow:
     tasks, ``standalone.log`` and, while it runs, ``standalone.json`` with its process and port. A
     second ``Airflow`` on the same directory, in any process, is the same one. Its processes have a
     session to themselves, which ends as a whole: SIGTERM to the first one alone would leave the
-    others behind.
+    others after.
 
     Attributes:
         home: where all of it is (``AIRFLOW_HOME``); made if absent.

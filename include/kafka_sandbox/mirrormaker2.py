@@ -182,7 +182,7 @@ class MirrorMaker2:
         self.kill()
 
     def kill(self) -> None:
-        """Ends it at once (SIGKILL) and returns when it is gone: its positions are behind its data."""
+        """Ends it at once (SIGKILL) and returns when it is gone: its positions are after its data."""
         if self._child:
             if self._child.poll() is None:
                 self._child.kill()

@@ -122,7 +122,7 @@ class Generator:
 
 
 class _Pen:
-    """A producer of one style that is made anew when it fails."""
+    """A producer of one style that is recreated when it fails."""
 
     def __init__(self, bootstrap: str, name: str, style: Style) -> None:
         self.style = style

@@ -1,4 +1,4 @@
-"""Access rules, quotas and SCRAM users follow the source, and nobody else's are touched."""
+"""ACLs, quotas and SCRAM users follow the source, and nobody else's are touched."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def logged_in(flow: Flow, side: str, broker: SecureBroker, user: str, password: 
     return load_flow(Path(flow.file))
 
 
-# Access rules
+# ACLs
 
 
 def test_rules_follow_the_source_and_nobody_elses_are_touched(
@@ -317,7 +317,7 @@ def test_a_cluster_without_an_authorizer_is_said_once(
 
     alias = flow.source.alias if side == "source" else flow.target.alias
     notes = [str(note) for note in plan.notes if "authorizer" in str(note)]
-    assert notes == [f"{alias} has no authorizer: access rules are not synced."]
+    assert notes == [f"{alias} has no authorizer: ACLs are not synced."]
     assert (plan.acl_changes, plan.refused, plan.unapplied) == ((), (), ())
     assert ledger_of(flow).applied().acls == {claim.acl}
     assert target is open_ or rules_on(backup, remote(flow, topic)) == {claim.acl}
@@ -341,7 +341,7 @@ def test_without_the_right_to_look_a_note_says_so(
     assert not plan.refused
     notes = [str(note) for note in plan.notes]
     for what, right in (
-        ("access rules", "DESCRIBE"),
+        ("ACLs", "DESCRIBE"),
         ("client quotas", "DESCRIBE_CONFIGS"),
         ("SCRAM users", "DESCRIBE"),
     ):
@@ -372,7 +372,7 @@ def test_without_the_right_to_change_topics_are_copied_and_the_run_says_what_is_
         flow = logged_in(flow, "target", guarded, *WEAK)
         assert not failures(copy_now(flow))
         rules_said, quotas_said = plan_now(flow, "run-2").unapplied
-        assert "refuses 2 changes of access rules" in rules_said
+        assert "refuses 2 changes of ACLs" in rules_said
         assert "Grant the flow ALTER on the cluster" in rules_said
         assert "refuses a change of client quotas" in quotas_said
         assert "ALTER_CONFIGS" in quotas_said

@@ -196,7 +196,7 @@ def test_records_out_of_order_are_found_as_far_as_the_flow_says(
         ("first", day(1).since_ms),
         ("before", day(1).since_ms - 1),
         ("last", edge - 1),
-        ("behind", edge),
+        ("after", edge),
         ("half an hour late", edge - 2),
         ("an hour younger", edge + hour),
         ("too late", edge - 3),
@@ -488,7 +488,7 @@ def test_backfills_that_overlap_and_an_ordinary_run_between_them_copy_nothing_tw
     assert sorted(texts(backup, remote(latest, orders))) == sorted(texts(primary, orders))
 
 
-def test_a_backfill_that_still_writes_is_fenced_by_an_ordinary_run_and_goes_on_behind_it(
+def test_a_backfill_that_still_writes_is_fenced_by_an_ordinary_run_and_goes_on_after_it(
     primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
 ) -> None:
     three_days(primary, orders)
@@ -534,7 +534,7 @@ def test_a_position_that_was_set_back_stops_the_backfill_by_name(
     assert texts(backup, remote(latest, orders)) == []
 
 
-def test_groups_are_not_moved_by_a_backfill_and_find_their_offsets_behind_it(
+def test_groups_are_not_moved_by_a_backfill_and_find_their_offsets_after_it(
     primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
 ) -> None:
     three_days(primary, orders)
@@ -562,9 +562,9 @@ def test_groups_are_not_moved_by_a_backfill_and_find_their_offsets_behind_it(
     # Who has not read n0 yet must not miss it, whatever else it reads once more.
     assert [lands(offset) for offset in (0, 5, 9)] == ["n0", "n0", "n0"]
     assert (lands(10), lands(11)) == ("n1", "n2")
-    # Who has read n0 and n1 on the target has read nothing of what was backfilled behind them.
-    behind = min(offset for offset, record in values.items() if record.value == b"d0h0")
-    back = route.map.reverse(behind)
+    # Who has read n0 and n1 on the target has read nothing of what was backfilled after them.
+    after = min(offset for offset, record in values.items() if record.value == b"d0h0")
+    back = route.map.reverse(after)
     assert back and back.offset == 0
 
 

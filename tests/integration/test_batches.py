@@ -441,7 +441,7 @@ def test_what_is_rebuilt_can_be_proved_as_well(join_below: int, copied: dict[int
 
 @pytest.mark.parametrize("what", DAMAGED)
 @joining
-def test_a_damaged_batch_is_named_and_nothing_behind_it_is_copied(
+def test_a_damaged_batch_is_named_and_nothing_after_it_is_copied(
     join_below: int, what: str, folder: Path, by_hand: KafkaCluster, backup: KafkaCluster
 ) -> None:
     flow = make_flow(folder, by_hand, backup, [what], join_batches_below=join_below, writers=1)

@@ -283,7 +283,7 @@ def test_positions_that_the_broker_forgot_are_recovered_from_the_ledger(
     assert_same(primary, topic, backup, remote(flow, topic))
 
 
-def test_records_deleted_before_the_position_are_no_loss_and_behind_it_are_named(
+def test_records_deleted_before_the_position_are_no_loss_and_after_it_are_named(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
 

@@ -60,7 +60,7 @@ def backup(_pair: tuple[KafkaCluster, KafkaCluster]) -> KafkaCluster:
 
 @pytest.fixture
 def topic(primary: KafkaCluster, unique: Callable[[str], str]) -> str:
-    """A topic with 100 records, of which the target will have a marker behind the last one."""
+    """A topic with 100 records, of which the target will have a marker after the last one."""
     topic = unique("orders")
     create_topic(primary.bootstrap, topic)
     write(primary, topic, 100)
@@ -117,16 +117,16 @@ def test_only_what_has_changed_is_written_and_the_newest_stands_last(
     source = TopicPartition(topic, 0)
 
     for ahead, behind in ((40, 10), (40, 10), (60, 10), (60, 5)):
-        moves = moves_of(flow, {"ahead": {source: ahead}, "behind": {source: behind}})
+        moves = moves_of(flow, {"ahead": {source: ahead}, "after": {source: behind}})
         assert emit_now(flow, moves) == []
 
     written = checkpoints_in(backup, f"{folder.name}.checkpoints.internal")
     assert [(it.group, it.upstream, it.downstream) for it in written] == [
         ("ahead", 40, 40),
-        ("behind", 10, 10),
+        ("after", 10, 10),
         ("ahead", 60, 60),
         # A group that was set back on the source goes back here too.
-        ("behind", 5, 5),
+        ("after", 5, 5),
     ]
 
 
@@ -342,7 +342,7 @@ def test_a_topic_that_was_made_anew_begins_its_offset_syncs_anew(
     assert emit_now(flow, NOTHING) == []
 
     syncs = offset_syncs_in(backup, f"mm2-offset-syncs.{folder.name}.internal")
-    # Behind the first hundred and their marker.
+    # After the first hundred and their marker.
     assert [(sync.upstream, sync.downstream) for sync in syncs[-2:]] == [(0, 101), (1, 102)]
 
 

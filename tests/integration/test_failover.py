@@ -177,7 +177,7 @@ def test_an_application_goes_on_when_its_cluster_is_killed_and_comes_back(
     everything = [*written, *late, *new, *final]
     home = process(old.bootstrap, topics=on_old, values=len(everything))
     assert sorted(set(lines(processed))) == sorted(everything)
-    # What came late was read there before it was lost sight of; so it may come again, and what lies behind.
+    # What came late was read there before it was lost sight of; so it may come again, and what lies after.
     twice = set(home) & set(before)
     assert len(twice - {*late, *new}) <= 2 * COMMITS_EVERY
 

@@ -297,8 +297,8 @@ def test_no_group_passes_what_is_verified(
     assert not failures(copy_now(flow, "run-2"))
     this = Run(flow, "run-2")
 
-    behind = only(this.sync_groups())
-    assert (behind.offset, behind.kind, behind.lag) == (10, "clamped", 0)
+    after = only(this.sync_groups())
+    assert (after.offset, after.kind, after.lag) == (10, "clamped", 0)
     assert committed(backup, group) == {(there, 0): 10}
 
     this.verify(NO_SPARK)

@@ -44,7 +44,7 @@ def look(flow: Flow) -> Plan:
 
 
 def state_of(broker: KafkaCluster) -> dict[str, Any]:
-    """Everything on a cluster that a run could change: topics, configs, groups, access rules."""
+    """Everything on a cluster that a run could change: topics, configs, groups, ACLs."""
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     topics = client.list_topics(timeout=10).topics
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
@@ -86,7 +86,7 @@ def test_a_plan_is_what_a_run_then_does_and_changes_nothing_itself(
         "topics to create": 1,
         "topics to grow": 1,
         "configs to change": 1,
-        "access rules to change": 1,
+        "ACLs to change": 1,
     }
     for line in (
         f"create {remote(flow, new)}: 2 partitions, max.message.bytes=65536",

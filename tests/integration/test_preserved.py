@@ -278,7 +278,7 @@ def test_a_compacted_topic_begins_at_0_since_brokers_do_not_let_its_start_be_mov
 
 
 @FILLS
-def test_lost_records_are_a_gap_behind_which_copying_goes_on(
+def test_lost_records_are_a_gap_after_which_copying_goes_on(
     preserved: Callable[..., Flow],
     primary: KafkaCluster,
     backup: KafkaCluster,
@@ -308,7 +308,7 @@ def test_a_record_that_the_target_does_not_take_becomes_a_gap_by_policy(
     topic = unique("large")
     create_topic(primary.bootstrap, topic)
     large = Record(b"large", random.Random(1).randbytes(20_000))
-    records = [*named("before", 5), large, *named("between", 3), large, *named("behind", 4)]
+    records = [*named("before", 5), large, *named("between", 3), large, *named("after", 4)]
     produce(primary.bootstrap, topic, records)
     flow = preserved(topic, fill=fill)
     create_topic(backup.bootstrap, remote(flow, topic), max_message_bytes="10000")

@@ -171,7 +171,7 @@ def test_what_the_source_removes_after_a_crash_stays_copied(
     flow = make_flow(folder, primary, backup, [short], **options)
     planned = plan_now(flow)
     # The first one writes into the ledger where the partition begins.
-    with fated(monkeypatch, Fate(behind="ProduceRequest", times=2)), suppress(Killed):
+    with fated(monkeypatch, Fate(after="ProduceRequest", times=2)), suppress(Killed):
         copy_planned(flow, planned)
     copy = remote(flow, short)
     assert len(read_all(backup.bootstrap, copy)[0]) == 10

@@ -269,7 +269,7 @@ def test_a_mirror_begins_where_the_flow_says(
     assert planned(plan_now(flow)) == expected
 
 
-def test_a_mirror_cannot_begin_behind_the_end(
+def test_a_mirror_cannot_begin_after_the_end(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, topic: str
 ) -> None:
     produce(primary.bootstrap, topic, named("first", 30))
@@ -356,7 +356,7 @@ def test_a_topic_that_was_made_anew_is_not_appended_to(
     produce(primary.bootstrap, topic, named("anew", 5))
 
     refusal = refusal_of(plan_now(flow, "run-3"))
-    assert "deleted and made anew" in refusal.reason
+    assert "deleted and recreated" in refusal.reason
     assert f"delete {remote(flow, topic)} on the target" in refusal.advice
 
     delete_topic(backup, remote(flow, topic))

@@ -126,11 +126,11 @@ def with_a_record_of_ours_in_a_gap(log: Log) -> None:
     log[at(log, 9)] = as_ours(log, 9, ["9"])
 
 
-def with_a_record_of_theirs_behind(log: Log) -> None:
+def with_a_record_of_theirs_after(log: Log) -> None:
     log.append(theirs(END))
 
 
-def with_records_of_ours_behind(log: Log) -> None:
+def with_records_of_ours_after(log: Log) -> None:
     log.append(as_ours(log, END, ["18", "19"]))
 
 
@@ -162,8 +162,8 @@ CASES: dict[str, tuple[Callable[[Log], None] | None, set[str]]] = {
     "somebody else in a gap": (with_a_record_of_theirs_in_a_gap, {NOBODY_ELSE}),
     "ours in a gap": (with_a_record_of_ours_in_a_gap, {NOBODY_ELSE, SAME_BYTES}),
     "a gap is missing at the end": (without_the_last_gap, {FAR_ENOUGH}),
-    "somebody else behind the end": (with_a_record_of_theirs_behind, {NOTHING_BEYOND}),
-    "ours behind the end": (with_records_of_ours_behind, set()),
+    "somebody else after the end": (with_a_record_of_theirs_after, {NOTHING_BEYOND}),
+    "ours after the end": (with_records_of_ours_after, set()),
     "somebody else before the mirror": (with_a_record_before, {NOTHING_BEFORE}),
 }
 
@@ -234,8 +234,8 @@ def test_the_verification_counts_what_it_finds(found: dict[str, Found]) -> None:
     assert found["a batch is missing"].range.target_records < 13
     assert found["somebody else in a gap"].range.foreign == 1
     assert found["a gap is missing at the end"].partition.unreached == 1
-    assert found["somebody else behind the end"].partition.target_beyond == 1
-    assert found["ours behind the end"].partition.unsealed == 2
+    assert found["somebody else after the end"].partition.target_beyond == 1
+    assert found["ours after the end"].partition.unsealed == 2
     assert found["somebody else before the mirror"].partition.target_before == 1
 
 

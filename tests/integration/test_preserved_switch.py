@@ -18,7 +18,7 @@ SCRIPT = Path(__file__).parents[2] / "docs/examples/source_offsets.py"
 
 
 def consume(broker: KafkaCluster, topic: str, group: str, count: int) -> tuple[list[bytes], str]:
-    """The values of the group's next records, and where it stands behind them, as lines of CSV."""
+    """The values of the group's next records, and where it stands after them, as lines of CSV."""
     consumer = Consumer(
         {
             "bootstrap.servers": broker.bootstrap,

@@ -242,7 +242,7 @@ def test_a_position_that_somebody_has_set_is_found_and_does_not_outlive_the_topi
 
 
 @pytest.mark.short("deleted")
-@pytest.mark.parametrize("anew", [False, True], ids=["deleted", "made anew"])
+@pytest.mark.parametrize("anew", [False, True], ids=["deleted", "recreated"])
 def test_a_remote_topic_that_is_gone_is_copied_again_without_a_policy(
     copy: Copied, anew: bool
 ) -> None:
@@ -251,7 +251,7 @@ def test_a_remote_topic_that_is_gone_is_copied_again_without_a_policy(
         foreign(copy)
     else:
         delete_topic(copy.target, copy.remote)
-    said = "made anew" if anew else "it was deleted on the target."
+    said = "recreated" if anew else "it was deleted on the target."
     assert said in copy.look().problem
     assert plan_now(copy.flow, "run-2").refused
     repaired(copy)

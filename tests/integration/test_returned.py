@@ -222,7 +222,7 @@ def test_what_a_killed_run_has_written_with_its_offsets_came_from_there_too(
     copy(there, "there")
     write(primary, topic, "a2", "a3")
     plan = plan_now(there, "killed")
-    with fated(monkeypatch, Fate(behind="ProduceRequest")), pytest.raises(Killed):
+    with fated(monkeypatch, Fate(after="ProduceRequest")), pytest.raises(Killed):
         copy_planned(there, plan)
     write(backup, topic, "b0")
     assert values(backup, topic) == ["a0", "a1", "a2", "a3", "b0"]

@@ -59,7 +59,7 @@ def test_a_remote_topic_with_aborted_records_alone_is_not_foreign(
     assert len(plan.ranges) == 1
 
 
-def test_one_committed_record_behind_aborted_ones_makes_it_foreign(
+def test_one_committed_record_after_aborted_ones_makes_it_foreign(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("mixed")
@@ -127,7 +127,7 @@ def strict(folder: Path) -> Iterator[KafkaCluster]:
     broker.wipe()
 
 
-def test_records_that_may_not_be_read_are_not_written_behind(
+def test_records_that_may_not_be_read_are_not_written_after(
     folder: Path, primary: KafkaCluster, strict: KafkaCluster, unique: Unique
 ) -> None:
     topic, other = unique("unread"), unique("other")

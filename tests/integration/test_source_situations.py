@@ -222,7 +222,7 @@ def test_a_topic_deleted_on_the_source_stays_on_the_target_and_is_named(
 
 
 @pytest.mark.parametrize("count", [10, 50], ids=["shorter", "longer"])
-def test_a_topic_made_anew_goes_whole_behind_the_old_one_or_nowhere(
+def test_a_topic_made_anew_goes_whole_after_the_old_one_or_nowhere(
     count: int, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     """MirrorMaker 2 situations 3 and 4: the new topic is taken for the old one.
@@ -239,7 +239,7 @@ def test_a_topic_made_anew_goes_whole_behind_the_old_one_or_nowhere(
     produce(primary.bootstrap, topic, named("new", count))
 
     (refusal,) = plan_now(failing, "run-2").refused
-    assert "deleted and made anew" in refusal.reason
+    assert "deleted and recreated" in refusal.reason
 
     flow = make_flow(folder, primary, backup, [topic], on_source_topic_recreated="append")
     assert failures(copy_now(flow, "run-3")) == []
@@ -287,7 +287,7 @@ def test_a_topic_made_anew_between_plan_and_copy_is_not_taken_for_the_old_one(
     (problem,) = failures(copy_planned(flow, plan))
 
     assert problem.startswith(f"{topic}-0 ")
-    assert "deleted and made anew since it was planned" in problem
+    assert "deleted and recreated since it was planned" in problem
     assert values(backup, remote(flow, topic)) == told("old", old)
     assert_same(primary, other, backup, remote(flow, other))
     if policy == "append" or not copied:
@@ -379,12 +379,12 @@ def test_an_empty_topic_that_is_made_anew_is_copied_on(
     assert copy_now(flow, "run-4") == []
 
 
-# Logs that are cut back
+# Logs that are truncated
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A topic of 30 records whose log was cut back to 20 and then given ``new`` others."""
+    """A topic of 30 records whose log was truncated to 20 and then given ``new`` others."""
 
     flow: Flow
     topic: str
@@ -401,7 +401,7 @@ WHENS = ("before the plan", "between plan and copy")
 def cuts(
     tmp_path_factory: pytest.TempPathFactory, backup: KafkaCluster
 ) -> Iterator[dict[tuple[str, str, str], Cut]]:
-    """One broker's topics, all of them cut back at once as no replica could be, and a flow of each."""
+    """One broker's topics, all of them truncated at once as no replica could be, and a flow of each."""
     home = tmp_path_factory.mktemp("cut")
     source = Broker(home / "source")
     made = {}

@@ -1,4 +1,4 @@
-"""Records in several compressed streams behind each other: what a real broker makes of them is what we do."""
+"""Records in several compressed streams after each other: what a real broker makes of them is what we do."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ CASES = [
     *(Case(f"{n} gzip members", GZIP, streams(GZIP, n)) for n in (1, 2, 64, 65, 1_000)),
     Case("gzip members with zeros between", GZIP, streams(GZIP, 3, bytes(7))),
     Case("gzip and zeros", GZIP, ONE[GZIP] + bytes(9)),
-    Case("gzip and garbage", GZIP, ONE[GZIP] + b"garbage behind it all"),
+    Case("gzip and garbage", GZIP, ONE[GZIP] + b"garbage after it all"),
     Case("gzip and half a header", GZIP, ONE[GZIP] + ONE[GZIP][:5]),
     Case("gzip and a half member", GZIP, ONE[GZIP] + EMPTY[GZIP][:-4]),
     Case("gzip and empty members", GZIP, ONE[GZIP] + EMPTY[GZIP] * 70),

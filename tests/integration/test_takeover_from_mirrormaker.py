@@ -173,7 +173,7 @@ def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
     assert "somebody else" in taken[foreign].reason
     parts = taken[live].partitions
     assert [part.compared for part in parts] == [len(before[part.partition]) for part in parts]
-    print(f"positions behind their data: {[(p.position, p.end) for p in parts]}")
+    print(f"positions after their data: {[(p.position, p.end) for p in parts]}")
     assert any(part.position and part.position < part.end for part in parts)
     assert seen(backup, remote(flow, live)) == before, "nothing is written by taking over"
 

@@ -44,7 +44,7 @@ NOISE = bytes(range(256)) * 200
 # Remote topics that are lost
 
 
-@pytest.mark.parametrize("fate", ["deleted", "made anew"])
+@pytest.mark.parametrize("fate", ["deleted", "recreated"])
 @pytest.mark.parametrize("policy", ["fail", "recopy"])
 def test_a_remote_topic_that_was_lost_is_named_or_filled_again(
     policy: str,
@@ -75,7 +75,7 @@ def test_a_remote_topic_that_was_lost_is_named_or_filled_again(
         (refusal,) = plan.refused
         assert (refusal.topic, refusal.partition) == (topic, None)
         assert "its history there is gone" in refusal.reason
-        if fate == "made anew":
+        if fate == "recreated":
             assert values(backup, remote(flow, topic)) == []
     else:
         assert plan.refused == ()
@@ -84,14 +84,14 @@ def test_a_remote_topic_that_was_lost_is_named_or_filled_again(
         assert copy_now(flow, "run-3") == []
 
 
-@pytest.mark.short("False-fail-deleted", "True-recopy-made anew")
+@pytest.mark.short("False-fail-deleted", "True-recopy-recreated")
 @pytest.mark.parametrize(
     ("copied", "policy", "fate"),
     [
         (False, "fail", "deleted"),
-        (False, "fail", "made anew"),
+        (False, "fail", "recreated"),
         (True, "fail", "deleted"),
-        (True, "recopy", "made anew"),
+        (True, "recopy", "recreated"),
     ],
 )
 def test_a_remote_topic_lost_between_plan_and_copy_is_named_and_left_to_the_next_run(

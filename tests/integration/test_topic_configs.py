@@ -462,7 +462,7 @@ class Death:
 
     Attributes:
         at: in which of the calls that change something, counted from 0.
-        before: whether before it, or behind it.
+        before: whether before it, or after it.
     """
 
     at: int
@@ -497,14 +497,14 @@ def dying(monkeypatch: pytest.MonkeyPatch, death: Death) -> Iterator[None]:
         yield
 
 
-# Behind the creation of its own topics.
+# After the creation of its own topics.
 CALLS_TO_CREATE = ["announced", "created", "marked", "confirmed"]
 CALLS_TO_ALTER = ["announced", "marked", "altered", "confirmed"]
-BEFORE_AND_BEHIND = pytest.mark.parametrize("before", [True, False], ids=["before", "behind"])
+BEFORE_AND_AFTER = pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 
 
-@pytest.mark.short("created-behind", "confirmed-before")
-@BEFORE_AND_BEHIND
+@pytest.mark.short("created-after", "confirmed-before")
+@BEFORE_AND_AFTER
 @pytest.mark.parametrize("call", CALLS_TO_CREATE)
 def test_what_a_run_created_before_it_died_is_the_flows_own(
     call: str,
@@ -535,11 +535,11 @@ def test_what_a_run_created_before_it_died_is_the_flows_own(
 
 
 @pytest.mark.short(
-    "the source changes again-altered-behind",
+    "the source changes again-altered-after",
     "somebody changes it-announced-before",
-    "somebody changes it-confirmed-behind",
+    "somebody changes it-confirmed-after",
 )
-@BEFORE_AND_BEHIND
+@BEFORE_AND_AFTER
 @pytest.mark.parametrize("call", CALLS_TO_ALTER)
 @pytest.mark.parametrize("then", ["the source changes again", "somebody changes it"])
 def test_what_a_run_changed_before_it_died_is_the_flows_own(
@@ -612,7 +612,7 @@ def test_a_broker_that_changes_no_single_config_is_told_of_once(
     for topic in topics:
         create_topic(primary.bootstrap, topic, retention_ms="1000000")
     with broker_of("0.11.0.3", tmp_path_factory.mktemp("old")) as old:
-        # Another note says that such a broker cannot be asked about access rules either.
+        # Another note says that such a broker cannot be asked about ACLs either.
         # It has no default that a client could ask for (KIP-464).
         flow = make_flow(
             folder, primary, old, topics, sync_topic_acls_enabled=False, replication_factor=1

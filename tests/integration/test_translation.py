@@ -88,7 +88,7 @@ class History:
             places |= {record.value or b"": offset for offset, record in shown.items()}
 
     def forget(self) -> None:
-        """The topic is made anew: none of what it had counts."""
+        """The topic is recreated: none of what it had counts."""
         self.at = {}
 
     def routes(self) -> dict[Partition, Route]:
@@ -155,7 +155,7 @@ def test_every_offset_of_a_log_with_transactions_and_aborted_data(
     history.write("compressed", compression="lz4")
     # An attempt whose transaction the target aborts.
     plan = plan_now(history.flow, "killed")
-    with fated(monkeypatch, Fate(behind="ProduceRequest")), pytest.raises(Killed):
+    with fated(monkeypatch, Fate(after="ProduceRequest")), pytest.raises(Killed):
         copy_planned(history.flow, plan)
     history.copy()
     history.write("lost", 9)

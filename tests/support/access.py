@@ -1,4 +1,4 @@
-"""Access rules, quotas and SCRAM users of brokers, written shortly, set and read past Kafka Ferry."""
+"""ACLs, quotas and SCRAM users of brokers, written shortly, set and read past Kafka Ferry."""
 
 from __future__ import annotations
 

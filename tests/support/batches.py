@@ -99,7 +99,7 @@ def a_batch(
     deltas = range(len(records)) if deltas is None else deltas
     builder = DefaultRecordBatchBuilder(2, 0, transactional, producer_id, -1, -1, 2**31 - 1)
     if base_timestamp is not None:
-        # As behind the log cleaner: the first record is not the one that the base was taken from.
+        # As after the log cleaner: the first record is not the one that the base was taken from.
         builder._first_timestamp = builder._max_timestamp = base_timestamp
     for delta, record in zip(deltas, records, strict=True):
         builder.append(delta, *record)
@@ -231,7 +231,7 @@ def consumed_of_messages(message_set: bytes) -> list[Consumed]:
 
 
 def with_payload(batch: bytes, payload: bytes, **header: int) -> bytes:
-    """``batch`` with other bytes behind its header, and with a length and a CRC that are right."""
+    """``batch`` with other bytes after its header, and with a length and a CRC that are right."""
     length = _HEADER.size - 12 + len(payload)
     return with_header(batch[: _HEADER.size] + payload, **{"length": length, **header})
 

@@ -37,7 +37,7 @@ class Fate:
     Attributes:
         at: before the request of this number, counted from 0; -1 for never.
         answered: whether that request still reaches the broker, its answer being lost.
-        behind: or before the first request behind one of this name; "" for none.
+        after: or before the first request after one of this name; "" for none.
         times: how many of that name there must have been.
         sent: the changing requests so far, by name.
     """

@@ -103,7 +103,7 @@ class Mirror:
             self.position = position
 
     def cut(self, offsets: int) -> None:
-        """The source's log is cut back below what was copied, goes on, and is copied from there."""
+        """The source's log is truncated below what was copied, goes on, and is copied from there."""
         if self.ranges and self.position > max(r.start for r in self.ranges):
             position = self.position
             back = max(position - offsets, min(r.start for r in self.ranges))
@@ -113,7 +113,7 @@ class Mirror:
             self._copy(back, len(self.source), rewound_from=position)
 
     def copy_by_another(self, offsets: int) -> None:
-        """Another mirror copies on, of which the ledger knows nothing, and the flow goes on behind it."""
+        """Another mirror copies on, of which the ledger knows nothing, and the flow goes on after it."""
         self._copy(self.position, min(self.position + offsets, len(self.source)), is_ours=False)
 
     def _copy(self, start: int, end: int, *, rewound_from: int = -1, is_ours: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Brokers behind proxies: before their clients, and between each other."""
+"""Brokers after proxies: before their clients, and between each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Address:
 
 
 class ProxiedBroker(Broker):
-    """A broker with a way in for each kind of peer, all but the direct one behind a proxy of its own.
+    """A broker with a way in for each kind of peer, all but the direct one after a proxy of its own.
 
     ``bootstrap`` is the direct way, which no fault of a proxy concerns.
 

@@ -156,7 +156,7 @@ def _split(log: bytes) -> list[bytes]:
     batches, at = [], 0
     while at + _LOG_OVERHEAD <= len(log):
         size = int.from_bytes(log[at + 8 : at + 12], "big") + _LOG_OVERHEAD
-        # What lies behind the last batch of a segment that is still written to is not yet anything.
+        # What lies after the last batch of a segment that is still written to is not yet anything.
         if size <= _LOG_OVERHEAD or at + size > len(log):
             break
         batches.append(log[at : at + size])

@@ -187,7 +187,7 @@ def test_of_mapped_tasks_the_worst_one_counts_and_the_notice_itself_does_not() -
     assert task_states(states) == {"plan": "success", "sync_topics": "success", "mirror": "failed"}
 
 
-def test_a_flow_that_notifies_has_a_task_for_it_behind_all_others_that_decides_nothing(
+def test_a_flow_that_notifies_has_a_task_for_it_after_all_others_that_decides_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kafka_ferry_airflow import build_mirrors

@@ -274,7 +274,7 @@ def test_of_flows_that_wait_the_more_urgent_goes_first(load: Load, configs: Path
     tasks = load().dags["mirror_left_to_right"].task_dict
 
     for name in ("mirror", "verify"):
-        # Its own, and not the sum with all tasks behind it.
+        # Its own, and not the sum with all tasks after it.
         assert tasks[name].weight_rule == "absolute"
         assert tasks[name].priority_weight == 7
 

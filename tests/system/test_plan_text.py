@@ -15,7 +15,7 @@ PLAN = Plan(
     *("primary->backup", "run-1", 1, "A", "B"),
     skipped=(Skipped("mm2-x.internal", "it is internal"),),
     notes=(Note("orders", 3, "offsets [40, 100) were deleted: 100% of {them}."),),
-    refused=(Refusal("old", None, "it was made anew.", "Rename it."),),
+    refused=(Refusal("old", None, "it was recreated.", "Rename it."),),
 )
 
 
@@ -48,7 +48,7 @@ def test_the_log_has_the_lines_of_the_plan_each_with_its_weight() -> None:
         ("INFO", "primary->backup: refused: 1"),
         ("INFO", "skip mm2-x.internal: it is internal"),
         ("WARNING", "NOTE orders-3: offsets [40, 100) were deleted: 100% of {them}."),
-        ("ERROR", "REFUSED old: it was made anew. Rename it."),
+        ("ERROR", "REFUSED old: it was recreated. Rename it."),
     ]
 
 

@@ -1,6 +1,6 @@
 """The digest by which a copied range is compared with what the target gives back.
 
-It runs over the bytes behind each batch header (compressed or not), with the codec, the number of
+It runs over the bytes after each batch header (compressed or not), with the codec, the number of
 records and the base timestamp in front: all that a broker keeps when it stores a batch. Producer,
 sequence, offsets and maximum timestamp are the broker's or the writer's own and stay out.
 """

@@ -301,7 +301,7 @@ class _Wanted:
         return [record for record in records if case.start <= record[0] < case.end]
 
     def joins(self, following: _Wanted, limit: int) -> bool:
-        """Whether the first record of ``following`` is at the offset behind the last one here.
+        """Whether the first record of ``following`` is at the offset after the last one here.
 
         No where there are more plain bytes than ``limit``.
         """

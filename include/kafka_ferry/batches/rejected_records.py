@@ -129,7 +129,7 @@ def cut_at(passage: Passage, offset: int) -> tuple[Passage, Passage]:
     offsets = _offsets(passage)
     if not offsets or offset <= offsets[0] or offset > offsets[-1]:
         whole = (passage.batch, passage.runs)
-        before, behind = (
+        before, after = (
             ((None, ()), whole) if offsets and offset <= offsets[0] else (whole, (None, ()))
         )
         rebuilt = passage.rebuilt
@@ -139,7 +139,7 @@ def cut_at(passage: Passage, offset: int) -> tuple[Passage, Passage]:
             [record for record in records if record[0] < offset],
             [record for record in records if record[0] >= offset],
         )
-        before, behind = ((_dense(passage, side), runs_of(side)) for side in sides)
+        before, after = ((_dense(passage, side), runs_of(side)) for side in sides)
         rebuilt = passage.rebuilt or {Rebuilt.REJECTED: 1}
     return (
         replace(
@@ -153,8 +153,8 @@ def cut_at(passage: Passage, offset: int) -> tuple[Passage, Passage]:
         replace(
             passage,
             start=offset,
-            batch=behind[0],
-            runs=behind[1],
+            batch=after[0],
+            runs=after[1],
             absent=tuple(within(passage.absent, offset, passage.end)),
             rebuilt={},
         ),
@@ -188,7 +188,7 @@ def by_runs(passage: Passage) -> Iterator[Passage]:
 
 
 def dead_letter(rejected: Rejected, headers: Sequence[tuple[str, bytes]]) -> Batch:
-    """A batch of that one record, with ``headers`` behind its own.
+    """A batch of that one record, with ``headers`` after its own.
 
     It is compressed, so that what came compressed has room in a request again.
 
@@ -200,10 +200,10 @@ def dead_letter(rejected: Rejected, headers: Sequence[tuple[str, bytes]]) -> Bat
     for _ in ("key", "value"):
         length, at = decode_varint(content, at)
         at += max(length, 0)
-    own, behind = decode_varint(content, at)
+    own, after = decode_varint(content, at)
     if own < 0:
         raise MalformedBatch(f"a record with {own} headers")
-    parts = [content[:at], encode_varint(own + len(headers)), content[behind:]]
+    parts = [content[:at], encode_varint(own + len(headers)), content[after:]]
     for name, value in headers:
         for part in (name.encode(), value):
             parts += (encode_varint(len(part)), part)

@@ -32,7 +32,7 @@ class TimeWindow:
 
     Args:
         since: the first timestamp of the window, in milliseconds since 1970.
-        until: the first one behind it.
+        until: the first one after it.
         settled: what is not to be copied again, in any order; spans may overlap.
     """
 

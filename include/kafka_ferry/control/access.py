@@ -1,4 +1,4 @@
-"""Access rules, client quotas and SCRAM users of a cluster.
+"""ACLs, client quotas and SCRAM users of a cluster.
 
 Over the data plane's connections: librdkafka has no requests for quotas, and its others cannot be
 relied on where a right is missing (``wire.access.acls``, ``wire.access.scram_users``).
@@ -42,16 +42,16 @@ class AccessControl:
         self._wire.close()
 
     def acls(self) -> frozenset[Acl]:
-        """All access rules on topics, groups, transactional ids and the cluster; needs DESCRIBE on the latter."""
+        """All ACLs on topics, groups, transactional ids and the cluster; needs DESCRIBE on the latter."""
         return patiently(lambda: describe_acls(self._wire))
 
     def grant(self, acls: Iterable[Acl]) -> dict[Acl, FerryError]:
-        """Create access rules; gives an error for each that could not be; needs ALTER on the cluster."""
+        """Create ACLs; gives an error for each that could not be; needs ALTER on the cluster."""
         listed = list(acls)
         return patiently(lambda: create_acls(self._wire, listed))
 
     def revoke(self, acls: Iterable[Acl]) -> dict[Acl, FerryError]:
-        """Delete access rules; gives an error for each that could not be; needs ALTER on the cluster."""
+        """Delete ACLs; gives an error for each that could not be; needs ALTER on the cluster."""
         listed = list(acls)
         return patiently(lambda: delete_acls(self._wire, listed))
 
@@ -60,7 +60,7 @@ class AccessControl:
         """Wait until the cluster shows what was changed: brokers hear of it a moment later."""
         shown = describe_acls(self._wire) if there or gone else there
         if not there <= shown or gone & shown:
-            raise self._not_yet("access rules")
+            raise self._not_yet("ACLs")
 
     def quotas(self) -> Quotas:
         """All client quotas; needs DESCRIBE_CONFIGS on the cluster."""

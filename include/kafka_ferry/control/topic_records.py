@@ -94,7 +94,7 @@ class TopicRecords:
     def _is_wanted(self, message: Message) -> bool:
         error = message.error()
         if error is None:
-            # A partition that grows goes on behind the end that it had.
+            # A partition that grows goes on after the end that it had.
             return message.partition() not in self.ends
         if error.code() != KafkaError._PARTITION_EOF:
             raise as_ferry_error(KafkaException(error), self._cluster.alias, self._doing)
@@ -216,7 +216,7 @@ def _queue(producer: Producer, topic: str, record: NewRecord, delivered: Any) ->
 
 
 def _first(failed: list[KafkaError], alias: str, doing: str) -> FerryError:
-    """The error that says most: what is behind one that was refused is only told that it is late."""
+    """The error that says most: what is after one that was refused is only told that it is late."""
     late = (KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._PURGE_QUEUE)
     telling = next((error for error in failed if error.code() not in late), failed[0])
     return as_ferry_error(KafkaException(telling), alias, doing)

@@ -41,7 +41,7 @@ class Limits:
     Attributes:
         transaction_bytes: seal after so many bytes.
         transaction_ms: seal after so many milliseconds.
-        append_recreated: whether a topic that was made anew on the source goes behind the old one.
+        append_recreated: whether a topic that was recreated on the source goes after the old one.
         rewind: whether a position beyond the range's end may be set back by the reader.
         wait_s: how long the target may take nothing before what is unfinished fails.
     """
@@ -200,7 +200,7 @@ class _Copy:
             position = positions.get(range_.source)
             if position and position.topic_id not in ("", range_.topic_id):
                 if not self.limits.append_recreated:
-                    message = f"the source's topic {range_.topic} was deleted and made anew since it was last copied."
+                    message = f"the source's topic {range_.topic} was deleted and recreated since it was last copied."
                     failure = Failure(range_, position.offset, message, transient=False)
                     self.failures[range_.source] = failure
                     continue

@@ -14,7 +14,7 @@ from kafka_ferry.ledger import CopiedRange
 Offsets = npt.NDArray[np.int64]
 
 FOREVER: Final = 2**63 - 1
-"""Behind every offset."""
+"""After every offset."""
 
 
 class RangeColumns(NamedTuple):
@@ -84,7 +84,7 @@ class Runs(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The offset behind the highest one, 0 if there is none."""
+        """The offset after the highest one, 0 if there is none."""
         return int((self.start + self.length).max()) if self.start.size else 0
 
 
@@ -137,9 +137,9 @@ class History(NamedTuple):
         return cls(True, begun, end, holes, (end + 1, left_from + 1), kept, written, ranges)
 
     def around(self, hole: tuple[int, int]) -> tuple[int, int]:
-        """The offsets on the other side between what was copied before a hole and what behind it."""
-        before, behind = self.kept.start < hole[0], self.kept.start >= hole[1]
-        return self.kept.where(before).turned().end, self.kept.where(behind).turned().first
+        """The offsets on the other side between what was copied before a hole and what after it."""
+        before, after = self.kept.start < hole[0], self.kept.start >= hole[1]
+        return self.kept.where(before).turned().end, self.kept.where(after).turned().first
 
 
 def gaps(starts: Offsets, ends: Offsets) -> list[tuple[int, int]]:
@@ -180,7 +180,7 @@ def least_from(numbers: Offsets) -> Offsets:
 
 
 def sealed(ranges: RangeColumns) -> Offsets:
-    """1 for each segment behind which surely lies its transaction's marker, else 0.
+    """1 for each segment after which surely lies its transaction's marker, else 0.
 
     A range is a transaction's part: where one offset alone lies before the next range, it is that. What
     another mirror had written, which a takeover has found there, may have ended without a marker.

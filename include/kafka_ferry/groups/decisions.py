@@ -55,8 +55,8 @@ def translated(
     if log is None:
         return replace(move, action="held", reason=NO_LOG)
     if 0 <= end < committed.offset:
-        # Of a log that was cut back, or another one: what comes there next has not been read.
-        reason = f"it is behind the end of the source's log, {end}."
+        # Of a log that was truncated, or another one: what comes there next has not been read.
+        reason = f"it is after the end of the source's log, {end}."
         return replace(move, action="held", reason=reason)
     found = route.map.translate(committed.offset, log_start=log.start, log_end=log.end)
     if found is None:
@@ -73,7 +73,7 @@ def untouched(
 ) -> PartitionMove:
     """The same of a partition that nothing was ever copied of.
 
-    Where the source's log is empty, and the group is at its end, everything still to come goes behind
+    Where the source's log is empty, and the group is at its end, everything still to come goes after
     the target's end.
 
     Args:
@@ -165,7 +165,7 @@ def _going_back(
     if committed >= last.source:
         return "held", (
             f"it would go back from {there} to {offset}, although the group did not go back on the "
-            "source: a log was cut back there or on the target."
+            "source: a log was truncated there or on the target."
         )
     back = f"the group was set back on the source from {last.source} to {committed}"
     if follow:

@@ -81,7 +81,7 @@ def routes(
 ) -> dict[TopicPartition, Route]:
     """The offset maps of all partitions that the ledger knows, by *source* partition.
 
-    A topic that was made anew, on either side, has another id, and what was copied from or to the
+    A topic that was recreated, on either side, has another id, and what was copied from or to the
     one before says nothing; nor does what was copied to a remote topic that the flow has given up.
 
     Args:

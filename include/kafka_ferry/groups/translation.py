@@ -1,7 +1,7 @@
 """What an offset of a source partition is on the target, and the other way round. Pure.
 
 Both directions follow one rule. Whoever has committed an offset has not read what lies at that offset
-and behind it. Its counterpart is the first place, on the other side, of anything that it has not read::
+and after it. Its counterpart is the first place, on the other side, of anything that it has not read::
 
     source    0 1 2 3 4 . . 7 8 |        5 and 6: an aborted transaction; 9 is the end of what is copied
     target   10 11 12 13 14 m 16 17 |    m: the marker of our own transaction
@@ -37,7 +37,7 @@ from kafka_ferry.ledger import CopiedRange
 Kind = Literal["exact", "gap", "clamped"]
 """``exact``: the record at that offset, or the end of what is copied for that end; ``gap``: no record was
 copied from there, or records behind it were copied before it, and this is the first that was not read;
-``clamped``: the offset is behind what is copied, or before it, or the log does not reach so far."""
+``clamped``: the offset is after what is copied, or before it, or the log does not reach so far."""
 
 
 class Translation(NamedTuple):
@@ -98,7 +98,7 @@ class OffsetMap:
         Args:
             offset: the next source offset to read.
             log_start: of the target partition; no answer is before it.
-            log_end: of the target partition, if it is known; no answer is behind it.
+            log_end: of the target partition, if it is known; no answer is after it.
         """
         return self._forward.answer(offset, log_start, log_end)
 
@@ -110,7 +110,7 @@ class OffsetMap:
         Args:
             offset: the next target offset to read.
             log_start: of the source partition; no answer is before it.
-            log_end: of the source partition, if it is known; no answer is behind it.
+            log_end: of the source partition, if it is known; no answer is after it.
         """
         return self._backward.answer(offset, log_start, log_end)
 

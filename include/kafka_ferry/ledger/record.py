@@ -3,7 +3,7 @@
 Eight kinds of record, each a JSON object with a version and a type:
 
 - ``ownership``: remote topics that the flow marks as its own, and how offsets are kept in them;
-- ``applied``: configs, access rules, quotas and users that a run has set on the target;
+- ``applied``: configs, ACLs, quotas and users that a run has set on the target;
 - ``release``: remote topics that the flow gives up, so that they are copied anew;
 - ``run``: a run began, and with how many writers;
 - ``transaction``: a transaction of one writer, in which this very record was written, so that the
@@ -77,7 +77,7 @@ class CopiedRange(_Model):
             taken before they were copied; their sum is ``reasons["lost"]``.
         leader_epoch: the source's leader epoch of the last batch, -1 where it is not known.
         rewound_from: the position before it was set back to ``start``, because the source's log
-            had been cut back to there (an unclean leader election); -1 where it was not.
+            had been truncated to there (an unclean leader election); -1 where it was not.
         preserved: whether the records kept their offsets. They were written before this entry then,
             and not in its transaction.
         producer: the producer that wrote them then, as of ``end``.
@@ -157,7 +157,7 @@ class BackfillEntry(_Entry):
 
     Attributes:
         since: the window's first timestamp, in milliseconds since 1970.
-        until: the first one behind it.
+        until: the first one after it.
     """
 
     type: Literal["backfill"] = "backfill"
@@ -215,7 +215,7 @@ class AppliedEntry(_Entry):
         creations: by remote topic's name, the configs of topics that are about to be created; null
             when they are, or are not, and the id says more.
         source_cluster_id: the cluster that the configs are of.
-        acls: access rules that the flow has created, or is about to, or with ``revoke`` deleted.
+        acls: ACLs that the flow has created, or is about to, or with ``revoke`` deleted.
         quotas: quotas that the flow is about to set, or to delete where they have no value; once it
             has, again, with the new value as the one before.
         users: SCRAM credentials that the flow has created, or is about to, or with ``delete`` deleted.

@@ -97,7 +97,7 @@ class LedgerTable:
             return self._project()
         except _OfAnotherTopicError:
             log.warning(
-                "The table of the ledger %s says what the topic does not: it is made anew.", topic
+                "The table of the ledger %s says what the topic does not: it is recreated.", topic
             )
             self._folder.delete(self._folder.names())
             self._complete_to = 0
@@ -124,7 +124,7 @@ class LedgerTable:
         """What the topic has and the table has not.
 
         Raises:
-            _OfAnotherTopicError: the topic does not have what the table has: it was made anew, has lost
+            _OfAnotherTopicError: the topic does not have what the table has: it was recreated, has lost
                 records, or somebody else has written to the state folder.
         """
         assert self._topic is not None
@@ -168,7 +168,7 @@ class LedgerTable:
             time.sleep(pause_s)
         raise LedgerError(
             f"The ledger's table in {self._folder.location} was deleted while it was read.",
-            advice="Run it again: the table is made anew.",
+            advice="Run it again: the table is recreated.",
             transient=True,
         )
 
@@ -187,7 +187,7 @@ class LedgerTable:
                 advice="Run the flow: it makes the table anew from the ledger's topic.",
                 transient=True,
             )
-        log.warning("%s cannot be read: it is made anew from the ledger's topic.", where)
+        log.warning("%s cannot be read: it is recreated from the ledger's topic.", where)
         self._folder.delete(self._own_names() if all_of_it else damaged)
         self._folder.delete(damaged)
         self._complete_to = 0
@@ -296,7 +296,7 @@ class LedgerTable:
         return synced
 
     def applied_since(self, ledger_offset: int, *, but_by: str) -> frozenset[str]:
-        """The ids of remote topics whose configs entries behind ``ledger_offset`` name, but by one run."""
+        """The ids of remote topics whose configs entries after ``ledger_offset`` name, but by one run."""
         written = (pc.field("ledger_offset") >= ledger_offset) & (pc.field("run") != but_by)
         rows = self.read((pc.field("type") == "applied") & written, ["applied"])
         return frozenset(fold_applied(rows["applied"].to_pylist()).configs)

@@ -1,4 +1,4 @@
-"""What a run changes on the target beside topics and records: configs, access rules, quotas, users.
+"""What a run changes on the target beside topics and records: configs, ACLs, quotas, users.
 
 Names of resources, operations and so on are Kafka's own constants, such as ``DESCRIBE_CONFIGS``.
 """
@@ -117,7 +117,7 @@ class Retirement:
 
 @dataclass(frozen=True, order=True, slots=True)
 class Acl:
-    """An access rule (``org.apache.kafka.common.acl.AclBinding``).
+    """An ACL (``org.apache.kafka.common.acl.AclBinding``).
 
     Attributes:
         resource_type: ``TOPIC``, ``GROUP``, ``TRANSACTIONAL_ID`` or ``CLUSTER``.
@@ -146,7 +146,7 @@ class Acl:
 
 @dataclass(frozen=True, slots=True)
 class AclChange:
-    """An access rule to create on the target, or to delete there."""
+    """An ACL to create on the target, or to delete there."""
 
     acl: Acl
     change: Literal["grant", "revoke"]
@@ -235,7 +235,7 @@ class Applied:
         creations: by remote topic's name, the configs of topics that were about to be created, if
             nobody knows whether they were.
         sources: by remote topic's id, the id of the cluster that it is a copy of.
-        acls: the access rules that the flow has created: only these are ever deleted.
+        acls: the ACLs that the flow has created: only these are ever deleted.
         quotas: the quotas that the flow has set, with the values that are its own: the newest, and
             as long as it is not known whether that was set, the one before, None for no quota.
         users: the SCRAM credentials that the flow has created, as user and mechanism.

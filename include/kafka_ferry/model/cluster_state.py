@@ -80,7 +80,7 @@ class Access:
     """Who may do what on both clusters; None for what the flow does not sync, or may not see.
 
     Attributes:
-        source_acls: the source's access rules of the kinds that the flow syncs.
+        source_acls: the source's ACLs of the kinds that the flow syncs.
         target_acls: the target's.
         source_quotas: the source's client quotas.
         target_quotas: the target's.

@@ -174,7 +174,7 @@ class OffsetsChoice:
 
 @dataclass(frozen=True, slots=True)
 class AdvisedAcl:
-    """An access rule that a remote topic should have; Kafka Ferry sets none.
+    """An ACL that a remote topic should have; Kafka Ferry sets none.
 
     Attributes:
         remote_topic: the topic on the target.
@@ -206,7 +206,7 @@ class Plan(AsJson):
         at: when it was planned, in milliseconds since 1970.
         source_cluster_id: the source's cluster id.
         target_cluster_id: the target's.
-        ledger_end: the ledger's end when it was planned: what this run copies comes behind it.
+        ledger_end: the ledger's end when it was planned: what this run copies comes after it.
         file: the flow's file, by its name and its folder's.
         ranges: what to copy; empty ranges refresh a position.
         creations: remote topics to create before.
@@ -220,7 +220,7 @@ class Plan(AsJson):
         drifts: configs of remote topics that somebody else has changed.
         set_configs: what the ledger is to say of the configs of remote topics.
         retirements: remote topics to delete, now or later, since their source topics are gone.
-        acl_changes: access rules to create or to delete on the target.
+        acl_changes: ACLs to create or to delete on the target.
         quota_changes: client quotas to set or to delete there.
         user_changes: SCRAM users to create or to delete there.
         estimates: about how much each partition that has something to copy holds.
@@ -310,7 +310,7 @@ class Plan(AsJson):
             "topics to grow": len(self.growths),
             "configs to change": len(self.config_changes),
             "topics to delete": sum(gone.is_due(self.at) for gone in self.retirements),
-            "access rules to change": len(self.acl_changes),
+            "ACLs to change": len(self.acl_changes),
             "quotas to change": len(self.quota_changes),
             "users to change": len(self.user_changes),
         }

@@ -33,7 +33,7 @@ class Settled:
         start: the first offset.
         end: the offset after the last one.
         since: the first timestamp of the records that are, in milliseconds since 1970.
-        until: the first one behind them.
+        until: the first one after them.
     """
 
     start: int
@@ -48,7 +48,7 @@ class Backfill:
 
     Attributes:
         since: the first timestamp in the window, in milliseconds since 1970.
-        until: the first one behind it.
+        until: the first one after it.
         ledger_since: the ledger offset from which on backfills may have settled more than ``settled``.
         settled: what the target has by the ledger before that, or has a reason not to have; disjoint
             in offsets and timestamps taken together.

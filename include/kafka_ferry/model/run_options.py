@@ -18,7 +18,7 @@ class Window:
 
     Attributes:
         since_ms: the first timestamp in it, in milliseconds since 1970.
-        until_ms: the first one behind it.
+        until_ms: the first one after it.
     """
 
     since_ms: int

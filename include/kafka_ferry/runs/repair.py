@@ -23,11 +23,11 @@ from kafka_ferry.patience import patiently
 from kafka_ferry.plan import policy_of, select_topics
 from kafka_ferry.plan.offsets.log_check import (
     NOTHING,
-    Behind,
     Copy,
     CopyState,
+    LogTail,
     PartitionState,
-    behind,
+    log_tail,
     looked_at_from,
     only_copy,
     partition_state,
@@ -190,7 +190,7 @@ class Repair:
                 TopicPartition(topic, number) for topic in (copy.remote_topic, copy.topic)
             )
             log = logs.get(target)
-            found = self._behind(copy, target, log)
+            found = self._log_tail(copy, target, log)
             state = partition_state(copy, number, log, found)
             if log and target in first:
                 lost = only_copy(copy, number, first[target], log, sources.get(source))
@@ -198,7 +198,7 @@ class Repair:
             states.append(state)
         return states
 
-    def _behind(self, copy: Copy, tp: TopicPartition, log: LogBounds | None) -> Behind:
+    def _log_tail(self, copy: Copy, tp: TopicPartition, log: LogBounds | None) -> LogTail:
         position = copy.position(tp.partition)
         if copy.released or not (log and position and position.producer):
             return NOTHING
@@ -208,16 +208,16 @@ class Repair:
             return NOTHING
         with self._cluster() as cluster:
 
-            def look() -> Behind:
+            def look() -> LogTail:
                 node = leader_of(cluster, tp)
                 first = log_start(cluster, node, tp)
                 batches = stored_batches(cluster, node, tp, max(at, first), end)
-                return behind(batches, position, first, is_compacted=compacted)
+                return log_tail(batches, position, first, is_compacted=compacted)
 
             try:
                 return patiently(look)
             except CorruptBatch as error:
-                return Behind(0, at, error.message)
+                return LogTail(0, at, error.message)
 
     def _cluster(self) -> WireCluster:
         settings = kafka_python_config(self._flow.target.client_properties("consumer"))

@@ -67,7 +67,7 @@ class RangeView:
         partition: the partition, on both clusters.
         remote_topic: the topic on the target.
         start: the first source offset.
-        end: the source offset behind the last one.
+        end: the source offset after the last one.
         offsets: ``end - start``.
         records: records copied.
         bytes: bytes of their batches.

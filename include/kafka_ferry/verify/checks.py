@@ -286,10 +286,10 @@ WARNINGS: Final = Suite[RangeRow](
         ),
         Check(
             "cut-back",
-            "the source's log was not cut back below what was copied",
+            "the source's log was not truncated below what was copied",
             "rewound",
             lambda row: (
-                f"cut back to {row.start}: {count(row.rewound, 'offset')} "
+                f"truncated to {row.start}: {count(row.rewound, 'offset')} "
                 f"[{row.start}, {row.rewound_from}) had been copied from a branch that is lost"
             ),
             "on.source.divergence is set to continue: the target keeps the records of the lost "

@@ -24,13 +24,13 @@ class GroupRow:
         remote_topic: the topic on the target.
         committed: what the group has committed on the source.
         offset: what it has on the target for it.
-        verified_end: the target offset behind the last record that is copied and verified; -1 where
+        verified_end: the target offset after the last record that is copied and verified; -1 where
             nothing is, or where the target's own records lie between the copied ones.
         log_start: the first offset of the target's log.
-        log_end: the offset behind its last one.
+        log_end: the offset after its last one.
         past_verified: by how many offsets the group is behind both ``verified_end`` and
             ``log_start``: records that it has not read may lie between.
-        past_end: by how many offsets it is behind the log's end.
+        past_end: by how many offsets it is after the log's end.
     """
 
     group: str
@@ -58,7 +58,7 @@ def group_rows(
 
     Args:
         moves: what became of the groups.
-        verified: by *target* partition, the offset behind the last verified record; partitions of
+        verified: by *target* partition, the offset after the last verified record; partitions of
             which that says nothing are absent.
         logs: by *target* partition, what a ``read_uncommitted`` consumer can read of it.
     """
@@ -108,7 +108,7 @@ GROUPS: Final = Suite[GroupRow](
             "past_end",
             lambda row: f"it is at {row.offset}, and the log ends at {row.log_end}",
             "The target has lost records since, by an unclean leader election, or the remote topic was "
-            "made anew. Set the group back before its consumers begin there.",
+            "recreated. Set the group back before its consumers begin there.",
         ),
     ),
 )

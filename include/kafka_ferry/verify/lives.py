@@ -1,7 +1,7 @@
 """The lives of a partition: histories in which no offset may be missing and none copied twice. Pure.
 
-A topic that is made anew, on the source or on the target, begins a new life, and so does a source's
-log that was cut back below what had been copied (KIP-101)::
+A topic that is recreated, on the source or on the target, begins a new life, and so does a source's
+log that was truncated below what had been copied (KIP-101)::
 
     the log that was copied   [0 ............ 60 ...... 100)
     the log after the cut     [0 ............ 60 .. 75)      rewound_from = 100

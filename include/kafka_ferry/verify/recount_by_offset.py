@@ -6,7 +6,7 @@ Whatever else a consumer of either isolation level sees there is foreign::
     ledger      [100 ............... 110 ...... 120)  range, its records at 100 to 107 and 110 to 119
     target      [100 ... 107] c c [110 ....... 119]   as claimed: control records where no record is
                 [100 ... 107] x c [110 ... 115] c c   x is foreign, 116 to 119 are missing
-                ... 119] [120 ... 125]                behind the last range: unsealed or foreign
+                ... 119] [120 ... 125]                after the last range: unsealed or foreign
 
 A batch is the partition's own if its producer is one that the ledger names for the partition and no
 transaction holds it: ours holds no data. Batches whose offsets have gaps, as a cleaner leaves them,
@@ -51,7 +51,7 @@ def recount_by_offset(
     start = 0 if begins else min(claim.start for claim in claims)
     leader = leader_of(cluster, partition)
     first = log_start(cluster, leader, partition)
-    # Behind the last stable offset, too: all that a consumer of either isolation level is given.
+    # After the last stable offset, too: all that a consumer of either isolation level is given.
     end = high_watermarks(cluster, {partition: leader})[partition]
     batches = stored_batches(cluster, leader, partition, max(start, first), end)
     try:
@@ -94,11 +94,11 @@ def count_by_offset(
                 break
             tally.add(batch, runs, is_own=is_own)
         before += _within(runs, (0, start))
-        behind = _within(runs, (end, _FOREVER))
+        after = _within(runs, (end, _FOREVER))
         if is_own:
-            unsealed += behind
+            unsealed += after
         else:
-            beyond += behind
+            beyond += after
     found = tuple(tally.result(log_start) for tally in tallies)
     return PartitionRecount(found, beyond, unsealed, before)
 

@@ -81,12 +81,12 @@ class RangeRow:
         digest_read: of the batches as they were read back.
         digest_comparable: False where the target does not hold all of what was sent any more, or
             has written it anew.
-        topic_id: the source topic's id; a topic that is made anew starts its offsets anew.
+        topic_id: the source topic's id; a topic that is recreated starts its offsets anew.
         remote_topic_id: the target topic's id.
         lost: offsets that the source had deleted before they could be copied.
         dead_lettered: records that the target could not take and the dead letter topic took.
         lost_intervals: the intervals ``(start, end)`` of the lost offsets.
-        rewound_from: the position before the source's log was cut back to ``start``, -1 where it
+        rewound_from: the position before the source's log was truncated to ``start``, -1 where it
             was not.
         gone: copied records whose remote topic was deleted since.
         preserved: whether the records were to keep their offsets.

@@ -1,11 +1,11 @@
 """Remote topics that several flows write to: telling the others' records from those of nobody. Pure.
 
-The others' claims are recounted like a flow's own, behind these, and then left out again::
+The others' claims are recounted like a flow's own, after these, and then left out again::
 
-    [own a0][other b0] x [own a1][other b1] y [everything behind an end ...)
+    [own a0][other b0] x [own a1][other b1] y [everything after an end ...)
 
 ``x`` and ``y`` are nobody's: ``x`` lies before a record of the flow's own, and counts as foreign in its
-range; ``y`` lies behind the last one.
+range; ``y`` lies after the last one.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def without_locals(
     }
 
 
-def behind(end: int) -> Claim:
-    """A claim to all that is at the target offset ``end`` or behind it."""
+def everything_after(end: int) -> Claim:
+    """A claim to all that is at the target offset ``end`` or after it."""
     return Claim((Segment(0, end, _FOR_EVER),), 0, _FOR_EVER)
 
 

@@ -81,7 +81,7 @@ def _form() -> dict[str, Param]:
             **moment,
         ),
         "until": Param(
-            None, title="Until", description="The first moment behind that span.", **moment
+            None, title="Until", description="The first moment after that span.", **moment
         ),
     }
 

@@ -74,7 +74,7 @@ class SyncTopicsOperator(StepOperator):
     """Creates on the target what it lacks."""
 
     def step(self, run: Run, context: Context) -> None:  # noqa: ARG002
-        """Changes what is planned; skips itself, and so all behind it, where the run ends with its plan."""
+        """Changes what is planned; skips itself, and so all after it, where the run ends with its plan."""
         if run.planned().options.dry_run:
             raise AirflowSkipException("A dry run ends with its plan: nothing is changed.")
         run.sync_topics()

@@ -83,7 +83,7 @@ def _spark_tasks(
         "way_back_of": way_back_of,
         "pool": pool_of(flow, project),
         "priority_weight": flow.priority,
-        # Otherwise a task would weigh as much as all those behind it.
+        # Otherwise a task would weigh as much as all those after it.
         "weight_rule": "absolute",
     }
     verify = FerrySparkSubmitOperator(

@@ -133,11 +133,11 @@ class Log:
             end: where the reading ends.
             sizes: how many batches each response holds; the last one holds the rest.
             cut: how many bytes of the next batch come too.
-            generous: whether transactions behind the response are listed too.
+            generous: whether transactions after the response are listed too.
         """
         sizes, at = list(sizes), start
         stored = zip(self.batches, self.ends, strict=True)
-        ahead = [(batch, behind) for batch, behind in stored if behind > start]
+        ahead = [(batch, after) for batch, after in stored if after > start]
         while at < end and ahead:
             count = sizes.pop(0) if sizes else len(ahead)
             whole, ahead = ahead[:count], ahead[count:]

@@ -115,7 +115,7 @@ def test_every_offset_of_a_range_is_accounted_for_once_as_a_consumer_would_see_i
     end = data.draw(st.integers(start + 1, log.end), label="end")
     sizes = data.draw(st.lists(st.integers(1, 4)), label="batches in each response")
     cut = data.draw(st.integers(0, 60), label="bytes of a batch that is cut off")
-    generous = data.draw(st.booleans(), label="lists aborted transactions behind the response")
+    generous = data.draw(st.booleans(), label="lists aborted transactions after the response")
 
     found = read_through(log, start, end, sizes, cut=cut, generous=generous, intake=intake)
 
@@ -215,9 +215,9 @@ def test_a_batch_before_the_range_is_passed_over() -> None:
     assert [(p.start, p.end) for p in judged(records, 4, 8)] == [(4, 8)]
 
 
-def test_nothing_is_read_behind_the_end_of_the_range() -> None:
-    behind = build.with_header(a_batch(4, at=4), crc=0)
-    assert [(p.start, p.end) for p in judged(a_batch(4) + behind, 0, 4)] == [(0, 4)]
+def test_nothing_is_read_after_the_end_of_the_range() -> None:
+    after = build.with_header(a_batch(4, at=4), crc=0)
+    assert [(p.start, p.end) for p in judged(a_batch(4) + after, 0, 4)] == [(0, 4)]
 
 
 @pytest.mark.parametrize("records", [b"", a_batch(2, at=5)[:70]])
@@ -588,8 +588,8 @@ def test_timestamps_that_no_64_bits_hold_are_malformed(base: int) -> None:
         "one offset twice",
         "backwards at the edge of a range",
         "backwards",
-        "behind the batch at the edge of a range",
-        "behind the batch",
+        "after the batch at the edge of a range",
+        "after the batch",
         "before the batch",
     ],
 )

@@ -65,7 +65,7 @@ class Target:
         self.seen: dict[int, Consumed | None] = {}
 
     def write(self, found: Iterable[Passage]) -> None:
-        """Write passages as somebody does who fills what is absent before and behind their batches."""
+        """Write passages as somebody does who fills what is absent before and after their batches."""
         for passage in found:
             assert passage.start == self.end
             assert len(passage.runs) == (passage.batch is not None)
@@ -117,7 +117,7 @@ def test_the_target_shows_at_each_offset_what_the_source_shows_wherever_writers_
 
 @settings(max_examples=200, deadline=None)
 @given(data=st.data(), log=logs(), first=keeping, second=keeping)
-def test_who_begins_anew_in_the_middle_writes_the_same_behind_it(
+def test_who_begins_anew_in_the_middle_writes_the_same_after_it(
     data: st.DataObject, log: Log, first: Intake, second: Intake
 ) -> None:
     at = data.draw(st.integers(log.start, log.end - 1))
@@ -167,7 +167,7 @@ def test_no_batch_is_opened_twice(log: Log, intake: Intake) -> None:
 
 
 def test_a_batch_without_gaps_passes_unopened_whatever_is_around_it() -> None:
-    """A marker before it, compacted offsets behind it, and small batches that do not reach it."""
+    """A marker before it, compacted offsets after it, and small batches that do not reach it."""
     batches = [
         a_batch(3, at=0),
         a_marker(at=3, producer_id=1, commit=True),

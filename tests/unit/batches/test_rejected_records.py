@@ -76,13 +76,13 @@ def test_a_passage_can_be_cut_anywhere(data: st.DataObject, log: Log) -> None:
         if passage.end - passage.start < 2:
             continue
         at = data.draw(st.integers(passage.start + 1, passage.end - 1))
-        before, behind = cut_at(passage, at)
-        assert (before.start, before.end, behind.start, behind.end) == (
+        before, after = cut_at(passage, at)
+        assert (before.start, before.end, after.start, after.end) == (
             *(passage.start, at, at, passage.end),
         )
-        assert accounts_for_itself(before) and accounts_for_itself(behind)
-        assert arrived(before) + arrived(behind) == arrived(passage)
-        for first, end, reason in before.absent + behind.absent:
+        assert accounts_for_itself(before) and accounts_for_itself(after)
+        assert arrived(before) + arrived(after) == arrived(passage)
+        for first, end, reason in before.absent + after.absent:
             assert all(log.fate(offset) is reason for offset in range(first, end))
 
 
@@ -126,11 +126,11 @@ def test_halving_goes_on_until_each_record_is_alone() -> None:
 
 def test_a_cut_beside_the_records_leaves_the_batch_unopened() -> None:
     [passage] = judged(a_batch(3, at=5), 0, 8)
-    before, behind = cut_at(passage, 3)
+    before, after = cut_at(passage, 3)
     assert (before.batch, before.absent) == (None, gap(0, 3).absent)
-    assert behind.batch is passage.batch
-    assert behind.absent == gap(3, 5).absent
-    assert behind.rebuilt == {}
+    assert after.batch is passage.batch
+    assert after.absent == gap(3, 5).absent
+    assert after.rebuilt == {}
 
 
 def test_a_brokers_indices_are_source_offsets() -> None:
@@ -176,7 +176,7 @@ def test_what_the_source_has_removed_since_can_be_put_back(
     record=build.records,
     added=st.lists(st.tuples(st.text(max_size=9), st.binary(max_size=200)), max_size=70),
 )
-def test_a_dead_letter_is_the_record_with_headers_behind_its_own(
+def test_a_dead_letter_is_the_record_with_headers_after_its_own(
     record: Record, added: list[tuple[str, bytes]]
 ) -> None:
     [passage] = judged(a_batch([record], at=5, codec=3), 5, 6)

@@ -117,7 +117,7 @@ def test_a_batch_that_is_wholly_inside_passes_as_it_is_once_it_was_looked_into()
     assert passage.batch and not passage.rebuilt  # type: ignore[attr-defined]
 
 
-def test_an_older_record_behind_the_first_one_is_seen_although_no_header_tells() -> None:
+def test_an_older_record_after_the_first_one_is_seen_although_no_header_tells() -> None:
     passage = _passage(_one(3, 1, 2), TimeWindow(2, 4))
     assert passage.runs == ((10, 1), (12, 1))  # type: ignore[attr-defined]
     assert passage.reasons == {Reason.OUTSIDE_WINDOW: 1}  # type: ignore[attr-defined]

@@ -133,7 +133,7 @@ def test_a_topic_that_was_made_anew_fails_and_the_others_are_copied(source: Fake
     assert others == done(PAYMENTS, CLICKS)
     assert failed.failure
     assert (failed.failure.offset, failed.failure.transient) == (7, False)
-    assert "deleted and made anew" in failed.failure.message
+    assert "deleted and recreated" in failed.failure.message
     assert writer.copied(ORDERS.source) is None
 
 
@@ -205,7 +205,7 @@ def test_an_empty_range_whose_position_is_behind_is_copied(source: FakeSource) -
 
 def test_a_partition_that_the_writer_does_not_take_is_not_refreshed(source: FakeSource) -> None:
     """Its position would be committed under the id of the topic that has replaced the target's."""
-    failure = Failure(EMPTY, 40, "the target's topic was made anew.", transient=False)
+    failure = Failure(EMPTY, 40, "the target's topic was recreated.", transient=False)
     writer = FakeWriter(positions={EMPTY.source: position(40)}, not_taken={EMPTY.source: failure})
     assert copied([EMPTY], source, writer, ALL_AT_ONCE) == [Outcome(EMPTY, 40, failure)]
     assert writer.refreshed == {}

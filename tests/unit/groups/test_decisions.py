@@ -134,7 +134,7 @@ def test_what_has_no_answer_stays_held_for_its_own_reason() -> None:
     last=st.none() | st.tuples(st.integers(-1, 20), st.integers(0, 20)),
     follow=st.booleans(),
 )
-def test_nothing_ever_goes_back_but_behind_a_group_that_was_set_back(
+def test_nothing_ever_goes_back_but_after_a_group_that_was_set_back(
     offset: int,
     committed: int,
     there: int | None,
@@ -245,10 +245,10 @@ def test_there_is_no_answer_where_the_map_has_none() -> None:
     assert (move.offset, move.action, move.reason) == (None, "held", UNKNOWN)
 
 
-def test_an_offset_behind_the_sources_own_end_is_held() -> None:
+def test_an_offset_after_the_sources_own_end_is_held() -> None:
     move = translated(HERE, Committed(12), ROUTE, end=11, log=LogBounds(0, 30))
     assert (move.offset, move.action) == (None, "held")
-    assert move.reason == "it is behind the end of the source's log, 11."
+    assert move.reason == "it is after the end of the source's log, 11."
 
 
 @pytest.mark.parametrize(

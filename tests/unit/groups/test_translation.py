@@ -312,7 +312,7 @@ def test_when_both_flows_have_ended_the_first_record_read_is_unread(both: TwoWay
 
 
 def test_what_the_other_side_has_not_been_given_yet_is_read_first() -> None:
-    # Failed over after 100 records, of 101; 50 were written there and copied back, behind the 101st.
+    # Failed over after 100 records, of 101; 50 were written there and copied back, after the 101st.
     way_back = OffsetMap.of([a_range(0, 150, [(100, 101, 50)])], [a_range(0, 100, [(0, 0, 100)])])
     assert way_back.translate(30) == (30, "exact")
     assert way_back.translate(120) == (100, "gap")
@@ -336,7 +336,7 @@ def test_a_map_of_a_million_segments_answers_as_a_small_one_does() -> None:
             rewound_from=np.full(1_000, -1),
             lengths=np.full(1_000, 1_000),
             source=every_other,
-            # A marker behind each range.
+            # A marker after each range.
             target=np.arange(count) + np.arange(count) // 1_000,
             records=one,
             batches=np.ones(1_000, dtype=np.int64),

@@ -16,7 +16,7 @@ def test_a_marker_between_two_transactions_is_nothing_that_somebody_has_not_read
     ]
 
 
-def test_behind_what_a_takeover_has_found_one_offset_may_hold_such_a_record() -> None:
+def test_after_what_a_takeover_has_found_one_offset_may_hold_such_a_record() -> None:
     found_there = a_range(0, 12, [(10, 10, 2)], batches=0)
     both = OffsetMap.of([found_there, a_range(12, 15, [(12, 13, 3)])], CAME)
     found = both.translate(15)

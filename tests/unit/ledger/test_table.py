@@ -343,7 +343,7 @@ def longer(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
             [(0, a_run()), (12, verified()), (14, a_run("run-2"))],
             [(0, a_run()), (14, a_run("run-2"))],
         ),
-        # The ledger's log was cut back (an unclean leader election).
+        # The ledger's log was truncated (an unclean leader election).
         ([(0, a_run()), (12, verified()), (14, a_run("run-2"))], [(0, a_run()), (12, verified())]),
     ],
 )
@@ -418,7 +418,7 @@ def test_the_last_position_of_a_partition_wins(table: LedgerTable, ledger: Topic
 
 
 def test_the_last_position_wins_though_it_is_a_lower_one(table: LedgerTable, ledger: Topic) -> None:
-    """A topic that was made anew begins at 0 again."""
+    """A topic that was recreated begins at 0 again."""
     anew = a_copied_range(0, 4, topic_id="another id")
     project(table, ledger, [*LEDGER, (18, a_transaction(anew))])
     position = table.positions()[TopicPartition("primary.orders", 0)]

@@ -45,14 +45,14 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
         "configs to change",
     ),
     ({"retirements": (GONE,)}, "topics to delete"),
-    ({"acl_changes": (AclChange(ACL, "revoke"),)}, "access rules to change"),
+    ({"acl_changes": (AclChange(ACL, "revoke"),)}, "ACLs to change"),
     ({"quota_changes": (QuotaChange((("user", None),), "k", 1.0, None),)}, "quotas to change"),
     ({"user_changes": (UserChange("anna", "SCRAM-SHA-512", 4096, "create"),)}, "users to change"),
 ]
 OTHER_DIFFERENCES: list[tuple[dict[str, Any], str]] = [
     ({"ranges": (RANGE,)}, "partitions to copy"),
     ({"ranges": (replace(RANGE, start=9, log_start=9),)}, "partitions to copy"),
-    ({"refused": (Refusal("old", None, "it was made anew.", "Rename it."),)}, "refused"),
+    ({"refused": (Refusal("old", None, "it was recreated.", "Rename it."),)}, "refused"),
 ]
 NOTHING: list[dict[str, Any]] = [
     {},

@@ -260,7 +260,7 @@ def test_a_topic_that_can_be_a_faithful_copy_is_not_refused(
 @pytest.mark.parametrize(
     "stored",
     [{"topic_id": "an earlier topic's"}, {"remote_topic_id": "an earlier one's"}],
-    ids=["the source's topic was made anew", "the remote topic was made anew"],
+    ids=["the source's topic was recreated", "the remote topic was recreated"],
 )
 @pytest.mark.parametrize(("offset", "refused"), [(0, False), (1, True)])
 def test_a_topic_of_which_nothing_was_copied_may_be_made_anew(

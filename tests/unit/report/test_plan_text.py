@@ -126,7 +126,7 @@ def test_everything_that_a_run_changes_is_a_line_and_counted_in_the_first() -> N
     found = lines(plan)
     assert found[0] == (
         "primary->backup: topics to create: 1; topics to grow: 1; configs to change: 2; "
-        "topics to delete: 1; access rules to change: 2; quotas to change: 2; users to change: 1"
+        "topics to delete: 1; ACLs to change: 2; quotas to change: 2; users to change: 1"
     )
     assert found[1:5] == [
         "create primary.orders: 3 partitions x 2 replicas, retention.ms=7",
@@ -184,7 +184,7 @@ def test_what_a_person_must_see_comes_last_and_has_a_tone_of_its_own() -> None:
         drifts=(Drift("orders", "primary.orders", "retention.ms", "7", "5", False),),
         risks=(Risk("orders", 3, 1, 60, "offsets [40, 100) may go.", "Hurry."),),
         notes=(Note("orders", 3, "it is odd."), Note("", None, "All is odd.")),
-        refused=(Refusal("old", None, "it was made anew.", "Rename it."),),
+        refused=(Refusal("old", None, "it was recreated.", "Rename it."),),
         unapplied=("primary.a: retention.ms was refused.",),
     )
     found = [(line.tone, line.text) for line in plan_text(plan)][1:]
@@ -196,7 +196,7 @@ def test_what_a_person_must_see_comes_last_and_has_a_tone_of_its_own() -> None:
         "RISK orders-3: offsets [40, 100) may go. Hurry.",
         "NOTE orders-3: it is odd.",
         "NOTE All is odd.",
-        "REFUSED old: it was made anew. Rename it.",
+        "REFUSED old: it was recreated. Rename it.",
         "NOT APPLIED primary.a: retention.ms was refused.",
     ]
 

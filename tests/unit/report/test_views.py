@@ -47,9 +47,9 @@ def test_a_failure_may_name_its_shard_first() -> None:
 
 
 def test_a_refusal_concerns_a_partition_or_its_whole_topic() -> None:
-    assert view_of("orders", 0, refused=("orders-0: its log was cut back.",)).health == "refused"
+    assert view_of("orders", 0, refused=("orders-0: its log was truncated.",)).health == "refused"
     assert view_of("orders", 0, refused=("orders: is not ours.",)).health == "refused"
-    assert view_of("orders", 0, refused=("orders-1: its log was cut back.",)).health == "verified"
+    assert view_of("orders", 0, refused=("orders-1: its log was truncated.",)).health == "verified"
 
 
 def test_a_partition_is_copied_up_to_the_end_of_its_last_life() -> None:

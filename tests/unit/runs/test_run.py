@@ -78,9 +78,9 @@ def test_a_failure_names_topic_partition_and_offset(
 
 
 def test_what_the_plan_refused_fails_the_run_too_and_no_retry_helps(mirror: MirrorOf) -> None:
-    refusal = Refusal("customers", None, "it was made anew.", "Delete the remote topic.")
+    refusal = Refusal("customers", None, "it was recreated.", "Delete the remote topic.")
 
-    with pytest.raises(RangesFailed, match=r"customers: it was made anew. Delete") as raised:
+    with pytest.raises(RangesFailed, match=r"customers: it was recreated. Delete") as raised:
         mirror(failure(transient=True), refused=(refusal,))
 
     assert len(raised.value.failures) == 2

@@ -208,7 +208,7 @@ class TestRangesOfAPartition:
 
 
 class TestALogThatWasCutBack:
-    """Copied up to 100, then cut back to 60 by an unclean leader election."""
+    """Copied up to 100, then truncated to 60 by an unclean leader election."""
 
     BEFORE = (tile(0, 40, 1), tile(40, 100, 2))
     SINCE = (tile(60, 75, 3, rewound_from=100), tile(75, 120, 4))

@@ -88,7 +88,7 @@ class TestARange:
             "everything is missing",
             "a record in a gap",
             "no gap at all",
-            "a record in a gap behind nothing",
+            "a record in a gap after nothing",
             "somebody else's in a gap",
             "of a producer without an id in a gap",
             "somebody else's in the place of ours",
@@ -144,7 +144,7 @@ class TestABatchThatReachesAcrossAnEnd:
         (it,) = recount.ranges
         assert (it.records, it.foreign, it.across, recount.before) == (5, 0, 1, 0)
 
-    def test_behind_the_last_range_is_partly_unsealed(self) -> None:
+    def test_after_the_last_range_is_partly_unsealed(self) -> None:
         recount = found(a_claim(100, 105, (100, 105)), ours(100, 10))
         assert (recount.ranges[0].records, recount.unsealed, recount.beyond) == (5, 5, 0)
 

@@ -6,7 +6,12 @@ from kafka_ferry.batches import Segment
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.verify import PartitionRecount, Recount
 from kafka_ferry.verify.claim import Claim
-from kafka_ferry.verify.shared_topics import behind, with_strangers, without_locals, without_others
+from kafka_ferry.verify.shared_topics import (
+    everything_after,
+    with_strangers,
+    without_locals,
+    without_others,
+)
 
 TP = TopicPartition("orders", 0)
 
@@ -58,14 +63,14 @@ def test_records_that_nobody_claims_are_found_whatever_others_claim(
 ) -> None:
     own = [claimed(at) for at, what in enumerate(log) if what == "a"]
     others = [claimed(at) for at, what in enumerate(log) if what == "b"]
-    claims = [*own, *others, behind(len(log))]
+    claims = [*own, *others, after(len(log))]
     found = without_others(counted(log, claims), claims, len(own))
     assert [of_range.foreign for of_range in found.ranges] == foreign
     assert found.beyond == beyond
 
 
-def test_what_comes_behind_an_end_is_for_the_next_proof() -> None:
-    claims = [claimed(0), behind(1)]
+def test_what_comes_after_an_end_is_for_the_next_proof() -> None:
+    claims = [claimed(0), everything_after(1)]
     found = PartitionRecount((Recount(1, ""), Recount(5, "")), 0)
     assert without_others(found, claims, 1) == PartitionRecount((Recount(1, ""),), 0)
 
@@ -78,7 +83,7 @@ def test_what_comes_behind_an_end_is_for_the_next_proof() -> None:
         (PartitionRecount((Recount(1, "", foreign=1),), 0), claimed(0), True),
         (PartitionRecount((Recount(1, ""),), 2), claimed(0, preserved=True), False),
     ],
-    ids=["all ours", "behind the last one", "in between", "offsets preserved"],
+    ids=["all ours", "after the last one", "in between", "offsets preserved"],
 )
 def test_only_where_something_is_strange_others_are_asked(
     found: PartitionRecount, claim: Claim, strange: bool

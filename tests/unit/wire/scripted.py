@@ -150,7 +150,7 @@ class ScriptedBroker:
 
     Attributes:
         answer: gives the bytes to send for a request, as they are to be on the wire.
-        hang_up: whether to close the connection behind an answer.
+        hang_up: whether to close the connection after an answer.
     """
 
     def __init__(self, versions: Callable[[Asked], bytes] | None = None) -> None:

@@ -1,7 +1,7 @@
 """Compressing and decompressing the records of a batch, in bounded memory.
 
 kafka-python's decoders decode everything at once, so a few kilobytes could ask for any amount of
-memory; these give chunk after chunk. Where several streams lie behind each other, they read what
+memory; these give chunk after chunk. Where several streams lie after each other, they read what
 the Java client reads: all gzip members, zstd frames and xerial streams, of lz4 the first frame.
 """
 
@@ -38,7 +38,7 @@ _ZSTD_MAX_WINDOW: Final = 128 * 1024 * 1024
 _CHUNK: Final = 1024 * 1024
 _PACKED_CHUNK: Final = 64 * 1024
 _GZIP_MEMBER: Final = b"\x1f\x8b\x08"
-# A header and a trailer: what is less behind a member, java.util.zip.GZIPInputStream does not look at.
+# A header and a trailer: what is less after a member, java.util.zip.GZIPInputStream does not look at.
 _GZIP_LEAST: Final = 18
 _SIZE_BYTES: Final = 4
 
@@ -56,7 +56,7 @@ def decompress(packed: bytes, codec: int, limit: int = MAX_PLAIN_BYTES) -> bytes
     """What ``packed`` holds.
 
     Args:
-        packed: the bytes behind a batch's header.
+        packed: the bytes after a batch's header.
         codec: as in the batch's attributes.
         limit: how many plain bytes are taken for a batch at most.
 
@@ -103,7 +103,7 @@ def _gzip(packed: bytes, limit: int) -> Iterator[bytes]:
     # java.util.zip.GZIPInputStream takes what begins like no member for the end.
     while not at or (len(packed) - at >= _GZIP_LEAST and packed.startswith(_GZIP_MEMBER, at)):
         stream = zlib.decompressobj(_GZIP_WINDOW)
-        # What lies behind a member is copied with its last piece: of small ones, as little.
+        # What lies after a member is copied with its last piece: of small ones, as little.
         size = 256
         while not stream.eof:
             if at >= len(packed):
@@ -112,7 +112,7 @@ def _gzip(packed: bytes, limit: int) -> Iterator[bytes]:
             at, size = at + len(piece), min(4 * size, _PACKED_CHUNK)
             chunk = stream.decompress(piece, step)
             yield chunk
-            # A full chunk may have left some behind, in zlib or before it.
+            # A full chunk may have left some after, in zlib or before it.
             while len(chunk) == step and not stream.eof:
                 chunk = stream.decompress(stream.unconsumed_tail, step)
                 yield chunk
@@ -145,7 +145,7 @@ def _snappy(packed: bytes, limit: int) -> Iterator[bytes]:
         yield _snappy_block(packed, limit)
         return
     at = 0
-    # Less than a size behind the last block is not looked at (org.xerial.snappy.SnappyInputStream).
+    # Less than a size after the last block is not looked at (org.xerial.snappy.SnappyInputStream).
     while at + _SIZE_BYTES <= len(packed):
         if packed.startswith(_XERIAL_MAGIC, at):
             at += _XERIAL_HEADER_BYTES

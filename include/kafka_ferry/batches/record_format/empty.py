@@ -60,13 +60,13 @@ def _most(codec: int, max_bytes: int) -> int:
 
 
 def _payload(records: int) -> bytes:
-    """The records one behind the other: they differ in the delta of their offset, and so in length."""
+    """The records one after the other: they differ in the delta of their offset, and so in length."""
     parts: list[bytes] = []
     for where in SMALL[: min(records, _BLOCK)]:
         parts += (SMALL[_SIZE + len(where)], _BEFORE, where, _CONTENT)
     for first in range(_BLOCK, records, _BLOCK):
         highest = encode_varint(first)[2:]
         before = SMALL[_SIZE + 2 + len(highest)] + _BEFORE
-        behind = highest + _CONTENT
-        parts += (before, (behind + before).join(_LOWEST[: records - first]), behind)
+        after = highest + _CONTENT
+        parts += (before, (after + before).join(_LOWEST[: records - first]), after)
     return b"".join(parts)

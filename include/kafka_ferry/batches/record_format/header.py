@@ -86,7 +86,7 @@ class Batch:
 
     Attributes:
         header: its header.
-        payload: the bytes behind the header as they came (compressed or not).
+        payload: the bytes after the header as they came (compressed or not).
         stored_format: the message format from which it was made, 2 if it is as it was stored.
     """
 

@@ -90,7 +90,7 @@ def stream_records(batch: Batch) -> Iterator[list[Record]]:
         if left:
             raise IndexError
         if size:
-            raise MalformedBatch(f"{size} bytes behind the last record")
+            raise MalformedBatch(f"{size} bytes after the last record")
 
 
 def _whole(plain: bytes, most: int) -> tuple[int, int, int]:
@@ -129,12 +129,12 @@ def _at_append_time(records: list[Record], header: BatchHeader) -> list[Record]:
 def _walk(  # noqa: PLR0912
     plain: bytes, header: BatchHeader, count: int, expected: int = 0
 ) -> list[Record]:
-    """``count`` records, the first of them ``expected`` offsets behind the batch's first one or later.
+    """``count`` records, the first of them ``expected`` offsets after the batch's first one or later.
 
     Numbers of one and two bytes are decoded in place, since a call for each costs more than all else.
     """
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
-    behind_last = header.last_offset_delta + 1
+    after_last = header.last_offset_delta + 1
     records: list[Record] = []
     append = records.append
     at, size = 0, len(plain)
@@ -151,38 +151,38 @@ def _walk(  # noqa: PLR0912
         end = at + (number >> 1)
         number = plain[at + 1]
         if number < 0x80:
-            behind = at + 2
+            after = at + 2
             delta_ms = number >> 1 ^ -(number & 1)
         elif (second := plain[at + 2]) < 0x80:
             number = number & 0x7F | second << 7
-            behind = at + 3
+            after = at + 3
             delta_ms = number >> 1 ^ -(number & 1)
         else:
-            delta_ms, behind = decode_varint(plain, at + 1)
-        number = plain[behind]
+            delta_ms, after = decode_varint(plain, at + 1)
+        number = plain[after]
         if number < 0x80:
-            behind += 1
+            after += 1
             delta = number >> 1 ^ -(number & 1)
-        elif (second := plain[behind + 1]) < 0x80:
-            behind += 2
+        elif (second := plain[after + 1]) < 0x80:
+            after += 2
             number = number & 0x7F | second << 7
             delta = number >> 1 ^ -(number & 1)
         else:
-            delta, behind = decode_varint(plain, behind)
-        if not expected <= delta < behind_last:
+            delta, after = decode_varint(plain, after)
+        if not expected <= delta < after_last:
             raise MalformedBatch(
                 f"a record at offset {base_offset + delta} where {base_offset + expected} "
                 f"to {header.next_offset - 1} must be"
             )
-        if not behind <= end <= size:
+        if not after <= end <= size:
             raise MalformedBatch(f"a record of {end - at} bytes where there are fewer or more")
         append(
-            (base_offset + delta, base_timestamp + delta_ms, plain[at : at + 1], plain[behind:end])
+            (base_offset + delta, base_timestamp + delta_ms, plain[at : at + 1], plain[after:end])
         )
         expected = delta + 1
         at = end
     if at != size:
-        raise MalformedBatch(f"{size - at} bytes behind the last record")
+        raise MalformedBatch(f"{size - at} bytes after the last record")
     return records
 
 
@@ -227,7 +227,7 @@ def dense_batch(
         records: in their order; where they were does not matter.
         codec: to compress them with.
         at: the batch's base offset.
-        deltas: where behind ``at`` each record is; 0, 1, 2 ... by default, as producers must have it.
+        deltas: where after ``at`` each record is; 0, 1, 2 ... by default, as producers must have it.
 
     Raises:
         MalformedBatch: if timestamps lie further apart than 64 bits can say.
@@ -259,7 +259,7 @@ def packed_batch(
     at: int = 0,
     last_offset_delta: int | None = None,
 ) -> Batch:
-    """The CreateTime batch with ``plain`` as its records, one behind the other as they are encoded.
+    """The CreateTime batch with ``plain`` as its records, one after the other as they are encoded.
 
     Args:
         plain: the records.
@@ -268,7 +268,7 @@ def packed_batch(
         base_timestamp: what their times are relative to.
         max_timestamp: the latest of their times.
         at: the batch's base offset.
-        last_offset_delta: where behind ``at`` the last one is; by default they are dense.
+        last_offset_delta: where after ``at`` the last one is; by default they are dense.
     """
     payload = compress(plain, codec)
     header = BatchHeader(

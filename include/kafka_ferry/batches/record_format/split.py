@@ -36,7 +36,7 @@ def split_batches(records: bytes) -> Iterator[Batch]:
             batch, stop = legacy_batch(records, at)
         if batch.header.base_offset < expected:
             raise MalformedBatch(
-                f"a batch at offset {batch.header.base_offset} behind offset {expected - 1}"
+                f"a batch at offset {batch.header.base_offset} after offset {expected - 1}"
             )
         yield batch
         at, expected = stop, batch.header.next_offset

@@ -28,7 +28,7 @@ _FORMS = (
 )
 
 SinceOption = Annotated[str, typer.Option("--since", help=f"The first moment: {_FORMS}.")]
-UntilOption = Annotated[str, typer.Option("--until", help="The first moment behind the span.")]
+UntilOption = Annotated[str, typer.Option("--until", help="The first moment after the span.")]
 
 
 def backfill(
@@ -54,15 +54,15 @@ def window_of(since: str, until: str) -> Window:
     """The window from one moment to another.
 
     Raises:
-        FerryError: one of them is no moment, or the second is not behind the first.
+        FerryError: one of them is no moment, or the second is not after the first.
     """
-    first, behind = _milliseconds("--since", since), _milliseconds("--until", until)
-    if first >= behind:
+    first, after = _milliseconds("--since", since), _milliseconds("--until", until)
+    if first >= after:
         raise FerryError(
             f"--until {until} is not behind --since {since}.",
             advice="The span holds its first moment, and does not hold its last.",
         )
-    return Window(first, behind)
+    return Window(first, after)
 
 
 def _milliseconds(option: str, text: str) -> int:

@@ -130,7 +130,7 @@ def _refuse_to_lose(abort: str) -> None:
     if abort.lower() != "false":
         raise typer.BadParameter(f"{_ABORT} must be true or false.")
     raise typer.BadParameter(
-        f"{_ABORT} false cannot be used here: whoever goes on behind a record that could not be sent "
+        f"{_ABORT} false cannot be used here: whoever goes on after a record that could not be sent "
         "loses it. Write the flows with --write-config and set on.rejected.record = dead-letter there: "
         "what the target cannot take goes to a topic of its own, and the others are copied."
     )

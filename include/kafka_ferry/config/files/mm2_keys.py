@@ -70,7 +70,7 @@ _SUPPORTED: Final = {
         "config.providers": _NONE,
         "config.providers.*": _NONE,
     },
-    "for all flows too, where MirrorMaker 2 reads it only behind source->target": {
+    "for all flows too, where MirrorMaker 2 reads it only after source->target": {
         "use.defaults.from": "target",
     },
     "as source->target.enabled; without a flow before it, for all flows, but for those that emit.heartbeats.enabled "
@@ -241,7 +241,7 @@ KEYS: Final = {
     **_rows("supported", _SUPPORTED),
     **_rows("no meaning here", _NO_MEANING),
 }
-"""All keys but those that connect and log in; ``.*`` stands for whatever comes behind the dot."""
+"""All keys but those that connect and log in; ``.*`` stands for whatever comes after the dot."""
 
 _PREFIXES: Final = {name.removesuffix("*"): key for name, key in KEYS.items() if name[-1] == "*"}
 

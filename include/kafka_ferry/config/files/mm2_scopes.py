@@ -44,9 +44,9 @@ _SIDE_CLUSTERS: Final = tuple(f"{side}.cluster." for side in SIDES)
 _SIDE_NAMES: Final = frozenset(
     f"{side}{name}" for side in _SIDE_CLUSTERS for name in CONNECTION_NAMES
 )
-_BEHIND_ALIAS: Final = "MirrorMaker 2 reads it only behind a cluster's alias"
-_BEHIND_FLOW: Final = "MirrorMaker 2 reads it only behind source->target"
-_BEFORE_CLUSTER: Final = "MirrorMaker 2's clients read it only behind a cluster's alias"
+_AFTER_ALIAS: Final = "MirrorMaker 2 reads it only after a cluster's alias"
+_AFTER_FLOW: Final = "MirrorMaker 2 reads it only after source->target"
+_BEFORE_CLUSTER: Final = "MirrorMaker 2's clients read it only after a cluster's alias"
 _NOT_CONNECTING: Final = "MirrorMaker 2 reads there only how to connect and to log in"
 _AT_TOP: Final = "it is read only without a cluster or a flow before it"
 
@@ -55,8 +55,8 @@ _KNOWN: Final[dict[str, _Known]] = {
         names=CONNECTION_NAMES.union(OPTIONS, FIXED, {"clusters", PROVIDERS}),
         prefixes=(f"{PROVIDERS}.", "replication.policy."),
         dropped_prefixes={
-            **dict.fromkeys(ROLE_PREFIXES, _BEHIND_ALIAS),
-            **dict.fromkeys((*_SIDE_PREFIXES, *_SIDE_CLUSTERS), _BEHIND_FLOW),
+            **dict.fromkeys(ROLE_PREFIXES, _AFTER_ALIAS),
+            **dict.fromkeys((*_SIDE_PREFIXES, *_SIDE_CLUSTERS), _AFTER_FLOW),
         },
     ),
     "cluster": _Known(

@@ -60,6 +60,6 @@ def _read(flow: Flow, key: str, name: str) -> dict[str, str]:
         raise ConfigError(str(flow.file), key, reason) from None
     empty = sorted(name for name, value in values.items() if not value)
     if empty:
-        reason = f"{path} has nothing behind {', '.join(empty)}"
+        reason = f"{path} has nothing after {', '.join(empty)}"
         raise ConfigError(str(flow.file), key, reason)
     return {str(name): str(value) for name, value in values.items()}

@@ -25,7 +25,7 @@ _KEYS_HEAD: Final = """\
 # MirrorMaker 2's keys
 
 Generated from `kafka_ferry.config.files.mm2_keys`; do not edit. These are all keys of MirrorMaker 2 4.3.1, with
-the defaults that they have there; `.*` stands for whatever comes behind the dot. What an option means
+the defaults that they have there; `.*` stands for whatever comes after the dot. What an option means
 here is in [Options](options.md), and how keys are looked up in [Configuration](../configuration.md). A
 key without a meaning here is named in a warning, with the reason; one that MirrorMaker 2 does not know
 either is an error.
@@ -71,7 +71,7 @@ _OF_CLIENTS: Final = (
 _CONNECTING: Final = """
 ## To connect and to log in
 
-At the top for all clusters, or behind `{alias}.`, `{alias}.consumer.` and so on.
+At the top for all clusters, or after `{alias}.`, `{alias}.consumer.` and so on.
 
 | Key | |
 | --- | --- |

@@ -17,8 +17,8 @@ class Backfilling(BaseModel):
     backfill_topic: Literal["same", "separate"] = Field(
         default="same",
         alias="backfill.topic",
-        description="Where a backfill's records go: behind the others in the same remote topic, or "
-        "to a separate one, the remote topic's name with .backfill behind it.",
+        description="Where a backfill's records go: after the others in the same remote topic, or "
+        "to a separate one, the remote topic's name with .backfill after it.",
     )
     backfill_disorder_ms: Number = Field(
         default=_HOUR_MS,

@@ -126,7 +126,7 @@ def _addresses(kind: Kind, given: object) -> tuple[str, ...]:
 def _endpoint(kind: Kind, given: object) -> str:
     if given and kind != "webhook":
         raise ValueError("has an endpoint only with webhook")
-    # What comes behind a question mark is often a token: that belongs into the connection.
+    # What comes after a question mark is often a token: that belongs into the connection.
     if not isinstance(given, str) or not regex.fullmatch(r"[\w./~-]*", given):
         raise ValueError("needs as endpoint a path such as /hooks/kafka, without ? and #")
     return given

@@ -36,20 +36,20 @@ class Policies(BaseModel):
     on_source_topic_recreated: Literal["fail", "append"] = Field(
         default="fail",
         alias="on.source.topic.recreated",
-        description="When a topic was deleted on the source and made anew: append copies all of "
-        "the new one behind the old one's records, into the same remote topic.",
+        description="When a topic was deleted on the source and recreated: append copies all of "
+        "the new one after the old one's records, into the same remote topic.",
     )
     on_source_divergence: Literal["fail", "continue"] = Field(
         default="fail",
         alias="on.source.divergence",
-        description="When the source's log was cut back below what was copied (an unclean leader "
+        description="When the source's log was truncated below what was copied (an unclean leader "
         "election): continue copies on from where the logs part; the target keeps what it has of "
         "the lost branch, and the report names it.",
     )
     on_target_topic_lost: Literal["fail", "recopy"] = Field(
         default="fail",
         alias="on.target.topic.lost",
-        description="When a remote topic was deleted, or deleted and made anew: recopy creates it "
+        description="When a remote topic was deleted, or deleted and recreated: recopy creates it "
         "where it is missing and copies everything that the source still has.",
     )
     on_position_moved: Literal["fail", "ledger"] = Field(
@@ -62,7 +62,7 @@ class Policies(BaseModel):
         default="fail",
         alias="on.foreign.records",
         description="When a remote topic holds records before the flow ever copied to it: adopt "
-        "copies behind them.",
+        "copies after them.",
     )
     on_returned_records: Literal["skip", "leave-out"] = Field(
         default="skip",

@@ -72,7 +72,7 @@ class Syncing(BaseModel):
     sync_topic_acls_enabled: bool = Field(
         default=True,
         alias="sync.topic.acls.enabled",
-        description="Whether access rules (ACLs) are synced, where the source has an authorizer.",
+        description="Whether ACLs are synced, where the source has an authorizer.",
     )
     acls_mode: Literal["read-only", "exact"] = Field(
         default="read-only",
@@ -86,7 +86,7 @@ class Syncing(BaseModel):
         alias="acls.principals",
         description="What principals are called on the target, as rules of the form of Kafka's "
         "ssl.principal.mapping.rules, for the whole text such as User:anna: RULE:pattern/"
-        "replacement/ with an L or U behind for a name in lower or upper case, or DEFAULT, which "
+        "replacement/ with an L or U after for a name in lower or upper case, or DEFAULT, which "
         "keeps it; the first that matches counts, and of a principal that none matches nothing is "
         "synced. Without rules, names stay, and User:* always does.",
     )
@@ -125,7 +125,7 @@ class Syncing(BaseModel):
         gt=0,
         alias="admin.timeout.ms",
         description="How long a cluster that does not answer is asked again about its topics, "
-        "configs, access rules and groups, in milliseconds.",
+        "configs, ACLs and groups, in milliseconds.",
     )
 
     @field_validator("auto_offset_reset", mode="before")

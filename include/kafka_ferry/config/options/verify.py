@@ -114,7 +114,7 @@ class Verifying(BaseModel):
         min_length=1,
         alias="verify.expectations",
         description="Expectations of your own: a file, or a folder in which they are in "
-        "{source}_to_{target} or, for all flows, in all, with .yaml, .yml, .json or .py behind. "
+        "{source}_to_{target} or, for all flows, in all, with .yaml, .yml, .json or .py after. "
         "Relative to FERRY_HOME, else to where Ferry runs.",
     )
     reports_keep_days: Number = Field(

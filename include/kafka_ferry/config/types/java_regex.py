@@ -109,7 +109,7 @@ class _Translator(Tokens):
         return "".join(parts)
 
     def _repetition(self) -> tuple[str, str]:
-        """How often, in the form of ``regex``, and ``?``, ``+`` or nothing behind it."""
+        """How often, in the form of ``regex``, and ``?``, ``+`` or nothing after it."""
         times = self.take()
         if times == "{":
             times = self._counts()

@@ -63,11 +63,11 @@ class Tokens:
         return found
 
     def character(self) -> str:
-        """The character that stands behind a backslash."""
+        """The character that stands after a backslash."""
         quoted = not self.peek()
         char = self.take()
         if quoted:
-            raise NotTranslated("a quotation behind a backslash")
+            raise NotTranslated("a quotation after a backslash")
         if char in _ESCAPES:
             return _ESCAPES[char]
         match char:

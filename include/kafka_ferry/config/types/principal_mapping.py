@@ -29,7 +29,7 @@ _PIECE: Final = regex.compile(r"\\(?P<plain>.)|\$(?P<number>\d+)|(?P<wrong>[\\$]
 
 _Case = Callable[[str], str]
 _CASES: Final[dict[str, _Case]] = {"": str, "L": str.lower, "U": str.upper}
-_FORM: Final = "must be DEFAULT or of the form RULE:pattern/replacement/ with an L or U behind"
+_FORM: Final = "must be DEFAULT or of the form RULE:pattern/replacement/ with an L or U after"
 
 
 @dataclass(frozen=True)

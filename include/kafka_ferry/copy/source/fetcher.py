@@ -82,7 +82,7 @@ class ReadRules:
         wait_s: how long a partition may give nothing while leaders move and brokers restart.
         committed: whether only committed records are copied.
         skip_lost: go on at the log's start where records were deleted before they were copied.
-        rewind: go back to where the source's log was cut back, if that is below the position.
+        rewind: go back to where the source's log was truncated, if that is below the position.
         intakes: what each remote topic takes.
         returned: by source partition, the records that came from the target and are left out.
         windows: by source partition, what a backfill wants of it.
@@ -232,7 +232,7 @@ class RangeFetcher:
         range_ = cursor.range
         if leader.topic_id and leader.topic_id != range_.topic_id:
             message = (
-                f"the source's topic {range_.topic} was deleted and made anew since it was planned; "
+                f"the source's topic {range_.topic} was deleted and recreated since it was planned; "
                 "the next run sees to it."
             )
             self._fail(cursor, message, transient=False)
@@ -287,7 +287,7 @@ class RangeFetcher:
     def _judge(
         self, cursor: _Cursor, fetched: Fetched, node: int, room: int
     ) -> tuple[Passage, ...]:
-        """What the answer makes of the cursor's next offsets; the cursor moves behind them.
+        """What the answer makes of the cursor's next offsets; the cursor moves after them.
 
         Batches that grow when they are rebuilt end it when they are more than ``room``; what is left
         of the answer is fetched again.
@@ -358,18 +358,18 @@ class RangeFetcher:
         else:
             message = (
                 f"offsets [{at}, {first}) were deleted on the source before they were copied. "
-                "With on.source.truncation=continue copying goes on behind them."
+                "With on.source.truncation=continue copying goes on after them."
             )
             self._fail(cursor, message, transient=False)
         return []
 
     def _judge_parting(self, cursor: _Cursor, parted_at: int) -> None:
-        """The log was cut back below the cursor, and has gone on with other records since."""
+        """The log was truncated below the cursor, and has gone on with other records since."""
         if self._rules.rewind and not cursor.begun:
             cursor.at, cursor.leader_epoch, cursor.begun = min(parted_at, cursor.at), -1, True
             return
         message = (
-            f"the source's log was cut back to offset {parted_at} (an unclean leader election?): "
+            f"the source's log was truncated to offset {parted_at} (an unclean leader election?): "
             f"offsets [{parted_at}, {cursor.at}), as they were read, are no longer there."
         )
         advice = " With on.source.divergence=continue the position is set back to there."

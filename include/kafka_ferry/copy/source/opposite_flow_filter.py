@@ -8,8 +8,8 @@ the target's::
     a1 is copied next; b0 and b1 are *returned*
 
 A record is left out if that flow's ledger says so, and for no other reason; or, where that flow preserves
-offsets, if the producer that the ledger names has written it behind the ledger's last range. The ledger is
-read behind the ends of the ranges: what a committed reader sees below these is in it by then.
+offsets, if the producer that the ledger names has written it after the ledger's last range. The ledger is
+read after the ends of the ranges: what a committed reader sees below these is in it by then.
 """
 
 from __future__ import annotations
@@ -103,11 +103,11 @@ class ReturnedRecords:
         with WireCluster(source.alias, settings) as cluster:
             for tp, copied in last.items():
                 assert copied.producer is not None
-                found[tp] = patiently(partial(_behind, cluster, tp, copied.end, copied.producer))
+                found[tp] = patiently(partial(_after, cluster, tp, copied.end, copied.producer))
         return found
 
 
-def _behind(
+def _after(
     cluster: WireCluster, partition: TopicPartition, end: int, producer: ProducerState
 ) -> list[tuple[int, int]]:
     """The batches of ``producer`` from ``end`` on, up to the first one of anybody else."""

@@ -161,7 +161,7 @@ class BackfillWriter(TranslatedWriter):
         if position.offset < range_.end and range_.source not in self.failures:
             message = (
                 f"the flow's position was set back to {position.offset} since the backfill was "
-                "planned: its own runs copy what lies behind that. Plan the backfill again."
+                "planned: its own runs copy what lies after that. Plan the backfill again."
             )
             self._verdicts.fail(range_, range_.start, message)
 

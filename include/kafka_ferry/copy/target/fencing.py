@@ -90,7 +90,7 @@ def seal_adopted(
     ranges: Sequence[Sequence[CopiedRange]],
     positions: Mapping[TopicPartition, Position],
 ) -> None:
-    """Write ranges into the ledger that somebody else has copied, as verified, with the positions behind them.
+    """Write ranges into the ledger that somebody else has copied, as verified, with the positions after them.
 
     In one transaction: all of it appears, or nothing. The writers must have been fenced before.
 
@@ -124,7 +124,7 @@ def _append_all(
     run: str,
     ranges: Sequence[Sequence[CopiedRange]],
 ) -> None:
-    """Append the ranges to the ledger, and behind them that everything before is verified."""
+    """Append the ranges to the ledger, and after them that everything before is verified."""
     node = leader_of(cluster, ledger)
     through = 0
 

@@ -96,14 +96,14 @@ class Verdicts:
             FerryError: if it concerns all ranges: a fence, a missing right, the flow's own topics.
         """
         refused = self._refused.get(lane.range.source) if lane.range else None
-        behind_refused = refused is not None and out.passage.start >= refused.offset
+        after_refused = refused is not None and out.passage.start >= refused.offset
         what = str(out.range or "the ledger")
-        if answer.code == NONE and behind_refused:
+        if answer.code == NONE and after_refused:
             self.make_void(f"{refused} A later batch was accepted.", excludes=True)
         elif answer.code == NONE:
             out.base_offset = answer.base_offset
             lane.settle()
-        elif behind_refused:
+        elif after_refused:
             return
         elif answer.code in _VOID:
             self.make_void(f"Writing {what}: {error_name(answer.code)}.")

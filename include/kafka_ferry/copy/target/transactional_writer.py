@@ -61,7 +61,7 @@ class SealingWriter(ABC):
         number: the writer's number.
         timeout_ms: after so long without an end the broker aborts a transaction.
         wait_s: how long a partition may take no records, for transient reasons, before it fails.
-        recopy: whether a remote topic that was made anew is filled from each range's start.
+        recopy: whether a remote topic that was recreated is filled from each range's start.
         dead_letters: the topic for records that the target does not take; "" lets their partition
             fail.
         intakes: tells what remote topics take, by their names.
@@ -144,7 +144,7 @@ class SealingWriter(ABC):
     def _resume(
         self, positions: Mapping[TopicPartition, Position]
     ) -> Mapping[TopicPartition, Position]:
-        """Get ready to write behind ``positions``, by *target* partition; those that there are then."""
+        """Get ready to write after ``positions``, by *target* partition; those that there are then."""
 
     @abstractmethod
     def _make_sure(self) -> None:
@@ -242,7 +242,7 @@ class SealingWriter(ABC):
             self._verdicts.fail(
                 range_,
                 range_.start,
-                "the target's topic was deleted and made anew since it was planned; "
+                "the target's topic was deleted and recreated since it was planned; "
                 "the next run sees to it.",
             )
         elif leader.in_sync < needed:
@@ -261,7 +261,7 @@ class SealingWriter(ABC):
         if lane is None or position.remote_topic_id in ("", lane.remote_topic_id):
             return True
         if not self._recopy:
-            message = "the target's topic was deleted and made anew since; its history is gone."
+            message = "the target's topic was deleted and recreated since; its history is gone."
             self._verdicts.fail(range_, position.offset, message)
         return not self._recopy
 

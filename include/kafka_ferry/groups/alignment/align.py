@@ -5,7 +5,7 @@ Another mirror has copied records at least once, in order, and may have gone bac
     source   a b c d e f g h        (letters are records: content and time)
     target   a b c d e c d e f      went back to c, and wrote c, d and e a second time
 
-A record of the target is the one behind the record before it, or the mirror has gone back there. So
+A record of the target is the one after the record before it, or the mirror has gone back there. So
 ``f`` is the last one that is on the target, and copying goes on with ``g``. Of records that are there
 twice the later ones count, once they have caught up: whoever reads from there on sees everything once.
 

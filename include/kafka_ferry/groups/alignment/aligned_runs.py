@@ -58,7 +58,7 @@ class Run(NamedTuple):
     at: int
     records: int
 
-    def behind(self, place: int) -> Run:
+    def after(self, place: int) -> Run:
         """The part of it from an index on the source on."""
         less = max(0, place - self.place)
         return Run(self.place + less, self.at + less, self.records - less)

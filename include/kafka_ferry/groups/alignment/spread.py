@@ -20,9 +20,9 @@ def spread(
     targets: Sequence[LogRecords],
     positions: Mapping[int, int | None],
 ) -> dict[int, Alignment]:
-    """Where to go on in each partition of the source: behind the records that are on the target in a row.
+    """Where to go on in each partition of the source: after the records that are on the target in a row.
 
-    Nothing is said of which record is which. What was copied out of order behind that is counted as
+    Nothing is said of which record is which. What was copied out of order after that is counted as
     ``doubled``: it will be there twice.
 
     Args:
@@ -53,24 +53,24 @@ def spread(
             )
     found = {}
     for number, source in sources.items():
-        alignment = _behind(source, positions.get(number), there)
+        alignment = _after(source, positions.get(number), there)
         if alignment:
             found[number] = alignment
     return found
 
 
-def _behind(source: LogRecords, position: int | None, there: _Counts) -> Alignment | None:
-    """Where to go on behind the position; None if nothing says that anything was copied."""
+def _after(source: LogRecords, position: int | None, there: _Counts) -> Alignment | None:
+    """Where to go on after the position; None if nothing says that anything was copied."""
     at = source.below(position or 0)
-    behind = source.digests[at:]
-    missing = there.take(behind)
-    more = int(missing[0]) if len(missing) else len(behind)
+    after = source.digests[at:]
+    missing = there.take(after)
+    more = int(missing[0]) if len(missing) else len(after)
     if position is None and not more:
         return None
     last = at + more - 1
     end = max(position or 0, int(source.offsets[last]) + 1) if last >= 0 else position or 0
     epoch = int(source.leader_epochs[last]) if last >= 0 else -1
-    doubled = len(behind) - more - len(missing)
+    doubled = len(after) - more - len(missing)
     return Alignment(end, end, doubled=doubled, leader_epoch=epoch)
 
 

@@ -107,16 +107,16 @@ class Walk:
             return self._next
         places = source.places(digest)
         ahead = places[places > self._next]
-        behind = places[places < self._next]
+        after = places[places < self._next]
         if self._compacted and len(ahead):
             return int(ahead[0])
-        if len(behind):
-            return self._best(at, behind, None)
+        if len(after):
+            return self._best(at, after, None)
         if self._compacted and not len(places):
             return None
         if len(ahead):
             raise Misaligned(
-                f"behind the source's record {self._before(self._next)} follows its record "
+                f"after the source's record {self._before(self._next)} follows its record "
                 f"{source.offsets[ahead[0]]}, and what is between is missing"
             )
         raise self._strange(at)
@@ -166,7 +166,7 @@ class Walk:
                 raise self._strange(at)
             self._first = place if end >= self._next else self._first
         if end < self._next:
-            # It has not caught up: behind it is less than there was before.
+            # It has not caught up: after it is less than there was before.
             return
         while self._runs and self._runs[-1].place >= place:
             self._runs.pop()
@@ -199,16 +199,16 @@ class Walk:
             matched[place : place + count] = True
         first = self._first
         # What joins the flow's own records may have gone back into them.
-        self._runs = [run.behind(first) for run in self._runs if run.place + run.records > first]
+        self._runs = [run.after(first) for run in self._runs if run.place + run.records > first]
         start = int(source.offsets[first]) if first < len(source) else source.end
         start = self._joined or start
         end = int(source.offsets[self._next - 1]) + 1 if self._next > first else start
         if position is not None:
             end = max(end, position)
-        behind = source.below(end)
-        missing = np.flatnonzero(~matched[first:behind]) + first
+        after = source.below(end)
+        missing = np.flatnonzero(~matched[first:after]) + first
         if len(missing):
-            self._explain(missing, behind, position)
+            self._explain(missing, after, position)
         segments = segments_of(self._runs, source, self._target)
         records = sum(segment.records for segment in segments)
         everything = self._all
@@ -229,15 +229,15 @@ class Walk:
             leader_epoch=int(everything.leader_epochs[inside.stop - 1]) if inside.stop else -1,
         )
 
-    def _explain(self, missing: Offsets, behind: int, position: int | None) -> None:
+    def _explain(self, missing: Offsets, after: int, position: int | None) -> None:
         """Whether a cleaner may have taken all of ``missing``: each has a successor, or is a tombstone."""
         source = self._source
         if self._compacted:
-            keys = source.keys[:behind]
+            keys = source.keys[:after]
             # The last record of each key is the only one that a cleaner keeps.
             _, last = np.unique(keys[::-1], return_index=True)
-            newest = np.zeros(behind, np.bool_)
-            newest[behind - 1 - last] = True
+            newest = np.zeros(after, np.bool_)
+            newest[after - 1 - last] = True
             missing = missing[newest[missing] & ~source.tombstones[missing]]
         if len(missing):
             offset = int(source.offsets[missing[0]])

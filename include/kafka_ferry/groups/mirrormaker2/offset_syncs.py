@@ -1,15 +1,15 @@
 """Which offset syncs tell MirrorMaker 2 of an offset map. Pure.
 
 ``OffsetSyncStore``, which reads them, answers from the newest sync ``(u, d)`` at or before an offset:
-``d`` for ``u`` itself, ``d + 1`` for whatever is behind it; it keeps 64, ever further apart the older
+``d`` for ``u`` itself, ``d + 1`` for whatever is after it; it keeps 64, ever further apart the older
 they are. So
 
 (a) a sync is only written of a record whose counterpart is exact, and before the counterpart of
     all that follows it: then ``d + 1`` passes over nothing that a group has not read;
 (b) the last record has one, and the one before it 2, 4, 8, ... offsets away from it: what the store
     would keep of a sync for each record;
-(c) they ascend. Since the first one is behind those of the time before, the store forgets these,
-    and with them whatever was true of a history that was cut back.
+(c) they ascend. Since the first one is after those of the time before, the store forgets these,
+    and with them whatever was true of a history that was truncated.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _pairs(offsets: OffsetMap) -> Iterator[tuple[int, int]]:
 
 
 def _last(offsets: OffsetMap) -> int | None:
-    """The last source offset behind which there is a record; None where there is none."""
+    """The last source offset after which there is a record; None where there is none."""
     end = offsets.translate(offsets.end)
     if end is None:
         return None
@@ -57,7 +57,7 @@ def _last(offsets: OffsetMap) -> int | None:
 
 
 def _at(offsets: OffsetMap, wanted: int) -> Iterator[tuple[int, int]]:
-    """The first record at or behind ``wanted``, if (a) holds for it."""
+    """The first record at or after ``wanted``, if (a) holds for it."""
     there = offsets.translate(wanted)
     here = None if there is None else offsets.reverse(there.offset)
     if there is None or here is None:

@@ -10,7 +10,7 @@ read them. All numbers are big-endian; a string is its length in bytes, as an IN
     Heartbeat   key    source's alias | target's alias
                 value  version INT16 = 0 | timestamp INT64
 
-Only checkpoints and heartbeats have a version; readers pass over bytes behind the last field. None
+Only checkpoints and heartbeats have a version; readers pass over bytes after the last field. None
 of the topics may ever get a tombstone: MirrorMaker 2's clients break on a value that is null.
 """
 

@@ -109,7 +109,7 @@ def _by_map(placed: Placed, route: Route, log: LogBounds) -> Placed:
 
 
 def _doubled(placed: Placed, span: OffsetMap) -> str:
-    """Why records that the query has read are behind the counterpart too, "" where none are.
+    """Why records that the query has read are after the counterpart too, "" where none are.
 
     Those of a partition that was not copied in its order, such as after a backfill.
     """
@@ -118,6 +118,6 @@ def _doubled(placed: Placed, span: OffsetMap) -> str:
     if unread is None or unread.kind == "clamped" or unread.offset >= placed.offset:
         return ""
     return (
-        f"it was not copied in its order, and records from {unread.offset} on are behind the "
+        f"it was not copied in its order, and records from {unread.offset} on are after the "
         f"counterpart {placed.at} on the target"
     )

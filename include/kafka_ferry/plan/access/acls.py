@@ -1,4 +1,4 @@
-"""Which access rules the target should have, from those of the source. Pure.
+"""Which ACLs the target should have, from those of the source. Pure.
 
 ``acls.mode: read-only`` follows MirrorMaker 2 (``MirrorSourceConnector.syncTopicAcls``): rules on a
 topic's very name, without the right to write. ``exact`` follows the source, with names as they are
@@ -32,7 +32,7 @@ _ENDS: Final = ("0", "z9")
 
 @dataclass
 class WantedRules:
-    """The access rules that the target should have, and what the source has beside.
+    """The ACLs that the target should have, and what the source has beside.
 
     Attributes:
         acls: the rules, as they should be on the target.

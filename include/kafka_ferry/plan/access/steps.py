@@ -1,4 +1,4 @@
-"""What a run changes in who may do what on the target: access rules, quotas, SCRAM users. Pure.
+"""What a run changes in who may do what on the target: ACLs, quotas, SCRAM users. Pure.
 
 Each kind compares three things: what the source has now, what the flow has applied so far, and
 what the target has now. Only differences become changes, and nothing is ever deleted on the target
@@ -120,7 +120,7 @@ def _foreign_writers(
             yield Note(
                 choice.topic,
                 None,
-                f"access rules as on the source let {listed(writers)} write to "
+                f"ACLs as on the source let {listed(writers)} write to "
                 f"{choice.remote_topic}, whose offsets are preserved: one record of theirs takes "
                 "the offset of one of the source's, and the flow stops there.",
             )

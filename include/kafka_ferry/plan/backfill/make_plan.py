@@ -1,7 +1,7 @@
 """Making a backfill's plan: an ordinary one says where the flow is, a backfill's what lies below that. Pure.
 
 Where the ordinary plan would go on with a partition is its position; whatever keeps it from going on
-(a topic that was made anew, a log that was cut back) keeps the backfill from it too. Nothing else of
+(a topic that was recreated, a log that was truncated) keeps the backfill from it too. Nothing else of
 the ordinary plan is done: configs, access and topics that are gone wait for the flow's own runs.
 """
 
@@ -44,7 +44,7 @@ class WindowFacts:
     Attributes:
         firsts: the first offset whose record is as young as the window; absent where none is.
         lasts: the first offset whose record is so much younger than the window that no older one
-            is expected behind it; absent where none is.
+            is expected after it; absent where none is.
         settled: what the ledger knows of the partition, in remote topics that are there.
         separate: the topics for backfills that the target has, by name.
         foreign: those of them that hold records which the flow has not copied.
@@ -141,7 +141,7 @@ class _Topic:
         self._pair = Pair.of(choice.topic, choice.remote_topic, found)
         self._remote_topic = destination(flow, choice.remote_topic)
         self._source = found.source_topics[choice.topic]
-        self._there = self._behind = self._cut = 0
+        self._there = self._after = self._cut = 0
         planned = {
             range_.partition: range_ for range_ in ordinary.ranges if range_.topic == choice.topic
         }
@@ -184,13 +184,13 @@ class _Topic:
                 f"Nothing to backfill: {self._remote_topic} has all that the source has of the "
                 f"window below the flow's position, {self._there:,} offsets by the ledger.",
             )
-        elif not self.ranges and not self._behind:
+        elif not self.ranges and not self._after:
             yield Note(topic, None, "Nothing to backfill: the source has no record of the window.")
-        if self._behind:
+        if self._after:
             yield Note(
                 topic,
                 None,
-                f"{self._behind:,} offsets that may be of the window are not below the flow's "
+                f"{self._after:,} offsets that may be of the window are not below the flow's "
                 "position: its own runs copy them, in order.",
             )
         if self._cut and self.ranges:
@@ -214,8 +214,8 @@ class _Topic:
     def _range(self, number: int, planned: Range | None) -> Iterator[Range]:
         source = TopicPartition(self._choice.topic, number)
         bounds = self._found.bounds[source]
-        offsets, behind = self._offsets(source, bounds, self._position(number, bounds, planned))
-        self._behind += behind
+        offsets, after = self._offsets(source, bounds, self._position(number, bounds, planned))
+        self._after += after
         if offsets is None:
             return
         known = self._facts.settled.get(source, ())
@@ -263,8 +263,8 @@ class _Topic:
             return None, 0
         last = min(self._facts.lasts.get(source, bounds.end), bounds.end)
         start, end = max(first, bounds.start), min(last, position)
-        behind = max(0, last - max(start, position))
-        return ((start, end) if start < end else None), behind
+        after = max(0, last - max(start, position))
+        return ((start, end) if start < end else None), after
 
     def _refusal(self) -> Refusal | None:
         """Why the topic cannot be backfilled as the flow says."""
@@ -276,7 +276,7 @@ class _Topic:
         if self._choice.preserved:
             return (
                 f"{self._remote_topic} keeps the source's offsets: what is older cannot be put "
-                "behind its end.",
+                "after its end.",
                 advice,
             )
         configs = wanted_configs(self._flow, self._source)
@@ -287,7 +287,7 @@ class _Topic:
         )
         if compacted:
             return (
-                f"{self._remote_topic} is compacted: an older record behind a younger one of its "
+                f"{self._remote_topic} is compacted: an older record after a younger one of its "
                 "key would take its place.",
                 advice,
             )

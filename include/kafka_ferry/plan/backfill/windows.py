@@ -6,7 +6,7 @@ ledger does not know::
     offsets    [0 ......... lo ............ hi ...... position .... end)
                             |               |         |
                             |               |         what is here the flow's own runs copy, in order
-                            |               a record so young that no older one is expected behind it
+                            |               a record so young that no older one is expected after it
                             the first record that is not older than the window
 
 What is settled in ``[lo, hi)`` is two-dimensional: an ordinary range has settled its offsets for all
@@ -28,7 +28,7 @@ from kafka_ferry.model.run_options import Window
 BEGINNING: Final = -(2**63)
 """Before every timestamp."""
 FOREVER: Final = 2**63 - 1
-"""Behind every timestamp."""
+"""After every timestamp."""
 
 Span = tuple[int, int]
 """``[start, end)``, of offsets or of timestamps."""
@@ -36,7 +36,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Accounted:
-    """A range of the ledger: what it has settled, for good or until the source's log is cut back.
+    """A range of the ledger: what it has settled, for good or until the source's log is truncated.
 
     Attributes:
         start: the first source offset.
@@ -81,7 +81,7 @@ def within(settled: Iterable[Settled], offsets: Span, window: Window) -> tuple[S
 
 
 def hull(settled: Iterable[Settled], offsets: Span, window: Window) -> Span | None:
-    """From the first of ``offsets`` that is not settled for all of ``window`` to behind the last one.
+    """From the first of ``offsets`` that is not settled for all of ``window`` to after the last one.
 
     Args:
         settled: as ``within`` gives it, for the same offsets and window.

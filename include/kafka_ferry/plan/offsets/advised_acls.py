@@ -1,4 +1,4 @@
-"""The access rules that a topic with preserved offsets should have; nobody but a person sets them."""
+"""The ACLs that a topic with preserved offsets should have; nobody but a person sets them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What is wrong with remote topics whose offsets are preserved, and what only they still hold. Pure.
 
 What a run writes next stands at a fixed offset, so that nothing but control records and what the
-partition's own producer has written may lie behind its position::
+partition's own producer has written may lie after its position::
 
     position 30                   30 ...... 36         the flow's own, counted on: unsealed
                                   30 ...... 36 x       x is another producer's: damaged at 36
@@ -22,8 +22,8 @@ from kafka_ferry.plan.offsets.producer_sequence import Trail
 from kafka_ferry.plan.offsets.start_offsets import unfilled_to
 
 
-class Behind(NamedTuple):
-    """What lies in a log behind a position.
+class LogTail(NamedTuple):
+    """What lies in a log after a position.
 
     Attributes:
         unsealed: how many records of the flow's own producer, up to ``offset`` if something is wrong.
@@ -36,7 +36,7 @@ class Behind(NamedTuple):
     problem: str = ""
 
 
-NOTHING: Final = Behind()
+NOTHING: Final = LogTail()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class Copy:
         if self.remote is None and self.positions:
             return "it was deleted on the target."
         if any(self.position(number) is None for number in self.positions):
-            return "it was deleted on the target and made anew."
+            return "it was deleted on the target and recreated."
         return ""
 
 
@@ -239,10 +239,10 @@ def looked_at_from(position: Position) -> int:
     return max(position.offset if unfilled_to(position) < 0 else 0, unfilled_to(position))
 
 
-def behind(
+def log_tail(
     batches: Iterable[Batch], position: Position, log_start: int, *, is_compacted: bool
-) -> Behind:
-    """Tell by their headers whose the batches behind ``position`` are, up to the first that is wrong.
+) -> LogTail:
+    """Tell by their headers whose the batches after ``position`` are, up to the first that is wrong.
 
     Args:
         batches: all batches from the position on, from the log's start on if that is later.
@@ -259,13 +259,13 @@ def behind(
         if header.is_control:
             continue
         if problem := trail.problem(header):
-            return Behind(records, header.base_offset, problem)
+            return LogTail(records, header.base_offset, problem)
         records += min(header.records, header.next_offset - start)
-    return Behind(records)
+    return LogTail(records)
 
 
 def partition_state(
-    copy: Copy, number: int, log: LogBounds | None, found: Behind = NOTHING
+    copy: Copy, number: int, log: LogBounds | None, found: LogTail = NOTHING
 ) -> PartitionState:
     """What to tell of a partition.
 
@@ -273,7 +273,7 @@ def partition_state(
         copy: its remote topic.
         number: its number.
         log: its log on the target, None while nobody leads it.
-        found: what lies behind its position.
+        found: what lies after its position.
     """
     position = copy.position(number)
     offset = position.offset if position else None

@@ -1,4 +1,4 @@
-"""Whose the batches in a log are: those of a partition's own producer, one behind the other, or not."""
+"""Whose the batches in a log are: those of a partition's own producer, one after the other, or not."""
 
 from __future__ import annotations
 

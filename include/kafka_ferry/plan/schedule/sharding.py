@@ -59,7 +59,7 @@ class Writers:
         return ((writer + 1) * self.groups - 1) // self.count
 
     def _bounds(self, group: int) -> tuple[int, int]:
-        """The group's first writer and the one behind its last."""
+        """The group's first writer and the one after its last."""
         return group * self.count // self.groups, (group + 1) * self.count // self.groups
 
 

@@ -101,12 +101,12 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
         holds=lambda it: (
             it.source is not None and not all(map(it.is_of_source, it.positions.values()))
         ),
-        reason="the source's topic was deleted and made anew since it was last copied.",
+        reason="the source's topic was deleted and recreated since it was last copied.",
         advice="Delete {it.remote_topic} on the target to start again, or mirror the new topic under "
         "another name.",
         option="on.source.topic.recreated",
         go_on="append",
-        outcome="The new one's records go behind the old one's in {it.remote_topic}.",
+        outcome="The new one's records go after the old one's in {it.remote_topic}.",
         if_preserved="Preserved offsets cannot be shifted: delete {it.remote_topic} on the target, "
         "and the new topic is copied to a new one of that name.",
     ),
@@ -126,7 +126,7 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
         advice="Delete them, or let the flow name its topics otherwise (replication.policy.class).",
         option="on.foreign.records",
         go_on="adopt",
-        outcome="The source's records go behind them.",
+        outcome="The source's records go after them.",
     ),
     Situation(
         holds=lambda it: it.source is not None and bool(it.unreadable),
@@ -135,7 +135,7 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
         advice="Grant READ on it, or mend what it holds.",
         option="on.foreign.records",
         go_on="adopt",
-        outcome="The source's records go behind it.",
+        outcome="The source's records go after it.",
     ),
 )
 """What may have happened to a topic; the first that does not let the flow go on counts."""
@@ -171,7 +171,7 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
     ),
     Situation(
         holds=lambda it: it.diverged is not None and it.diverged < it.offset,
-        reason="the source's log was cut back below the position {it.offset}: offsets "
+        reason="the source's log was truncated below the position {it.offset}: offsets "
         "[{it.diverged}, {it.offset}) were copied from a branch that the source has lost.",
         advice="Was there an unclean leader election? What the source has in their place is not "
         "copied.",

@@ -30,7 +30,7 @@ class ReplicationPolicy(ABC):
     """Names remote topics, and reads names back.
 
     A class of your own derives from this one or from one of the two below; a flow names it, with its
-    module, as ``replication.policy.class``. It is made anew for each plan.
+    module, as ``replication.policy.class``. It is recreated for each plan.
 
     Args:
         source_alias: the source's alias.

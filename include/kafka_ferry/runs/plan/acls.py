@@ -1,4 +1,4 @@
-"""Finding out who may do what on both clusters: access rules, quotas, SCRAM users."""
+"""Finding out who may do what on both clusters: ACLs, quotas, SCRAM users."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def discover_access(flow: Flow) -> Access:
     looking = _Looking(flow)
     found = Access()
     if flow.sync_topic_acls_enabled:
-        rules = looking.at_both("access rules", "DESCRIBE", AccessControl.acls)
+        rules = looking.at_both("ACLs", "DESCRIBE", AccessControl.acls)
         found = replace(found, source_acls=rules[0], target_acls=rules[1])
     if flow.sync_client_quotas_enabled:
         quotas = looking.at_both("client quotas", "DESCRIBE_CONFIGS", AccessControl.quotas)

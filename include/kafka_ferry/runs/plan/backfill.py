@@ -120,7 +120,7 @@ def _settled(
     ids = {found.source_topics[tp.topic].topic_id for tp in firsts}
     wanted = copied_rows() & pc.field("topic_id").isin(pa.array(sorted(ids), pa.string()))
     wanted &= pc.field("remote_topic_id").isin(pa.array(sorted(there), pa.string()))
-    # A rewind voids what was copied behind it.
+    # A rewind voids what was copied after it.
     wanted &= (pc.field("end") > min(firsts.values())) | (pc.field("rewound_from") >= 0)
     columns = ["topic", "partition", "start", "end", "rewound_from", "since", "until"]
     ranges: dict[TopicPartition, list[Accounted]] = defaultdict(list)

@@ -1,7 +1,7 @@
 """What other flows have copied into the same remote topics, as their ledgers claim it.
 
 Where several sources share a remote topic (``on.foreign.records: adopt``), the records of the others lie
-between a flow's own and behind them. They are nobody's intrusion: each is where another ledger on
+between a flow's own and after them. They are nobody's intrusion: each is where another ledger on
 the target says. Records that no ledger knows stay what they are.
 """
 
@@ -27,7 +27,7 @@ from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.patience import patiently
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import Claim
-from kafka_ferry.verify.shared_topics import behind, with_strangers, without_others
+from kafka_ferry.verify.shared_topics import everything_after, with_strangers, without_others
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.times import LookedUp, look_up
 
@@ -76,7 +76,7 @@ def with_others(
     for _ in range(_TRIES):
         others = _claims_of_others(flow, ledgers, shared, topics, since - _EARLIER_MS, known)
         asked = {
-            tp: [*shared[tp], *others[tp], behind(ends[tp].end)]
+            tp: [*shared[tp], *others[tp], everything_after(ends[tp].end)]
             for tp in shared.keys() & others.keys() & ends.keys()
         }
         for tp, again in recount(asked).items():
@@ -96,7 +96,7 @@ def _claims_of_others(
     since: int,
     known: Collection[int],
 ) -> dict[TopicPartition, list[Claim]]:
-    """What the other flows' ledgers claim behind the first record of each partition's claims."""
+    """What the other flows' ledgers claim after the first record of each partition's claims."""
     firsts = {
         tp: min(segment.target for claim in claims for segment in claim.segments)
         for tp, claims in shared.items()

@@ -50,7 +50,7 @@ class Lag:
 
     @property
     def lag(self) -> int:
-        """Offsets that are on the source and not yet accounted for; 0 for a log that was cut back."""
+        """Offsets that are on the source and not yet accounted for; 0 for a log that was truncated."""
         behind = self.log_end - (self.log_start if self.position is None else self.position)
         return max(0, behind)
 

@@ -1,4 +1,4 @@
-"""Making a plan's changes of access on the target: access rules, quotas, SCRAM users.
+"""Making a plan's changes of access on the target: ACLs, quotas, SCRAM users.
 
 (a) Whatever is to be created is in the ledger before it is: after a kill in between, the ledger may
     name what is not there, which the next run sees; nothing is there that the ledger does not name.
@@ -96,7 +96,7 @@ class _Granting:
             target.see_acls(grants - errors.keys(), revokes - errors.keys())
         gone = (grants & errors.keys()) | (revokes - errors.keys())
         self._record(acls=_changes(gone, "revoke"))
-        return _told(errors, "access rules", "ALTER", self.flow.target.alias)
+        return _told(errors, "ACLs", "ALTER", self.flow.target.alias)
 
     def change_quotas(self) -> list[str]:
         claimed = self.applied.quotas

@@ -1,6 +1,6 @@
 """Creating remote topics with their configs, and changing configs; the ledger says before what is set.
 
-The order of events, with what the next run makes of a crash behind each:
+The order of events, with what the next run makes of a crash after each:
 
 1. the ledger says what is about to be set, and what was set before: whichever of the two is found
    on the topic, the flow has set it;

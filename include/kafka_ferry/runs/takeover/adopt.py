@@ -116,7 +116,7 @@ def mark_owned(flow: Flow, run: str, pair: Pair) -> None:
 
 
 def last_targets(ledger: LedgerTable, pair: Pair) -> dict[int, int]:
-    """The target offset behind the last record that the ledger has of each partition of ``pair``."""
+    """The target offset after the last record that the ledger has of each partition of ``pair``."""
     wanted = copied_rows() & (pc.field("remote_topic") == pair.remote_topic)
     rows = ledger.read(wanted, ["partition", "remote_topic_id", "segments"])
     ends: dict[int, int] = {}
@@ -138,8 +138,8 @@ def ranges_of(
     start = found.start
     for first in range(0, max(1, len(found.segments)), _MAX_SEGMENTS):
         segments = found.segments[first : first + _MAX_SEGMENTS]
-        behind = found.segments[first + _MAX_SEGMENTS : first + _MAX_SEGMENTS + 1]
-        end = behind[0].source if behind else found.end
+        after = found.segments[first + _MAX_SEGMENTS : first + _MAX_SEGMENTS + 1]
+        end = after[0].source if after else found.end
         records = sum(segment.records for segment in segments)
         yield CopiedRange(
             topic=pair.topic,

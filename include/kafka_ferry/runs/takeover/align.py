@@ -172,7 +172,7 @@ def _why_not(pair: Pair) -> str:
     if pair.released:
         return "this flow has given it up (`ferry repair`)."
     if not all(map(pair.is_of_source, pair.positions.values())):
-        return "the source's topic was deleted and made anew since this flow last copied it."
+        return "the source's topic was deleted and recreated since this flow last copied it."
     if not all(map(pair.is_of_remote, pair.positions.values())):
         return "the target's topic was deleted since this flow last copied to it."
     return ""

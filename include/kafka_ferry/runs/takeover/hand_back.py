@@ -103,7 +103,7 @@ def _given_back(
         position = pair.position(number)
         if position is None:
             return _refused(
-                pair, "it was made anew since it was last copied, on one of both sides."
+                pair, "it was recreated since it was last copied, on one of both sides."
             )
         source = TopicPartition(pair.topic, number)
         there = known.get(source, [])

@@ -107,7 +107,7 @@ def _rows(
 
 
 def verified_ends(ledger: LedgerTable, ids: Mapping[str, str]) -> dict[TopicPartition, int]:
-    """The target offset behind the last verified record of each *target* partition.
+    """The target offset after the last verified record of each *target* partition.
 
     Args:
         ledger: the flow's ledger.
@@ -122,14 +122,14 @@ def verified_ends(ledger: LedgerTable, ids: Mapping[str, str]) -> dict[TopicPart
     for at, (topic, topic_id, partition, end, preserved) in enumerate(zip(*columns, strict=True)):
         if topic_id in ("", ids[topic]):
             target = TopicPartition(topic, partition)
-            # Preserved offsets go on behind a range's last record: what follows has none.
+            # Preserved offsets go on after a range's last record: what follows has none.
             reached = end if preserved else last.get(at, 0)
             ends[target] = max(reached, ends.get(target, 0))
     return ends
 
 
 def _last_records(rows: pa.Table) -> dict[int, int]:
-    """By row, the target offset behind the last record of its segments; rows without any are absent."""
+    """By row, the target offset after the last record of its segments; rows without any are absent."""
     segments = rows["segments"].combine_chunks()
     of_row = pc.list_parent_indices(segments)
     flat = pc.list_flatten(segments)

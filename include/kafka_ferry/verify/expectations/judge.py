@@ -1,7 +1,7 @@
 """Great Expectations judges what was found: one row a range, partition, topic or group's offset.
 
 The tables are small, so that each is judged as a pandas frame in a fraction of a second. What
-a user expects beside Kafka Ferry's own is judged behind that, and cannot change it.
+a user expects beside Kafka Ferry's own is judged after that, and cannot change it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Python has lists of its objects named for the tables::
                                                            )
                                                        ]
 
-What is wrong with a file is found with its line, and fails the run behind everything else.
+What is wrong with a file is found with its line, and fails the run after everything else.
 """
 
 from __future__ import annotations

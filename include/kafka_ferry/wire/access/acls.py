@@ -1,4 +1,4 @@
-"""Access rules (ACLs), read and changed (KIP-140, KIP-290).
+"""ACLs, read and changed (KIP-140, KIP-290).
 
 Not through librdkafka, which takes a refusal to show them (``CLUSTER_AUTHORIZATION_FAILED``,
 ``SECURITY_DISABLED``) for a cluster without any: whoever compares with that deletes what should
@@ -50,7 +50,7 @@ _UNKNOWN: Final = "UNKNOWN"
 
 
 def describe_acls(cluster: WireCluster) -> frozenset[Acl]:
-    """All access rules on topics, groups, transactional ids and the cluster.
+    """All ACLs on topics, groups, transactional ids and the cluster.
 
     What Kafka Ferry has no name for is ``UNKNOWN`` in them.
 
@@ -71,7 +71,7 @@ def describe_acls(cluster: WireCluster) -> frozenset[Acl]:
     )
     answer = ask(cluster, every, version=_VERSION)
     if answer.error_code:
-        raise fault(answer.error_code, f"Reading the access rules of {cluster.alias}")
+        raise fault(answer.error_code, f"Reading the ACLs of {cluster.alias}")
     names = {code: name for name, code in _RESOURCES.items()}
     return frozenset(
         Acl(
@@ -90,7 +90,7 @@ def describe_acls(cluster: WireCluster) -> frozenset[Acl]:
 
 
 def create_acls(cluster: WireCluster, acls: Iterable[Acl]) -> dict[Acl, FerryError]:
-    """Create access rules; those that are there already stay.
+    """Create ACLs; those that are there already stay.
 
     Returns:
         An error for each that a broker refused, without ALTER on the cluster for all.
@@ -109,7 +109,7 @@ def create_acls(cluster: WireCluster, acls: Iterable[Acl]) -> dict[Acl, FerryErr
 
 
 def delete_acls(cluster: WireCluster, acls: Iterable[Acl]) -> dict[Acl, FerryError]:
-    """Delete these access rules and no others.
+    """Delete these ACLs and no others.
 
     Returns:
         An error for each that a broker refused, without ALTER on the cluster for all.
@@ -133,14 +133,12 @@ def _paired(
 ) -> Iterable[tuple[Acl, Any]]:
     """Each rule with what became of it, which an answer has in the order of the request."""
     if len(acls) != len(results):
-        raise ClusterUnreachable(
-            f"{cluster.alias} did not answer for each of {len(acls)} access rules."
-        )
+        raise ClusterUnreachable(f"{cluster.alias} did not answer for each of {len(acls)} ACLs.")
     return zip(acls, results, strict=True)
 
 
 def _error(cluster: WireCluster, doing: str, acl: Acl, result: Any) -> FerryError:
-    what = f"{cluster.alias}, while {doing} the access rule {acl}"
+    what = f"{cluster.alias}, while {doing} the ACL {acl}"
     return fault(result.error_code, what, advice=result.error_message or "")
 
 

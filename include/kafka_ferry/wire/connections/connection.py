@@ -189,7 +189,7 @@ class Connection:
         request.with_header(correlation_id=self._correlation_id, client_id=self._client_id)
         frame = request.encode(header=True, framed=True)
         response_class = request.header.get_response_class()
-        # Flexible versions (KIP-482) have tagged fields behind the correlation id, ApiVersions never.
+        # Flexible versions (KIP-482) have tagged fields after the correlation id, ApiVersions never.
         flexible = (
             request.flexible_version_q(request.API_VERSION) and request.name != "ApiVersionsRequest"
         )

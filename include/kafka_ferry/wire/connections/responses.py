@@ -22,7 +22,7 @@ def decode_response(response_class: Any, body: memoryview) -> Any:
 
     Args:
         response_class: kafka-python's class for it, of one version.
-        body: everything behind the response's header.
+        body: everything after the response's header.
 
     Raises:
         Exception: of many kinds (kafka-python's own, ``struct.error``, ``ValueError``), if the
@@ -37,7 +37,7 @@ def decode_response(response_class: Any, body: memoryview) -> Any:
         fields, version=version, compact=flexible, tagged=flexible, data_class=response_class[None]
     )
     if fields.left:
-        raise ValueError(f"{fields.left} bytes behind its end")
+        raise ValueError(f"{fields.left} bytes after its end")
     _refuse_nulls(response, version)
     return response
 
@@ -71,7 +71,7 @@ class _Fields:
 
 
 def _refuse_nulls(message: Any, version: int) -> None:
-    """Raise if a field is null that cannot be: code behind this border may then loop over arrays."""
+    """Raise if a field is null that cannot be: code after this border may then loop over arrays."""
     for field in message._struct.untagged_fields(version):
         value = getattr(message, field.name)
         if value is None:

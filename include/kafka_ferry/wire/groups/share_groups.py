@@ -2,7 +2,7 @@
 
 A share group has no offset that says what it has read: it takes records in any order, and
 acknowledges each. What can be told is its start offset in a partition: everything before that is
-done with; of what is behind it, some may have been acknowledged too.
+done with; of what is after it, some may have been acknowledged too.
 
 Everything here asks once; who calls tries again what is transient.
 """

@@ -68,7 +68,7 @@ def settled_ends(
 ) -> dict[TopicPartition, int]:
     """The end of each partition's log, once everything in it is replicated.
 
-    What is appended and not replicated yet lies behind the high watermark, and nobody can read it:
+    What is appended and not replicated yet lies after the high watermark, and nobody can read it:
     only the end of the newest leader epoch tells that it is there (KIP-101).
 
     Raises:
@@ -100,7 +100,7 @@ def delete_records(
     Args:
         cluster: the cluster.
         nodes: the broker that leads each partition.
-        starts: the first offset that each log is to keep; none behind its high watermark.
+        starts: the first offset that each log is to keep; none after its high watermark.
 
     Returns:
         Kafka's error code for each partition whose start could not be moved.

@@ -56,7 +56,7 @@ class Fetched:
         error: Kafka's error code, 0 where all is well.
         alone: whether the request asked for this partition only, so that empty means empty.
         parted_at: where the log has parted from the one that ``Expected.leader_epoch`` is of: it
-            was cut back to there (KIP-595's diverging epoch); None where it has not.
+            was truncated to there (KIP-595's diverging epoch); None where it has not.
     """
 
     partition: TopicPartition

@@ -69,7 +69,7 @@ def stored_batches(
         leader: the broker that leads the partition.
         partition: the partition.
         start: the first offset to read.
-        end: the offset after the last one to read, not behind the high watermark.
+        end: the offset after the last one to read, not after the high watermark.
 
     Raises:
         CorruptBatch: on bytes that are no valid batch.

@@ -41,5 +41,5 @@ def test_a_page_knows_how_many_rows_there_are_on_all_pages() -> None:
     assert (part.total, [row.name for row in part.rows]) == (3, ["Orders-old"])
 
 
-def test_there_is_nothing_behind_the_last_page() -> None:
+def test_there_is_nothing_after_the_last_page() -> None:
     assert part_of(ROWS, Asked(offset=9), ["name"]).rows == ()

@@ -91,7 +91,7 @@ def test_the_crc_is_that_of_another_implementation(codec: int) -> None:
     assert header_of(sent)["crc"] == crc32c_in_python(sent[21:])
 
 
-def test_the_bytes_behind_the_header_are_not_touched() -> None:
+def test_the_bytes_after_the_header_are_not_touched() -> None:
     source = a_batch(5, codec=CODECS["lz4"])
     [batch] = split_batches(source)
     assert for_producer(batch, producer_id=1, epoch=0, sequence=0)[61:] == source[61:]
@@ -138,14 +138,14 @@ def test_a_batch_stands_for_its_compacted_offsets_too() -> None:
         (INT32, INT32, INT32 - 1),
     ],
 )
-def test_the_sequence_begins_anew_behind_two_to_the_31st(
+def test_the_sequence_begins_anew_after_two_to_the_31st(
     sequence: int, count: int, following: int
 ) -> None:
     assert next_sequence(sequence, count) == following
 
 
 @given(sequence=st.integers(0, INT32), count=st.integers(1, INT32))
-def test_the_next_sequence_is_the_one_behind_kafka_pythons_last(sequence: int, count: int) -> None:
+def test_the_next_sequence_is_the_one_after_kafka_pythons_last(sequence: int, count: int) -> None:
     batch = a_batch(1, last_offset_delta=count - 1, base_sequence=sequence)
     last = DefaultRecordBatch(batch).last_sequence
     assert next_sequence(sequence, count) == next_sequence(last, 1)
@@ -185,7 +185,7 @@ def test_counting_in_pieces_is_counting_at_once(
 
 
 @pytest.mark.parametrize("byte", range(17, 61))
-def test_a_flipped_bit_behind_the_magic_byte_is_seen(byte: int) -> None:
+def test_a_flipped_bit_after_the_magic_byte_is_seen(byte: int) -> None:
     for bit in range(8):
         changed = bytearray(a_batch(2))
         changed[byte] ^= 1 << bit

@@ -100,7 +100,7 @@ def test_they_arrive_as_dense_v2_batches_and_count_as_old(magic: int, codec: int
 
 
 @kinds
-def test_every_flipped_bit_behind_the_offset_is_seen(magic: int, codec: int) -> None:
+def test_every_flipped_bit_after_the_offset_is_seen(magic: int, codec: int) -> None:
     log = a_message_set([Record(), Record()], magic=magic, codec=codec)
     last = len(messages_of(log)[0])
     for byte in range(8, last):

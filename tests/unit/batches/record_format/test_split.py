@@ -81,9 +81,9 @@ def test_any_bytes_are_batches_or_malformed(some: bytes) -> None:
     assert b"".join(batch.encode() for batch in found) == some[: sum(b.header.size for b in found)]
 
 
-def test_a_batch_behind_which_an_earlier_one_comes_is_malformed() -> None:
+def test_a_batch_after_which_an_earlier_one_comes_is_malformed() -> None:
     """The base offset is not under the CRC; that brokers' logs ascend is what there is to check."""
-    with pytest.raises(MalformedBatch, match="offset 1 behind offset 4"):
+    with pytest.raises(MalformedBatch, match="offset 1 after offset 4"):
         list(split_batches(a_batch(2, at=3) + a_batch(2, at=1)))
 
 

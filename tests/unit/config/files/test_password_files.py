@@ -38,7 +38,7 @@ def test_a_relative_path_starts_at_the_home(
         (None, "cannot be read: No such file or directory"),
         (b"anna=\xff" + WORD.encode(), "is no text in UTF-8"),
         (b"anna=\\u00" + WORD.encode(), r"has a \\u without four hex digits"),
-        (f"anna={WORD}\nbob=\n".encode(), "has nothing behind bob"),
+        (f"anna={WORD}\nbob=\n".encode(), "has nothing after bob"),
     ],
 )
 def test_what_is_wrong_names_the_file_and_no_password(

@@ -72,7 +72,7 @@ def test_credentials_are_a_name_and_a_password_or_a_token(tmp_path: Path) -> Non
         (f"password={WORD}\n", "must have username and password, or token"),
         (f"username=anna\npassword={WORD}\ntoken={WORD}\n", "and nothing else"),
         ("", "must have username and password"),
-        (f"username=\npassword={WORD}\n", "has nothing behind username"),
+        (f"username=\npassword={WORD}\n", "has nothing after username"),
     ],
 )
 def test_what_is_wrong_with_them_names_the_option_and_no_password(

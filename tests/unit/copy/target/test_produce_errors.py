@@ -71,7 +71,7 @@ def test_what_is_written_again_ends_at_the_refused_offset_even_within_a_batch() 
     assert RANGE.source in verdicts.failures
 
 
-def test_a_batch_accepted_behind_a_refused_one_makes_the_transaction_void() -> None:
+def test_a_batch_accepted_after_a_refused_one_makes_the_transaction_void() -> None:
     verdicts, lane = Verdicts(None), a_lane()
     judge(verdicts, refused(TOO_LARGE), a_passage(start=40), lane)
     judge(verdicts, refused(OUT_OF_ORDER), a_passage(start=44), lane)
@@ -108,7 +108,7 @@ def test_a_batch_that_cannot_be_opened_to_find_the_record_fails_its_range(code: 
     assert "cannot be read" in failure.message
 
 
-def test_an_unreadable_batch_behind_a_rejected_record_fails_its_range() -> None:
+def test_an_unreadable_batch_after_a_rejected_record_fails_its_range() -> None:
     verdicts = Verdicts(LETTERS)
     judge(verdicts, refused(INVALID_RECORD, 0), a_passage(start=40))
     assert sent(verdicts, a_passage(4, 44, readable=False)) == []

@@ -24,7 +24,7 @@ def log(records: Sequence[int], start: int = 0) -> LogRecords:
     )
 
 
-def test_copying_goes_on_behind_the_records_that_are_there_in_a_row() -> None:
+def test_copying_goes_on_after_the_records_that_are_there_in_a_row() -> None:
     sources = {0: log([1, 2, 3, 4]), 1: log([11, 12, 13])}
     targets = [log([1, 11, 2]), log([3, 12])]
 

@@ -93,7 +93,7 @@ def test_the_last_record_has_one_and_others_ever_further_apart() -> None:
 
 
 def test_offsets_without_a_record_have_none() -> None:
-    # 0 to 9 and 30 to 34 are records; behind the last one are aborted ones.
+    # 0 to 9 and 30 to 34 are records; after the last one are aborted ones.
     offsets = OffsetMap.of([a_range(0, 40, [(0, 0, 10), (30, 11, 5)])])
     assert pairs(offsets)[-1] == (34, 15)
     assert {up for up, _ in pairs(offsets)} <= {*range(10), *range(30, 35)}

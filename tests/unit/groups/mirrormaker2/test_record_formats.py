@@ -74,7 +74,7 @@ def test_what_was_written_is_read_again(written: Written) -> None:
 
 
 @given(written=anything)
-def test_bytes_behind_the_last_field_are_passed_over(written: Written) -> None:
+def test_bytes_after_the_last_field_are_passed_over(written: Written) -> None:
     assert type(written).read(written.key() + b"\0", written.value() + b"more") == written
 
 

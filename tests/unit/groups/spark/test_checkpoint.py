@@ -173,7 +173,7 @@ def test_what_is_finished_must_be_clear(offsets: str, commits: str, why: str) ->
         Numbers.of(offsets.split(), commits.split())
 
 
-def test_a_finished_query_goes_on_behind_its_last_record_under_its_own_id_and_number() -> None:
+def test_a_finished_query_goes_on_after_its_last_record_under_its_own_id_and_number() -> None:
     found = rewritten(a_checkpoint(at(20), at(40), at(60)), a_place())
 
     assert found.files == {
@@ -290,7 +290,7 @@ def test_what_the_copy_does_not_account_for_is_refused_unless_it_is_to_be_clampe
 
 
 def test_the_end_of_what_is_copied_is_right_for_whom_has_read_it_all() -> None:
-    # Offsets 95 to 99 were aborted, and the target's log goes on behind the copy.
+    # Offsets 95 to 99 were aborted, and the target's log goes on after the copy.
     cut = a_copied_range(0, 100, records=95, segments=(Segment(0, 1000, 95),))
     for offset in (95, 97, 100):
         assert rewritten(a_checkpoint(at(offset)), a_place(cut)).placed[0].at == 1095
@@ -303,7 +303,7 @@ def test_records_that_would_come_again_after_a_backfill_are_seen() -> None:
 
     refused = refusal(a_checkpoint(at(70)), backfilled)
 
-    assert "it was not copied in its order, and records from 0 on are behind" in str(refused)
+    assert "it was not copied in its order, and records from 0 on are after" in str(refused)
     assert rewritten(a_checkpoint(at(0)), backfilled).placed[0].at == 1000
 
 

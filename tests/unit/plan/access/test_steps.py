@@ -1,4 +1,4 @@
-"""Which access rules, quotas and users a plan changes, and what it says of those that it leaves."""
+"""Which ACLs, quotas and users a plan changes, and what it says of those that it leaves."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ from kafka_ferry.batches import Batch, split_batches
 from kafka_ferry.model import LogBounds, Mark, Position, ProducerState
 from kafka_ferry.plan.offsets.log_check import (
     NOTHING,
-    Behind,
     Copy,
     CopyState,
+    LogTail,
     PartitionState,
-    behind,
+    log_tail,
     looked_at_from,
     only_copy,
     partition_state,
@@ -62,37 +62,37 @@ AGAIN = (
     ("log", "found"),
     [
         ([], NOTHING),
-        ([ours(30, 130), ours(35, 135)], Behind(10)),
+        ([ours(30, 130), ours(35, 135)], LogTail(10)),
         # Control records fill gaps, whoever wrote them.
-        ([a_marker(at=30, producer_id=8, commit=True), ours(31, 130)], Behind(5)),
-        ([theirs(30)], Behind(0, 30, OTHER.format(8))),
-        ([a_batch(2, at=30)], Behind(0, 30, OTHER.format(-1))),
-        ([ours(30, 130), theirs(35), ours(36, 135)], Behind(5, 35, OTHER.format(8))),
-        ([ours(30, 130, producer_epoch=1)], Behind(0, 30, OTHER.format(7))),
-        ([ours(30, 7)], Behind(0, 30, AGAIN.format(7, 130))),
-        ([ours(30, 130), ours(35, 130)], Behind(5, 35, AGAIN.format(130, 135))),
+        ([a_marker(at=30, producer_id=8, commit=True), ours(31, 130)], LogTail(5)),
+        ([theirs(30)], LogTail(0, 30, OTHER.format(8))),
+        ([a_batch(2, at=30)], LogTail(0, 30, OTHER.format(-1))),
+        ([ours(30, 130), theirs(35), ours(36, 135)], LogTail(5, 35, OTHER.format(8))),
+        ([ours(30, 130, producer_epoch=1)], LogTail(0, 30, OTHER.format(7))),
+        ([ours(30, 7)], LogTail(0, 30, AGAIN.format(7, 130))),
+        ([ours(30, 130), ours(35, 130)], LogTail(5, 35, AGAIN.format(130, 135))),
         # A batch that begins before the position, of which a part was sealed.
-        ([ours(27, 127, 5), ours(32, 132)], Behind(7)),
+        ([ours(27, 127, 5), ours(32, 132)], LogTail(7)),
     ],
 )
-def test_whose_the_batches_behind_a_position_are_is_told_by_their_headers(
-    log: list[bytes], found: Behind
+def test_whose_the_batches_after_a_position_are_is_told_by_their_headers(
+    log: list[bytes], found: LogTail
 ) -> None:
-    assert behind(batches(*log), KEPT, 10, is_compacted=False) == found
+    assert log_tail(batches(*log), KEPT, 10, is_compacted=False) == found
 
 
 def test_sequences_that_cannot_be_counted_prove_nothing() -> None:
     """Records were compacted away, or the log's start has passed the position."""
     later = batches(ours(40, 140), ours(50, 150))
-    assert behind(later, KEPT, 10, is_compacted=True) == Behind(10)
-    assert behind(later[:1], KEPT, 40, is_compacted=False) == Behind(5)
-    assert behind(later[:1], KEPT, 10, is_compacted=False).offset == 40
+    assert log_tail(later, KEPT, 10, is_compacted=True) == LogTail(10)
+    assert log_tail(later[:1], KEPT, 40, is_compacted=False) == LogTail(5)
+    assert log_tail(later[:1], KEPT, 10, is_compacted=False).offset == 40
 
 
 def test_a_log_that_is_still_filled_is_looked_at_from_its_start_on() -> None:
     assert looked_at_from(KEPT) == 30
     assert looked_at_from(UNFILLED) == 20
-    assert behind(batches(ours(20, 20)), UNFILLED, 20, is_compacted=False) == Behind(5)
+    assert log_tail(batches(ours(20, 20)), UNFILLED, 20, is_compacted=False) == LogTail(5)
 
 
 @pytest.mark.parametrize(
@@ -130,11 +130,11 @@ def test_a_partition_is_compared_with_its_position(
     assert bool(state.problem) == bool(problem)
 
 
-def test_what_lies_behind_a_position_is_told_with_its_offset() -> None:
-    unsealed = partition_state(a_copy(), 0, LogBounds(10, 36), Behind(6))
+def test_what_lies_after_a_position_is_told_with_its_offset() -> None:
+    unsealed = partition_state(a_copy(), 0, LogBounds(10, 36), LogTail(6))
     assert (unsealed.unsealed, unsealed.problem) == (6, "")
     assert unsealed.said == "6 unsealed"
-    foreign = partition_state(a_copy(), 0, LogBounds(10, 37), Behind(6, 36, OTHER.format(8)))
+    foreign = partition_state(a_copy(), 0, LogBounds(10, 37), LogTail(6, 36, OTHER.format(8)))
     assert (foreign.unsealed, foreign.offset) == (6, 36)
     assert foreign.said == "DAMAGED"
     assert a_copy().state(a_flow(), [unsealed, foreign]).damages == [
@@ -150,7 +150,7 @@ def test_what_lies_behind_a_position_is_told_with_its_offset() -> None:
         (a_copy(), ""),
         (a_copy(None, remote=None), ""),
         (a_copy(remote=None), "it was deleted on the target."),
-        (a_copy(at(30, remote_topic_id="another")), "it was deleted on the target and made anew."),
+        (a_copy(at(30, remote_topic_id="another")), "it was deleted on the target and recreated."),
         (a_copy(None, leftover=True), "an earlier topic of this name was given up, and positions"),
         (a_copy(None, released=True), "it was given up, and is still there."),
     ],

@@ -214,7 +214,7 @@ RELEASED = frozenset([REMOTE.topic_id])
             ),
         ),
     ],
-    ids=["kept", "switched to preserved", "auto", "switched to translated", "made anew"],
+    ids=["kept", "switched to preserved", "auto", "switched to translated", "recreated"],
 )
 def test_a_remote_topic_that_was_given_up_is_begun_anew_whatever_the_policies_say(
     offsets: Any, what: Found
@@ -271,9 +271,9 @@ def test_a_partition_that_could_not_be_sampled_is_like_the_others() -> None:
     ],
 )
 def test_what_is_below_the_mirrors_start_costs_too(start: object, gaps: int, fill_ms: int) -> None:
-    behind = state(bounds=(10_000_000, 10_000_020), target=())
+    after = state(bounds=(10_000_000, 10_000_020), target=())
     flow = a_flow(offsets="preserved", offsets_start=start, fill_max_ms=10**9)
-    choice = the_choice(planned(behind, flow))
+    choice = the_choice(planned(after, flow))
     assert (choice.gaps, choice.fill_ms) == (gaps, fill_ms)
 
 
@@ -331,7 +331,7 @@ def test_a_mirror_begins_at_the_logs_start_or_where_the_flow_says(
     assert placed(planned(state(bounds=bounds, target=()), flow)) == expected
 
 
-def test_a_mirror_that_would_begin_behind_the_end_is_refused_partition_by_partition() -> None:
+def test_a_mirror_that_would_begin_after_the_end_is_refused_partition_by_partition() -> None:
     plan = planned(state(), a_flow(offsets="preserved", offsets_start=51))
     (refusal,) = plan.refused
     assert (refusal.partition, plan.ranges) == (0, ())
@@ -415,13 +415,13 @@ EVERYTHING: dict[str, Any] = {
         (
             kept(position=replace(KEPT, topic_id="another")),
             None,
-            "deleted and made anew since it was last copied",
+            "deleted and recreated since it was last copied",
             "Preserved offsets cannot be shifted: delete primary.orders on the target",
         ),
         (
             kept(diverged={SOURCE: 20}),
             0,
-            "was cut back below the position 30",
+            "was truncated below the position 30",
             "Preserved offsets cannot be taken back: give primary.orders up with `ferry repair",
         ),
         (
@@ -444,7 +444,7 @@ def test_what_preserved_offsets_cannot_follow_is_refused_whatever_the_options_sa
     assert "Or set" not in refusal.advice
 
 
-def test_records_of_a_run_that_ended_early_lie_behind_the_position() -> None:
+def test_records_of_a_run_that_ended_early_lie_after_the_position() -> None:
     assert placed(planned(kept(remote=(10, 45)))) == [(30, 50, -1)]
 
 

@@ -18,7 +18,7 @@ TP, TARGET = TopicPartition("orders", 0), TopicPartition("primary.orders", 0)
         (20, 4000, 0.5, (15, 3000)),
         (20, None, 0.5, (15, None)),
         (49, 4000, 0.0, (0, 100)),
-        # The position is behind the log's start: no more is copied than there is.
+        # The position is after the log's start: no more is copied than there is.
         (10, 0, None, (40, 0)),
     ],
 )

@@ -108,7 +108,7 @@ def test_a_topic_that_goes_back_does_not_take_another_ones_name() -> None:
         (at(30, origins=("S", "X"), remote_topic_id=""), ("S", "X")),
         (at(30, origins=("S", "X"), remote_topic_id="an earlier one's"), ("S",)),
     ],
-    ids=["known", "the source's topic was made anew", "no ids", "the remote topic was made anew"],
+    ids=["known", "the source's topic was recreated", "no ids", "the remote topic was recreated"],
 )
 def test_what_the_target_knows_of_origins_it_does_not_forget(
     position: Position, origins: tuple[str, ...]

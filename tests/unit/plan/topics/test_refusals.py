@@ -78,8 +78,8 @@ def set_to(option: str, value: str) -> dict[str, Any]:
 RECREATED = {
     "option": "on.source.topic.recreated",
     "go_on": "append",
-    "reason": "the source's topic was deleted and made anew since it was last copied.",
-    "outcome": "The new one's records go behind the old one's in primary.orders.",
+    "reason": "the source's topic was deleted and recreated since it was last copied.",
+    "outcome": "The new one's records go after the old one's in primary.orders.",
     "advice": "Delete primary.orders on the target to start again, or mirror the new topic under "
     "another name.",
 }
@@ -100,7 +100,7 @@ TRUNCATED = {
 DIVERGED = {
     "option": "on.source.divergence",
     "go_on": "continue",
-    "reason": "the source's log was cut back below the position 30: offsets [20, 30) were copied "
+    "reason": "the source's log was truncated below the position 30: offsets [20, 30) were copied "
     "from a branch that the source has lost.",
     "outcome": "The target keeps them, and copying goes on at 20.",
     "advice": "Was there an unclean leader election? What the source has in their place is not "
@@ -130,16 +130,16 @@ CASES = {
         outcome="Its copy primary.orders stays as it is.",
         advice="Delete its copy primary.orders too.",
     ),
-    "the source's topic was made anew": Case(
+    "the source's topic was recreated": Case(
         copied_before(at(30, topic_id="another id")), copied=(10, 50), **RECREATED
     ),
-    "the source's topic was made anew and is empty": Case(
+    "the source's topic was recreated and is empty": Case(
         copied_before(at(30, topic_id="another id"), bounds=(0, 0)), copied=(0, 0), **RECREATED
     ),
-    "the source's topic was made anew and is as long": Case(
+    "the source's topic was recreated and is as long": Case(
         copied_before(at(50, topic_id="another id")), copied=(10, 50), **RECREATED
     ),
-    "the source's topic was made anew, as the ledger tells": Case(
+    "the source's topic was recreated, as the ledger tells": Case(
         copied_before(at(30, topic_id="another id", origin="ledger")), copied=(10, 50), **RECREATED
     ),
     "the target's topic vanished": Case(
@@ -151,18 +151,18 @@ CASES = {
     "the target's topic vanished, and the source lost records too": Case(
         copied_before(at(60), target=()), copied=(10, 50), created=True, **LOST
     ),
-    "the target's topic was made anew": Case(
+    "the target's topic was recreated": Case(
         copied_before(at(30, remote_topic_id="another id")), copied=(10, 50), **LOST
     ),
-    "the target's topic was made anew and there is nothing new": Case(
+    "the target's topic was recreated and there is nothing new": Case(
         copied_before(at(50, remote_topic_id="another id")), copied=(10, 50), **LOST
     ),
-    "the target's topic was made anew and the source is empty": Case(
+    "the target's topic was recreated and the source is empty": Case(
         copied_before(at(50, remote_topic_id="another id"), bounds=(50, 50)),
         copied=(50, 50),
         **LOST,
     ),
-    "the target's topic was made anew, as the ledger tells": Case(
+    "the target's topic was recreated, as the ledger tells": Case(
         copied_before(at(30, remote_topic_id="another id", origin="ledger")),
         copied=(10, 50),
         **LOST,
@@ -172,7 +172,7 @@ CASES = {
         option="on.foreign.records",
         go_on="adopt",
         reason="primary.orders on the target holds records that this flow has not copied.",
-        outcome="The source's records go behind them.",
+        outcome="The source's records go after them.",
         advice="Delete them, or let the flow name its topics otherwise (replication.policy.class).",
         copied=(10, 50),
     ),
@@ -182,7 +182,7 @@ CASES = {
         go_on="adopt",
         reason="primary.orders on the target holds something, and nobody can tell whose records "
         "they are. Not authorized.",
-        outcome="The source's records go behind it.",
+        outcome="The source's records go after it.",
         advice="Grant READ on it, or mend what it holds.",
         copied=(10, 50),
     ),
@@ -195,11 +195,13 @@ CASES = {
     "somebody else has moved the position beyond the log's end": Case(
         copied_before(moved={P0: 900}), copied=(30, 50), **moved_to(900)
     ),
-    "the log was cut back": Case(copied_before(diverged={SOURCE: 20}), copied=(20, 50), **DIVERGED),
-    "the log was cut back and is shorter now": Case(
+    "the log was truncated": Case(
+        copied_before(diverged={SOURCE: 20}), copied=(20, 50), **DIVERGED
+    ),
+    "the log was truncated and is shorter now": Case(
         copied_before(diverged={SOURCE: 20}, bounds=(10, 25)), copied=(20, 25), **DIVERGED
     ),
-    "the log was cut back and has nothing new": Case(
+    "the log was truncated and has nothing new": Case(
         copied_before(diverged={SOURCE: 20}, bounds=(10, 20)), copied=(20, 20), **DIVERGED
     ),
     "an offset was deleted before it was copied": Case(
@@ -296,7 +298,7 @@ def test_once_it_was_copied_nothing_is_left_to_say_or_to_do(name: str) -> None:
     assert (plan.ranges, plan.notes, plan.refused) == ((), (), ())
 
 
-@pytest.mark.parametrize("remote", [None, REMOTE], ids=["deleted", "made anew"])
+@pytest.mark.parametrize("remote", [None, REMOTE], ids=["deleted", "recreated"])
 def test_a_new_topic_begins_at_its_start_once_the_remote_topic_of_the_old_one_is_gone(
     remote: Any,
 ) -> None:
@@ -306,7 +308,7 @@ def test_a_new_topic_begins_at_its_start_once_the_remote_topic_of_the_old_one_is
     assert (len(plan.creations), plan.refused, plan.notes) == (0 if remote else 1, (), ())
 
 
-def test_a_vanished_target_topic_is_not_made_anew_behind_its_refusal() -> None:
+def test_a_vanished_target_topic_is_not_made_anew_after_its_refusal() -> None:
     """Else the next plan goes on in the new one, if the position does not name the old one."""
     first = planned(copied_before(Position(30), target=()))
     assert "history there is gone" in first.refused[0].reason
@@ -338,7 +340,7 @@ def test_only_the_partitions_that_were_not_yet_begun_anew_begin_anew() -> None:
 def test_a_topic_in_two_situations_needs_both_options() -> None:
     state = two_partitions(at(30, topic_id="another id"), at(30, remote_topic_id="another id"))
     both = planned(state, a_flow(**EVERYTHING_GOES_ON))
-    assert ["made anew" in both.notes[0].message, "history" in both.notes[1].message] == [True] * 2
+    assert ["recreated" in both.notes[0].message, "history" in both.notes[1].message] == [True] * 2
     assert intervals(both) == [("orders", 0, 10, 50), ("orders", 1, 10, 50)]
 
     one = planned(state, a_flow(on_source_topic_recreated="append"))

@@ -15,24 +15,23 @@ from kafka_ferry.wire.error_codes import SECURITY_DISABLED, fault
     [
         (
             fault(SECURITY_DISABLED, "Reading"),
-            "primary has no authorizer: access rules are not synced.",
+            "primary has no authorizer: ACLs are not synced.",
         ),
         (
             AccessDenied("No."),
-            "primary does not let the flow see its access rules, which are not synced. Grant it "
+            "primary does not let the flow see its ACLs, which are not synced. Grant it "
             "DESCRIBE on the cluster, or switch this off.",
         ),
         (
             TooOld("No."),
-            "The brokers of primary are too old to be asked about access rules, which are not "
-            "synced.",
+            "The brokers of primary are too old to be asked about ACLs, which are not synced.",
         ),
         (
             BrokerError("It said 1.", code=1, name="X", transient=False),
-            "The access rules of primary are not synced, since they cannot be read. It said 1.",
+            "The ACLs of primary are not synced, since they cannot be read. It said 1.",
         ),
     ],
     ids=lambda it: type(it).__name__,
 )
 def test_whatever_a_cluster_says_against_it_is_a_note(error: FerryError, said: str) -> None:
-    assert _why_not("primary", "access rules", "DESCRIBE", error) == said
+    assert _why_not("primary", "ACLs", "DESCRIBE", error) == said

@@ -197,7 +197,7 @@ def test_a_refused_topic_that_was_copied_before_is_measured_too(measured: Any) -
     refused = TopicPartition("primary.refused", 0)
     found = measured(
         a_range(),
-        refused=(Refusal("refused", None, "made anew.", "Decide."),),
+        refused=(Refusal("refused", None, "recreated.", "Decide."),),
         behind={refused: Behind(40, 8.0)},
     )
     (row,) = [row for row in found.partitions if row.topic == "refused"]

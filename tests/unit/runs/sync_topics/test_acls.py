@@ -1,4 +1,4 @@
-"""The order in which access rules are changed, and what is held back when one of them fails."""
+"""The order in which ACLs are changed, and what is held back when one of them fails."""
 
 from __future__ import annotations
 
@@ -96,11 +96,9 @@ def test_a_refused_grant_holds_no_other_back() -> None:
 
 def test_a_missing_right_is_told_once_and_of_many_errors_the_first() -> None:
     denied = {number: AccessDenied(f"No {number}.") for number in range(3)}
-    (said,) = _told(denied, "access rules", "ALTER", "backup")
-    assert said == (
-        "backup refuses 3 changes of access rules. No 0. Grant the flow ALTER on the cluster."
-    )
+    (said,) = _told(denied, "ACLs", "ALTER", "backup")
+    assert said == ("backup refuses 3 changes of ACLs. No 0. Grant the flow ALTER on the cluster.")
     others = {number: FerryError(f"No {number}.") for number in range(30)}
-    *first, more = _told(others, "access rules", "ALTER", "backup")
+    *first, more = _told(others, "ACLs", "ALTER", "backup")
     assert len(first) == 20
-    assert more == "10 more changes of access rules of backup failed."
+    assert more == "10 more changes of ACLs of backup failed."

@@ -235,7 +235,7 @@ def test_what_was_given_up_fails_nothing_though_it_is_still_there(
     assert "100 records went into primary.orders" in verdict.warnings[0]
 
 
-@pytest.mark.parametrize("anew", [False, True], ids=["deleted", "made anew"])
+@pytest.mark.parametrize("anew", [False, True], ids=["deleted", "recreated"])
 def test_a_run_whose_own_copy_is_gone_is_not_proved_and_the_other_topics_are_read_back(
     target: Target, verify: Callable[..., Verified], anew: bool
 ) -> None:

@@ -37,7 +37,7 @@ NOT_CLEANED = (
 )
 NOT_LOST = "no record was lost before it could be copied"
 NO_DEAD_LETTER = "no record went to the dead letter topic"
-NOT_CUT_BACK = "the source's log was not cut back below what was copied"
+NOT_CUT_BACK = "the source's log was not truncated below what was copied"
 MAPPED = "every copied record has its place in the offset map"
 LOSSES_NAMED = "every lost offset is named"
 REASONS = "every reason is one that this release knows"
@@ -247,7 +247,7 @@ def test_what_the_target_has_removed_since_is_a_warning_and_no_failure(changes, 
         (
             {"rewound_from": 140},
             NOT_CUT_BACK,
-            "cut back to 100: 40 offsets [100, 140) had been copied from a branch that is lost",
+            "truncated to 100: 40 offsets [100, 140) had been copied from a branch that is lost",
         ),
         (
             {"gone": 90, "target_records": 0, "digest_read": "", "digest_comparable": False},

@@ -80,7 +80,7 @@ def write(folder: Path, name: str, text: str) -> None:
         ("all.py", GOOD_PYTHON, (4, 12)),
     ],
 )
-def test_a_file_of_the_flow_or_of_all_flows_is_judged_behind_our_own(
+def test_a_file_of_the_flow_or_of_all_flows_is_judged_after_our_own(
     flow: Flow, tmp_path: Path, name: str, text: str, lines: tuple[int, int]
 ) -> None:
     write(tmp_path, name, text)

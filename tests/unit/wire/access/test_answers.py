@@ -1,4 +1,4 @@
-"""Answers about access rules, quotas and SCRAM users: silence and refusals are never an empty list."""
+"""Answers about ACLs, quotas and SCRAM users: silence and refusals are never an empty list."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ def test_a_response_that_was_cut_off_anywhere_is_none(kind: Kind) -> None:
 
 
 @of_each_kind
-def test_a_response_with_more_behind_it_is_none(kind: Kind) -> None:
-    assert "1 bytes behind its end" in refusal(kind, kind.answer() + b"\0")
+def test_a_response_with_more_after_it_is_none(kind: Kind) -> None:
+    assert "1 bytes after its end" in refusal(kind, kind.answer() + b"\0")
 
 
 @given(st.sampled_from(KINDS), mutations())

@@ -1,4 +1,4 @@
-"""Filling gaps, and seeing them filled: a batch behind a gap must not overtake its control records."""
+"""Filling gaps, and seeing them filled: a batch after a gap must not overtake its control records."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Gaps:
     def _judge_more(
         self, tp: TopicPartition, track: Track, filled_to: int, gap: tuple[int, int]
     ) -> None:
-        """What there is to say of a log that goes on behind what was filled."""
+        """What there is to say of a log that goes on after what was filled."""
         first, end = gap
         stored = stored_batches(self._cluster, track.node, tp, first, track.end)
         if all(batch.header.is_control for batch in stored):

@@ -33,7 +33,7 @@ class Track(Lane):
         end: the end of the target's log, as far as it has been heard of.
         starts_at: where the log was made to start, as far as this writer knows.
         fill_to: it is to be filled up to here at least, whatever comes next.
-        ahead: what an earlier attempt has written behind the position, until all of it is adopted.
+        ahead: what an earlier attempt has written after the position, until all of it is adopted.
         is_sending: whether the batch at the head is on its way; no other one is then.
         is_fenced: whether a control record was written since the writer took over, so that those
             of an earlier writer are refused.
@@ -51,10 +51,10 @@ class Track(Lane):
     is_fenced: bool = False
 
     def open(self, position: Position, end: int) -> int:
-        """Go on behind ``position`` in a log that ends at ``end``.
+        """Go on after ``position`` in a log that ends at ``end``.
 
         Returns:
-            Up to where the log is known; what lies behind that an earlier attempt has written.
+            Up to where the log is known; what lies after that an earlier attempt has written.
 
         Raises:
             Misplaced: if the log does not go so far.
@@ -85,18 +85,18 @@ class Track(Lane):
             # Nothing else is in the log so far, and its end has counted them.
             self.sequence = at % (MAX_SEQUENCE + 1)
             for batch in empty_batches(self.starts_at - at, intake):
-                behind = at + batch.header.records
-                yield Passage(at, behind, batch, ((at, behind - at),))
-                at = behind
+                after = at + batch.header.records
+                yield Passage(at, after, batch, ((at, after - at),))
+                at = after
 
     @property
     def missing(self) -> int:
         """How many offsets from ``end`` on have no record; 0 where a batch comes next, or nothing."""
         wanted = self.fill_to
-        for first, behind in self._next_stretches():
-            if first < behind:
+        for first, after in self._next_stretches():
+            if first < after:
                 return max(0, first - self.end)
-            wanted = max(wanted, behind)
+            wanted = max(wanted, after)
         return max(0, wanted - self.end)
 
     def _next_stretches(self) -> Iterator[tuple[int, int]]:
@@ -109,7 +109,7 @@ class Track(Lane):
 
     @property
     def has_unsent(self) -> bool:
-        """Whether something waits behind the batch that is on its way."""
+        """Whether something waits after the batch that is on its way."""
         return len(self.waiting) > self.is_sending
 
     @property

@@ -1,4 +1,4 @@
-"""What lies on the target behind a position: records that an earlier attempt wrote and did not come to seal.
+"""What lies on the target after a position: records that an earlier attempt wrote and did not come to seal.
 
 Their offsets are right, because each answer's was checked; whether they still are what the source
 holds is for the reader of the source to say, record by record.
@@ -147,7 +147,7 @@ class Ahead:
 
     @property
     def next_sequence(self) -> int | None:
-        """The sequence number behind the last record, None where no batch tells."""
+        """The sequence number after the last record, None where no batch tells."""
         return self._trail.expected if self._trail else None
 
     def _take(self, until: int) -> list[Record]:

@@ -27,10 +27,10 @@ def a_track(start: int = 10, producer: ProducerState = PRODUCER) -> Track:
     return track
 
 
-def a_passage(start: int, before: int, records: int, behind: int) -> Passage:
+def a_passage(start: int, before: int, records: int, after: int) -> Passage:
     """Offsets without a record, records, and offsets without a record."""
     first = start + before
-    end = first + records + behind
+    end = first + records + after
     if not records:
         return gap(start, end)
     return Passage(start, end, empty_batch(records), ((first, records),))
@@ -63,7 +63,7 @@ class Log:
         track.sequence = self.sequence
 
 
-# Passages that join, each at most one run: offsets before it, its records, offsets behind it.
+# Passages that join, each at most one run: offsets before it, its records, offsets after it.
 STRETCHES = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(0, 3)).filter(any), max_size=12
 )
@@ -112,7 +112,7 @@ def test_each_record_is_written_at_its_own_offset_and_every_other_offset_is_fill
         assert copied.preserved
 
 
-def test_a_gap_behind_a_batch_on_its_way_waits_for_it() -> None:
+def test_a_gap_after_a_batch_on_its_way_waits_for_it() -> None:
     track = a_track()
     track.waiting.append(Outgoing(a_passage(10, 0, 2, 3), RANGE))
     assert track.next_to_send()
@@ -121,7 +121,7 @@ def test_a_gap_behind_a_batch_on_its_way_waits_for_it() -> None:
 
 
 def test_what_is_counted_is_only_what_is_accounted_for() -> None:
-    """A batch that is there, and whose gap is not: the next writer has to find it behind the position."""
+    """A batch that is there, and whose gap is not: the next writer has to find it after the position."""
     track = a_track()
     track.waiting.append(Outgoing(a_passage(10, 0, 2, 3), RANGE))
     Log({}, 10, 4).append(track, track.next_to_send() or pytest.fail())
@@ -132,7 +132,7 @@ def test_what_is_counted_is_only_what_is_accounted_for() -> None:
 
 
 class TestWhereItGoesOn:
-    def test_behind_the_position_where_the_log_ends_there(self) -> None:
+    def test_after_the_position_where_the_log_ends_there(self) -> None:
         assert a_track(30).missing == 0
 
     def test_not_in_a_log_that_ends_before_it(self) -> None:
@@ -140,11 +140,11 @@ class TestWhereItGoesOn:
             a_track().open(Position(30, producer=PRODUCER), 20)
         assert caught.value.offset == 30
 
-    def test_not_behind_translated_offsets(self) -> None:
+    def test_not_after_translated_offsets(self) -> None:
         with pytest.raises(Misplaced, match="translated"):
             a_track().open(Position(30), 30)
 
-    def test_behind_what_is_known_an_earlier_attempt_may_have_written(self) -> None:
+    def test_after_what_is_known_an_earlier_attempt_may_have_written(self) -> None:
         assert a_track().open(Position(30, producer=PRODUCER), 35) == 30
 
     @pytest.mark.parametrize(("end", "left"), [(0, 1500), (700, 800), (1500, 0), (1600, 0)])

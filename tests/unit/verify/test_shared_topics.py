@@ -63,7 +63,7 @@ def test_records_that_nobody_claims_are_found_whatever_others_claim(
 ) -> None:
     own = [claimed(at) for at, what in enumerate(log) if what == "a"]
     others = [claimed(at) for at, what in enumerate(log) if what == "b"]
-    claims = [*own, *others, after(len(log))]
+    claims = [*own, *others, everything_after(len(log))]
     found = without_others(counted(log, claims), claims, len(own))
     assert [of_range.foreign for of_range in found.ranges] == foreign
     assert found.beyond == beyond

@@ -159,7 +159,7 @@ def read_topics(cluster: KafkaCluster) -> set[str]:
 
 
 def test_a_blacklist_copies_all_others_but_kafkas_own_topics(
-    mirror_maker: MirrorMaker, east: KafkaCluster, backup: KafkaCluster, unique: Unique
+    mirror_maker: MirrorMaker, east: KafkaCluster, primary: KafkaCluster, unique: Unique
 ) -> None:
     prefix = unique("b")
     for name in ("a", "b.c", "__canary"):
@@ -167,7 +167,8 @@ def test_a_blacklist_copies_all_others_but_kafkas_own_topics(
         produce(east.bootstrap, f"{prefix}-{name}", [Record(value=b"x")])
     produce(east.bootstrap, f"{prefix}-a", [Record(value=b"x")], transactional_id=prefix)
     sources = [mirror_maker.file("east.properties", east, EARLIEST)]
-    target = mirror_maker.file("target.properties", backup)
+    # Other tests copy other topics from this source to the other target.
+    target = mirror_maker.file("target.properties", primary)
 
     (flow,) = mirror_maker.flows(
         f"--blacklist=(?!{prefix}).*, {prefix}-b.*", sources=sources, target=target

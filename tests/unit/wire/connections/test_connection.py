@@ -187,7 +187,9 @@ def test_no_list_of_versions_is_another_error(changes: list[tuple[str, float, by
     def versions(asked: Asked) -> bytes:
         return framed(asked, mutated(KINDS[0].answer(), changes), flexible=False)
 
-    with ScriptedBroker(versions=versions) as broker:
+    with ScriptedBroker(versions=versions) as broker, pytest.MonkeyPatch.context() as patch:
+        # It may have come to ask for ten minutes of silence, too.
+        patch.setattr("kafka_ferry.wire.connection._LONGEST_QUIET_S", 0.0)
         try:
             connection = broker.connect()
             connection.send(METADATA.make_request())

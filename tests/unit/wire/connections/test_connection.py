@@ -189,7 +189,7 @@ def test_no_list_of_versions_is_another_error(changes: list[tuple[str, float, by
 
     with ScriptedBroker(versions=versions) as broker, pytest.MonkeyPatch.context() as patch:
         # It may have come to ask for ten minutes of silence, too.
-        patch.setattr("kafka_ferry.wire.connection._LONGEST_QUIET_S", 0.0)
+        patch.setattr("kafka_ferry.wire.connections.connection._LONGEST_QUIET_S", 0.0)
         try:
             connection = broker.connect()
             connection.send(METADATA.make_request())

@@ -62,7 +62,7 @@ lint: $(SETUP) ## Check style, types, imports between parts, spelling, and the D
 	@echo "ruff format"; ruff format --quiet --check . || { ruff format --check .; exit 1; }
 	@echo "mypy"; mypy --no-error-summary
 	@echo "import-linter"; lint-imports > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
-	@echo "codespell"; codespell .ci benchmarks dags docs include plugins spark_jobs tests *.md *.toml *.yaml Makefile Dockerfile
+	@echo "codespell"; codespell .ci benchmarks dags docs include plugins sandbox spark_jobs tests *.md *.toml *.yaml Makefile Dockerfile
 	@echo "hadolint"; hadolint Dockerfile
 	@echo "docs"; $(SITE) --site-dir $(CURDIR)/$(VENV)/site
 
@@ -95,7 +95,7 @@ clean: ## Stop the demo and delete what it and the tests left; .venv stays
 	  .sandbox build dist site spark-warehouse
 	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-$(SETUP): requirements.lock pyproject.toml
+$(SETUP): requirements.lock pyproject.toml sandbox/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Python 3.11 or newer is needed, and $(PYTHON) is not. Name another: make PYTHON=..."; exit 1; }
 	@java=$${JAVA_HOME:+$$JAVA_HOME/bin/}java; \
@@ -108,7 +108,7 @@ $(SETUP): requirements.lock pyproject.toml
 	  python -m pip install --quiet --no-deps --require-hashes --requirement /dev/stdin
 	@eval "$$(python -m pip config list | python .ci/uv_settings.py)"; \
 	$(INSTALL) --require-hashes --requirement requirements.lock
-	@$(INSTALL) --no-build-isolation --editable .
+	@$(INSTALL) --no-build-isolation --editable . --editable sandbox
 	@python -m kafka_ferry.spark.bytecode
 	@echo "Making an archive of the classes that Spark loads ..."; python -m kafka_ferry.spark.class_archive || \
 	  echo "Spark goes without it: each run starts some seconds later."

@@ -2,6 +2,7 @@
 
 from kafka_ferry.batches.aborted_transactions import AbortedTransaction, AbortFilter
 from kafka_ferry.batches.digest import RangeDigest
+from kafka_ferry.batches.empty_batches import empty_batch, empty_batches
 from kafka_ferry.batches.fetch_response import passages
 from kafka_ferry.batches.intake import Intake
 from kafka_ferry.batches.passage import (
@@ -14,7 +15,6 @@ from kafka_ferry.batches.passage import (
     lost,
     returned,
 )
-from kafka_ferry.batches.record_format.empty import empty_batch, empty_batches
 from kafka_ferry.batches.record_format.header import (
     Batch,
     BatchHeader,

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import Passage, gap, next_sequence
+from kafka_ferry.batches.empty_batches import empty_batch
 from kafka_ferry.batches.intake import Intake
-from kafka_ferry.batches.record_format.empty import empty_batch
 from kafka_ferry.copy.target.partition_queue import Outgoing
 from kafka_ferry.copy.target.preserved.partition_queue import Track, first_position
 from kafka_ferry.copy.target.preserved.uncommitted_tail import Misplaced

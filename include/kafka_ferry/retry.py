@@ -24,14 +24,14 @@ log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _K = TypeVar("_K")
 _P = ParamSpec("_P")
-PATIENCE_S: Final = 60
+RETRY_S: Final = 60
 _limit_s: ContextVar[float | None] = ContextVar("patience", default=None)
 # Coordinators load and leaders move within a few seconds: of what takes longer, people are told.
 _SILENT_S: Final = 5
 
 
 @contextmanager
-def patience_of(seconds: float) -> Iterator[None]:
+def retry_for(seconds: float) -> Iterator[None]:
     """Let every patient call in it take so many seconds, instead of a minute."""
     token = _limit_s.set(seconds)
     try:
@@ -46,23 +46,23 @@ def at_most(seconds: float) -> float:
     return seconds if limit_s is None else min(seconds, limit_s)
 
 
-def patiently(do: Callable[[], _T]) -> _T:
+def retry(do: Callable[[], _T]) -> _T:
     """Call ``do`` until it succeeds, for up to a minute, as long as its errors are transient.
 
-    ``patience_of`` gives another time than a minute.
+    ``retry_for`` gives another time than a minute.
     """
     limit_s = _limit_s.get()
     retrying = Retrying(
         retry=retry_if_exception(_is_transient),
         wait=wait_random_exponential(multiplier=0.02, max=2),
-        stop=stop_after_delay(PATIENCE_S if limit_s is None else limit_s),
+        stop=stop_after_delay(RETRY_S if limit_s is None else limit_s),
         before_sleep=_tell_once(),
         reraise=True,
     )
     return retrying(do)
 
 
-def patiently_each(keys: Iterable[_K], ask: Callable[[list[_K]], Mapping[_K, _T]]) -> dict[_K, _T]:
+def retry_each(keys: Iterable[_K], ask: Callable[[list[_K]], Mapping[_K, _T]]) -> dict[_K, _T]:
     """Ask about many things, and again about those that a transient error came back for.
 
     Args:
@@ -73,7 +73,7 @@ def patiently_each(keys: Iterable[_K], ask: Callable[[list[_K]], Mapping[_K, _T]
         An answer for each: the error too that stayed when patience was at its end.
 
     Raises:
-        FerryError: what ``ask`` raises, as ``patiently`` has it.
+        FerryError: what ``ask`` raises, as ``retry`` has it.
     """
     answers: dict[_K, _T] = {}
     left = list(keys)
@@ -86,7 +86,7 @@ def patiently_each(keys: Iterable[_K], ask: Callable[[list[_K]], Mapping[_K, _T]
 
     with suppress(_Unsettled):
         if left:
-            patiently(ask_again)
+            retry(ask_again)
     return answers
 
 
@@ -113,11 +113,11 @@ def _tell_once() -> Callable[[RetryCallState], None]:
     return tell
 
 
-def patient(function: Callable[_P, _T]) -> Callable[_P, _T]:
+def retried(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """Make every call of ``function`` a patient one; it must be safe to repeat."""
 
     @wraps(function)
     def tried_again(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        return patiently(lambda: function(*args, **kwargs))
+        return retry(lambda: function(*args, **kwargs))
 
     return tried_again

@@ -11,7 +11,7 @@ from typing import Self
 
 from confluent_kafka.admin import AdminClient
 
-from kafka_ferry.patience import patiently
+from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION
 from kafka_sandbox.broker import HOST, Broker, free_port, quiet_client
@@ -131,7 +131,7 @@ class Brokers(KafkaCluster):
         with WireCluster("sandbox", {"bootstrap_servers": self.bootstrap.split(",")}) as cluster:
             # A cluster makes these topics when somebody asks who coordinates.
             for kind in (GROUP, TRANSACTION):
-                patiently(partial(cluster.coordinator, "any", kind))
+                retry(partial(cluster.coordinator, "any", kind))
         for topic in ("__transaction_state", "__consumer_offsets"):
             self._wait(partial(self._leading, topic), f"leaders of {topic}", 30)
 

@@ -15,7 +15,7 @@ from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.patience import patience_of
+from kafka_ferry.retry import retry_for
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.transactions.producer import committed_offsets
 from kafka_sandbox.broker import Broker
@@ -421,7 +421,7 @@ def test_a_cluster_that_comes_back_is_waited_for(
 
 def test_a_cluster_that_is_away_is_an_error_of_the_whole(strict: KafkaCluster) -> None:
     away = cluster_of(Broker(strict.directory / "away"))
-    with GroupControl(away) as control, patience_of(0):
+    with GroupControl(away) as control, retry_for(0):
         for ask in (
             control.groups,
             lambda: control.described(["g"]),

@@ -7,7 +7,7 @@ import pytest
 from kafka_ferry.config import Cluster
 from kafka_ferry.control.topic_records import NewRecord, TopicRecords, append_records
 from kafka_ferry.errors import BrokerError, FerryError
-from kafka_ferry.patience import patience_of
+from kafka_ferry.retry import retry_for
 from tests.support.builders import Record, create_topic, delete_before, produce, read_all
 
 
@@ -66,7 +66,7 @@ def test_a_topic_that_cannot_be_read_is_named(
     backup: Cluster, unique: Callable[[str], str]
 ) -> None:
     topic = unique("nowhere")
-    with patience_of(1), pytest.raises(FerryError, match=f"backup, while reading {topic}"):
+    with retry_for(1), pytest.raises(FerryError, match=f"backup, while reading {topic}"):
         list(TopicRecords(_cluster(backup), topic, {0: 0}))
 
 

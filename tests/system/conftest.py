@@ -20,7 +20,7 @@ from tests.support.receivers import UdpReceiver, udp_receiver
 IN_CI = bool(os.environ.get("CI"))
 VIEWER = "viewer"
 # It takes a quarter of a minute, and minutes where much else runs.
-PATIENCE_S = 400
+RETRY_S = 400
 # May log in, and see nothing.
 OUTSIDER = "outsider"
 FAILED = pytest.StashKey[bool]()
@@ -92,7 +92,7 @@ def airflow(
         extra["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = postgres.url
     airflow = Airflow(home, port=free_port(), extra=extra, users={VIEWER: "viewer", OUTSIDER: ""})
     try:
-        airflow.start().wait_healthy(PATIENCE_S).api.load_settings(SETTINGS)
+        airflow.start().wait_healthy(RETRY_S).api.load_settings(SETTINGS)
         yield airflow
     finally:
         airflow.stop()

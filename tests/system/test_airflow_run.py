@@ -20,7 +20,7 @@ from tests.support.flows import assert_same
 from tests.support.groups import commit_alone, first_read
 from tests.support.receivers import UdpReceiver
 from tests.support.waiting import wait_until
-from tests.system.conftest import PATIENCE_S
+from tests.system.conftest import RETRY_S
 
 pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
@@ -149,7 +149,7 @@ def test_what_airflow_was_killed_in_is_done_after_its_start_and_nobody_can_call_
 
     # Scheduler, supervisor and task are gone in one moment, and only the task's watcher is left.
     kill_spark_with(api, dag_id, run_id, lambda _: airflow.kill())
-    airflow.start().wait_healthy(PATIENCE_S)
+    airflow.start().wait_healthy(RETRY_S)
     # Its scheduler takes the task for lost and begins it anew, and somebody calls it done.
     kill_spark_with(api, dag_id, run_id, lambda _: api.mark(dag_id, run_id, "mirror", "success"))
     said = api.wait(dag_id, run_id)

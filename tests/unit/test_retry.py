@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, Fenced, FerryError
-from kafka_ferry.patience import patience_of, patient, patiently, patiently_each
+from kafka_ferry.retry import retried, retry, retry_each, retry_for
 
 AWAY = ClusterUnreachable("The cluster is away.")
 
@@ -34,14 +34,14 @@ class Call:
 
 def test_a_call_that_succeeds_is_made_once(slept: list[float]) -> None:
     call = Call()
-    assert patiently(call) == "answer"
+    assert retry(call) == "answer"
     assert (call.times, slept) == (1, [])
 
 
 @pytest.mark.parametrize("failures", [1, 2, 20])
 def test_a_transient_error_is_tried_again(failures: int, slept: list[float]) -> None:
     call = Call(*[AWAY] * failures)
-    assert patiently(call) == "answer"
+    assert retry(call) == "answer"
     assert call.times == failures + 1
     assert len(slept) == failures
     assert all(0 <= seconds <= 2 for seconds in slept)
@@ -60,7 +60,7 @@ def test_a_transient_error_is_tried_again(failures: int, slept: list[float]) -> 
 def test_any_other_error_is_final(error: Exception, slept: list[float]) -> None:
     call = Call(AWAY, error)
     with pytest.raises(type(error)) as caught:
-        patiently(call)
+        retry(call)
     assert caught.value is error
     assert (call.times, len(slept)) == (2, 1)
 
@@ -72,7 +72,7 @@ def test_patience_ends_after_a_minute_with_the_last_error(slept: list[float]) ->
         raise last if sum(slept) > 50 else AWAY
 
     with pytest.raises(ClusterUnreachable) as caught:
-        patiently(call)
+        retry(call)
     assert caught.value is last
     assert 55 < sum(slept) < 65
 
@@ -81,24 +81,24 @@ def test_patience_may_be_told_how_long_to_last(slept: list[float]) -> None:
     def call() -> None:
         raise AWAY
 
-    with patience_of(10), pytest.raises(ClusterUnreachable):
-        patiently(call)
+    with retry_for(10), pytest.raises(ClusterUnreachable):
+        retry(call)
     assert 7 < sum(slept) < 12
     slept.clear()
     with pytest.raises(ClusterUnreachable):
-        patiently(call)
+        retry(call)
     assert sum(slept) > 55
 
 
 def test_the_first_tries_come_quickly(slept: list[float]) -> None:
-    patiently(Call(*[AWAY] * 3))
+    retry(Call(*[AWAY] * 3))
     assert sum(slept) <= 0.02 + 0.04 + 0.08
 
 
 def test_a_patient_function_takes_and_gives_what_it_did() -> None:
     tries = []
 
-    @patient
+    @retried
     def add(one: int, *, other: int) -> int:
         """Adds."""
         tries.append((one, other))
@@ -112,7 +112,7 @@ def test_a_patient_function_takes_and_gives_what_it_did() -> None:
 
 
 def test_every_call_of_a_patient_function_has_its_own_minute(slept: list[float]) -> None:
-    @patient
+    @retried
     def away() -> None:
         raise AWAY
 
@@ -134,7 +134,7 @@ def test_only_what_failed_for_a_while_is_asked_again(slept: list[float]) -> None
         asked.append(list(names))
         return dict(rounds[len(asked) - 1])
 
-    answers = patiently_each(["a", "b", "c", "d"], ask)
+    answers = retry_each(["a", "b", "c", "d"], ask)
 
     assert answers == {"a": 1, "b": 2, "c": 3, "d": denied}
     assert asked == [["a", "b", "c", "d"], ["b", "c"], ["c"]]
@@ -142,7 +142,7 @@ def test_only_what_failed_for_a_while_is_asked_again(slept: list[float]) -> None
 
 
 def test_what_fails_to_the_end_of_patience_has_its_last_error(slept: list[float]) -> None:
-    assert patiently_each(["a", "b"], lambda names: dict.fromkeys(names, AWAY)) == {
+    assert retry_each(["a", "b"], lambda names: dict.fromkeys(names, AWAY)) == {
         "a": AWAY,
         "b": AWAY,
     }
@@ -153,13 +153,13 @@ def test_nothing_to_ask_about_is_not_asked() -> None:
     def ask(_: list[str]) -> dict[str, int]:
         raise AssertionError
 
-    assert patiently_each([], ask) == {}
+    assert retry_each([], ask) == {}
 
 
 def test_an_error_of_all_is_waited_out_and_then_raised(slept: list[float]) -> None:
     call = Call(*[AWAY] * 3)
-    assert patiently_each(["a"], lambda names: dict.fromkeys(names, call())) == {"a": "answer"}
+    assert retry_each(["a"], lambda names: dict.fromkeys(names, call())) == {"a": "answer"}
     assert len(slept) == 3
     fenced = Call(Fenced("Another run took over."))
     with pytest.raises(Fenced):
-        patiently_each(["a"], lambda names: dict.fromkeys(names, fenced()))
+        retry_each(["a"], lambda names: dict.fromkeys(names, fenced()))

@@ -4,7 +4,6 @@ from kafka_ferry.batches.aborted_transactions import AbortedTransaction, AbortFi
 from kafka_ferry.batches.digest import RangeDigest
 from kafka_ferry.batches.empty_batches import empty_batch, empty_batches
 from kafka_ferry.batches.fetch_response import passages
-from kafka_ferry.batches.intake import Intake
 from kafka_ferry.batches.passage import (
     Absent,
     Passage,
@@ -39,6 +38,7 @@ from kafka_ferry.batches.rejected_records import (
 )
 from kafka_ferry.batches.returned_records import Returned
 from kafka_ferry.batches.segments import Segment, SegmentList
+from kafka_ferry.batches.topic_limits import TopicLimits
 from kafka_ferry.batches.windows import SettledSpan, TimeWindow
 
 __all__ = [
@@ -48,7 +48,6 @@ __all__ = [
     "Absent",
     "Batch",
     "BatchHeader",
-    "Intake",
     "MalformedBatch",
     "Passage",
     "RangeDigest",
@@ -63,6 +62,7 @@ __all__ = [
     "Spread",
     "TimeWindow",
     "Times",
+    "TopicLimits",
     "by_runs",
     "copied_before",
     "cut_at",

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from kafka_ferry.batches.intake import Intake
 from kafka_ferry.batches.record_format.codecs import ZSTD
 from kafka_ferry.batches.record_format.header import Batch
 from kafka_ferry.batches.record_format.records import content_of, packed_batch
 from kafka_ferry.batches.record_format.varint import SMALL, encode_varint
+from kafka_ferry.batches.topic_limits import TopicLimits
 
 _MOST: Final = 1_000_000
 _NO_TIMESTAMP: Final = -1
@@ -39,13 +39,13 @@ def empty_batch(records: int, codec: int = ZSTD) -> Batch:
     )
 
 
-def empty_batches(records: int, intake: Intake) -> Iterator[Batch]:
+def empty_batches(records: int, topic_limits: TopicLimits) -> Iterator[Batch]:
     """Batches of empty records, ``records`` of them in all, that a topic takes.
 
     They are of the codec that the topic pins, if so, and otherwise of zstd, which packs them best.
     """
-    codec = ZSTD if intake.codec is None else intake.codec
-    most = _most(codec, intake.max_batch_bytes)
+    codec = ZSTD if topic_limits.codec is None else topic_limits.codec
+    most = _most(codec, topic_limits.max_batch_bytes)
     for first in range(0, records, most):
         yield empty_batch(min(most, records - first), codec)
 

@@ -21,7 +21,6 @@ from dataclasses import replace
 from typing import Final
 
 from kafka_ferry.batches.aborted_transactions import AbortFilter
-from kafka_ferry.batches.intake import Intake
 from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, assembled, gap
 from kafka_ferry.batches.record_format.codecs import NONE, TooLarge
 from kafka_ferry.batches.record_format.header import Batch, MalformedBatch
@@ -36,9 +35,10 @@ from kafka_ferry.batches.record_format.records import (
 from kafka_ferry.batches.record_format.split import split_batches
 from kafka_ferry.batches.returned_records import NOTHING, Returned
 from kafka_ferry.batches.rules import Case, judge
+from kafka_ferry.batches.topic_limits import TopicLimits
 from kafka_ferry.batches.windows import TimeWindow
 
-_ANY = Intake()
+_ANY = TopicLimits()
 # A few kilobytes may unpack to half a gibibyte: what is rebuilt is in memory so much at a time.
 _STRETCH_BYTES: Final = 8 * 1024 * 1024
 _STRETCH_RECORDS: Final = 100_000
@@ -49,7 +49,7 @@ def passages(
     aborted: AbortFilter,
     start: int,
     end: int,
-    intake: Intake = _ANY,
+    topic_limits: TopicLimits = _ANY,
     returned: Returned = NOTHING,
     window: TimeWindow | None = None,
 ) -> Iterator[Passage]:
@@ -60,7 +60,7 @@ def passages(
         aborted: the filter made from the same response.
         start: the next source offset to account for.
         end: the end of the range.
-        intake: what the target topic takes.
+        topic_limits: what the target topic takes.
         returned: the source offsets of records that came from the target.
         window: what a backfill wants; None for all.
 
@@ -71,7 +71,7 @@ def passages(
         MalformedBatch: if bytes are no valid batch or a CRC does not match; what was yielded
             before stays right.
     """
-    passing = _Passing(start, end, intake, returned, window)
+    passing = _Passing(start, end, topic_limits, returned, window)
     try:
         for batch in split_batches(records):
             yield from passing.add(batch, aborted)
@@ -94,14 +94,14 @@ class _Passing:
         self,
         start: int,
         end: int,
-        intake: Intake,
+        topic_limits: TopicLimits,
         returned: Returned,
         window: TimeWindow | None = None,
     ) -> None:
         self.at = start
         self._start = start
         self._end = end
-        self._intake = intake
+        self._topic_limits = topic_limits
         self._returned = returned
         self._window = window
         self._waiting: list[_Wanted] = []
@@ -127,7 +127,7 @@ class _Passing:
             return
         begin, stop = max(self.at, header.base_offset), min(header.next_offset, self._end)
         is_returned = self._returned.holds(batch)
-        case = Case(batch, begin, stop, self._intake, is_aborted, is_returned)
+        case = Case(batch, begin, stop, self._topic_limits, is_aborted, is_returned)
         verdict = judge(case)
         wanted = _Wanted(case)
         if self._window and not isinstance(verdict, Reason):
@@ -171,8 +171,8 @@ class _Passing:
         # Producers leave a batch uncompressed that compressing does not shrink.
         if NONE not in (self._codec, wanted.case.codec) and self._codec != wanted.case.codec:
             return False
-        limit = self._intake.join_limit
-        if self._intake.offsets_kept and not self._waiting[-1].joins(wanted, limit):
+        limit = self._topic_limits.join_limit
+        if self._topic_limits.offsets_kept and not self._waiting[-1].joins(wanted, limit):
             return False
         if len(self._waiting) == 1:
             self._bytes = self._waiting[0].size(limit)
@@ -208,8 +208,8 @@ class _Passing:
     def _rebuilt(self, all_wanted: Sequence[_Wanted]) -> Iterator[tuple[Batch, Runs]]:
         codec = max((wanted.case.codec for wanted in all_wanted), default=NONE)
         for records in _stretches(all_wanted):
-            for part in split_at_gaps(records) if self._intake.offsets_kept else [records]:
-                yield from fitting_batches(part, codec, self._intake.max_batch_bytes)
+            for part in split_at_gaps(records) if self._topic_limits.offsets_kept else [records]:
+                yield from fitting_batches(part, codec, self._topic_limits.max_batch_bytes)
 
 
 def _stretches(all_wanted: Sequence[_Wanted]) -> Iterator[list[Record]]:

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from kafka_ferry.batches.intake import Intake
 from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, assembled, within
 from kafka_ferry.batches.record_format.codecs import NONE, ZSTD
 from kafka_ferry.batches.record_format.header import Batch, MalformedBatch
@@ -19,6 +18,7 @@ from kafka_ferry.batches.record_format.records import (
     split_at_gaps,
 )
 from kafka_ferry.batches.record_format.varint import decode_varint, encode_varint
+from kafka_ferry.batches.topic_limits import TopicLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ def offsets_at(passage: Passage, indices: Iterable[int]) -> tuple[int, ...]:
     return tuple(offsets[index] for index in sorted(set(indices)) if 0 <= index < len(offsets))
 
 
-def unfit(passage: Passage, intake: Intake, now_ms: int) -> frozenset[int]:
-    """The source offsets of the records that ``intake`` refuses for their key or their time.
+def unfit(passage: Passage, topic_limits: TopicLimits, now_ms: int) -> frozenset[int]:
+    """The source offsets of the records that ``topic_limits`` refuses for their key or their time.
 
     Raises:
         MalformedBatch: if the passage's batch cannot be read.
@@ -54,7 +54,8 @@ def unfit(passage: Passage, intake: Intake, now_ms: int) -> frozenset[int]:
     return frozenset(
         offset
         for offset, timestamp, _, content in records_of(passage)
-        if (intake.keys_required and _is_negative(content)) or not intake.takes(timestamp, now_ms)
+        if (topic_limits.keys_required and _is_negative(content))
+        or not topic_limits.takes(timestamp, now_ms)
     )
 
 

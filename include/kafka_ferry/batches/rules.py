@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_ferry.batches.intake import Intake
 from kafka_ferry.batches.passage import Reason, Rebuilt
 from kafka_ferry.batches.record_format.header import Batch
+from kafka_ferry.batches.topic_limits import TopicLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Case:
         batch: the batch.
         start: first source offset that is wanted of it.
         end: source offset after the last one that is wanted of it.
-        intake: what the target topic takes.
+        topic_limits: what the target topic takes.
         is_aborted: whether it is data of an aborted transaction.
         is_returned: whether its records came from the target itself.
         has_neighbours: whether it is one of several small batches in a row.
@@ -30,7 +30,7 @@ class Case:
     batch: Batch
     start: int
     end: int
-    intake: Intake
+    topic_limits: TopicLimits
     is_aborted: bool = False
     is_returned: bool = False
     has_neighbours: bool = False
@@ -40,7 +40,7 @@ class Case:
     @property
     def is_small(self) -> bool:
         """Whether it would rather travel with its neighbours."""
-        return self.batch.header.size < self.intake.join_below
+        return self.batch.header.size < self.topic_limits.join_below
 
     @property
     def is_whole(self) -> bool:
@@ -56,7 +56,7 @@ class Case:
     @property
     def codec(self) -> int:
         """The codec with which it arrives."""
-        return self.intake.codec_for(self.batch.header.codec)
+        return self.topic_limits.codec_for(self.batch.header.codec)
 
 
 Rule = tuple[Callable[[Case], bool], Reason | Rebuilt]
@@ -86,7 +86,8 @@ RULES: Final[tuple[Rule, ...]] = (
     # UnifiedLog.append: RecordTooLarge. One record cannot be divided: the broker shall say so.
     (
         lambda case: (
-            case.batch.header.size > case.intake.max_batch_bytes and case.batch.header.records > 1
+            case.batch.header.size > case.topic_limits.max_batch_bytes
+            and case.batch.header.records > 1
         ),
         Rebuilt.TOO_LARGE,
     ),

@@ -19,7 +19,7 @@ _CODECS: Final = {"uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": L
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
+class TopicLimits:
     """What a target topic takes; the defaults are Kafka's.
 
     Attributes:
@@ -54,7 +54,7 @@ class Intake:
         *,
         join_below: int = JOIN_BELOW,
         offsets_kept: bool = False,
-    ) -> Intake:
+    ) -> TopicLimits:
         """What a topic takes.
 
         Args:

@@ -13,7 +13,7 @@ from typing import Self
 from kafka_ferry.config import Cluster, kafka_python_config
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.changes import Acl, Entity, QuotaChange, Quotas, UserChange, Users
-from kafka_ferry.patience import patient, patiently
+from kafka_ferry.retry import retried, retry
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.access.acls import create_acls, delete_acls, describe_acls
 from kafka_ferry.wire.access.quotas import alter_quotas, describe_quotas
@@ -43,19 +43,19 @@ class AccessControl:
 
     def acls(self) -> frozenset[Acl]:
         """All ACLs on topics, groups, transactional ids and the cluster; needs DESCRIBE on the latter."""
-        return patiently(lambda: describe_acls(self._wire))
+        return retry(lambda: describe_acls(self._wire))
 
     def grant(self, acls: Iterable[Acl]) -> dict[Acl, FerryError]:
         """Create ACLs; gives an error for each that could not be; needs ALTER on the cluster."""
         listed = list(acls)
-        return patiently(lambda: create_acls(self._wire, listed))
+        return retry(lambda: create_acls(self._wire, listed))
 
     def revoke(self, acls: Iterable[Acl]) -> dict[Acl, FerryError]:
         """Delete ACLs; gives an error for each that could not be; needs ALTER on the cluster."""
         listed = list(acls)
-        return patiently(lambda: delete_acls(self._wire, listed))
+        return retry(lambda: delete_acls(self._wire, listed))
 
-    @patient
+    @retried
     def see_acls(self, there: AbstractSet[Acl], gone: AbstractSet[Acl]) -> None:
         """Wait until the cluster shows what was changed: brokers hear of it a moment later."""
         shown = describe_acls(self._wire) if there or gone else there
@@ -64,7 +64,7 @@ class AccessControl:
 
     def quotas(self) -> Quotas:
         """All client quotas; needs DESCRIBE_CONFIGS on the cluster."""
-        return patiently(lambda: describe_quotas(self._wire))
+        return retry(lambda: describe_quotas(self._wire))
 
     def change_quotas(self, changes: Iterable[QuotaChange]) -> dict[QuotaChange, FerryError]:
         """Set client quotas, or delete them; gives an error for each that could not be changed.
@@ -72,9 +72,9 @@ class AccessControl:
         Needs ALTER_CONFIGS on the cluster.
         """
         listed = list(changes)
-        return patiently(lambda: alter_quotas(self._wire, listed)) if listed else {}
+        return retry(lambda: alter_quotas(self._wire, listed)) if listed else {}
 
-    @patient
+    @retried
     def see_quotas(self, values: Mapping[tuple[Entity, str], float | None]) -> None:
         """Wait until the cluster shows what was changed."""
         shown = describe_quotas(self._wire) if values else {}
@@ -83,7 +83,7 @@ class AccessControl:
 
     def users(self) -> Users:
         """The SCRAM credentials; needs DESCRIBE on the cluster."""
-        return patiently(lambda: describe_users(self._wire))
+        return retry(lambda: describe_users(self._wire))
 
     def change_users(
         self, changes: Iterable[UserChange], passwords: Mapping[str, str]
@@ -103,7 +103,7 @@ class AccessControl:
                 errors[change] = error
         return errors
 
-    @patient
+    @retried
     def see_users(self, there: Sequence[UserChange], gone: Sequence[UserChange]) -> None:
         """Wait until the cluster shows who was created and who was deleted."""
         shown = describe_users(self._wire) if there or gone else {}
@@ -116,4 +116,4 @@ class AccessControl:
 
     def _change_user(self, change: UserChange, passwords: Mapping[str, str]) -> FerryError | None:
         password = passwords.get(change.user, "")
-        return patiently(lambda: change_user(self._wire, change, password))
+        return retry(lambda: change_user(self._wire, change, password))

@@ -28,7 +28,7 @@ from kafka_ferry.model.changes import ConfigChange
 from kafka_ferry.model.cluster_state import LogBounds, Topic
 from kafka_ferry.model.plan import Creation, Growth
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.patience import at_most, patient
+from kafka_ferry.retry import at_most, retried
 from kafka_ferry.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 
 _T = TypeVar("_T")
@@ -62,7 +62,7 @@ class ClusterControl:
         self.alias = cluster.alias
         self._admin = admin_client(cluster)
 
-    @patient
+    @retried
     def cluster_id(self) -> str:
         """The cluster's id, which two aliases of one cluster share."""
         with self._errors("reading the cluster's id"):
@@ -72,19 +72,19 @@ class ClusterControl:
                 .cluster_id
             )
 
-    @patient
+    @retried
     def brokers(self) -> int:
         """How many brokers the cluster has now."""
         with self._errors("listing brokers"):
             return len(self._admin.list_topics(timeout=at_most(_TIMEOUT_S)).brokers)
 
-    @patient
+    @retried
     def topic_names(self) -> list[str]:
         """All topics that the principal may see."""
         with self._errors("listing topics"):
             return sorted(self._admin.list_topics(timeout=at_most(_TIMEOUT_S)).topics)
 
-    @patient
+    @retried
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
         """The topics of ``names`` that exist, with their ids and configs."""
         found = {}
@@ -104,7 +104,7 @@ class ClusterControl:
                 )
         return found
 
-    @patient
+    @retried
     def topic_ids(self, names: Iterable[str], *, wait_for: Container[str] = ()) -> dict[str, str]:
         """The ids of those topics of ``names`` that exist.
 
@@ -152,13 +152,13 @@ class ClusterControl:
             pause = min(2 * pause, _LONGEST_PAUSE_S)
         return bounds
 
-    @patient
+    @retried
     def _refresh_leaders(self) -> None:
         """Read the cluster's metadata anew: librdkafka asks who led a partition at first for minutes."""
         with self._errors("looking for leaders"):
             self._admin.list_topics(timeout=at_most(_TIMEOUT_S))
 
-    @patient
+    @retried
     def _log_bounds(
         self, partitions: list[TopicPartition], isolation: IsolationLevelName
     ) -> tuple[dict[TopicPartition, LogBounds], set[TopicPartition]]:
@@ -228,7 +228,7 @@ class ClusterControl:
             errors |= self._each("changing the configs of", named)
         return errors
 
-    @patient
+    @retried
     def unknown(self, names: Iterable[str]) -> set[str]:
         """The topics of ``names`` that the cluster says it does not have.
 
@@ -248,7 +248,7 @@ class ClusterControl:
                     raise error
         return unknown
 
-    @patient
+    @retried
     def all_group_names(self) -> list[str]:
         """The names of all consumer groups.
 
@@ -267,7 +267,7 @@ class ClusterControl:
             )
         return self.group_names()
 
-    @patient
+    @retried
     def group_names(self) -> list[str]:
         """The names of the consumer groups that the principal may see."""
         with self._errors("listing groups"):
@@ -295,7 +295,7 @@ class ClusterControl:
         self._see_gone({name: known[name] for name in names if name not in errors})
         return errors
 
-    @patient
+    @retried
     def _see_gone(self, topic_ids: Mapping[str, str]) -> None:
         """Brokers hear of a deletion a moment later."""
         left = dict(topic_ids.items() & self.topic_ids(topic_ids).items())

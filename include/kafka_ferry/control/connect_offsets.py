@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kafka_ferry.config import Cluster
 from kafka_ferry.control.topic_records import TopicRecords
-from kafka_ferry.patience import patiently
+from kafka_ferry.retry import retry
 
 
 class StoredRecord(NamedTuple):
@@ -27,7 +27,7 @@ def read_newest(cluster: Cluster, topic: str, partitions: int) -> tuple[list[Sto
     Raises:
         FerryError: if it cannot be read, ``AccessDenied`` without READ on it.
     """
-    return patiently(lambda: _read_newest(cluster, topic, partitions))
+    return retry(lambda: _read_newest(cluster, topic, partitions))
 
 
 def _read_newest(cluster: Cluster, topic: str, partitions: int) -> tuple[list[StoredRecord], int]:

@@ -14,7 +14,7 @@ from kafka_ferry.config import Cluster, kafka_python_config
 from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.patience import patiently, patiently_each
+from kafka_ferry.retry import retry, retry_each
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.groups.groups import delete_groups, describe_groups, list_groups
 from kafka_ferry.wire.groups.offsets import Refused, commit_offsets, delete_offsets, fetch_offsets
@@ -56,7 +56,7 @@ class GroupControl:
         Raises:
             AccessDenied: where the cluster shows none without DESCRIBE on itself.
         """
-        return patiently(lambda: list_groups(self._wire))
+        return retry(lambda: list_groups(self._wire))
 
     def described(self, names: Collection[str]) -> dict[str, Group | FerryError]:
         """Groups as they are at this moment, needing DESCRIBE on each; ``Dead`` is what does not exist."""
@@ -65,7 +65,7 @@ class GroupControl:
         seen: dict[str, Group | FerryError] = {**self._listed_of(names)}
         # A listing leaves out what is unknown or not to be seen, and before Kafka 2.6 all states.
         rest = [name for name in names if name not in seen]
-        seen |= patiently_each(rest, lambda some: describe_groups(self._wire, some))
+        seen |= retry_each(rest, lambda some: describe_groups(self._wire, some))
         # Only classic groups can be asked for by name: any other one that changed its coordinator
         # between the two looks at them would be taken for dead.
         dead = [name for name in rest if _is_dead(seen[name])]
@@ -82,9 +82,9 @@ class GroupControl:
         """
         shared = [group.name for group in groups if group.type == "share"]
         others = [group.name for group in groups if group.type != "share"]
-        return patiently_each(
-            others, lambda some: fetch_offsets(self._wire, some)
-        ) | patiently_each(shared, lambda some: fetch_start_offsets(self._wire, some))
+        return retry_each(others, lambda some: fetch_offsets(self._wire, some)) | retry_each(
+            shared, lambda some: fetch_start_offsets(self._wire, some)
+        )
 
     def commit(
         self, offsets: Mapping[Group, Mapping[TopicPartition, Committed]]
@@ -131,7 +131,7 @@ class GroupControl:
         Returns:
             An error for each that is still there.
         """
-        answers = patiently_each(names, lambda some: delete_groups(self._wire, some))
+        answers = retry_each(names, lambda some: delete_groups(self._wire, some))
         return {name: error for name, error in answers.items() if error}
 
     def _listed_of(self, names: Collection[str]) -> dict[str, Group]:
@@ -186,7 +186,7 @@ def _patiently(
 
     keys = [(name, tp) for name, partitions in wanted.items() for tp in partitions]
     refused: dict[str, Refused] = defaultdict(dict)
-    for (name, tp), error in patiently_each(keys, ask_again).items():
+    for (name, tp), error in retry_each(keys, ask_again).items():
         if error:
             refused[name][tp] = error
     return dict(refused)

@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from kafka_ferry.config import Cluster, confluent_config
 from kafka_ferry.control.client_errors import as_ferry_error, as_ours
 from kafka_ferry.errors import FerryError
-from kafka_ferry.patience import at_most, patiently
+from kafka_ferry.retry import at_most, retry
 
 READER: Final = "ferry-ledger-reader"
 """The group that every reader names, as Kafka demands; none joins it or commits anything."""
@@ -75,7 +75,7 @@ class TopicRecords:
                 for number, start in self._starts.items()
             ]
             consumer.assign(assigned)
-            self._known_ends = patiently(lambda: self._ask_ends(consumer))
+            self._known_ends = retry(lambda: self._ask_ends(consumer))
             while self.ends.keys() != self._starts.keys():
                 for message in self._next(consumer):
                     if self._is_wanted(message):

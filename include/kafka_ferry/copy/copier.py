@@ -26,7 +26,7 @@ from kafka_ferry.copy.target.writer import Failure, StartOver, Writer
 from kafka_ferry.errors import Fenced, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
-from kafka_ferry.patience import PATIENCE_S
+from kafka_ferry.retry import RETRY_S
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Limits:
     transaction_ms: int
     append_recreated: bool = False
     rewind: bool = False
-    wait_s: float = PATIENCE_S
+    wait_s: float = RETRY_S
 
 
 @dataclass(frozen=True, slots=True)

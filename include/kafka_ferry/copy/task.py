@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka_ferry.batches import Intake
+from kafka_ferry.batches import TopicLimits
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.copier import Limits, Outcome, copy_ranges
@@ -15,11 +15,11 @@ from kafka_ferry.copy.source.fetcher import ReadRules
 from kafka_ferry.copy.source.opposite_flow_filter import ReturnedRecords
 from kafka_ferry.copy.source.prefetch import RangeReader
 from kafka_ferry.copy.target.backfill_writer import Backfilled, BackfillWriter
-from kafka_ferry.copy.target.ledger_recovery import Witness
+from kafka_ferry.copy.target.ledger_recovery import LedgerRecovery
 from kafka_ferry.copy.target.preserved.writer import PreservedWriter
 from kafka_ferry.copy.target.translated import TranslatedWriter
 from kafka_ferry.copy.target.writer import Writer
-from kafka_ferry.patience import patience_of
+from kafka_ferry.retry import retry_for
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -50,7 +50,7 @@ def copy_for_flow(
     """
     source, target = flow.source, flow.target
     preserved = ranges[0].preserved
-    intakes = _Intakes(flow, offsets_kept=preserved)
+    limits_by_topic = _LimitsByTopic(flow, offsets_kept=preserved)
     returned = ReturnedRecords(flow, ranges)
     backfilled = Backfilled(flow, run, ranges) if ranges[0].backfill else None
     # Neither is possible where offsets are kept: the plan refuses them, and so does the copier.
@@ -66,7 +66,7 @@ def copy_for_flow(
             # What is that old expires while it is copied: the ledger names it, and so does the proof.
             skip_lost=flow.on_source_truncation == "continue" or backfilled is not None,
             rewind=rewind,
-            intakes=intakes.of({range_.remote_topic for range_ in starts}),
+            limits_by_topic=limits_by_topic.of({range_.remote_topic for range_ in starts}),
             returned=returned.of(starts),
             windows=backfilled.windows(starts) if backfilled else {},
         )
@@ -82,8 +82,8 @@ def copy_for_flow(
         "wait_s": wait_s,
         "recopy": flow.on_target_topic_lost == "recopy",
         "dead_letters": flow.dead_letter_name if flow.on_rejected_record == "dead-letter" else "",
-        "intakes": intakes.of,
-        "witness": Witness(flow),
+        "limits_by_topic": limits_by_topic.of,
+        "recovery": LedgerRecovery(flow),
     }
     settings = kafka_python_config(target.client_properties("producer"))
     writer: Writer
@@ -101,7 +101,7 @@ def copy_for_flow(
         wait_s=wait_s,
     )
     try:
-        with patience_of(wait_s):
+        with retry_for(wait_s):
             return copy_ranges(ranges, read, writer, limits, rate)
     finally:
         writer.close()
@@ -119,21 +119,21 @@ def _fetch_bytes(flow: Flow, rate: RateLimit | None) -> int:
     return min(flow.fetch_max_bytes, max(rate.bytes_per_s, _LEAST_FETCH))
 
 
-class _Intakes:
+class _LimitsByTopic:
     """What the flow's remote topics take, asked of the target once."""
 
     def __init__(self, flow: Flow, *, offsets_kept: bool) -> None:
         self._flow = flow
         self._offsets_kept = offsets_kept
-        self._known: dict[str, Intake] = {}
+        self._known: dict[str, TopicLimits] = {}
 
-    def of(self, topics: AbstractSet[str]) -> Mapping[str, Intake]:
-        """The intake of each of ``topics``; the broker's defaults for one that is not there."""
+    def of(self, topics: AbstractSet[str]) -> Mapping[str, TopicLimits]:
+        """The limits of each of ``topics``; the broker's defaults for one that is not there."""
         if unknown := topics - self._known.keys():
             found = ClusterControl(self._flow.target).topics(unknown)
             for name in unknown:
                 configs = found[name].configs if name in found else {}
-                self._known[name] = Intake.of_topic(
+                self._known[name] = TopicLimits.of_topic(
                     configs,
                     join_below=self._flow.join_batches_below,
                     offsets_kept=self._offsets_kept,

@@ -18,7 +18,7 @@ from kafka_ferry.ledger.record import (
     ledger_topic,
 )
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.patience import patiently
+from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.transactions.endings import Ending, Outcome, last_ending
@@ -62,7 +62,7 @@ def append_entry(flow: Flow, entry: _OfRun) -> None:
                 raise
             raise _Overtaken(error.message) from error
 
-    patiently(append)
+    retry(append)
 
 
 def _append(flow: Flow, entry: _OfRun) -> None:

@@ -19,7 +19,6 @@ from kafka_ferry.ledger import (
     ledger_topic,
 )
 from kafka_ferry.model import LogBounds, Mark, Position, TopicPartition
-from kafka_ferry.patience import patiently
 from kafka_ferry.plan import policy_of, select_topics
 from kafka_ferry.plan.offsets.log_check import (
     NOTHING,
@@ -32,6 +31,7 @@ from kafka_ferry.plan.offsets.log_check import (
     only_copy,
     partition_state,
 )
+from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.discover import first_copied
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
@@ -164,7 +164,7 @@ class Repair:
                     cluster, {tp: leader for tp, leader in leaders.items() if leader.node >= 0}
                 )
 
-            settled = patiently(ends) if starts else {}
+            settled = retry(ends) if starts else {}
         return {tp: LogBounds(starts[tp].start, end) for tp, end in settled.items()}
 
     def _with_new_positions(self, copy: Copy, positions: Mapping[TopicPartition, Position]) -> Copy:
@@ -215,7 +215,7 @@ class Repair:
                 return log_tail(batches, position, first, is_compacted=compacted)
 
             try:
-                return patiently(look)
+                return retry(look)
             except CorruptBatch as error:
                 return LogTail(0, at, error.message)
 

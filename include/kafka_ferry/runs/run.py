@@ -17,8 +17,8 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, NotApplied, RangesFailed
 from kafka_ferry.ledger import ledger_creation, ledger_topic
 from kafka_ferry.model import ORDINARY, Creation, Plan, RunOptions
-from kafka_ferry.patience import patience_of
 from kafka_ferry.plan import make_plan
+from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.plan.discover import discover
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.run_folder import Reconciliation, RunFolder, part_of
@@ -342,7 +342,7 @@ class Run:
         return topics
 
     def _patience(self) -> AbstractContextManager[None]:
-        return patience_of(self.flow.admin_timeout_ms / 1000)
+        return retry_for(self.flow.admin_timeout_ms / 1000)
 
     def _make_plan(self, options: RunOptions) -> Plan:
         if options.window:

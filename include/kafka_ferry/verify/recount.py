@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kafka_ferry.batches import RangeDigest
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.patience import patiently
+from kafka_ferry.retry import retry
 from kafka_ferry.verify.claim import Claim
 from kafka_ferry.verify.recount_by_offset import recount_by_offset
 from kafka_ferry.verify.rows import PartitionRecount, Recount
@@ -57,7 +57,7 @@ def recount(
     """
     # The log's start or its leader may move while it is read: then it is read again.
     if any(claim.preserved for claim in claims):
-        return patiently(lambda: recount_by_offset(cluster, partition, claims))
+        return retry(lambda: recount_by_offset(cluster, partition, claims))
     stretches = sorted(
         _Stretch(segment.target, segment.target + segment.records, number)
         for number, claim in enumerate(claims)
@@ -65,7 +65,7 @@ def recount(
     )
     if not stretches:
         return PartitionRecount(tuple(_Counted().result(0) for _ in claims), 0)
-    return patiently(lambda: _recount(cluster, partition, claims, stretches))
+    return retry(lambda: _recount(cluster, partition, claims, stretches))
 
 
 def _recount(

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
 
-from kafka_ferry.batches import Intake, empty_batch, empty_batches, for_producer
+from kafka_ferry.batches import TopicLimits, empty_batch, empty_batches, for_producer
 from kafka_ferry.batches.record_format.codecs import GZIP, LZ4, NONE, ZSTD
 from tests.support.batches import NOW, Record, as_consumed, consumed
 
@@ -45,7 +45,7 @@ def test_a_million_of_them_fit_in_a_batch_and_are_made_in_no_time() -> None:
 
 def test_any_topic_takes_them_whatever_keys_and_times_it_asks_for() -> None:
     sent = for_producer(empty_batch(3), producer_id=1, epoch=0, sequence=0, transactional=False)
-    strict = Intake(keys_required=True, before_max_ms=0, after_max_ms=0)
+    strict = TopicLimits(keys_required=True, before_max_ms=0, after_max_ms=0)
     for record in consumed(sent):
         assert record.key is not None
         assert strict.takes(record.timestamp, NOW)
@@ -56,7 +56,7 @@ def test_any_topic_takes_them_whatever_keys_and_times_it_asks_for() -> None:
 def test_as_many_as_are_asked_for_come_in_batches_of_the_codec_that_the_topic_pins(
     records: int, codec: int | None
 ) -> None:
-    batches = list(empty_batches(records, Intake(codec=codec, max_batch_bytes=8_000)))
+    batches = list(empty_batches(records, TopicLimits(codec=codec, max_batch_bytes=8_000)))
     assert sum(batch.header.records for batch in batches) == records
     assert {batch.header.codec for batch in batches} == {ZSTD if codec is None else codec}
     assert all(batch.header.size <= 8_000 for batch in batches)
@@ -64,10 +64,10 @@ def test_as_many_as_are_asked_for_come_in_batches_of_the_codec_that_the_topic_pi
 
 @pytest.mark.parametrize(("codec", "batches"), [(None, 3), (ZSTD, 3), (GZIP, 5), (LZ4, 10)])
 def test_few_batches_do_by_default(codec: int | None, batches: int) -> None:
-    sizes = [batch.header.size for batch in empty_batches(2_500_000, Intake(codec=codec))]
+    sizes = [batch.header.size for batch in empty_batches(2_500_000, TopicLimits(codec=codec))]
     assert len(sizes) == batches
     assert max(sizes) <= DEFAULT
 
 
 def test_none_are_none() -> None:
-    assert list(empty_batches(0, Intake())) == []
+    assert list(empty_batches(0, TopicLimits())) == []

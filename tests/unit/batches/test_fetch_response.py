@@ -11,11 +11,11 @@ from kafka.record.default_records import DefaultRecordBatch
 from kafka_ferry.batches import (
     AbortedTransaction,
     AbortFilter,
-    Intake,
     MalformedBatch,
     Passage,
     Reason,
     Rebuilt,
+    TopicLimits,
     for_producer,
     passages,
 )
@@ -38,7 +38,7 @@ ABORTED, CONTROL, COMPACTED = Reason.ABORTED, Reason.CONTROL, Reason.COMPACTED
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 
 
-EACH_ALONE = Intake(join_below=0)
+EACH_ALONE = TopicLimits(join_below=0)
 
 
 def judged(
@@ -46,9 +46,9 @@ def judged(
     start: int,
     end: int,
     aborted: list[AbortedTransaction] | None = None,
-    intake: Intake = EACH_ALONE,
+    topic_limits: TopicLimits = EACH_ALONE,
 ) -> list[Passage]:
-    return list(passages(records, AbortFilter(aborted or ()), start, end, intake))
+    return list(passages(records, AbortFilter(aborted or ()), start, end, topic_limits))
 
 
 def arrived(passage: Passage) -> list[Consumed]:
@@ -87,17 +87,17 @@ def read_through(
     *,
     cut: int = 0,
     generous: bool = False,
-    intake: Intake = EACH_ALONE,
+    topic_limits: TopicLimits = EACH_ALONE,
 ) -> list[Passage]:
     found: list[Passage] = []
     for records, aborted in log.responses(start, end, sizes, cut=cut, generous=generous):
         at = found[-1].end if found else start
-        found += judged(records, at, end, aborted, intake)
+        found += judged(records, at, end, aborted, topic_limits)
     return found
 
 
-intakes = st.builds(
-    Intake,
+limits_by_topic = st.builds(
+    TopicLimits,
     max_batch_bytes=st.sampled_from([1, 90, 200, 1_048_588]),
     codec=st.none() | build.codecs,
     join_below=st.sampled_from([0, 90, 150, 32 * 1024]),
@@ -107,9 +107,9 @@ intakes = st.builds(
 
 
 @settings(max_examples=300, deadline=None)
-@given(data=st.data(), log=logs(), intake=intakes)
+@given(data=st.data(), log=logs(), topic_limits=limits_by_topic)
 def test_every_offset_of_a_range_is_accounted_for_once_as_a_consumer_would_see_it(
-    data: st.DataObject, log: Log, intake: Intake
+    data: st.DataObject, log: Log, topic_limits: TopicLimits
 ) -> None:
     start = data.draw(st.integers(log.start, log.end - 1), label="start")
     end = data.draw(st.integers(start + 1, log.end), label="end")
@@ -117,7 +117,9 @@ def test_every_offset_of_a_range_is_accounted_for_once_as_a_consumer_would_see_i
     cut = data.draw(st.integers(0, 60), label="bytes of a batch that is cut off")
     generous = data.draw(st.booleans(), label="lists aborted transactions after the response")
 
-    found = read_through(log, start, end, sizes, cut=cut, generous=generous, intake=intake)
+    found = read_through(
+        log, start, end, sizes, cut=cut, generous=generous, topic_limits=topic_limits
+    )
 
     assert [passage.start for passage in found] == [start, *(p.end for p in found[:-1])]
     assert found[-1].end == end
@@ -131,9 +133,9 @@ def test_every_offset_of_a_range_is_accounted_for_once_as_a_consumer_would_see_i
         )
         if passage.batch:
             header = passage.batch.header
-            assert header.codec == intake.codec or intake.codec is None
-            assert header.size <= intake.max_batch_bytes or header.records == 1
-            assert len(passage.runs) == 1 or not intake.offsets_kept
+            assert header.codec == topic_limits.codec or topic_limits.codec is None
+            assert header.size <= topic_limits.max_batch_bytes or header.records == 1
+            assert len(passage.runs) == 1 or not topic_limits.offsets_kept
 
 
 @settings(max_examples=60)
@@ -255,8 +257,13 @@ def test_the_offsets_of_an_aborted_batch_are_counted_as_aborted_within_the_range
 # Small batches
 
 
-def joined(records: bytes, end: int, intake: Intake = Intake(), **more: Any) -> list[Passage]:  # noqa: B008
-    return judged(records, 0, end, intake=intake, **more)
+def joined(
+    records: bytes,
+    end: int,
+    topic_limits: TopicLimits = TopicLimits(),  # noqa: B008
+    **more: Any,
+) -> list[Passage]:
+    return judged(records, 0, end, topic_limits=topic_limits, **more)
 
 
 def test_small_batches_in_a_row_become_one() -> None:
@@ -300,17 +307,19 @@ def test_each_joined_batch_counts_under_its_own_first_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("second", "intake"),
+    ("second", "topic_limits"),
     [
-        (a_batch(2, at=2, leader_epoch=4), Intake()),
-        (a_batch(2, at=2), Intake(join_up_to=60)),
-        (a_batch(2, at=2), Intake(join_below=10)),
-        (a_batch(2, at=2), Intake(join_below=0)),
+        (a_batch(2, at=2, leader_epoch=4), TopicLimits()),
+        (a_batch(2, at=2), TopicLimits(join_up_to=60)),
+        (a_batch(2, at=2), TopicLimits(join_below=10)),
+        (a_batch(2, at=2), TopicLimits(join_below=0)),
     ],
     ids=["leader epoch", "enough bytes", "not small", "joining is off"],
 )
-def test_batches_that_do_not_go_together_pass_alone(second: bytes, intake: Intake) -> None:
-    found = joined(a_batch(2) + second, 4, intake)
+def test_batches_that_do_not_go_together_pass_alone(
+    second: bytes, topic_limits: TopicLimits
+) -> None:
+    found = joined(a_batch(2) + second, 4, topic_limits)
     assert [(passage.runs, passage.rebuilt) for passage in found] == [
         (((0, 2),), {}),
         (((2, 2),), {}),
@@ -318,7 +327,7 @@ def test_batches_that_do_not_go_together_pass_alone(second: bytes, intake: Intak
 
 
 def test_batches_of_two_codecs_pass_alone() -> None:
-    found = joined(a_batch(2, codec=3) + a_batch(2, at=2, codec=1), 4, Intake())
+    found = joined(a_batch(2, codec=3) + a_batch(2, at=2, codec=1), 4, TopicLimits())
     assert [(passage.runs, passage.rebuilt) for passage in found] == [
         (((0, 2),), {}),
         (((2, 2),), {}),
@@ -330,14 +339,14 @@ def test_batches_that_compressing_did_not_shrink_travel_with_their_neighbours(
     codecs: tuple[int, ...],
 ) -> None:
     stored = b"".join(a_batch(2, at=2 * i, codec=codec) for i, codec in enumerate(codecs))
-    (passage,) = joined(stored, 6, Intake())
+    (passage,) = joined(stored, 6, TopicLimits())
     assert passage.batch is not None
     assert (passage.runs, passage.batch.header.codec) == (((0, 6),), 3)
     assert [record.offset for record in consumed(passage.batch.encode())] == list(range(6))
 
 
 def test_batches_of_several_codecs_go_together_where_the_target_pins_one() -> None:
-    [passage] = joined(a_batch(2) + a_batch(2, at=2, codec=1), 4, Intake(codec=4))
+    [passage] = joined(a_batch(2) + a_batch(2, at=2, codec=1), 4, TopicLimits(codec=4))
     assert passage.rebuilt == {Rebuilt.OTHER_CODEC: 2}
     assert passage.batch and passage.batch.header.codec == 4
 
@@ -345,7 +354,9 @@ def test_batches_of_several_codecs_go_together_where_the_target_pins_one() -> No
 def test_joined_batches_are_of_about_the_size_that_is_asked_for() -> None:
     records = b"".join(a_batch([Record(value=b"x" * 1_000)], at=at) for at in range(100))
     sizes = [
-        p.batch.header.records for p in joined(records, 100, Intake(join_up_to=30_000)) if p.batch
+        p.batch.header.records
+        for p in joined(records, 100, TopicLimits(join_up_to=30_000))
+        if p.batch
     ]
     assert sum(sizes) == 100
     assert min(sizes[:-1]) >= 28
@@ -357,7 +368,7 @@ def test_a_batch_that_is_too_large_counts_once_and_its_gaps_stay_where_they_are(
         a_marker(at=9, producer_id=1, commit=True) + source,
         9,
         22,
-        intake=Intake(max_batch_bytes=4_500, join_below=0),
+        topic_limits=TopicLimits(max_batch_bytes=4_500, join_below=0),
     )
     assert [passage.rebuilt for passage in found] == [{}, {Rebuilt.OFFSET_GAPS: 1}, {}]
     assert [(passage.start, passage.end, passage.runs) for passage in found[1:]] == [
@@ -369,7 +380,7 @@ def test_a_batch_that_is_too_large_counts_once_and_its_gaps_stay_where_they_are(
 
 def test_a_single_record_that_is_too_large_is_for_the_broker_to_refuse() -> None:
     source = a_batch([Record(value=b"x" * 1_000)])
-    [passage] = judged(source, 0, 1, intake=Intake(max_batch_bytes=500))
+    [passage] = judged(source, 0, 1, topic_limits=TopicLimits(max_batch_bytes=500))
     assert passage.batch and passage.batch.encode() == source
 
 
@@ -407,10 +418,10 @@ def traced(work: Callable[[], None]) -> int:
 @pytest.mark.parametrize("offsets_kept", [False, True])
 def test_small_batches_that_unpack_to_much_pass_unopened(offsets_kept: bool) -> None:
     records = build.a_bomb(60) + build.a_bomb(60, at=60) + a_batch(2, at=120) + a_batch(2, at=122)
-    intake = Intake(join_below=32 * 1024, offsets_kept=offsets_kept)
+    topic_limits = TopicLimits(join_below=32 * 1024, offsets_kept=offsets_kept)
     found: list[Passage] = []
 
-    peak = traced(lambda: found.extend(passages(records, AbortFilter(()), 0, 124, intake)))
+    peak = traced(lambda: found.extend(passages(records, AbortFilter(()), 0, 124, topic_limits)))
 
     assert [(it.start, it.end, dict(it.rebuilt)) for it in found] == [
         (0, 60, {}),
@@ -422,36 +433,36 @@ def test_small_batches_that_unpack_to_much_pass_unopened(offsets_kept: bool) -> 
 
 def test_more_than_can_be_rebuilt_passes_unopened_too() -> None:
     records = b"".join(build.a_bomb(520, at=at) for at in (0, 520))
-    found = passages(records, AbortFilter(()), 0, 1040, Intake(join_below=100 * 1024))
+    found = passages(records, AbortFilter(()), 0, 1040, TopicLimits(join_below=100 * 1024))
     assert [dict(it.rebuilt) for it in found] == [{}, {}]
 
 
 @pytest.mark.parametrize("cut", [1, 10])
 def test_compressed_neighbours_that_cannot_be_read_are_for_the_broker_to_judge(cut: int) -> None:
     records = build.a_bomb(1, cut=cut) + build.a_bomb(1, at=1, cut=cut)
-    found = passages(records, AbortFilter(()), 0, 2, Intake(join_up_to=4 * MIB))
+    found = passages(records, AbortFilter(()), 0, 2, TopicLimits(join_up_to=4 * MIB))
     assert [dict(it.rebuilt) for it in found] == [{}, {}]
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "intake", "why"),
+    ("start", "end", "topic_limits", "why"),
     [
-        (0, 100, Intake(codec=1), Rebuilt.OTHER_CODEC),
-        (0, 100, Intake(codec=0, max_batch_bytes=4 * MIB), Rebuilt.OTHER_CODEC),
-        (0, 100, Intake(max_batch_bytes=1000), Rebuilt.TOO_LARGE),
-        (7, 93, Intake(), Rebuilt.RANGE_EDGE),
-        (7, 93, Intake(offsets_kept=True), Rebuilt.RANGE_EDGE),
+        (0, 100, TopicLimits(codec=1), Rebuilt.OTHER_CODEC),
+        (0, 100, TopicLimits(codec=0, max_batch_bytes=4 * MIB), Rebuilt.OTHER_CODEC),
+        (0, 100, TopicLimits(max_batch_bytes=1000), Rebuilt.TOO_LARGE),
+        (7, 93, TopicLimits(), Rebuilt.RANGE_EDGE),
+        (7, 93, TopicLimits(offsets_kept=True), Rebuilt.RANGE_EDGE),
     ],
 )
 def test_what_must_be_opened_is_unpacked_piece_by_piece(
-    start: int, end: int, intake: Intake, why: Rebuilt
+    start: int, end: int, topic_limits: TopicLimits, why: Rebuilt
 ) -> None:
     bomb = build.a_bomb(100)
     at, rebuilt = start, Counter[Rebuilt]()
 
     def work() -> None:
         nonlocal at
-        for passage in passages(bomb, AbortFilter(()), start, end, intake):
+        for passage in passages(bomb, AbortFilter(()), start, end, topic_limits):
             assert passage.start == at
             assert passage.runs == ((passage.start, passage.end - passage.start),)
             at = passage.end
@@ -602,13 +613,13 @@ def test_records_at_offsets_that_their_batch_does_not_have_are_malformed(
 
 
 def well_formed_or_malformed(
-    records: bytes, start: int, end: int, intake: Intake = EACH_ALONE
+    records: bytes, start: int, end: int, topic_limits: TopicLimits = EACH_ALONE
 ) -> None:
     """Whatever comes: passages that join and add up, or the one error that says what is wrong."""
     at = start
     aborted = AbortFilter([AbortedTransaction(7, 0)])
     try:
-        for passage in passages(records, aborted, start, end, intake):
+        for passage in passages(records, aborted, start, end, topic_limits):
             assert passage.start == at < passage.end <= end
             assert accounts_for_itself(passage)
             at = passage.end
@@ -623,9 +634,9 @@ def test_any_bytes_are_passages_or_malformed(some: bytes) -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(data=st.data(), log=logs(), intake=intakes)
+@given(data=st.data(), log=logs(), topic_limits=limits_by_topic)
 def test_a_log_with_changed_bytes_is_passages_or_malformed(
-    data: st.DataObject, log: Log, intake: Intake
+    data: st.DataObject, log: Log, topic_limits: TopicLimits
 ) -> None:
     changed = bytearray(b"".join(log.batches))
     for _ in range(data.draw(st.integers(1, 3))):
@@ -633,7 +644,7 @@ def test_a_log_with_changed_bytes_is_passages_or_malformed(
         changed[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
         if not changed:
             break
-    well_formed_or_malformed(bytes(changed), log.start, log.end, intake)
+    well_formed_or_malformed(bytes(changed), log.start, log.end, topic_limits)
 
 
 @settings(max_examples=300, deadline=None)
@@ -648,7 +659,7 @@ def test_a_changed_payload_under_a_right_crc_is_passages_or_malformed(
         payload[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
     batch = build.with_payload(a_batch(9), bytes(payload), attributes=codec)
     well_formed_or_malformed(batch, 1, 9)
-    well_formed_or_malformed(batch + build.with_header(batch, base_offset=9), 0, 18, Intake())
+    well_formed_or_malformed(batch + build.with_header(batch, base_offset=9), 0, 18, TopicLimits())
 
 
 @settings(max_examples=300)

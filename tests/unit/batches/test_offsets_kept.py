@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from kafka_ferry.batches import (
     AbortFilter,
-    Intake,
     MalformedBatch,
     Passage,
     Reason,
     Rebuilt,
+    TopicLimits,
     by_runs,
     fetch_response,
     for_producer,
@@ -39,17 +39,17 @@ from tests.support.batches import (
 from tests.unit.batches.test_fetch_response import (
     accounts_for_itself,
     arrived,
-    intakes,
+    limits_by_topic,
     read_through,
 )
 from tests.unit.batches.test_rejected_records import all_of
 
 from .logs import Log, logs
 
-KEPT = Intake(offsets_kept=True)
+KEPT = TopicLimits(offsets_kept=True)
 COMPACTED, CONTROL, DEAD = Reason.COMPACTED, Reason.CONTROL, Reason.DEAD_LETTERED
 
-keeping = intakes.map(lambda intake: replace(intake, offsets_kept=True))
+keeping = limits_by_topic.map(lambda topic_limits: replace(topic_limits, offsets_kept=True))
 
 
 class Target:
@@ -99,18 +99,18 @@ def committed_view(log: Log, start: int, end: int) -> dict[int, Consumed | None]
 
 
 @settings(max_examples=300, deadline=None)
-@given(data=st.data(), log=logs(), intake=keeping)
+@given(data=st.data(), log=logs(), topic_limits=keeping)
 def test_the_target_shows_at_each_offset_what_the_source_shows_wherever_writers_took_turns(
-    data: st.DataObject, log: Log, intake: Intake
+    data: st.DataObject, log: Log, topic_limits: TopicLimits
 ) -> None:
-    """Ranges end and begin anywhere, each is read in other responses, and by another's intake."""
+    """Ranges end and begin anywhere, each is read in other responses, and by another's limits."""
     offsets = st.integers(log.start, log.end)
     turns = sorted({log.start, *data.draw(st.lists(offsets, max_size=3)), log.end})
     target = Target(log.start)
     for start, end in pairwise(turns):
         sizes = data.draw(st.lists(st.integers(1, 4)), label="batches in each response")
         cut = data.draw(st.integers(0, 60), label="bytes of a batch that is cut off")
-        target.write(read_through(log, start, end, sizes, cut=cut, intake=intake))
+        target.write(read_through(log, start, end, sizes, cut=cut, topic_limits=topic_limits))
     assert target.end == log.end
     assert target.seen == committed_view(log, log.start, log.end)
 
@@ -118,26 +118,26 @@ def test_the_target_shows_at_each_offset_what_the_source_shows_wherever_writers_
 @settings(max_examples=200, deadline=None)
 @given(data=st.data(), log=logs(), first=keeping, second=keeping)
 def test_who_begins_anew_in_the_middle_writes_the_same_after_it(
-    data: st.DataObject, log: Log, first: Intake, second: Intake
+    data: st.DataObject, log: Log, first: TopicLimits, second: TopicLimits
 ) -> None:
     at = data.draw(st.integers(log.start, log.end - 1))
     once, again = Target(log.start), Target(at)
-    once.write(read_through(log, log.start, log.end, [], intake=first))
-    again.write(read_through(log, at, log.end, [1, 2], intake=second))
+    once.write(read_through(log, log.start, log.end, [], topic_limits=first))
+    again.write(read_through(log, at, log.end, [1, 2], topic_limits=second))
     assert again.seen == {offset: seen for offset, seen in once.seen.items() if offset >= at}
 
 
 @settings(max_examples=200, deadline=None)
-@given(log=logs(), intake=keeping)
-def test_each_absent_offset_has_its_reason(log: Log, intake: Intake) -> None:
-    for passage in read_through(log, log.start, log.end, [], intake=intake):
+@given(log=logs(), topic_limits=keeping)
+def test_each_absent_offset_has_its_reason(log: Log, topic_limits: TopicLimits) -> None:
+    for passage in read_through(log, log.start, log.end, [], topic_limits=topic_limits):
         assert accounts_for_itself(passage)
         fates = [log.fate(offset) for offset in range(passage.start, passage.end)]
         assert passage.reasons == Counter(fate for fate in fates if isinstance(fate, Reason))
 
 
 def opened_of(
-    log: bytes, start: int, end: int, intake: Intake = KEPT
+    log: bytes, start: int, end: int, topic_limits: TopicLimits = KEPT
 ) -> tuple[list[Passage], Counter[int]]:
     """The passages, and how often each batch was opened, by its base offset."""
     opened: Counter[int] = Counter()
@@ -155,14 +155,14 @@ def opened_of(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fetch_response, "read_records", counted)
         patch.setattr(fetch_response, "stream_records", streamed)
-        found = list(passages(log, AbortFilter(()), start, end, intake))
+        found = list(passages(log, AbortFilter(()), start, end, topic_limits))
     return found, opened
 
 
 @settings(max_examples=200, deadline=None)
-@given(log=logs(), intake=keeping)
-def test_no_batch_is_opened_twice(log: Log, intake: Intake) -> None:
-    _, opened = opened_of(b"".join(log.batches), log.start, log.end, intake)
+@given(log=logs(), topic_limits=keeping)
+def test_no_batch_is_opened_twice(log: Log, topic_limits: TopicLimits) -> None:
+    _, opened = opened_of(b"".join(log.batches), log.start, log.end, topic_limits)
     assert not opened or max(opened.values()) == 1
 
 
@@ -185,11 +185,13 @@ def test_a_batch_without_gaps_passes_unopened_whatever_is_around_it() -> None:
     ]
 
 
-@pytest.mark.parametrize("intake", [KEPT, replace(KEPT, join_below=0)], ids=["small", "not small"])
+@pytest.mark.parametrize(
+    "topic_limits", [KEPT, replace(KEPT, join_below=0)], ids=["small", "not small"]
+)
 @pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
-def test_a_batch_with_gaps_becomes_one_of_each_run(intake: Intake, codec: int) -> None:
+def test_a_batch_with_gaps_becomes_one_of_each_run(topic_limits: TopicLimits, codec: int) -> None:
     batch = a_batch(4, at=10, deltas=[1, 2, 4, 7], last_offset_delta=8, codec=codec)
-    found, opened = opened_of(batch, 10, 19, intake)
+    found, opened = opened_of(batch, 10, 19, topic_limits)
     assert [(p.start, p.end, p.runs, p.rebuilt) for p in found] == [
         (10, 14, ((11, 2),), {Rebuilt.OFFSET_GAPS: 1}),
         (14, 17, ((14, 1),), {}),
@@ -260,8 +262,8 @@ def test_a_compacted_record_at_the_edge_of_a_batch_keeps_its_neighbour_unopened(
 
 def test_what_is_joined_and_too_large_is_divided_within_its_runs() -> None:
     log = b"".join(a_batch([Record(value=b"x" * 500)] * 2, at=at) for at in (0, 2, 4, 7, 9))
-    intake = replace(KEPT, max_batch_bytes=3_000)
-    found, _ = opened_of(log, 0, 11, intake)
+    topic_limits = replace(KEPT, max_batch_bytes=3_000)
+    found, _ = opened_of(log, 0, 11, topic_limits)
     assert all(len(p.runs) == 1 for p in found)
     assert all(p.batch and p.batch.header.size <= 3_000 for p in found)
     assert sum(count for p in found for _, count in p.runs) == 10
@@ -282,7 +284,9 @@ def test_what_waited_comes_before_a_neighbour_with_gaps_that_cannot_be_read() ->
 @given(data=st.data(), log=logs(), kept=st.booleans())
 def test_any_passage_is_divided_into_its_runs(data: st.DataObject, log: Log, kept: bool) -> None:
     """Also one that was joined for a topic that does not keep offsets, or that lost records."""
-    for whole in read_through(log, log.start, log.end, [], intake=KEPT) if kept else all_of(log):
+    for whole in (
+        read_through(log, log.start, log.end, [], topic_limits=KEPT) if kept else all_of(log)
+    ):
         bad = data.draw(st.sets(st.integers(whole.start, whole.end - 1), max_size=3))
         passage, taken = set_aside(whole, bad)
 

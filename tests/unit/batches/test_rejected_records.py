@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from kafka_ferry.batches import (
     AbortFilter,
     Absent,
-    Intake,
     MalformedBatch,
     Passage,
     Reason,
     Rebuilt,
     Rejected,
+    TopicLimits,
     cut_at,
     dead_letter,
     gap,
@@ -35,14 +35,14 @@ DEAD = Reason.DEAD_LETTERED
 
 def all_of(log: Log) -> list[Passage]:
     records, aborted = next(log.responses(log.start, log.end, []))
-    return list(passages(records, AbortFilter(aborted), log.start, log.end, Intake()))
+    return list(passages(records, AbortFilter(aborted), log.start, log.end, TopicLimits()))
 
 
 def at_ten(records: list[Record]) -> Passage:
     """A passage [8, 20) of records at 10, 11, 14 ..., a marker in between and a gap in front."""
     first = a_batch(records[:2], at=10, producer_id=1)
     log = first + a_marker(at=12, producer_id=1, commit=True) + a_batch(records[2:], at=14)
-    [passage] = judged(log, 8, 14 + len(records) - 2, intake=Intake())
+    [passage] = judged(log, 8, 14 + len(records) - 2, topic_limits=TopicLimits())
     return passage
 
 
@@ -141,18 +141,18 @@ def test_a_brokers_indices_are_source_offsets() -> None:
 def test_records_without_a_key_do_not_fit_where_keys_are_required() -> None:
     records = [Record(NOW, None), Record(NOW, b""), Record(NOW, b"k"), Record(NOW, None, None)]
     passage = at_ten(records)
-    assert unfit(passage, Intake(keys_required=True), NOW) == {10, 15}
-    assert unfit(passage, Intake(), NOW) == frozenset()
+    assert unfit(passage, TopicLimits(keys_required=True), NOW) == {10, 15}
+    assert unfit(passage, TopicLimits(), NOW) == frozenset()
 
 
 def test_records_of_another_time_do_not_fit_where_time_is_bounded() -> None:
     records = [Record(NOW - 11), Record(NOW - 10), Record(-1), Record(NOW + 5), Record(NOW + 6)]
-    intake = Intake(before_max_ms=10, after_max_ms=5)
-    assert unfit(at_ten(records), intake, NOW) == {10, 16}
+    topic_limits = TopicLimits(before_max_ms=10, after_max_ms=5)
+    assert unfit(at_ten(records), topic_limits, NOW) == {10, 16}
 
 
 def test_in_a_passage_without_records_everything_fits() -> None:
-    assert unfit(gap(0, 3), Intake(keys_required=True), NOW) == frozenset()
+    assert unfit(gap(0, 3), TopicLimits(keys_required=True), NOW) == frozenset()
     assert offsets_at(gap(0, 3), [0]) == ()
 
 

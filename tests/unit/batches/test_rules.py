@@ -2,7 +2,7 @@
 
 import pytest
 
-from kafka_ferry.batches import Intake, Reason, Rebuilt, split_batches
+from kafka_ferry.batches import Reason, Rebuilt, TopicLimits, split_batches
 from kafka_ferry.batches.rules import RULES, Case, judge
 from tests.support.batches import (
     NOW,
@@ -19,15 +19,15 @@ def case(
     *,
     start: int = 0,
     end: int | None = None,
-    intake: Intake | None = None,
+    topic_limits: TopicLimits | None = None,
     **more: bool | Reason,
 ) -> Case:
     [batch] = split_batches(encoded)
     stop = batch.header.next_offset if end is None else end
-    return Case(batch, start, stop, intake or Intake(), **more)  # type: ignore[arg-type]
+    return Case(batch, start, stop, topic_limits or TopicLimits(), **more)  # type: ignore[arg-type]
 
 
-SMALL_TARGET = Intake(max_batch_bytes=100)
+SMALL_TARGET = TopicLimits(max_batch_bytes=100)
 
 JUDGED: dict[str, tuple[Case, Reason | Rebuilt | None]] = {
     "a plain batch": (case(a_batch(3)), None),
@@ -38,8 +38,11 @@ JUDGED: dict[str, tuple[Case, Reason | Rebuilt | None]] = {
     "of null keys and values": (case(a_batch([Record(NOW, None, None)])), None),
     "of very old times": (case(a_batch([Record(-(2**41)), Record(-1)])), None),
     "with headers": (case(a_batch([Record(headers=(("name", None),))])), None),
-    "of the codec that is pinned": (case(a_batch(3, codec=2), intake=Intake(codec=2)), None),
-    "a large record": (case(a_batch([Record(value=b"x" * 100)]), intake=SMALL_TARGET), None),
+    "of the codec that is pinned": (
+        case(a_batch(3, codec=2), topic_limits=TopicLimits(codec=2)),
+        None,
+    ),
+    "a large record": (case(a_batch([Record(value=b"x" * 100)]), topic_limits=SMALL_TARGET), None),
     "a marker": (case(a_marker(at=0, producer_id=4, commit=True)), Reason.CONTROL),
     "of an aborted transaction": (case(a_batch(3), is_aborted=True), Reason.ABORTED),
     "empty": (case(an_empty_batch(at=0, last_offset_delta=2)), Reason.COMPACTED),
@@ -54,8 +57,11 @@ JUDGED: dict[str, tuple[Case, Reason | Rebuilt | None]] = {
     "compacted": (case(a_batch(2, deltas=[0, 2])), Rebuilt.OFFSET_GAPS),
     "compacted at its end": (case(a_batch(2, last_offset_delta=2)), Rebuilt.OFFSET_GAPS),
     "of the broker's time": (case(a_batch(2, append_time=NOW)), Rebuilt.LOG_APPEND_TIME),
-    "of another codec": (case(a_batch(2, codec=1), intake=Intake(codec=0)), Rebuilt.OTHER_CODEC),
-    "too large": (case(a_batch(9), intake=SMALL_TARGET), Rebuilt.TOO_LARGE),
+    "of another codec": (
+        case(a_batch(2, codec=1), topic_limits=TopicLimits(codec=0)),
+        Rebuilt.OTHER_CODEC,
+    ),
+    "too large": (case(a_batch(9), topic_limits=SMALL_TARGET), Rebuilt.TOO_LARGE),
     "small among others": (case(a_batch(3), has_neighbours=True), Rebuilt.JOINED),
 }
 

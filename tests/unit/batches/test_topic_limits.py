@@ -1,14 +1,14 @@
 import pytest
 
-from kafka_ferry.batches import Intake
+from kafka_ferry.batches import TopicLimits
 from tests.support.batches import NOW
 
 HOUR = 3_600_000
 
 
 def test_a_topic_without_configs_takes_what_kafkas_defaults_let_it_take() -> None:
-    assert Intake.of_topic({}) == Intake()
-    assert Intake().after_max_ms == HOUR
+    assert TopicLimits.of_topic({}) == TopicLimits()
+    assert TopicLimits().after_max_ms == HOUR
 
 
 def test_a_topics_configs_say_what_it_takes() -> None:
@@ -20,7 +20,7 @@ def test_a_topics_configs_say_what_it_takes() -> None:
         "message.timestamp.after.max.ms": "2000",
         "retention.ms": "5",
     }
-    assert Intake.of_topic(configs, join_below=7, offsets_kept=True) == Intake(
+    assert TopicLimits.of_topic(configs, join_below=7, offsets_kept=True) == TopicLimits(
         max_batch_bytes=2_000_000,
         codec=4,
         keys_required=True,
@@ -36,9 +36,9 @@ def test_a_topics_configs_say_what_it_takes() -> None:
     [("producer", None), ("uncompressed", 0), ("gzip", 1), ("snappy", 2), ("lz4", 3), ("zstd", 4)],
 )
 def test_a_topic_keeps_its_producers_codecs_or_pins_one(name: str, codec: int | None) -> None:
-    intake = Intake.of_topic({"compression.type": name})
-    assert intake.codec == codec
-    assert intake.codec_for(2) == (2 if codec is None else codec)
+    topic_limits = TopicLimits.of_topic({"compression.type": name})
+    assert topic_limits.codec == codec
+    assert topic_limits.codec_for(2) == (2 if codec is None else codec)
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,11 @@ def test_a_topic_keeps_its_producers_codecs_or_pins_one(name: str, codec: int | 
 def test_a_timestamp_is_taken_within_the_bounds_and_where_there_is_none(
     timestamp: int, taken: bool
 ) -> None:
-    assert Intake(before_max_ms=1_000, after_max_ms=2_000).takes(timestamp, NOW) is taken
+    assert TopicLimits(before_max_ms=1_000, after_max_ms=2_000).takes(timestamp, NOW) is taken
 
 
 def test_any_past_is_taken_by_default() -> None:
-    assert Intake().takes(-(2**41), NOW)
+    assert TopicLimits().takes(-(2**41), NOW)
 
 
 def test_a_topic_that_stamps_records_itself_takes_any_time() -> None:
@@ -69,11 +69,11 @@ def test_a_topic_that_stamps_records_itself_takes_any_time() -> None:
         "message.timestamp.before.max.ms": "1",
         "message.timestamp.after.max.ms": "1",
     }
-    intake = Intake.of_topic(configs)
-    assert intake.takes(0, NOW)
-    assert intake.takes(NOW * 2, NOW)
+    topic_limits = TopicLimits.of_topic(configs)
+    assert topic_limits.takes(0, NOW)
+    assert topic_limits.takes(NOW * 2, NOW)
 
 
 def test_no_more_is_joined_than_a_batch_may_hold() -> None:
-    assert Intake(max_batch_bytes=100).join_limit == 100
-    assert Intake(join_up_to=50).join_limit == 50
+    assert TopicLimits(max_batch_bytes=100).join_limit == 100
+    assert TopicLimits(join_up_to=50).join_limit == 50

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from kafka_ferry.batches import (
     AbortFilter,
-    Intake,
     Reason,
     Rebuilt,
     SettledSpan,
     TimeWindow,
+    TopicLimits,
     passages,
 )
 from tests.support.batches import NOW, Consumed, Record, a_batch, with_payload
@@ -69,7 +69,7 @@ def test_exactly_the_records_of_the_window_that_are_not_settled_are_copied(
             AbortFilter(aborted),
             at,
             log.end,
-            Intake(join_below=join_below),
+            TopicLimits(join_below=join_below),
             window=window,
         ):
             assert passage.start == at
@@ -108,7 +108,7 @@ def _one(*times: int, **options: int) -> bytes:
 
 
 def _passage(batch: bytes, window: TimeWindow, end: int = 13) -> object:
-    (passage,) = passages(batch, AbortFilter(()), 10, end, Intake(join_below=0), window=window)
+    (passage,) = passages(batch, AbortFilter(()), 10, end, TopicLimits(join_below=0), window=window)
     return passage
 
 

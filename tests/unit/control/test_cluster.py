@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, ListConsumerGroupsResult
 from kafka_ferry.config import Cluster
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable
-from kafka_ferry.patience import patience_of
+from kafka_ferry.retry import retry_for
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
@@ -26,5 +26,5 @@ def test_a_broker_that_lists_no_groups_is_one_that_is_not_reached(
         Cluster(alias="backup", properties={"bootstrap.servers": "127.0.0.1:1"})
     )
 
-    with patience_of(0.1), pytest.raises(ClusterUnreachable, match="listing groups"):
+    with retry_for(0.1), pytest.raises(ClusterUnreachable, match="listing groups"):
         cluster.group_names()

@@ -86,7 +86,7 @@ def broker() -> Iterator[ScriptedBroker]:
             return connect(address, timeout)
 
         patch.setattr(connection.socket, "create_connection", only_here)
-        patch.setattr("kafka_ferry.patience.PATIENCE_S", 0)
+        patch.setattr("kafka_ferry.retry.RETRY_S", 0)
         patch.setattr(connection, "_LONGEST_QUIET_S", 0.01)
         yield broker
 

@@ -11,11 +11,11 @@ from typing import Final
 
 from kafka_ferry.batches import (
     AbortFilter,
-    Intake,
     MalformedBatch,
     Passage,
     Returned,
     TimeWindow,
+    TopicLimits,
     copied_before,
     gap,
     lost,
@@ -29,8 +29,8 @@ from kafka_ferry.copy.target.writer import Failure
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
-from kafka_ferry.patience import PATIENCE_S
 from kafka_ferry.plan.schedule.priority import waves
+from kafka_ferry.retry import RETRY_S
 from kafka_ferry.wire import (
     Expected,
     Fetched,
@@ -83,17 +83,17 @@ class ReadRules:
         committed: whether only committed records are copied.
         skip_lost: go on at the log's start where records were deleted before they were copied.
         rewind: go back to where the source's log was truncated, if that is below the position.
-        intakes: what each remote topic takes.
+        limits_by_topic: what each remote topic takes.
         returned: by source partition, the records that came from the target and are left out.
         windows: by source partition, what a backfill wants of it.
     """
 
     max_bytes: int
-    wait_s: float = PATIENCE_S
+    wait_s: float = RETRY_S
     committed: bool = True
     skip_lost: bool = False
     rewind: bool = False
-    intakes: Mapping[str, Intake] = field(default_factory=dict)
+    limits_by_topic: Mapping[str, TopicLimits] = field(default_factory=dict)
     returned: Mapping[TopicPartition, Returned] = field(default_factory=dict)
     windows: Mapping[TopicPartition, TimeWindow] = field(default_factory=dict)
 
@@ -104,8 +104,8 @@ class _Cursor:
     at: int
     leader_epoch: int
     begun: bool = False
-    stumbles: int = 0
-    stumbling_since: float = 0.0
+    transient_failures: int = 0
+    failing_since: float = 0.0
     not_before: float = 0.0
     is_asked: bool = False
     must_be_alone: bool = False
@@ -165,7 +165,7 @@ class RangeFetcher:
                 if reads := self._receive(asked):
                     yield reads
             for asked, why in self._pending.given_up():
-                self._stumble(asked.about, why)
+                self._failed_transiently(asked.about, why)
             if jumps := self._jumps():
                 yield jumps
             if self._failed:
@@ -218,7 +218,7 @@ class RangeFetcher:
                 leaders = self._cluster.leaders([cursor.range.source for cursor in lost_sight])
             except ClusterUnreachable as error:
                 leaders = {}
-                self._stumble(lost_sight, error.message)
+                self._failed_transiently(lost_sight, error.message)
             for cursor in lost_sight:
                 if leader := leaders.get(cursor.range.source):
                     self._meet(cursor, leader)
@@ -238,7 +238,9 @@ class RangeFetcher:
             self._fail(cursor, message, transient=False)
         elif leader.node >= 0:
             self._leaders[range_.source] = leader.node
-        elif leader.error == UNKNOWN_TOPIC_OR_PARTITION and cursor.stumbles >= _MAX_UNKNOWN:
+        elif (
+            leader.error == UNKNOWN_TOPIC_OR_PARTITION and cursor.transient_failures >= _MAX_UNKNOWN
+        ):
             message = f"the source's topic {range_.topic} was deleted since it was planned."
             self._fail(cursor, message, transient=False)
         else:
@@ -258,7 +260,7 @@ class RangeFetcher:
                 committed=self._rules.committed,
             )
         except FerryError as error:
-            self._stumble_or_raise(asked, error)
+            self._retry_or_raise(asked, error)
             return
         self._pending.add(pending, asked)
         for cursor in asked:
@@ -276,13 +278,13 @@ class RangeFetcher:
                     reads.append(Read(known.range, found))
                     room -= sum(it.batch.header.size for it in found if it.batch)
         except FerryError as error:
-            self._stumble_or_raise(asked.about, error)
+            self._retry_or_raise(asked.about, error)
         return [read for read in reads if read.passages]
 
-    def _stumble_or_raise(self, cursors: Sequence[_Cursor], error: FerryError) -> None:
+    def _retry_or_raise(self, cursors: Sequence[_Cursor], error: FerryError) -> None:
         if not error.transient:
             raise error
-        self._stumble(cursors, error.message)
+        self._failed_transiently(cursors, error.message)
 
     def _judge(
         self, cursor: _Cursor, fetched: Fetched, node: int, room: int
@@ -298,8 +300,8 @@ class RangeFetcher:
             found = self._judge_out_of_range(cursor, node)
         elif fetched.error != NONE:
             self._judge_error(cursor, fetched.error)
-        elif fetched.parted_at is not None:
-            self._judge_parting(cursor, fetched.parted_at)
+        elif fetched.diverged_at is not None:
+            self._judge_divergence(cursor, fetched.diverged_at)
         elif cursor.at < cursor.range.end:
             try:
                 for passage in self._passages(cursor, fetched):
@@ -320,16 +322,16 @@ class RangeFetcher:
         return tuple(found)
 
     def _passages(self, cursor: _Cursor, fetched: Fetched) -> Iterator[Passage]:
-        intake = self._rules.intakes.get(cursor.range.remote_topic, Intake())
+        topic_limits = self._rules.limits_by_topic.get(cursor.range.remote_topic, TopicLimits())
         aborted = AbortFilter(fetched.aborted)
         source = cursor.range.source
         known, window = self._rules.returned.get(source, NOTHING), self._rules.windows.get(source)
         at, end = cursor.at, cursor.range.end
-        return passages(fetched.records, aborted, at, end, intake, known, window)
+        return passages(fetched.records, aborted, at, end, topic_limits, known, window)
 
     def _move(self, cursor: _Cursor, last: Passage) -> None:
         cursor.at, cursor.leader_epoch, cursor.begun = last.end, last.leader_epoch, True
-        cursor.stumbles, cursor.must_be_alone = 0, False
+        cursor.transient_failures, cursor.must_be_alone = 0, False
         # Whoever got something goes to the end of the line, since brokers fill responses in order.
         self._cursors[cursor.range.source] = self._cursors.pop(cursor.range.source)
 
@@ -340,7 +342,7 @@ class RangeFetcher:
         elif not fetched.records and fetched.end >= cursor.range.end:
             return [gap(cursor.at, cursor.range.end)]
         else:
-            self._stumble([cursor], f"the source's log ends at {fetched.end} for now")
+            self._failed_transiently([cursor], f"the source's log ends at {fetched.end} for now")
         return []
 
     def _judge_out_of_range(self, cursor: _Cursor, node: int) -> list[Passage]:
@@ -363,14 +365,14 @@ class RangeFetcher:
             self._fail(cursor, message, transient=False)
         return []
 
-    def _judge_parting(self, cursor: _Cursor, parted_at: int) -> None:
+    def _judge_divergence(self, cursor: _Cursor, diverged_at: int) -> None:
         """The log was truncated below the cursor, and has gone on with other records since."""
         if self._rules.rewind and not cursor.begun:
-            cursor.at, cursor.leader_epoch, cursor.begun = min(parted_at, cursor.at), -1, True
+            cursor.at, cursor.leader_epoch, cursor.begun = min(diverged_at, cursor.at), -1, True
             return
         message = (
-            f"the source's log was truncated to offset {parted_at} (an unclean leader election?): "
-            f"offsets [{parted_at}, {cursor.at}), as they were read, are no longer there."
+            f"the source's log was truncated to offset {diverged_at} (an unclean leader election?): "
+            f"offsets [{diverged_at}, {cursor.at}), as they were read, are no longer there."
         )
         advice = " With on.source.divergence=continue the position is set back to there."
         self._fail(cursor, message + advice, transient=self._rules.rewind)
@@ -379,22 +381,22 @@ class RangeFetcher:
         """Try again or give up, as ``code`` says."""
         self._leaders.pop(cursor.range.source, None)
         if is_transient(code):
-            self._stumble([cursor], f"the source kept answering {error_name(code)}")
+            self._failed_transiently([cursor], f"the source kept answering {error_name(code)}")
         else:
             doing = f"Reading {cursor.range.source}"
             self._fail(cursor, str(fault(code, doing)), transient=False)
 
-    def _stumble(self, cursors: Sequence[_Cursor], why: str) -> None:
+    def _failed_transiently(self, cursors: Sequence[_Cursor], why: str) -> None:
         now = time.monotonic()
         for cursor in cursors:
             cursor.is_asked = False
-            cursor.stumbling_since = cursor.stumbling_since if cursor.stumbles else now
-            cursor.stumbles += 1
+            cursor.failing_since = cursor.failing_since if cursor.transient_failures else now
+            cursor.transient_failures += 1
             self._leaders.pop(cursor.range.source, None)
-            if now - cursor.stumbling_since >= self._rules.wait_s:
+            if now - cursor.failing_since >= self._rules.wait_s:
                 self._fail(cursor, f"{why.rstrip('.')}.", transient=True)
             else:
-                doubled = 0.05 * 2 ** min(cursor.stumbles, 10)
+                doubled = 0.05 * 2 ** min(cursor.transient_failures, 10)
                 cursor.not_before = now + min(doubled, _LONGEST_BACK_OFF_S)
 
     def _fail(self, cursor: _Cursor, message: str, *, transient: bool) -> None:

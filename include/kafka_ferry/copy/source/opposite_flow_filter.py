@@ -27,7 +27,7 @@ from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.ledger import CopiedRange, CopyingEntry, ledger_topic, read_ledger
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import Range, TopicPartition
-from kafka_ferry.patience import patiently
+from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, log_start
 from kafka_ferry.wire.partitions.ends import high_watermarks
 from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
@@ -103,7 +103,7 @@ class ReturnedRecords:
         with WireCluster(source.alias, settings) as cluster:
             for tp, copied in last.items():
                 assert copied.producer is not None
-                found[tp] = patiently(partial(_after, cluster, tp, copied.end, copied.producer))
+                found[tp] = retry(partial(_after, cluster, tp, copied.end, copied.producer))
         return found
 
 
@@ -147,4 +147,4 @@ def require_settled(source: Cluster, ledger: str) -> None:
         if any(shown[tp].end < bounds.end for tp, bounds in wanted.items()):
             raise ClusterUnreachable(f"An open transaction hides the newest records of {ledger}.")
 
-    patiently(ask)
+    retry(ask)

@@ -12,9 +12,9 @@ from typing import Final
 
 from kafka_ferry.batches import (
     Batch,
-    Intake,
     Passage,
     Rejected,
+    TopicLimits,
     cut_at,
     dead_letter,
     halves,
@@ -87,13 +87,13 @@ class Rejections:
             self.screened = error
 
     def sort_out(
-        self, passage: Passage, intake: Intake
+        self, passage: Passage, topic_limits: TopicLimits
     ) -> Iterator[tuple[Passage, list[tuple[Rejected, str]]]]:
         """``passage`` in pieces that the target may take, each with the records that were taken out."""
         for piece in self._divided(passage):
             bad = {offset for offset in self.errors if piece.start <= offset < piece.end}
             if self.screened:
-                bad |= unfit(piece, intake, now_ms())
+                bad |= unfit(piece, topic_limits, now_ms())
             if not bad or piece.batch is None:
                 yield piece, []
                 continue

@@ -18,7 +18,7 @@ from kafka_ferry.ledger import (
 )
 from kafka_ferry.model.positions import Position, PositionMetadata, position_group
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.patience import patiently
+from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partitions.scan import leader_of
@@ -159,7 +159,7 @@ def _take_over(
     """The producer of a writer number, whoever held it being fenced and its transaction ended."""
     name = transactional_id(flow.name, number, preserved=preserved)
     producer = TransactionalProducer(cluster, name, timeout_ms=_TIMEOUT_MS)
-    ending = patiently(lambda: last_ending(cluster, name))
+    ending = retry(lambda: last_ending(cluster, name))
     producer.start()
     settlement = Settlement(cluster, cluster, producer, position_group(flow.name))
     settlement.settle(ending, [], [])

@@ -1,4 +1,4 @@
-"""The ledger as a witness, where Kafka has left a transaction open or forgotten a position.
+"""Recovery from the ledger, where Kafka has left a transaction open or forgotten a position.
 
 Rare enough for reading the whole ledger.
 """
@@ -19,11 +19,11 @@ from kafka_ferry.ledger import (
 )
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.patience import patiently
+from kafka_ferry.retry import retry
 from kafka_ferry.wire.transactions.endings import Outcome
 
 
-class Witness:
+class LedgerRecovery:
     """What the ledger of ``flow`` says of *target* partitions.
 
     Every method raises ``FerryError`` if the ledger cannot be read, or if transactions that are
@@ -85,7 +85,7 @@ class Witness:
         self, partitions: Collection[TopicPartition], *, backfills: bool = False
     ) -> Iterator[CopiedRange]:
         """The ranges that went into the newest topics of the partitions' names, in the ledger's order."""
-        patiently(self._require_stable)
+        retry(self._require_stable)
         found: dict[TopicPartition, list[CopiedRange]] = {}
         for _, entry in read_ledger(self._flow.target, self._ledger.topic, 0):
             if not isinstance(entry, CopyingEntry):

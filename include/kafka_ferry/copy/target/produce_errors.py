@@ -7,14 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kafka_ferry.batches import Intake, MalformedBatch, Passage, Rejected, cut_at
+from kafka_ferry.batches import MalformedBatch, Passage, Rejected, TopicLimits, cut_at
 from kafka_ferry.copy.target.dead_letters import ABOUT_RECORDS, Rejections
 from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
 from kafka_ferry.copy.target.produce_pipeline import Answer
 from kafka_ferry.copy.target.writer import Failure, StartOver
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.ranges import Range, TopicPartition
-from kafka_ferry.patience import PATIENCE_S
+from kafka_ferry.retry import RETRY_S
 from kafka_ferry.wire.error_codes import (
     NONE,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -44,7 +44,7 @@ class Verdicts:
         void: why the open transaction cannot be committed, once that is known.
     """
 
-    def __init__(self, dead_letters: TopicPartition | None, wait_s: float = PATIENCE_S) -> None:
+    def __init__(self, dead_letters: TopicPartition | None, wait_s: float = RETRY_S) -> None:
         self.failures: dict[TopicPartition, Failure] = {}
         self.waiting: set[TopicPartition] = set()
         self.void: StartOver | None = None
@@ -70,7 +70,7 @@ class Verdicts:
             self._waiting_since.pop(source, None)
 
     def sort_out(
-        self, range_: Range, passage: Passage, intake: Intake
+        self, range_: Range, passage: Passage, topic_limits: TopicLimits
     ) -> Iterator[tuple[Passage, list[tuple[Rejected, str]]]]:
         """What may be sent of ``passage``, each piece with the records that were taken out of it."""
         if range_.source in self.failures:
@@ -84,7 +84,7 @@ class Verdicts:
             if refused and passage.end > refused.offset:
                 passage, _ = cut_at(passage, refused.offset)
             rejections = self._rejections.get(range_.source)
-            yield from rejections.sort_out(passage, intake) if rejections else [(passage, [])]
+            yield from rejections.sort_out(passage, topic_limits) if rejections else [(passage, [])]
         except MalformedBatch as error:
             # It passed unopened until now.
             self.fail(range_, passage.start, f"the source sent {error}.")
@@ -108,7 +108,7 @@ class Verdicts:
         elif answer.code in _VOID:
             self.make_void(f"Writing {what}: {error_name(answer.code)}.")
         elif is_transient(answer.code) and out.range:
-            self.stumble(out.range, out.passage.start, answer.code)
+            self.failed_transiently(out.range, out.passage.start, answer.code)
         else:
             error = fault(answer.code, f"Writing {what}")
             if out.range is None or not isinstance(error, BrokerError):
@@ -139,7 +139,7 @@ class Verdicts:
             self._refused[range_.source] = self.failures[range_.source] = failure
             lane.waiting.clear()
 
-    def stumble(self, range_: Range, offset: int, code: int) -> None:
+    def failed_transiently(self, range_: Range, offset: int, code: int) -> None:
         """Take note of a transient error of one partition: it is set aside, and the transaction is void."""
         source = range_.source
         self.make_void(f"{range_.target}: {error_name(code)}.", excludes=True)

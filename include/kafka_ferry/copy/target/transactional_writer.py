@@ -19,11 +19,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from kafka_ferry.batches import Batch, Intake, Passage, Rejected, for_producer, single_record
+from kafka_ferry.batches import Batch, Passage, Rejected, TopicLimits, for_producer, single_record
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.target.dead_letters import letter_for
 from kafka_ferry.copy.target.fencing import committed_position, transactional_id
-from kafka_ferry.copy.target.ledger_recovery import Witness
+from kafka_ferry.copy.target.ledger_recovery import LedgerRecovery
 from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
 from kafka_ferry.copy.target.produce_errors import Verdicts
 from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline
@@ -38,7 +38,7 @@ from kafka_ferry.ledger import (
 )
 from kafka_ferry.model.positions import Position, is_of_topics, position_group, position_of
 from kafka_ferry.model.ranges import Range, TopicPartition
-from kafka_ferry.patience import PATIENCE_S, patiently
+from kafka_ferry.retry import RETRY_S, retry
 from kafka_ferry.wire import PartitionLeader, WireCluster
 from kafka_ferry.wire.error_codes import NOT_ENOUGH_REPLICAS, error_name, fault, is_transient
 from kafka_ferry.wire.transactions.endings import Ending, Outcome, last_ending
@@ -64,8 +64,8 @@ class SealingWriter(ABC):
         recopy: whether a remote topic that was recreated is filled from each range's start.
         dead_letters: the topic for records that the target does not take; "" lets their partition
             fail.
-        intakes: tells what remote topics take, by their names.
-        witness: the ledger, for what Kafka has left open or forgotten; None where nobody may ask.
+        limits_by_topic: tells what remote topics take, by their names.
+        recovery: the ledger, for what Kafka has left open or forgotten; None where nobody may ask.
     """
 
     _preserves: ClassVar[bool]
@@ -80,20 +80,20 @@ class SealingWriter(ABC):
         run: str,
         number: int,
         timeout_ms: int,
-        wait_s: float = PATIENCE_S,
+        wait_s: float = RETRY_S,
         recopy: bool = False,
         dead_letters: str = "",
-        intakes: Callable[[AbstractSet[str]], Mapping[str, Intake]] = lambda names: dict.fromkeys(
-            names, Intake()
+        limits_by_topic: Callable[[AbstractSet[str]], Mapping[str, TopicLimits]] = lambda names: (
+            dict.fromkeys(names, TopicLimits())
         ),
-        witness: Witness | None = None,
+        recovery: LedgerRecovery | None = None,
     ) -> None:
         self._flow, self._run, self._number = flow, run, number
         self._group = position_group(flow)
         self._ledger = TopicPartition(ledger_topic(source_alias), 0)
         self._dead_letters = TopicPartition(dead_letters, 0) if dead_letters else None
-        self._recopy, self._ask_intakes = recopy, intakes
-        self._intakes: Mapping[str, Intake] = {}
+        self._recopy, self._ask_limits = recopy, limits_by_topic
+        self._limits_by_topic: Mapping[str, TopicLimits] = {}
         self._data = WireCluster(alias, settings)
         self._coordination = WireCluster(alias, settings)
         name = transactional_id(flow, number, preserved=self._preserves)
@@ -106,7 +106,7 @@ class SealingWriter(ABC):
         # How the transaction before the last take-over ended, until that is seen everywhere.
         self._ending: Ending | None = None
         self._unsettled: set[TopicPartition] = set()
-        self._witness = witness
+        self._recovery = recovery
         self._knows_endings = False
         self._lanes: dict[TopicPartition, Lane] = {}
         self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
@@ -163,12 +163,12 @@ class SealingWriter(ABC):
         self._pipeline.forget()
         if self._ending is None:
             name = self._producer.transactional_id
-            self._ending = patiently(lambda: last_ending(self._coordination, name))
+            self._ending = retry(lambda: last_ending(self._coordination, name))
         self._start_producer(void)
         by_target = {range_.target: range_ for range_ in ranges}
         self._open_lanes(by_target)
         self._unsettled |= self._transactional().keys()
-        evidence = None if self._knows_endings or not self._witness else self._witness.outcomes
+        evidence = None if self._knows_endings or not self._recovery else self._recovery.outcomes
         self._settlement.settle(self._ending, self._unsettled, by_target, evidence)
         # From here on this process knows how its own transactions ended.
         self._ending, self._unsettled, self._knows_endings = None, set(), True
@@ -189,7 +189,7 @@ class SealingWriter(ABC):
             tp: self._lanes[tp].remote_topic_id
             for tp in (by_target.keys() & self._lanes.keys()) - positions.keys()
         }
-        return positions | (self._witness.positions(forgotten) if self._witness else {})
+        return positions | (self._recovery.positions(forgotten) if self._recovery else {})
 
     def _group_positions(
         self, targets: Collection[TopicPartition]
@@ -221,8 +221,8 @@ class SealingWriter(ABC):
                     raise fault(leaders[tp].error, f"Looking for the topic {tp.topic}")
             return leaders
 
-        leaders = patiently(ask)
-        self._intakes = self._ask_intakes({tp.topic for tp in by_target})
+        leaders = retry(ask)
+        self._limits_by_topic = self._ask_limits({tp.topic for tp in by_target})
         self._lanes = {
             tp: self._lane(leader, by_target.get(tp))
             for tp, leader in leaders.items()
@@ -235,9 +235,11 @@ class SealingWriter(ABC):
 
     def _check(self, range_: Range, leader: PartitionLeader) -> None:
         """Whether the partition can be written to now, and is of the topic that was planned for."""
-        needed = min(self._intakes[range_.remote_topic].min_insync_replicas, leader.replicas)
+        needed = min(
+            self._limits_by_topic[range_.remote_topic].min_insync_replicas, leader.replicas
+        )
         if leader.node < 0:
-            self._verdicts.stumble(range_, range_.start, leader.error)
+            self._verdicts.failed_transiently(range_, range_.start, leader.error)
         elif range_.remote_topic_id not in ("", leader.topic_id):
             self._verdicts.fail(
                 range_,
@@ -247,7 +249,7 @@ class SealingWriter(ABC):
             )
         elif leader.in_sync < needed:
             # Not even the marker of an abort could be written: it would hold up all the others.
-            self._verdicts.stumble(range_, range_.start, NOT_ENOUGH_REPLICAS)
+            self._verdicts.failed_transiently(range_, range_.start, NOT_ENOUGH_REPLICAS)
 
     def _counts(self, range_: Range, position: Position) -> bool:
         """Whether the position says anything of the topics that there are now."""
@@ -366,7 +368,7 @@ class SealingWriter(ABC):
                 raise fault(code, f"Writing to {tp.topic}")
             if is_transient(code):
                 # The coordinator has not heard of the topic yet.
-                self._verdicts.stumble(lane.range, lane.waiting[0].passage.start, code)
+                self._verdicts.failed_transiently(lane.range, lane.waiting[0].passage.start, code)
             else:
                 self._verdicts.refuse(lane, lane.waiting[0], Answer(code, -1, "", ()))
         if refused:
@@ -379,7 +381,7 @@ class SealingWriter(ABC):
 
     def _raise_if_void(self) -> None:
         if self._verdicts.void:
-            # Who else stumbles is counted too, or a few bad partitions would use up all tries.
+            # Who else fails transiently is counted too, or a few bad partitions would use up all tries.
             self._pipeline.receive_all()
             raise self._verdicts.void
 
@@ -416,7 +418,7 @@ class SealingWriter(ABC):
             range_, position = positions[tp]
             message = f"its position could not be committed: {error_name(code)}."
             if is_transient(code):
-                self._verdicts.stumble(range_, position.offset, code)
+                self._verdicts.failed_transiently(range_, position.offset, code)
             else:
                 self._verdicts.fail(range_, position.offset, message)
             raise StartOver(f"{range_.target}: {message}", excludes=True)

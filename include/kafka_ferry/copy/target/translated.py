@@ -35,8 +35,8 @@ class TranslatedWriter(SealingWriter):
         lane = self._lanes.get(range_.target)
         if lane is None:
             return
-        intake = self._intakes[range_.remote_topic]
-        for piece, letters in self._verdicts.sort_out(range_, passage, intake):
+        topic_limits = self._limits_by_topic[range_.remote_topic]
+        for piece, letters in self._verdicts.sort_out(range_, passage, topic_limits):
             self._put(lane, Outgoing(piece, range_))
             self._put_letters(range_, letters)
 

@@ -23,7 +23,7 @@ from kafka_ferry.groups.routes import Route, routes
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group, chosen_groups
-from kafka_ferry.patience import patience_of
+from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.failover.failover import copied_through, outlook, projected_ledger
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
 from kafka_ferry.runs.sync_groups.sync import move_groups
@@ -51,7 +51,7 @@ def failback(
     """
     run = run_id_now("failback")
     at = now_ms()
-    with patience_of(flow.admin_timeout_ms / 1000):
+    with retry_for(flow.admin_timeout_ms / 1000):
         there, here = projected_ledger(flow), projected_ledger(back)
         moves = move_groups(back, here, run=run, write=not dry_run, only=groups)
         homeward = _homeward(flow, there, here, groups, at)

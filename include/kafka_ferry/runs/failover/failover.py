@@ -27,7 +27,7 @@ from kafka_ferry.groups.outlook import (
 )
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.patience import patience_of, patiently
+from kafka_ferry.retry import retry, retry_for
 from kafka_ferry.runs.failover.last_known import known_groups, translate_known
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
@@ -63,7 +63,7 @@ def failover(
     """
     run = run_id_now("failover")
     at = now_ms()
-    with patience_of(flow.admin_timeout_ms / 1000):
+    with retry_for(flow.admin_timeout_ms / 1000):
         ledger = projected_ledger(flow)
         silence = "it was not asked." if source_down else _why_silent(flow.source)
         notes: tuple[str, ...] = ()
@@ -166,7 +166,7 @@ def outlook(
 def _why_silent(source: Cluster) -> str:
     """Why the source cannot be asked, "" where it can."""
     try:
-        with patience_of(_SOURCE_PATIENCE_S):
+        with retry_for(_SOURCE_PATIENCE_S):
             ClusterControl(source).cluster_id()
     except (ClusterUnreachable, AccessDenied) as error:
         return error.message
@@ -206,7 +206,7 @@ def _with_records(target: Cluster, groups: Collection[GroupOutlook]) -> tuple[Gr
     }
     found: dict[tuple[TopicPartition, int], FirstRecord | None] = {}
     settings = kafka_python_config(target.client_properties("consumer"))
-    with WireCluster(target.alias, settings) as cluster, patience_of(_SOURCE_PATIENCE_S):
+    with WireCluster(target.alias, settings) as cluster, retry_for(_SOURCE_PATIENCE_S):
         for place in list(places)[:_RECORDS_LOOKED_AT]:
             found[place] = _first(cluster, *place)
 
@@ -222,7 +222,7 @@ def _with_records(target: Cluster, groups: Collection[GroupOutlook]) -> tuple[Gr
 
 def _first(cluster: WireCluster, partition: TopicPartition, offset: int) -> FirstRecord | None:
     try:
-        record = patiently(lambda: first_record(cluster, partition, offset))
+        record = retry(lambda: first_record(cluster, partition, offset))
     except FerryError as error:
         # It is told for the reader's comfort; no group waits for it.
         log.warning("The first record of %s: %s", partition, error)

@@ -18,10 +18,10 @@ from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.ledger import copied_rows
 from kafka_ferry.model import Plan, TopicPartition, Window
-from kafka_ferry.patience import patiently
 from kafka_ferry.plan import select
 from kafka_ferry.plan.backfill.make_plan import WindowFacts, destination, plan_backfill
 from kafka_ferry.plan.backfill.windows import Accounted, settled_by
+from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.discover import discover, foreign_records
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.times import offsets_at
@@ -85,7 +85,7 @@ def _first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[Topi
                 raise ClusterUnreachable(f"{min(moving)} on {flow.source.alias} has no leader.")
             return found
 
-        offsets = patiently(ask)
+        offsets = retry(ask)
     return {tp: offset for tp, offset in offsets.items() if offset is not None}
 
 

@@ -15,10 +15,10 @@ from kafka_ferry.errors import FerryError, SameCluster
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.model import Found, Position, Topic, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
-from kafka_ferry.patience import patiently
 from kafka_ferry.plan import select, select_topics
 from kafka_ferry.plan.offsets.mode import is_to_be_sampled, may_be_preserved
 from kafka_ferry.plan.offsets.start_offsets import rest_of
+from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.acls import discover_access
 from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes
@@ -217,7 +217,7 @@ def _foreign(
             # A run that was killed before its first commit leaves aborted records: nobody's.
             if log.start < log.end and tp.topic not in foreign | unreadable.keys():
                 try:
-                    if patiently(partial(holds_records, cluster, tp)):
+                    if retry(partial(holds_records, cluster, tp)):
                         foreign.add(tp.topic)
                 except FerryError as error:
                     # A topic that cannot be read is refused alone; a cluster that is away stops all.
@@ -254,5 +254,5 @@ def _diverged(
     epochs = {tp: position.leader_epoch for tp, position in asked.items()}
     settings = kafka_python_config(flow.source.client_properties("consumer"))
     with WireCluster(flow.source.alias, settings) as cluster:
-        ends = patiently(lambda: epoch_ends(cluster, epochs))
+        ends = retry(lambda: epoch_ends(cluster, epochs))
     return {tp: end for tp, end in ends.items() if end < asked[tp].offset}

@@ -15,7 +15,7 @@ from kafka_ferry.batches import AbortFilter, Batch, BatchHeader, MalformedBatch,
 from kafka_ferry.batches.record_format.header import HEADER
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.patience import patiently
+from kafka_ferry.retry import retry
 from kafka_ferry.wire import Fetched, WireCluster, fetch
 from kafka_ferry.wire.error_codes import NONE, THROTTLED, fault
 
@@ -104,7 +104,7 @@ def sample_densities(flow: Flow, spans: Spans) -> dict[TopicPartition, float]:
         return {}
     settings = kafka_python_config(flow.source.client_properties("consumer"))
     with WireCluster(flow.source.alias, settings) as cluster:
-        samples = patiently(partial(_samples, cluster, spans))
+        samples = retry(partial(_samples, cluster, spans))
     return {
         tp: min(1.0, sample.records / sample.offsets)
         for tp, sample in samples.items()

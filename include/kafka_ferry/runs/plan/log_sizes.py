@@ -13,8 +13,8 @@ from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import Found, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
-from kafka_ferry.patience import patiently
 from kafka_ferry.plan.schedule.retention_risks import Questions, questions, uncopied
+from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.log_dirs import log_sizes
 from kafka_ferry.wire.partitions.times import look_up
@@ -36,7 +36,7 @@ def with_sizes(flow: Flow, found: Found, pairs: Iterable[Pair]) -> Found:
     asked = questions(flow, found, pairs, now_ms())
     settings = kafka_python_config(flow.source.client_properties("consumer"))
     with WireCluster(flow.source.alias, settings) as cluster:
-        return patiently(lambda: _ask(cluster, found, waiting, asked))
+        return retry(lambda: _ask(cluster, found, waiting, asked))
 
 
 def _ask(

@@ -24,7 +24,7 @@ from kafka_ferry.ledger import (
     read_ledger,
 )
 from kafka_ferry.model import Topic, TopicPartition
-from kafka_ferry.patience import patiently
+from kafka_ferry.retry import retry
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import Claim
 from kafka_ferry.verify.shared_topics import everything_after, with_strangers, without_others
@@ -135,7 +135,7 @@ def _starts(flow: Flow, ledgers: Collection[str], since: int) -> dict[str, int]:
             nodes = {tp: leader.node for tp, leader in cluster.leaders(partitions).items()}
             return look_up(cluster, nodes, dict.fromkeys(partitions, since))
 
-        found = patiently(ask)
+        found = retry(ask)
     starts = {tp.topic: entry.offset for tp, entry in found.entries.items() if entry}
     # Read whole, a ledger says the same, and its reader tells if it is damaged.
     return starts | dict.fromkeys((tp.topic for tp in found.refused), 0)

@@ -11,8 +11,8 @@ from kafka_ferry.batches import Spread
 from kafka_ferry.copy import OutcomeFiles
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.patience import patience_of
 from kafka_ferry.report.measures import Measures, PartitionMeasures, VerifiedUntil
+from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.publish.lag import Behind, find_behind
 from kafka_ferry.runs.publish.ledger_counts import Counts, count_copied
 from kafka_ferry.runs.verify.verified_topics import proved_partitions
@@ -121,7 +121,7 @@ def _behind(
     flow: Flow, partitions: Partitions
 ) -> tuple[Mapping[TopicPartition, Behind], tuple[str, ...]]:
     try:
-        with patience_of(_PATIENCE_S):
+        with retry_for(_PATIENCE_S):
             return find_behind(flow, partitions), ()
     except FerryError as error:
         return {}, (f"How far {flow.name} is behind is not known: {error}",)

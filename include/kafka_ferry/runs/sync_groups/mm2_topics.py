@@ -21,8 +21,8 @@ from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.groups.mirrormaker2.offset_syncs import offset_syncs
 from kafka_ferry.groups.mirrormaker2.record_formats import Checkpoint, Heartbeat
 from kafka_ferry.groups.routes import routes
-from kafka_ferry.patience import patiently
 from kafka_ferry.plan.topics.replication_policy import HEARTBEATS
+from kafka_ferry.retry import retry
 from kafka_ferry.runs.provenance.emitted_topics import (
     CHECKPOINTS,
     HEARTBEATS_OPTION,
@@ -71,7 +71,7 @@ def emit(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str) -> lis
         if topic.option == HEARTBEATS_OPTION and topic.name in copied:
             continue
         try:
-            written = patiently(partial(_write, topic, records[topic.option], at))
+            written = retry(partial(_write, topic, records[topic.option], at))
             log.info("%s: %d records to %s on %s", run, written, topic.name, topic.cluster.alias)
         except FerryError as error:
             failed.append(_sentence(topic, error))

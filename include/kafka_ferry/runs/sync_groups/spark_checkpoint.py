@@ -26,8 +26,8 @@ from kafka_ferry.groups.spark.checkpoint import (
 from kafka_ferry.groups.spark.placement import Placing
 from kafka_ferry.groups.spark.rewrite import Rewritten, rewritten
 from kafka_ferry.ledger import LedgerTable, ledger_topic
-from kafka_ferry.patience import patience_of
 from kafka_ferry.plan.topics.topic_filter import select_topics
+from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.spark.checkpoint import QueryCheckpoint
@@ -142,7 +142,7 @@ def _placing(flow: Flow, read: Collection[str]) -> tuple[Placing, list[str]]:
     """Where offsets of the topics are on the target, and what is to be said of that."""
     ledger = flow_ledger(flow)
     target, name = ClusterControl(flow.target), ledger_topic(flow.source.alias)
-    with patience_of(flow.admin_timeout_ms / 1000):
+    with retry_for(flow.admin_timeout_ms / 1000):
         if not target.topic_ids([name]):
             never = f"{flow.name} has never been run: {flow.target.alias} has no topic {name}."
             raise CheckpointRefused([never])
@@ -171,7 +171,7 @@ def _source(
     """The source's topics' ids and logs; or the ids that the ledger has, and a word on that."""
     source = ClusterControl(flow.source)
     try:
-        with patience_of(min(_SOURCE_PATIENCE_S, flow.admin_timeout_ms / 1000)):
+        with retry_for(min(_SOURCE_PATIENCE_S, flow.admin_timeout_ms / 1000)):
             found = source.topics(topics)
             logs = source.log_bounds(found.values(), flow.isolation_level)
     except (ClusterUnreachable, AccessDenied) as error:

@@ -17,7 +17,7 @@ from kafka_ferry.groups.translation import Kind
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.model import LogBounds, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
-from kafka_ferry.patience import patience_of
+from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.sync_groups.sync import move_groups
@@ -193,7 +193,7 @@ class Translator:
         """The ids of the source's topics, and their logs; what the ledger has of them if it is down."""
         source = ClusterControl(self._flow.source)
         try:
-            with patience_of(min(_SOURCE_PATIENCE_S, self._flow.admin_timeout_ms / 1000)):
+            with retry_for(min(_SOURCE_PATIENCE_S, self._flow.admin_timeout_ms / 1000)):
                 found = source.topics(topics)
                 logs = source.log_bounds(found.values(), self._flow.isolation_level)
         except (ClusterUnreachable, AccessDenied) as error:

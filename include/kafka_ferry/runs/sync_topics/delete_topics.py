@@ -24,7 +24,7 @@ from kafka_ferry.ledger import (
     ledger_topic,
 )
 from kafka_ferry.model import position_group
-from kafka_ferry.patience import patiently
+from kafka_ferry.retry import retry
 
 # So that a record stays far below what a topic takes.
 _TOPICS_AT_ONCE: Final = 1_000
@@ -63,7 +63,7 @@ def delete_released(
         FerryError: if a deleted topic's positions stay for a minute.
     """
     errors = target.delete_topics({name: id_ for name, id_ in topic_ids.items() if id_})
-    patiently(lambda: _see_positions_gone(flow, ledger, topic_ids.keys() - errors.keys()))
+    retry(lambda: _see_positions_gone(flow, ledger, topic_ids.keys() - errors.keys()))
     return errors
 
 

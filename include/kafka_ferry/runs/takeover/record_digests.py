@@ -15,7 +15,7 @@ from kafka_ferry.batches.record_format.varint import decode_varint
 from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.groups.alignment.align import LogRecords
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.patience import patiently
+from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, log_start
 from kafka_ferry.wire.partitions.scan import ended_batches, leader_of
 
@@ -49,7 +49,7 @@ def read_log(
         except MalformedBatch as error:
             raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
 
-    return patiently(read)
+    return retry(read)
 
 
 def _digested(

@@ -12,7 +12,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.ledger import copied_rows
 from kafka_ferry.model import TopicPartition
-from kafka_ferry.patience import patience_of
+from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.verify.expectations.judge import Terms, judge_groups, unjudged_groups
 from kafka_ferry.verify.expectations.user_expectations import own_expectations
@@ -87,7 +87,7 @@ def with_groups(
     terms = terms_of(flow, run, state)
     topics = {move.target.topic for _, move in moved if move.target}
     try:
-        with patience_of(_PATIENCE_S):
+        with retry_for(_PATIENCE_S):
             rows = _rows(flow, ledger, moves, topics)
     except FerryError as error:
         return unjudged_groups(verdict, str(error), terms)

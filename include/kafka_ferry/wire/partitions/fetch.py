@@ -55,7 +55,7 @@ class Fetched:
             ``read_committed``, else the high watermark.
         error: Kafka's error code, 0 where all is well.
         alone: whether the request asked for this partition only, so that empty means empty.
-        parted_at: where the log has parted from the one that ``Expected.leader_epoch`` is of: it
+        diverged_at: where the log has parted from the one that ``Expected.leader_epoch`` is of: it
             was truncated to there (KIP-595's diverging epoch); None where it has not.
     """
 
@@ -65,7 +65,7 @@ class Fetched:
     end: int
     error: int
     alone: bool
-    parted_at: int | None = None
+    diverged_at: int | None = None
 
 
 def fetch(
@@ -187,7 +187,7 @@ class PendingFetch:
             end=data.last_stable_offset if self.committed else data.high_watermark,
             error=data.error_code,
             alone=len(self.partitions) == 1,
-            parted_at=parted.end_offset if parted and parted.end_offset >= 0 else None,
+            diverged_at=parted.end_offset if parted and parted.end_offset >= 0 else None,
         )
 
 

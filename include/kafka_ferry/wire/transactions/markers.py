@@ -16,7 +16,7 @@ from kafka.protocol.producer import InitProducerIdRequest, WriteTxnMarkersReques
 
 from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.patience import patiently
+from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, NONE, fault
 
@@ -69,7 +69,7 @@ def new_producer_id(cluster: WireCluster) -> int:
             raise fault(answer.error_code, f"Asking {cluster.alias} for a producer id")
         return int(answer.producer_id)
 
-    return patiently(ask)
+    return retry(ask)
 
 
 def may_write_markers(cluster: WireCluster) -> bool:

@@ -24,7 +24,7 @@ from kafka.protocol.producer import (
 )
 
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.patience import patiently
+from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION, WireCluster
 from kafka_ferry.wire.error_codes import (
     NONE,
@@ -144,7 +144,7 @@ class TransactionalProducer:
                 )
             return refused
 
-        return patiently(add)
+        return retry(add)
 
     def add_group(self, group: str) -> None:
         """Add the group whose offsets the transaction will commit."""
@@ -205,7 +205,7 @@ class TransactionalProducer:
                 raise fault(whole[0], f"Committing offsets of the group {group}")
             return refused
 
-        return patiently(commit)
+        return retry(commit)
 
     def end(self, *, commit: bool) -> None:
         """Commit or abort the open transaction."""
@@ -229,7 +229,7 @@ class TransactionalProducer:
                 raise fault(answer.error_code, f"{doing} ({self.transactional_id})")
             return answer
 
-        return patiently(ask)
+        return retry(ask)
 
 
 def produce_request(
@@ -289,7 +289,7 @@ def committed_offsets(
             raise fault(code, f"Reading the offset of {tp} in the group {group} on {cluster.alias}")
         return offsets
 
-    return patiently(ask)
+    return retry(ask)
 
 
 def has_pending_offsets(
@@ -303,7 +303,7 @@ def has_pending_offsets(
     asked = list(partitions)
     if not asked:
         return False
-    _, errors = patiently(lambda: _offsets(cluster, group, asked, stable=True))
+    _, errors = retry(lambda: _offsets(cluster, group, asked, stable=True))
     return UNSTABLE_OFFSET_COMMIT in errors.values()
 
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.patience import patiently
+from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.transactions.endings import Ending, Outcome, is_replicated, open_on
 from kafka_ferry.wire.transactions.producer import TransactionalProducer, has_pending_offsets
@@ -123,10 +123,8 @@ class Settlement:
         name = self._producer.transactional_id
         while True:
             late = time.monotonic() > deadline
-            if late or patiently(lambda: is_replicated(self._coordination, name)):
-                open_ = patiently(
-                    lambda: open_on(self._cluster, written, self._producer.producer_id)
-                )
+            if late or retry(lambda: is_replicated(self._coordination, name)):
+                open_ = retry(lambda: open_on(self._cluster, written, self._producer.producer_id))
                 pending = has_pending_offsets(self._coordination, self._group, committed)
                 if late or not (open_ or pending):
                     return open_, pending

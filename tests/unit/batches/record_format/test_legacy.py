@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from kafka_ferry.batches import (
     AbortFilter,
-    Intake,
     MalformedBatch,
     Rebuilt,
+    TopicLimits,
     passages,
     split_batches,
 )
@@ -92,7 +92,7 @@ def test_uncompressed_messages_in_a_row_are_one_batch_up_to_a_size() -> None:
 @kinds
 def test_they_arrive_as_dense_v2_batches_and_count_as_old(magic: int, codec: int) -> None:
     log = a_message_set([Record()] * 4, at=6, deltas=[0, 1, 2, 5], magic=magic, codec=codec)
-    [passage] = passages(log, AbortFilter(()), 7, 12, Intake())
+    [passage] = passages(log, AbortFilter(()), 7, 12, TopicLimits())
     assert passage.runs == ((7, 2), (11, 1))
     assert passage.rebuilt == {Rebuilt.OLD_FORMAT: 1}
     assert passage.batch

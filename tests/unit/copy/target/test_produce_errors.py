@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kafka_ferry.batches import Intake, Passage, split_batches
+from kafka_ferry.batches import Passage, TopicLimits, split_batches
 from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
 from kafka_ferry.copy.target.produce_errors import Verdicts
 from kafka_ferry.copy.target.produce_pipeline import Answer
@@ -47,7 +47,7 @@ def sent(verdicts: Verdicts, passage: Passage) -> list[tuple[int, int, Sequence[
     """Each piece that may be sent, with the offsets that go to the dead letter topic."""
     return [
         (piece.start, piece.end, [record.offset for record, _ in letters])
-        for piece, letters in verdicts.sort_out(RANGE, passage, Intake())
+        for piece, letters in verdicts.sort_out(RANGE, passage, TopicLimits())
     ]
 
 

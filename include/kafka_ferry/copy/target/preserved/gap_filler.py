@@ -39,7 +39,7 @@ class Gaps:
     Args:
         cluster: the target; no answers may be due on its connections.
         filler: writes control records.
-        verdicts: counts who stumbles.
+        verdicts: counts who transient_failures.
         fail: stops a partition.
         renew: begins a new epoch of the writer's producer, which ends what is still going on, and
             raises ``Fenced`` if another writer has taken over.
@@ -84,7 +84,7 @@ class Gaps:
         for tp, code in filled.refused.items():
             track = tracks[tp]
             if is_transient(code) and track.range:
-                self._verdicts.stumble(track.range, track.end, code)
+                self._verdicts.failed_transiently(track.range, track.end, code)
             else:
                 self._fail(track, track.end, f"it takes no control records: {error_name(code)}.")
 

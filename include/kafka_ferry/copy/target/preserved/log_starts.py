@@ -18,7 +18,7 @@ class LogStarts:
 
     Args:
         cluster: the target; no answers may be due on its connections.
-        verdicts: counts who stumbles.
+        verdicts: counts who transient_failures.
         fail: stops a partition.
     """
 
@@ -38,7 +38,7 @@ class LogStarts:
         for tp, code in self._delete(tracks, starts).items():
             track = tracks[tp]
             if is_transient(code) and track.range:
-                self._verdicts.stumble(track.range, track.end, code)
+                self._verdicts.failed_transiently(track.range, track.end, code)
             else:
                 self._refuse(track, starts[tp], code, otherwise)
 

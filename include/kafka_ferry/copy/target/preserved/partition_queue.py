@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from kafka_ferry.batches import Batch, Intake, Passage, empty_batches, next_sequence
+from kafka_ferry.batches import Batch, Passage, TopicLimits, empty_batches, next_sequence
 from kafka_ferry.batches.record_format.header import MAX_SEQUENCE
 from kafka_ferry.copy.target.partition_queue import Lane, Outgoing, Tally
 from kafka_ferry.copy.target.preserved.uncommitted_tail import Ahead, Misplaced
@@ -78,13 +78,13 @@ class Track(Lane):
             raise Misplaced(message, offset=position.offset)
         return position.offset
 
-    def start_passages(self, intake: Intake) -> Iterator[Passage]:
+    def start_passages(self, topic_limits: TopicLimits) -> Iterator[Passage]:
         """Empty records for what is missing below the mirror's start."""
         at = self.end
         if at < self.starts_at:
             # Nothing else is in the log so far, and its end has counted them.
             self.sequence = at % (MAX_SEQUENCE + 1)
-            for batch in empty_batches(self.starts_at - at, intake):
+            for batch in empty_batches(self.starts_at - at, topic_limits):
                 after = at + batch.header.records
                 yield Passage(at, after, batch, ((at, after - at),))
                 at = after

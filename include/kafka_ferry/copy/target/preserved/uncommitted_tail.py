@@ -26,8 +26,8 @@ from kafka_ferry.batches.passage import within
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.patience import patiently
 from kafka_ferry.plan.offsets.producer_sequence import Trail
+from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, log_start
 from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
 
@@ -159,7 +159,7 @@ class Ahead:
             self._left = self._left[len(below) :]
             if self._left or self._at >= min(until, self.end):
                 return taken
-            self._left = patiently(self._next)
+            self._left = retry(self._next)
 
     def _next(self) -> list[Record]:
         """The records of the next batch; none where the log ends, or where only its end is left."""

@@ -59,7 +59,7 @@ from kafka_ferry.copy.target.transactional_writer import SealingWriter
 from kafka_ferry.copy.target.writer import void_unless_known
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
-from kafka_ferry.patience import patiently
+from kafka_ferry.retry import retry
 from kafka_ferry.wire import PartitionLeader
 from kafka_ferry.wire.error_codes import NONE, fault
 from kafka_ferry.wire.partitions.ends import high_watermarks, settled_ends
@@ -121,8 +121,8 @@ class PreservedWriter(SealingWriter):
         track = self._lanes.get(range_.target)
         if not isinstance(track, Track):
             return
-        intake = self._intakes[range_.remote_topic]
-        for piece, letters in self._verdicts.sort_out(range_, passage, intake):
+        topic_limits = self._limits_by_topic[range_.remote_topic]
+        for piece, letters in self._verdicts.sort_out(range_, passage, topic_limits):
             self._put_letters(range_, letters)
             for part in by_runs(piece):
                 self._take(track, part)
@@ -169,7 +169,7 @@ class PreservedWriter(SealingWriter):
             for track in self._tracks().values():
                 self._fail(track, 0, _TOO_OLD)
         tracks = {tp: t for tp, t in self._tracks().items() if self._is_open(t)}
-        ends = patiently(lambda: self._settled_ends(tracks))
+        ends = retry(lambda: self._settled_ends(tracks))
         positions = dict(positions)
         positions |= self._register(
             {tp: track for tp, track in tracks.items() if tp not in positions}, ends
@@ -244,7 +244,7 @@ class PreservedWriter(SealingWriter):
                 known_to,
                 end,
                 track.producer,
-                is_compacted=self._intakes[tp.topic].keys_required,
+                is_compacted=self._limits_by_topic[tp.topic].keys_required,
                 may_be_refused=self._dead_letters is not None,
             )
             if known_to < position.offset:
@@ -256,7 +256,7 @@ class PreservedWriter(SealingWriter):
     def _fill_starts(self, tracks: Mapping[TopicPartition, Track]) -> None:
         """Bring the logs of new partitions to where their mirrors start, before anybody uses them."""
         for tp, track in tracks.items():
-            for passage in track.start_passages(self._intakes[tp.topic]):
+            for passage in track.start_passages(self._limits_by_topic[tp.topic]):
                 track.waiting.append(Outgoing(passage, track.range))
         with void_unless_known():
             while any(track.waiting for track in tracks.values()):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kafka_ferry.batches import Passage, gap, next_sequence
 from kafka_ferry.batches.empty_batches import empty_batch
-from kafka_ferry.batches.intake import Intake
+from kafka_ferry.batches.topic_limits import TopicLimits
 from kafka_ferry.copy.target.partition_queue import Outgoing
 from kafka_ferry.copy.target.preserved.partition_queue import Track, first_position
 from kafka_ferry.copy.target.preserved.uncommitted_tail import Misplaced
@@ -154,7 +154,7 @@ class TestWhereItGoesOn:
         assert first.producer == ProducerState(-1, 0, 1500, unfilled_to=1500)
         track = a_track()
         assert track.open(first, end) == 1500
-        passages = list(track.start_passages(Intake()))
+        passages = list(track.start_passages(TopicLimits()))
         assert sum(len(range(p.start, p.end)) for p in passages) == left
         assert track.sequence == (end if left else 1500)
         assert track.missing == max(0, 1600 - end)

@@ -117,16 +117,16 @@ def test_only_what_has_changed_is_written_and_the_newest_stands_last(
     source = TopicPartition(topic, 0)
 
     for ahead, behind in ((40, 10), (40, 10), (60, 10), (60, 5)):
-        moves = moves_of(flow, {"ahead": {source: ahead}, "after": {source: behind}})
+        moves = moves_of(flow, {"ahead": {source: ahead}, "behind": {source: behind}})
         assert emit_now(flow, moves) == []
 
     written = checkpoints_in(backup, f"{folder.name}.checkpoints.internal")
     assert [(it.group, it.upstream, it.downstream) for it in written] == [
         ("ahead", 40, 40),
-        ("after", 10, 10),
+        ("behind", 10, 10),
         ("ahead", 60, 60),
         # A group that was set back on the source goes back here too.
-        ("after", 5, 5),
+        ("behind", 5, 5),
     ]
 
 

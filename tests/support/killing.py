@@ -44,7 +44,7 @@ class Fate:
 
     at: int = -1
     answered: bool = False
-    behind: str = ""
+    after: str = ""
     times: int = 1
     sent: list[str] = field(default_factory=list)
 
@@ -61,9 +61,9 @@ def fated(monkeypatch: pytest.MonkeyPatch, fate: Fate) -> Iterator[None]:
             raise Killed
         if request.name in CHANGES:
             number = len(fate.sent)
-            is_behind = bool(fate.behind) and fate.sent.count(fate.behind) >= fate.times
+            is_after = bool(fate.after) and fate.sent.count(fate.after) >= fate.times
             fate.sent.append(request.name)
-            if number == fate.at or is_behind:
+            if number == fate.at or is_after:
                 dead = True
                 if fate.answered:
                     send(self, request, **more)

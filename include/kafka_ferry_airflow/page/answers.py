@@ -43,7 +43,7 @@ def flow_answer(
         "last": asdict(last) if last else None,
         "current": asdict(current) if current else None,
         # A backfill, or a run for one topic, says nothing of how far the flow's copy is proved.
-        "after": [one.records_behind for one in whole[-_SPARK:]],
+        "behind": [one.records_behind for one in whole[-_SPARK:]],
     }
 
 

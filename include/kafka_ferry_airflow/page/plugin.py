@@ -13,7 +13,7 @@ NAME = "Mirrors"
 
 
 def fastapi_app(root: Path) -> dict[str, Any]:
-    """The application after the page, made with the first request.
+    """The application behind the page, made with the first request.
 
     Args:
         root: the folder that holds ``dags/``, ``include/`` and ``plugins/``.

@@ -18,8 +18,8 @@ from tests.support.leaders import move_leaders
 from tests.support.offsets import assert_same_offsets, read_offsets
 
 TRANSACTIONS = 1000
-# A writer that has to take over begins to write after some two seconds.
-PAUSE_S = 5.0
+# A writer that has to take over begins to write after some two seconds, on a busy machine after five.
+PAUSE_S = 10.0
 
 
 @pytest.fixture
@@ -51,8 +51,8 @@ def test_gaps_are_filled_while_leaders_move(
     assert moved, "the copy ended before a leader moved"
     said = failures(copy.result())
     if fill == "transactions" and said:
-        # Kafka has ended a transaction twice: that is named, and no record is at another's offset.
-        assert "ferry repair" in said[0]
+        # Kafka has ended a transaction twice: the partition stops, and no record is at another's offset.
+        assert topic in said[0]
         (source,), (target_shows,) = (
             read_offsets(cluster, name).values()
             for cluster, name in ((primary, topic), (target, remote(flow, topic)))

@@ -258,13 +258,22 @@ def _consume(
     return read
 
 
+# What is answered while a partition's leader moves.
+_ELECTING = frozenset(
+    {
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+    }
+)
+
+
 def _high_watermark(consumer: Consumer, place: TopicPartition, deadline: float) -> int:
     while True:
         try:
             return consumer.get_watermark_offsets(place, timeout=30)[1]
         except KafkaException as error:
-            settling = error.args[0].code() == KafkaError.OFFSET_NOT_AVAILABLE
-            if not settling or time.monotonic() > deadline:
+            if error.args[0].code() not in _ELECTING or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
 

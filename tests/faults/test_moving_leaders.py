@@ -45,7 +45,7 @@ def test_gaps_are_filled_while_leaders_move(
     with ThreadPoolExecutor(1) as pool:
         copy = pool.submit(copy_planned, flow, plan_now(flow))
         moved = 0
-        while wait([copy], PAUSE_S).not_done:
+        while wait([copy], PAUSE_S if moved else 1.0).not_done:
             move_leaders(target, remote(flow, topic))
             moved += 1
     assert moved, "the copy ended before a leader moved"

@@ -189,7 +189,10 @@ def test_a_codec_of_the_remote_topics_own_is_met_before_the_broker_has_to(
     have = {log.header_of(batch)["attributes"] & 7 for batch in data_batches(backup, flow, topic)}
     assert have == {log.CODECS[name]}
     if not join_below:
-        assert total(flow, "rebuilt") == {Rebuilt.OTHER_CODEC: 4}
+        # Counted, because a producer on a busy machine sends some of its batches in two.
+        sent = [log.header_of(batch)["attributes"] & 7 for batch in read_batches(primary, topic)]
+        others = sum(codec != log.CODECS[name] for codec in sent)
+        assert total(flow, "rebuilt") == {Rebuilt.OTHER_CODEC: others}
 
 
 def data_batches(broker: KafkaCluster, flow: Flow, topic: str) -> list[bytes]:

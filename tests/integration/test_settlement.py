@@ -18,6 +18,7 @@ from kafka_ferry.copy.target.fencing import transactional_id
 from kafka_ferry.ledger import encode, ledger_topic
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.error_codes import is_transient
 from kafka_ferry.wire.transactions.endings import Ending, Outcome, last_ending, open_on
 from kafka_ferry.wire.transactions.producer import (
     CommittedOffset,
@@ -31,6 +32,7 @@ from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.flows import make_flow, plan_now
+from tests.support.waiting import wait_until
 from tests.unit.ledger.entries import a_copied_range, a_transaction
 
 Unique = Callable[[str], str]
@@ -188,6 +190,13 @@ def send(
     cluster: WireCluster, producer: TransactionalProducer, tp: TopicPartition, record: Batch
 ) -> None:
     batch = for_producer(record, producer_id=producer.producer_id, epoch=producer.epoch, sequence=0)
-    node = cluster.leaders([tp])[tp].node
-    answer = cluster.connection(node).call(produce_request({tp: batch}, producer.transactional_id))
-    assert answer.responses[0].partition_responses[0].error_code == 0
+    connection = cluster.connection(cluster.leaders([tp])[tp].node)
+
+    def is_written() -> bool:
+        answer = connection.call(produce_request({tp: batch}, producer.transactional_id))
+        code = answer.responses[0].partition_responses[0].error_code
+        # A broker names itself as a new partition's leader a moment before it takes the lead.
+        assert code == 0 or is_transient(code)
+        return code == 0
+
+    wait_until(is_written)

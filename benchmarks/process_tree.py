@@ -74,8 +74,8 @@ class Usage:
 class ProcessTree:
     """Watches all that is started in a ``with`` block, with its descendants; ``usage`` tells afterwards.
 
-    What runs already is left out. What the block starts itself it has to wait for itself; what
-    that leaves after is waited for at the end. One at a time in a process.
+    What runs already is left out. What the block starts itself it has to wait for itself; what it
+    leaves running is waited for at the end. One at a time in a process.
 
     Args:
         interval: seconds between samples of the memory, at least.

@@ -1,4 +1,4 @@
-"""What a storm must leave after, and what to know of a partition that differs."""
+"""What must be so after a storm, and what to know of a partition that differs."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class SparkCluster:
     """A master and some workers, ended with this process. A run gets an executor on each worker.
 
     Args:
-        folder: for logs and for what executors leave after.
+        folder: for logs and for what executors leave there.
         workers: how many.
         runs: how many applications may run side by side.
     """

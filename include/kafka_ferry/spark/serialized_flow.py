@@ -1,7 +1,7 @@
 """A flow on its way to Spark's tasks.
 
 It travels inside the pickled code of a job, as the tasks' own data: in no option, property, file or
-argument, all of which Spark shows or leaves after. So executors need neither the flow's file, nor
+argument, all of which Spark shows or leaves on disk. So executors need neither the flow's file, nor
 its stores, providers and connections. Spark broadcasts code that is larger than a mebibyte through a
 file on the driver's disk: so each store is in it once, and what is too large all the same is refused
 unless Spark encrypts its files.

@@ -38,7 +38,7 @@ _ZSTD_MAX_WINDOW: Final = 128 * 1024 * 1024
 _CHUNK: Final = 1024 * 1024
 _PACKED_CHUNK: Final = 64 * 1024
 _GZIP_MEMBER: Final = b"\x1f\x8b\x08"
-# A header and a trailer: what is less after a member, java.util.zip.GZIPInputStream does not look at.
+# A header and a trailer: java.util.zip.GZIPInputStream ignores fewer bytes than these after a member.
 _GZIP_LEAST: Final = 18
 _SIZE_BYTES: Final = 4
 
@@ -112,7 +112,7 @@ def _gzip(packed: bytes, limit: int) -> Iterator[bytes]:
             at, size = at + len(piece), min(4 * size, _PACKED_CHUNK)
             chunk = stream.decompress(piece, step)
             yield chunk
-            # A full chunk may have left some after, in zlib or before it.
+            # After a full chunk more may wait, in zlib or before it.
             while len(chunk) == step and not stream.eof:
                 chunk = stream.decompress(stream.unconsumed_tail, step)
                 yield chunk

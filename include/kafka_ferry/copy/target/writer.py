@@ -1,6 +1,6 @@
 """What a write protocol promises to the copier.
 
-Two protocols are foreseen after this interface: *translated* (``copy.target.translated``: transactions,
+There are two protocols: *translated* (``copy.target.translated``: transactions,
 offsets as the target gives them) and *offset-preserving* (the source's own offsets). The copier
 reads ranges and hands over passages; everything about the target is the writer's.
 """

@@ -195,7 +195,7 @@ def _look(
 
 
 def _first_header(records: bytes) -> BatchHeader | None:
-    """The header of the first batch, also of one that is cut off behind it."""
+    """The header of the first batch, whose records may be cut off."""
     for batch in split_batches(records):
         return batch.header
     if len(records) >= HEADER.size:

@@ -71,7 +71,7 @@ class _Fields:
 
 
 def _refuse_nulls(message: Any, version: int) -> None:
-    """Raise if a field is null that cannot be: code after this border may then loop over arrays."""
+    """Raise if a field is null that cannot be: what reads the answer may then loop over its arrays."""
     for field in message._struct.untagged_fields(version):
         value = getattr(message, field.name)
         if value is None:

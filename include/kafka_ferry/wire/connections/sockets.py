@@ -63,7 +63,7 @@ def _tune(plain: socket.socket, settings: Mapping[str, Any]) -> None:
 
 
 def bootstrap_addresses(settings: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
-    """Where to ask first; with ``resolve_canonical_bootstrap_servers_only`` the names after each address."""
+    """Where to ask first; with ``resolve_canonical_bootstrap_servers_only`` the names of each address."""
     found: list[tuple[str, int]] = []
     for server in settings["bootstrap_servers"]:
         host, _, port = server.rpartition(":")

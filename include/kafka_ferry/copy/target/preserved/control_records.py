@@ -102,7 +102,7 @@ class TransactionFiller(Filler):
         """See ``Filler``; the partitions move on together, by one.
 
         It returns when the coordinator writes no more: what it wrote twice is in the logs by then,
-        and no record gets after it.
+        where the next records come after it.
         """
         if refused := self._producer.add_partitions(tracks):
             # The broker adds all partitions of a request or none.

@@ -39,7 +39,7 @@ class Gaps:
     Args:
         cluster: the target; no answers may be due on its connections.
         filler: writes control records.
-        verdicts: counts who transient_failures.
+        verdicts: counts the brokers' transient failures.
         fail: stops a partition.
         renew: begins a new epoch of the writer's producer, which ends what is still going on, and
             raises ``Fenced`` if another writer has taken over.

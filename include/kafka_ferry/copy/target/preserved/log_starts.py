@@ -18,7 +18,7 @@ class LogStarts:
 
     Args:
         cluster: the target; no answers may be due on its connections.
-        verdicts: counts who transient_failures.
+        verdicts: counts the brokers' transient failures.
         fail: stops a partition.
     """
 

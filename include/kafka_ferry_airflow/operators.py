@@ -38,7 +38,7 @@ LOCAL = "local[*]"
 CONF = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 _ENDED = (
-    "The task {} was told to end, and its Spark application has ended with it. What was sealed "
+    "The task {} was told to end, and its Spark application has ended with it. What was committed "
     "stays; the next try does the rest."
 )
 

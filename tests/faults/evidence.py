@@ -102,9 +102,9 @@ def _said(record: ConsumedRecord | None) -> object:
     return record and (record.key, record.value, record.headers, record.timestamp)
 
 
-def unsealed(flow: Flow, target: KafkaCluster, topics: Sequence[StormTopic]) -> list[str]:
+def uncommitted(flow: Flow, target: KafkaCluster, topics: Sequence[StormTopic]) -> list[str]:
     """The partitions with preserved offsets that were written to and are not in the ledger."""
-    sealed = {(row["topic"], row["partition"]) for row in ledger_rows(flow)}
+    committed = {(row["topic"], row["partition"]) for row in ledger_rows(flow)}
     return [
         f"{topic.name}-{number}"
         for topic in topics
@@ -112,7 +112,7 @@ def unsealed(flow: Flow, target: KafkaCluster, topics: Sequence[StormTopic]) -> 
         for number, log in bounds(
             target, remote(flow, topic.name), range(topic.partitions), "read_uncommitted"
         ).items()
-        if log.end and (topic.name, number) not in sealed
+        if log.end and (topic.name, number) not in committed
     ]
 
 

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.model.positions import position_group
 from tests.faults import broker_faults
-from tests.faults.evidence import unsealed
+from tests.faults.evidence import uncommitted
 from tests.support.offsets import bounds
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def forget_positions(storm: Storm) -> bool:
     storm.runs.finish(seconds=180)
     storm.sides["target"].wait_ready()
     target = storm.sides["target"].cluster
-    if unsealed(storm.flow, target, storm.topics):
+    if uncommitted(storm.flow, target, storm.topics):
         # Nothing but the group knows whose their records are: the flow refuses them from then on.
         return False
     admin = AdminClient({"bootstrap.servers": target.bootstrap})
@@ -117,7 +117,7 @@ def delete_records(storm: Storm) -> bool:
     topic = storm.chance.choice([topic for topic in storm.topics if topic.truncated])
     number = storm.chance.randrange(topic.partitions)
     log = bounds(source, topic.name, [number], "read_committed")[number]
-    # Sometimes much that was not copied, or not sealed, and mostly what was.
+    # Sometimes much that was not copied, or not committed, and mostly what was.
     before = storm.chance.randint(log.start, log.end)
     if before == log.start:
         return False

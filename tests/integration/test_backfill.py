@@ -450,7 +450,7 @@ def test_a_backfill_that_is_killed_anywhere_and_repeated_copies_each_record_once
     storm = Storm(latest, monkeypatch)
     plan = plan_backfill(storm.flow, day(1))
     deaths = 0
-    # Each attempt goes on where the one before had sealed, so that it dies a little later.
+    # Each attempt goes on where the one before had committed, so that it dies a little later.
     for number in (0, 1, 2, 3, 4, 7, 6, 5):
         deaths += storm.dies(plan, number, answered=answered)
     assert deaths >= 5
@@ -511,7 +511,7 @@ def test_a_backfill_that_still_writes_is_fenced_by_an_ordinary_run_and_goes_on_a
     ordinary(latest, "ordinary")
     writer.write(range_, copied_before(range_.start, range_.end))
     with pytest.raises(Fenced):
-        writer.seal()
+        writer.commit()
     writer.close()
     assert rows(latest) == []
     assert failures(copy_planned(latest, plan)) == []

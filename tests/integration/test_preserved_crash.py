@@ -163,7 +163,7 @@ def test_what_the_source_removes_after_a_crash_stays_copied(
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The attempt that died had written ten records, and sealed none."""
+    """The attempt that died had written ten records, and committed none."""
     short = unique("short-lived")
     create_topic(primary.bootstrap, short)
     produce(primary.bootstrap, short, [Record(value=b"%d" % i) for i in range(10)])

@@ -319,7 +319,7 @@ def test_control_records_between_a_take_over_and_the_first_ones_after_it_are_see
 
     assert end_of(copy) == 24
     with pytest.raises(Fenced):
-        rivals.old.seal()
+        rivals.old.commit()
     assert not failures(copy_now(copy.flow, "run-3"))
     assert_same_offsets(copy.source, copy.topic, copy.target, copy.remote.topic)
 

@@ -230,12 +230,12 @@ def test_the_verification_counts_what_it_finds(found: dict[str, Found]) -> None:
     assert (whole.range.copied, whole.range.target_records, whole.range.foreign) == (13, 13, 0)
     assert whole.range.accounted == END
     assert whole.range.digest_comparable
-    assert whole.partition.unsealed == 0
+    assert whole.partition.uncommitted == 0
     assert found["a batch is missing"].range.target_records < 13
     assert found["somebody else in a gap"].range.foreign == 1
     assert found["a gap is missing at the end"].partition.unreached == 1
     assert found["somebody else after the end"].partition.target_beyond == 1
-    assert found["ours after the end"].partition.unsealed == 2
+    assert found["ours after the end"].partition.uncommitted == 2
     assert found["somebody else before the mirror"].partition.target_before == 1
 
 
@@ -274,7 +274,7 @@ def test_what_an_attempt_left_is_shown_then_adopted_and_proved(
     flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
     assert not failures(copy_now(flow, "run-1"))
     write(primary, topic, "18", "19", "20")
-    write_unsealed(flow, backup, topic, one(read_batches(primary, topic)[-1]))
+    write_uncommitted(flow, backup, topic, one(read_batches(primary, topic)[-1]))
 
     first = verified(flow, "run-1")
     assert not failures(copy_now(flow, "run-2"))
@@ -283,16 +283,16 @@ def test_what_an_attempt_left_is_shown_then_adopted_and_proved(
     assert not failures(copy_now(flow, "run-3"))
     third = verified(flow, "run-3")
 
-    (sentence,) = first.unsealed
+    (sentence,) = first.uncommitted
     assert sentence == f"{topic}-0: 3 on {remote(flow, topic)}, from offset {END} on."
-    assert (second.adopted, second.unsealed) == (3, ())
+    assert (second.adopted, second.uncommitted) == (3, ())
     assert second.adoptions == (f"{topic}-0 [{END}, {END + 3}): 3.",)
     (range_,) = second.ranges
     assert (range_.adopted, range_.digest_comparable, range_.target_records) == (3, True, 3)
     assert (third.adopted, third.ranges[0].digest_comparable) == (0, True)
 
 
-def write_unsealed(flow: Flow, target: KafkaCluster, topic: str, batch: Batch) -> None:
+def write_uncommitted(flow: Flow, target: KafkaCluster, topic: str, batch: Batch) -> None:
     """Write a batch of the source at the end of the copy as the flow would, and nothing to the ledger."""
     (row,) = ledger_rows(flow)
     producer = ProducerState(**row["producer"])

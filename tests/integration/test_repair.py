@@ -201,14 +201,14 @@ def test_records_that_a_killed_run_has_left_are_nothing_wrong(
     assert "EndTxnRequest" in fate.sent
     copy.more()
     plan = plan_now(copy.flow, "run-3")
-    sealing = Fate(fate.sent.index("EndTxnRequest"))
-    with fated(monkeypatch, sealing), pytest.raises(Killed):
+    committing = Fate(fate.sent.index("EndTxnRequest"))
+    with fated(monkeypatch, committing), pytest.raises(Killed):
         copy_planned(copy.flow, plan)
 
     states = Repair(copy.flow).look()
-    unsealed = [part.unsealed for state in states for part in state.partitions]
+    uncommitted = [part.uncommitted for state in states for part in state.partitions]
     assert not any(state.damaged for state in states)
-    assert sum(unsealed) in (10, 20)
+    assert sum(uncommitted) in (10, 20)
 
 
 @pytest.mark.long

@@ -192,7 +192,7 @@ def test_all_that_was_ever_copied_can_be_proved_again(
 
 
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])
-def test_a_copy_is_no_faster_than_its_limit_and_seals_in_time(
+def test_a_copy_is_no_faster_than_its_limit_and_commits_in_time(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, offsets: str
 ) -> None:
     topic = unique("slow")

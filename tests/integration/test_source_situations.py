@@ -163,14 +163,14 @@ def test_records_deleted_in_mid_copy_are_named_as_lost(
         fetch_max_bytes=1,
         transaction_max_bytes=1,
     )
-    seal = TranslatedWriter.seal
+    commit = TranslatedWriter.commit
 
-    def delete_then_seal(writer: TranslatedWriter) -> object:
+    def delete_then_commit(writer: TranslatedWriter) -> object:
         monkeypatch.undo()
         delete_before(primary, topic, 250)
-        return seal(writer)
+        return commit(writer)
 
-    monkeypatch.setattr(TranslatedWriter, "seal", delete_then_seal)
+    monkeypatch.setattr(TranslatedWriter, "commit", delete_then_commit)
 
     said = failures(copy_now(flow))
 

@@ -72,7 +72,7 @@ def writer_of(flow: Flow, range_: Range, run: str) -> TranslatedWriter:
 
 
 def write_all(writer: TranslatedWriter, flow: Flow, range_: Range) -> None:
-    """Read the range from the source and hand it to the writer, unsealed."""
+    """Read the range from the source and hand it to the writer, uncommitted."""
     settings = kafka_python_config(flow.source.client_properties("consumer"))
     with WireCluster("source", settings) as cluster:
         node = cluster.leaders([range_.source])[range_.source].node
@@ -84,7 +84,7 @@ def write_all(writer: TranslatedWriter, flow: Flow, range_: Range) -> None:
     writer.send()
 
 
-def test_a_writer_that_was_taken_over_cannot_seal(
+def test_a_writer_that_was_taken_over_cannot_commit(
     planned: tuple[Flow, Range], primary: KafkaCluster, backup: KafkaCluster
 ) -> None:
     flow, range_ = planned
@@ -94,11 +94,11 @@ def test_a_writer_that_was_taken_over_cannot_seal(
 
     assert new.take_over([range_]) == {}
     with pytest.raises(Fenced):
-        old.seal()
+        old.commit()
     with pytest.raises(Fenced):
         old.take_over([range_])
     write_all(new, flow, range_)
-    assert new.seal() == {range_.source: 60}
+    assert new.commit() == {range_.source: 60}
 
     assert_same(primary, range_.topic, backup, range_.remote_topic)
     assert [row["run"] for row in ledger_rows(flow)] == ["run-2"]
@@ -106,14 +106,14 @@ def test_a_writer_that_was_taken_over_cannot_seal(
     new.close()
 
 
-def test_what_was_sealed_before_the_takeover_is_where_the_next_one_goes_on(
+def test_what_was_committed_before_the_takeover_is_where_the_next_one_goes_on(
     planned: tuple[Flow, Range], primary: KafkaCluster, backup: KafkaCluster
 ) -> None:
     flow, range_ = planned
     old, new = writer_of(flow, range_, "run-1"), writer_of(flow, range_, "run-2")
     old.take_over([range_])
     write_all(old, flow, range_)
-    old.seal()
+    old.commit()
 
     position = new.take_over([range_])[range_.source]
 
@@ -132,7 +132,7 @@ def test_fencing_all_writers_stops_each_of_them(planned: tuple[Flow, Range]) -> 
     fence_writers(flow, flow.writers)
 
     with pytest.raises(Fenced):
-        writer.seal()
+        writer.commit()
     writer.close()
 
 

@@ -1,9 +1,9 @@
-"""Copies one writer's ranges from the source to the target: read, write, seal, again.
+"""Copies one writer's ranges from the source to the target: read, write, commit, again.
 
 Promises:
 (a) when ``copy_ranges`` returns, every range is at its end or has a failure that says why not;
 (b) a failure of one range does not stop the others;
-(c) the writer is sealed whenever its bounds in bytes and time are reached, so that committed
+(c) the writer commits whenever its bounds in bytes and time are reached, so that committed
     readers of the target never wait longer than that, however slow it has to be.
 """
 
@@ -36,11 +36,11 @@ _LONGEST_BACK_OFF_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to seal, and where not to begin.
+    """When to commit, and where not to begin.
 
     Attributes:
-        transaction_bytes: seal after so many bytes.
-        transaction_ms: seal after so many milliseconds.
+        transaction_bytes: commit after so many bytes.
+        transaction_ms: commit after so many milliseconds.
         append_recreated: whether a topic that was recreated on the source goes after the old one.
         rewind: whether a position beyond the range's end may be set back by the reader.
         wait_s: how long the target may take nothing before what is unfinished fails.
@@ -59,7 +59,7 @@ class Outcome:
 
     Attributes:
         range: the range as it was planned.
-        position: the next source offset by the end, sealed.
+        position: the next source offset by the end, committed.
         failure: why it is not the range's end, None where it is.
         began_at: when its task began to copy, in milliseconds since 1970.
         ended_at: when its task had copied all of its ranges.
@@ -96,7 +96,7 @@ def copy_ranges(
         ranges: ranges of one writer, at most one of a partition.
         source: opens a reader of the source.
         writer: the writer that the ranges' target partitions belong to.
-        limits: when to seal.
+        limits: when to commit.
         rate: how fast to send; None for as fast as can be.
 
     Returns:
@@ -116,13 +116,13 @@ class _Copy:
     writer: Writer
     limits: Limits
     rate: RateLimit
-    sealed: dict[TopicPartition, int] = field(default_factory=dict)
+    committed: dict[TopicPartition, int] = field(default_factory=dict)
     failures: dict[TopicPartition, Failure] = field(default_factory=dict)
     ages: dict[TopicPartition, RangeAges] = field(default_factory=lambda: defaultdict(RangeAges))
     done: set[TopicPartition] = field(default_factory=set)
     voids: int = 0
     void_since: float | None = None
-    unsealed_since: float | None = None
+    uncommitted_since: float | None = None
 
     def run(self) -> None:
         while turn := self._turn():
@@ -145,7 +145,7 @@ class _Copy:
 
     def _start_over(self, error: FerryError, *, excludes: bool = False) -> None:
         """Get ready for another try, or let what is unfinished fail if none has helped for too long."""
-        log.warning("Writing again from the last sealed positions: %s", error)
+        log.warning("Writing again from the last committed positions: %s", error)
         others = any(range_.source not in self.writer.waiting for range_ in self._turn())
         self.voids += not (excludes and others)
         now = time.monotonic()
@@ -159,7 +159,7 @@ class _Copy:
     def outcomes(self) -> list[Outcome]:
         outcomes = []
         for range_ in self.ranges:
-            position = self.sealed.get(range_.source, range_.start)
+            position = self.committed.get(range_.source, range_.start)
             failure = self._failure(range_)
             if failure is None and position < range_.end:
                 failure = Failure(
@@ -179,13 +179,13 @@ class _Copy:
 
     def _fail_all(self, message: str, *, transient: bool, fenced: bool = False) -> None:
         for range_ in self._pending():
-            at = self.sealed.get(range_.source, range_.start)
-            if at < range_.end or range_.source not in self.sealed or not len(range_):
+            at = self.committed.get(range_.source, range_.start)
+            if at < range_.end or range_.source not in self.committed or not len(range_):
                 self.failures[range_.source] = Failure(range_, at, message, transient, fenced)
 
     def _starts(self, pending: Sequence[Range]) -> dict[Range, Position]:
         """Where each range goes on, once the writer has taken over."""
-        self.unsealed_since = None
+        self.uncommitted_since = None
         for ages in self.ages.values():
             ages.void()
         began = time.monotonic()
@@ -206,7 +206,7 @@ class _Copy:
                     continue
                 position = None
             start = position or Position(range_.start)
-            self.sealed[range_.source] = start.offset
+            self.committed[range_.source] = start.offset
             if start.offset < range_.end or self._may_rewind(range_, start):
                 starts[range_] = start
             elif not len(range_) and range_.source not in self.writer.failures:
@@ -234,8 +234,8 @@ class _Copy:
                 for failure in self.writer.failures.values():
                     reader.drop(failure.range)
                 if self._time_left() <= 0:
-                    self._seal()
-            self._seal()
+                    self._commit()
+            self._commit()
         finally:
             reader.close()
 
@@ -248,31 +248,31 @@ class _Copy:
             self._hold_back()
             if passage.batch:
                 self.rate.spend(passage.batch.header.size)
-            self.unsealed_since = self.unsealed_since or time.monotonic()
+            self.uncommitted_since = self.uncommitted_since or time.monotonic()
             ages.written(passage)
             self.writer.write(read.range, passage)
-            full = self.writer.unsealed_bytes >= self.limits.transaction_bytes
-            if full or self.writer.must_seal:
-                self._seal()
+            full = self.writer.uncommitted_bytes >= self.limits.transaction_bytes
+            if full or self.writer.must_commit:
+                self._commit()
 
     def _hold_back(self) -> None:
         """Wait until what was sent is paid for; nobody waits longer for a transaction's end for that."""
         while (wait_s := self.rate.wait_s) > 0:
             self.writer.send()
             if self._time_left() <= 0:
-                self._seal()
+                self._commit()
             time.sleep(min(wait_s, max(self._time_left(), 0.001)))
 
     def _time_left(self) -> float:
-        """Seconds until the writer must be sealed; some time while nothing is unsealed."""
-        if self.unsealed_since is None:
+        """Seconds until the writer must commit; some time while all is committed."""
+        if self.uncommitted_since is None:
             return 1.0
-        return self.unsealed_since + self.limits.transaction_ms / 1000 - time.monotonic()
+        return self.uncommitted_since + self.limits.transaction_ms / 1000 - time.monotonic()
 
-    def _seal(self) -> None:
-        sealed = self.writer.seal()
-        self.sealed.update(sealed)
-        for source in sealed:
-            self.ages[source].sealed()
-        self.unsealed_since = self.void_since = None
+    def _commit(self) -> None:
+        committed = self.writer.commit()
+        self.committed.update(committed)
+        for source in committed:
+            self.ages[source].committed()
+        self.uncommitted_since = self.void_since = None
         self.voids = 0

@@ -20,7 +20,7 @@ class RangeAges:
 
     read: Spread = NO_AGES
     stored: Spread = NO_AGES
-    _unsealed: Times = field(default_factory=Times)
+    _uncommitted: Times = field(default_factory=Times)
 
     def came(self, passages: Iterable[Passage]) -> None:
         """Passages were read just now."""
@@ -33,13 +33,13 @@ class RangeAges:
     def written(self, passage: Passage) -> None:
         """A passage was handed to the writer."""
         if passage.batch:
-            self._unsealed.add(passage.batch.header)
+            self._uncommitted.add(passage.batch.header)
 
-    def sealed(self) -> None:
+    def committed(self) -> None:
         """What was handed to the writer is on the target, as of now."""
-        self.stored += self._unsealed.ages(now_ms())
-        self._unsealed = Times()
+        self.stored += self._uncommitted.ages(now_ms())
+        self._uncommitted = Times()
 
     def void(self) -> None:
-        """What was handed to the writer and not sealed is written again."""
-        self._unsealed = Times()
+        """What was handed to the writer and not committed is written again."""
+        self._uncommitted = Times()

@@ -179,7 +179,7 @@ def least_from(numbers: Offsets) -> Offsets:
     return np.minimum.accumulate(numbers[::-1])[::-1]
 
 
-def sealed(ranges: RangeColumns) -> Offsets:
+def marker_offsets(ranges: RangeColumns) -> Offsets:
     """1 for each segment after which surely lies its transaction's marker, else 0.
 
     A range is a transaction's part: where one offset alone lies before the next range, it is that. What

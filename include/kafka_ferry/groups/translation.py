@@ -30,7 +30,7 @@ from kafka_ferry.groups.columns import (
     disjoint,
     gaps,
     least_from,
-    sealed,
+    marker_offsets,
 )
 from kafka_ferry.ledger import CopiedRange
 
@@ -238,7 +238,7 @@ def _first_unread(there: History, accounted_for: int | None) -> int:
     copies = there.written.turned()
     if accounted_for is None:
         return copies.end
-    copied_to = copies.start + copies.length + sealed(there.ranges)
+    copied_to = copies.start + copies.length + marker_offsets(there.ranges)
     beyond = copied_to > accounted_for
     # What is accounted for goes from the log's start to there.
     starts = np.append(copies.start[beyond], -1)

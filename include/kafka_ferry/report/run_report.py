@@ -49,7 +49,7 @@ class RunReport(AsJson):
         drifts: configs of remote topics that the flow has not set, a sentence each.
         retirements: remote topics whose source topics are gone, deleted or about to be, a sentence each.
         choices: how the offsets of each planned topic are kept, and why.
-        adopted: copied records that an attempt before had written and not sealed; each was compared
+        adopted: copied records that an attempt before had written and not committed; each was compared
             with the source's.
         adoptions: the ranges that have such records, a sentence each.
         ranges: the ranges that were verified.
@@ -152,13 +152,13 @@ class RunReport(AsJson):
         return bool(self.preserved) or any(row.preserved for row in self.partitions)
 
     @property
-    def unsealed(self) -> tuple[str, ...]:
+    def uncommitted(self) -> tuple[str, ...]:
         """The partitions with records that the ledger does not have yet, a sentence each."""
         return tuple(
-            f"{TopicPartition(row.topic, row.partition)}: {row.unsealed:,} on {row.remote_topic}, "
+            f"{TopicPartition(row.topic, row.partition)}: {row.uncommitted:,} on {row.remote_topic}, "
             f"from offset {row.covered_end} on."
             for row in self.partitions
-            if row.unsealed
+            if row.uncommitted
         )
 
     @property

@@ -60,7 +60,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class RangeView:
-    """A range in the ledger, as one transaction of a run has sealed it.
+    """A range in the ledger, as one transaction of a run has committed it.
 
     Attributes:
         topic: the source's topic.
@@ -73,7 +73,7 @@ class RangeView:
         bytes: bytes of their batches.
         reasons: offsets without a record on the target, by reason.
         rebuilt: batches that could not pass unopened, by reason.
-        at: when it was sealed, in milliseconds since 1970.
+        at: when it was committed, in milliseconds since 1970.
         writer: the number of the writer.
         verified: whether it was read back and found complete.
     """
@@ -150,7 +150,7 @@ class Showing:
         return RunView(summary, self.report(run), plan, steps)
 
     def ranges(self, run: str) -> tuple[RangeView, ...]:
-        """The ranges that a run has sealed, by topic, partition and offset."""
+        """The ranges that a run has committed, by topic, partition and offset."""
         ledger = flow_ledger(self._flow)
         key = (self._state.location, "ranges", run)
         stamp = (ledger.next_offset, 0)

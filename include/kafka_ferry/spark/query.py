@@ -76,7 +76,7 @@ def copy_with_spark(
     batches = _Batches(spark, flow, plan, start, outcomes, shard, bytes_per_s)
     with spark_failures(
         f"the query of {flow.name}, run {plan.run} (checkpoint {checkpoint.location})",
-        advice="What was sealed stays. Is another run of this flow active, or were files of the "
+        advice="What was committed stays. Is another run of this flow active, or were files of the "
         "state folder deleted? Then run it again.",
     ):
         try:

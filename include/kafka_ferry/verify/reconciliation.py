@@ -188,7 +188,7 @@ def _with_position(row: PartitionRow, position: int) -> PartitionRow:
 
 def _with_others(row: PartitionRow, found: PartitionRecount) -> PartitionRow:
     return replace(
-        row, target_beyond=found.beyond, unsealed=found.unsealed, target_before=found.before
+        row, target_beyond=found.beyond, uncommitted=found.uncommitted, target_before=found.before
     )
 
 

@@ -6,7 +6,7 @@ Whatever else a consumer of either isolation level sees there is foreign::
     ledger      [100 ............... 110 ...... 120)  range, its records at 100 to 107 and 110 to 119
     target      [100 ... 107] c c [110 ....... 119]   as claimed: control records where no record is
                 [100 ... 107] x c [110 ... 115] c c   x is foreign, 116 to 119 are missing
-                ... 119] [120 ... 125]                after the last range: unsealed or foreign
+                ... 119] [120 ... 125]                after the last range: uncommitted or foreign
 
 A batch is the partition's own if its producer is one that the ledger names for the partition and no
 transaction holds it: ours holds no data. Batches whose offsets have gaps, as a cleaner leaves them,
@@ -80,7 +80,7 @@ def count_by_offset(
     ascending = sorted(tallies, key=lambda tally: tally.span)
     start = min(claim.start for claim in claims) if any(claim.is_first for claim in claims) else 0
     end = max(claim.end for claim in claims)
-    at = before = beyond = unsealed = 0
+    at = before = beyond = uncommitted = 0
     for batch in batches:
         header = batch.header
         if header.is_control:
@@ -96,11 +96,11 @@ def count_by_offset(
         before += _within(runs, (0, start))
         after = _within(runs, (end, _FOREVER))
         if is_own:
-            unsealed += after
+            uncommitted += after
         else:
             beyond += after
     found = tuple(tally.result(log_start) for tally in tallies)
-    return PartitionRecount(found, beyond, unsealed, before)
+    return PartitionRecount(found, beyond, uncommitted, before)
 
 
 @dataclass(slots=True)

@@ -6,7 +6,9 @@ All offsets are "the next one to read": a range holds ``start`` and does not hol
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
+
+from pydantic import AliasChoices, Field
 
 from kafka_ferry.model.ranges import TopicPartition
 
@@ -41,7 +43,7 @@ class PartitionRecount(NamedTuple):
     Attributes:
         ranges: a recount for each range, in the order given.
         beyond: data records behind the last range: nobody should have written them.
-        unsealed: records behind the last range that an attempt has written which broke off before
+        uncommitted: records behind the last range that an attempt has written which broke off before
             the ledger had them: the next run goes on with them. Only where offsets are preserved;
             elsewhere they were written in a transaction that was aborted.
         before: data records before the first range, if a mirror with preserved offsets begins there.
@@ -49,7 +51,7 @@ class PartitionRecount(NamedTuple):
 
     ranges: tuple[Recount, ...]
     beyond: int
-    unsealed: int = 0
+    uncommitted: int = 0
     before: int = 0
 
 
@@ -193,7 +195,7 @@ class PartitionRow:
         beyond_position: how far the position and the end of the ledger's ranges are apart.
         target_beyond: data records on the target after the last one that the ledger knows.
         preserved: whether records keep their offsets.
-        unsealed: records of an attempt that broke off, after the last one that the ledger knows.
+        uncommitted: records of an attempt that broke off, after the last one that the ledger knows.
         target_before: data records on the target before the mirror's first range.
         unreached: offsets before ``covered_end`` that a ``read_committed`` consumer of the target
             cannot get to; 0 unless offsets are preserved.
@@ -213,10 +215,16 @@ class PartitionRow:
     beyond_position: int
     target_beyond: int
     preserved: bool = False
-    unsealed: int = 0
+    # Runs of earlier snapshots have stored it as "unsealed".
+    uncommitted: Annotated[int, Field(validation_alias=AliasChoices("uncommitted", "unsealed"))] = 0
     target_before: int = 0
     unreached: int = 0
     exposed: int = 0
+
+    @property
+    def unsealed(self) -> int:
+        """The former name of ``uncommitted``, for users' expectations that have it."""
+        return self.uncommitted
 
     @property
     def uncovered(self) -> int:

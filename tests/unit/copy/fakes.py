@@ -119,45 +119,45 @@ class FakeWriter:
         refuses: from which offset on the target does not take a partition.
         not_taken: failures that are known as soon as the writer takes over.
         on_send: what the sends with these numbers, from 0, raise.
-        on_seal: the same for seals.
+        on_commit: the same for commits.
         on_take_over: the same for take-overs.
         waiting: ranges that are set aside until they are tried again.
-        seal_after: ``must_seal`` after so many passages, whatever the limits say.
+        commit_after: ``must_commit`` after so many passages, whatever the limits say.
     """
 
     positions: dict[TopicPartition, Position] = field(default_factory=dict)
     refuses: Mapping[TopicPartition, int] = field(default_factory=dict)
     not_taken: Mapping[TopicPartition, Failure] = field(default_factory=dict)
     on_send: Callable[[int], Exception | None] = lambda _: None
-    on_seal: Callable[[int], Exception | None] = lambda _: None
+    on_commit: Callable[[int], Exception | None] = lambda _: None
     on_take_over: Callable[[int], Exception | None] = lambda _: None
-    seal_after: int = 10**9
+    commit_after: int = 10**9
     waiting: set[TopicPartition] = field(default_factory=set)
     failures: dict[TopicPartition, Failure] = field(default_factory=dict)
     committed: dict[TopicPartition, list[tuple[int, int]]] = field(
         default_factory=lambda: defaultdict(list)
     )
-    seals: list[dict[TopicPartition, int]] = field(default_factory=list)
+    commits: list[dict[TopicPartition, int]] = field(default_factory=list)
     refreshed: dict[TopicPartition, Position] = field(default_factory=dict)
     taken_over: list[list[TopicPartition]] = field(default_factory=list)
-    _unsealed: list[tuple[Range, Passage]] = field(default_factory=list)
+    _uncommitted: list[tuple[Range, Passage]] = field(default_factory=list)
     _refreshing: dict[TopicPartition, Position] = field(default_factory=dict)
     _sends: int = 0
-    _tried_seals: int = 0
+    _tried_commits: int = 0
 
     @property
-    def unsealed_bytes(self) -> int:
-        return sum(passage.end - passage.start for _, passage in self._unsealed)
+    def uncommitted_bytes(self) -> int:
+        return sum(passage.end - passage.start for _, passage in self._uncommitted)
 
     @property
-    def must_seal(self) -> bool:
-        return len(self._unsealed) >= self.seal_after
+    def must_commit(self) -> bool:
+        return len(self._uncommitted) >= self.commit_after
 
     def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
         self.taken_over.append([range_.source for range_ in ranges])
         self.waiting -= {range_.source for range_ in ranges}
         _raise(self.on_take_over(len(self.taken_over) - 1))
-        self._unsealed.clear()
+        self._uncommitted.clear()
         self._refreshing.clear()
         self.failures |= self.not_taken
         asked = {range_.source for range_ in ranges}
@@ -171,7 +171,7 @@ class FakeWriter:
                 range_, passage.start, "the target refused it.", transient=False
             )
             return
-        self._unsealed.append((range_, passage))
+        self._uncommitted.append((range_, passage))
 
     def send(self) -> None:
         number, self._sends = self._sends, self._sends + 1
@@ -180,19 +180,19 @@ class FakeWriter:
     def refresh(self, range_: Range, position: Position) -> None:
         self._refreshing[range_.source] = position
 
-    def seal(self) -> Mapping[TopicPartition, int]:
-        number, self._tried_seals = self._tried_seals, self._tried_seals + 1
-        _raise(self.on_seal(number))
+    def commit(self) -> Mapping[TopicPartition, int]:
+        number, self._tried_commits = self._tried_commits, self._tried_commits + 1
+        _raise(self.on_commit(number))
         moved = {}
-        for range_, passage in self._unsealed:
+        for range_, passage in self._uncommitted:
             self.committed[range_.source].append((passage.start, passage.end))
             self.positions[range_.source] = Position(passage.end, range_.topic_id)
             moved[range_.source] = passage.end
         self.refreshed |= self._refreshing
-        self._unsealed.clear()
+        self._uncommitted.clear()
         self._refreshing.clear()
         if moved:
-            self.seals.append(moved)
+            self.commits.append(moved)
         return moved
 
     def close(self) -> None:

@@ -78,7 +78,7 @@ def test_every_range_is_copied_to_its_end_once_and_in_order(source: FakeSource) 
     writer = FakeWriter()
     assert copied(ALL, source, writer, ALL_AT_ONCE) == done(*ALL)
     assert [writer.copied(range_.source) for range_ in ALL] == [(0, 40)] * 3
-    assert writer.seals == [{range_.source: 40 for range_ in ALL}]
+    assert writer.commits == [{range_.source: 40 for range_ in ALL}]
 
 
 def test_an_outcome_says_when_its_task_worked(
@@ -117,7 +117,7 @@ def test_a_position_ahead_of_the_plan_is_the_outcome_and_nothing_is_read(
     writer = FakeWriter(positions={ORDERS.source: position(at)})
     assert copied([ORDERS], source, writer, ALL_AT_ONCE) == [Outcome(ORDERS, at)]
     assert source.starts == [{}]
-    assert (writer.seals, writer.refreshed) == ([], {})
+    assert (writer.commits, writer.refreshed) == ([], {})
 
 
 def test_the_writer_takes_over_before_anything_is_read(source: FakeSource) -> None:
@@ -213,7 +213,7 @@ def test_a_partition_that_the_writer_does_not_take_is_not_refreshed(source: Fake
 
 def test_a_run_that_only_refreshes_says_that_it_was_fenced(source: FakeSource) -> None:
     writer = FakeWriter(
-        positions={EMPTY.source: position(40)}, on_seal=always(Fenced("Another run took over."))
+        positions={EMPTY.source: position(40)}, on_commit=always(Fenced("Another run took over."))
     )
     [outcome] = copied([EMPTY], source, writer, ALL_AT_ONCE)
     assert outcome.failure
@@ -225,8 +225,8 @@ def test_a_run_that_only_refreshes_says_that_it_was_fenced(source: FakeSource) -
 
 @pytest.mark.parametrize("number", [0, 1, 5, 11])
 @pytest.mark.parametrize("limits", [EACH_READ, Limits(25, 10**9), ALL_AT_ONCE])
-@pytest.mark.parametrize("step", ["send", "seal"])
-def test_what_is_void_is_written_again_from_what_was_sealed(
+@pytest.mark.parametrize("step", ["send", "commit"])
+def test_what_is_void_is_written_again_from_what_was_committed(
     source: FakeSource, limits: Limits, step: str, number: int
 ) -> None:
     writer = FakeWriter(**{f"on_{step}": once(StartOver("An answer was lost."), number)})
@@ -236,15 +236,15 @@ def test_what_is_void_is_written_again_from_what_was_sealed(
 
 
 def test_it_goes_on_where_the_target_says_it_is(source: FakeSource) -> None:
-    """A seal whose answer was lost may have succeeded."""
+    """A commit whose answer was lost may have succeeded."""
     writer = FakeWriter()
 
     def succeeds_unseen(_: int) -> Exception | None:
-        writer.on_seal = lambda _: None
-        writer.seal()
+        writer.on_commit = lambda _: None
+        writer.commit()
         return StartOver("The answer was lost.")
 
-    writer.on_seal = succeeds_unseen
+    writer.on_commit = succeeds_unseen
     assert copied([ORDERS], source, writer, Limits(20, 10**9)) == done(ORDERS)
     assert source.starts == [{ORDERS.source: 0}, {ORDERS.source: 20}]
     assert writer.copied(ORDERS.source) == (0, 40)
@@ -252,13 +252,13 @@ def test_it_goes_on_where_the_target_says_it_is(source: FakeSource) -> None:
 
 def test_a_range_that_is_done_is_not_read_again(source: FakeSource) -> None:
     short = a_range("short", end=10)
-    writer = FakeWriter(on_seal=once(StartOver("An answer was lost."), 4))
+    writer = FakeWriter(on_commit=once(StartOver("An answer was lost."), 4))
     assert copied([short, ORDERS], source, writer, EACH_READ) == done(short, ORDERS)
     assert source.starts == [{short.source: 0, ORDERS.source: 0}, {ORDERS.source: 30}]
 
 
 def test_it_waits_longer_each_time_and_gives_up_at_last(source: FakeSource, clock: Clock) -> None:
-    writer = FakeWriter(on_seal=always(StartOver("The coordinator is away.")))
+    writer = FakeWriter(on_commit=always(StartOver("The coordinator is away.")))
     outcomes = copied(ALL, source, writer, replace(ALL_AT_ONCE, wait_s=9))
     assert clock.slept == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 2, 2, 2])
     assert len(writer.taken_over) == 9
@@ -301,23 +301,23 @@ def test_what_the_target_lets_wait_comes_after_the_others(source: FakeSource) ->
         both,
         [PAYMENTS.source],
     ]
-    assert writer.seals == [dict.fromkeys(both, 40), {PAYMENTS.source: 40}]
+    assert writer.commits == [dict.fromkeys(both, 40), {PAYMENTS.source: 40}]
 
 
 def test_a_transaction_begun_anew_has_its_whole_time(source: FakeSource) -> None:
     source.silent = [1]
-    writer = FakeWriter(on_seal=once(StartOver("An answer was lost."), 0))
+    writer = FakeWriter(on_commit=once(StartOver("An answer was lost."), 0))
     assert copied([ORDERS], source, writer, Limits(10**9, 3_000)) == done(ORDERS)
     first, second = source.readers
     assert first.timeouts == [1.0, 3.0]
     assert second.timeouts[:2] == [1.0, 3.0]
 
 
-def test_patience_begins_anew_whenever_something_was_sealed(
+def test_the_time_for_retries_begins_anew_whenever_something_was_committed(
     source: FakeSource, clock: Clock
 ) -> None:
-    """Nine failures before each of four seals."""
-    writer = FakeWriter(on_seal=lambda n: StartOver("Lost.") if n % 10 != 9 else None)
+    """Nine failures before each of four commits."""
+    writer = FakeWriter(on_commit=lambda n: StartOver("Lost.") if n % 10 != 9 else None)
     assert copied([ORDERS], source, writer, EACH_READ) == done(ORDERS)
     assert len(clock.slept) > 30
     assert writer.copied(ORDERS.source) == (0, 40)
@@ -334,7 +334,7 @@ def test_patience_begins_anew_whenever_something_was_sealed(
         (BrokerError("No.", code=87, name="INVALID_RECORD", transient=False), False, False),
     ],
 )
-@pytest.mark.parametrize("step", ["take_over", "send", "seal"])
+@pytest.mark.parametrize("step", ["take_over", "send", "commit"])
 def test_an_error_of_the_target_as_a_whole_fails_what_is_unfinished(
     source: FakeSource, step: str, error: Exception, transient: bool, fenced: bool
 ) -> None:
@@ -347,9 +347,9 @@ def test_an_error_of_the_target_as_a_whole_fails_what_is_unfinished(
     assert all(reader.closed for reader in source.readers)
 
 
-def test_what_was_sealed_before_a_fence_stays_and_is_no_failure(source: FakeSource) -> None:
+def test_what_was_committed_before_a_fence_stays_and_is_no_failure(source: FakeSource) -> None:
     short = a_range("short", end=10)
-    writer = FakeWriter(on_seal=once(Fenced("Another run took over."), 3))
+    writer = FakeWriter(on_commit=once(Fenced("Another run took over."), 3))
     first, second = copied([short, ORDERS], source, writer, EACH_READ)
     assert first == Outcome(short, 10)
     assert second.position == 20
@@ -420,7 +420,7 @@ def test_a_range_that_cannot_be_read_on_keeps_what_was_read(
 def test_a_range_that_failed_is_left_alone_when_the_others_start_over(source: FakeSource) -> None:
     failure = Failure(PAYMENTS, 10, "its records were deleted.", transient=False)
     source.failures = {PAYMENTS.source: failure}
-    writer = FakeWriter(on_seal=once(StartOver("An answer was lost."), 0))
+    writer = FakeWriter(on_commit=once(StartOver("An answer was lost."), 0))
     orders, payments, clicks = copied(ALL, source, writer, ALL_AT_ONCE)
     assert [orders, clicks] == done(ORDERS, CLICKS)
     # What had been read of it was void too, and its position says so.
@@ -441,12 +441,12 @@ def test_no_ranges_are_no_work(source: FakeSource) -> None:
     assert copied([], source, FakeWriter(), ALL_AT_ONCE) == []
 
 
-# Sealing
+# Committing
 
 
-def sealed_sizes(writer: FakeWriter) -> list[int]:
+def committed_sizes(writer: FakeWriter) -> list[int]:
     """Offsets in each transaction, for one range from 0."""
-    ends = [0, *(moved[ORDERS.source] for moved in writer.seals)]
+    ends = [0, *(moved[ORDERS.source] for moved in writer.commits)]
     return [end - start for start, end in pairwise(ends)]
 
 
@@ -459,27 +459,27 @@ def test_a_transaction_ends_as_soon_as_it_has_its_bytes(
 ) -> None:
     writer = FakeWriter()
     copied([a_range(end=100)], source, writer, Limits(limit, 10**9))
-    assert sealed_sizes(writer) == sizes
+    assert committed_sizes(writer) == sizes
 
 
 def test_a_transaction_ends_within_what_was_read_at_once(source: FakeSource) -> None:
     source.at_once = 7
     writer = FakeWriter()
     copied([a_range(end=100)], source, writer, Limits(20, 10**9))
-    assert sealed_sizes(writer) == [20] * 5
+    assert committed_sizes(writer) == [20] * 5
 
 
 def test_a_transaction_ends_when_the_writer_asks_for_it(source: FakeSource) -> None:
-    writer = FakeWriter(seal_after=3)
+    writer = FakeWriter(commit_after=3)
     copied([a_range(end=100)], source, writer, ALL_AT_ONCE)
-    assert sealed_sizes(writer) == [30, 30, 30, 10]
+    assert committed_sizes(writer) == [30, 30, 30, 10]
 
 
 def test_a_transaction_ends_in_time_though_the_source_is_silent(source: FakeSource) -> None:
     source.silent = [2, 4]
     writer = FakeWriter()
     copied([a_range(end=50)], source, writer, Limits(10**9, 3_000))
-    assert sealed_sizes(writer) == [20, 10, 20]
+    assert committed_sizes(writer) == [20, 10, 20]
     # Nobody waits for the source longer than until the transaction must end.
     assert source.readers[0].timeouts[1:3] == [3.0, 3.0]
 
@@ -492,7 +492,7 @@ def test_a_transaction_ends_in_time_though_the_source_never_is_silent(
 
     writer = FakeWriter(on_send=a_second_passes)
     copied([a_range(end=100)], source, writer, Limits(10**9, 3_000))
-    assert sealed_sizes(writer) == [30, 30, 30, 10]
+    assert committed_sizes(writer) == [30, 30, 30, 10]
 
 
 def test_a_source_that_is_silent_from_the_start_opens_no_transaction(
@@ -501,5 +501,5 @@ def test_a_source_that_is_silent_from_the_start_opens_no_transaction(
     source.silent = range(20)
     writer = FakeWriter()
     assert copied([ORDERS], source, writer, Limits(10**9, 3_000)) == done(ORDERS)
-    assert sealed_sizes(writer) == [40]
+    assert committed_sizes(writer) == [40]
     assert clock.now > 1_000 + 10

@@ -41,13 +41,13 @@ def passage(start: int, time: int, records: int = 1) -> Passage:
     return Passage(start, start + records, Batch(header, b""), ((start, records),))
 
 
-def test_records_age_until_they_are_sealed(now: Now) -> None:
+def test_records_age_until_they_are_committed(now: Now) -> None:
     ages = RangeAges()
     for at in (passage(0, 900, records=2), gap(2, 5), passage(5, 950)):
         ages.came([at])
         ages.written(at)
     now.ms = 1_500
-    ages.sealed()
+    ages.committed()
     assert ages.read == Spread(3, 50, 100, 250, 50)
     assert ages.stored == Spread(3, 550, 600, 1_750, 550)
 
@@ -56,11 +56,11 @@ def test_what_is_void_is_not_stored_until_it_is_written_again(now: Now) -> None:
     ages = RangeAges()
     ages.written(passage(0, 900))
     ages.void()
-    ages.sealed()
+    ages.committed()
     assert ages.stored == NO_AGES
     ages.written(passage(0, 900))
     now.ms = 2_000
-    ages.sealed()
+    ages.committed()
     assert ages.stored == Spread(1, 1_100, 1_100, 1_100, 1_100)
 
 
@@ -81,7 +81,7 @@ class RecordSource(FakeSource):
 
 
 def test_a_copy_tells_the_ages_of_each_range_and_counts_no_record_twice(now: Now) -> None:
-    writer = FakeWriter(on_seal=once(StartOver("aborted"), 0))
+    writer = FakeWriter(on_commit=once(StartOver("aborted"), 0))
     (outcome,) = copy_ranges([ORDERS], RecordSource(), writer, Limits(10**9, 10**9))  # type: ignore[arg-type]
     assert outcome.position == ORDERS.end
     assert outcome.stored_ages == Spread(40, 600, 600, 24_000, 600)

@@ -49,18 +49,18 @@ def test_without_a_limit_nobody_waits() -> None:
     assert rate.wait_s <= 0
 
 
-def test_a_copy_takes_as_long_as_its_limit_says_and_seals_in_time(
+def test_a_copy_takes_as_long_as_its_limit_says_and_commits_in_time(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, sized_passages: Callable[[int], None]
 ) -> None:
     sized_passages(50)
-    writer, seals = FakeWriter(), list[float]()
-    seal = writer.seal
+    writer, commits = FakeWriter(), list[float]()
+    commit = writer.commit
 
-    def sealed() -> object:
-        seals.append(clock.now)
-        return seal()
+    def committed() -> object:
+        commits.append(clock.now)
+        return commit()
 
-    monkeypatch.setattr(writer, "seal", sealed)
+    monkeypatch.setattr(writer, "commit", committed)
     began = clock.now
 
     (outcome,) = copy_ranges(
@@ -75,9 +75,9 @@ def test_a_copy_takes_as_long_as_its_limit_says_and_seals_in_time(
     assert clock.now - began == pytest.approx(49.5, abs=0.1)
     assert outcome.position == 1000 and outcome.failure is None
     assert writer.copied(ORDERS.source) == (0, 1000)
-    pauses = [after - before for before, after in zip([began, *seals], seals, strict=False)]
+    pauses = [after - before for before, after in zip([began, *commits], commits, strict=False)]
     assert max(pauses) <= 10.6
-    assert len(seals) >= 5
+    assert len(commits) >= 5
 
 
 @pytest.fixture

@@ -291,7 +291,7 @@ CHOICES = (
     OffsetsChoice("orders", "eu.orders", True, "offsets: preserved."),
     OffsetsChoice("customers", "eu.customers", False, "auto: about 20% have a record."),
 )
-KEPT_PARTITION = replace(PARTITION, preserved=True, unsealed=1_040)
+KEPT_PARTITION = replace(PARTITION, preserved=True, uncommitted=1_040)
 
 
 class TestPreservedOffsets:
@@ -305,7 +305,7 @@ class TestPreservedOffsets:
 
     def test_of_none_take_no_room(self) -> None:
         said = text(replace(REPORT, choices=CHOICES[1:]))
-        for words in ("preserved", "Unsealed", "Adopted", "How offsets are kept"):
+        for words in ("preserved", "Uncommitted", "Adopted", "How offsets are kept"):
             assert words not in said
 
     def test_say_what_was_adopted_and_where(self) -> None:
@@ -335,7 +335,7 @@ class TestPreservedOffsets:
         assert (
             shown
             | {
-                "Unsealed": "1,040",
+                "Uncommitted": "1,040",
                 "Before the mirror": "71",
                 "Not on the log": "72",
                 "Start too early": "73",

@@ -16,6 +16,11 @@ PARTITION = PartitionRow("orders", 3, "eu.orders", 100, 200, 100, 200, 0, 0, 200
 REPORT = RunReport("eu->us", "run", "eu", "us", 1_000, 9_000, records=90, reasons={"aborted": 10})
 
 
+def test_a_report_of_an_earlier_snapshot_is_read_with_its_names() -> None:
+    report = replace(REPORT, partitions=(replace(PARTITION, preserved=True, uncommitted=3),))
+    assert RunReport.from_json(report.to_json().replace('"uncommitted"', '"unsealed"')) == report
+
+
 def test_a_report_comes_back_from_json_as_it_was() -> None:
     report = replace(
         REPORT,
@@ -34,7 +39,7 @@ def test_a_report_comes_back_from_json_as_it_was() -> None:
         adopted=7,
         adoptions=("orders-3 [100, 200): 7.",),
         ranges=(replace(RANGE, preserved=True, adopted=7, lost=2, lost_intervals=((100, 102),)),),
-        partitions=(replace(PARTITION, preserved=True, unsealed=3),),
+        partitions=(replace(PARTITION, preserved=True, uncommitted=3),),
         verdict=Verdict(
             False,
             (ExpectationResult("x", "ranges", False, "critical", ("a",), "boom", "look"),),

@@ -399,8 +399,8 @@ class TestAPartitionWithPreservedOffsets:
         assert not only_row(tile(0, 9), plan=[planned(0, 9)]).preserved
 
     def test_hands_on_what_lies_around_the_ledgers_ranges(self) -> None:
-        row = self.row(unsealed=5, before=3)
-        assert (row.unsealed, row.target_before, row.target_beyond) == (5, 3, 0)
+        row = self.row(uncommitted=5, before=3)
+        assert (row.uncommitted, row.target_before, row.target_beyond) == (5, 3, 0)
 
     @pytest.mark.parametrize(("log_end", "unreached"), [(200, 0), (230, 0), (170, 30), (0, 200)])
     def test_is_to_be_readable_up_to_the_ledgers_end(self, log_end: int, unreached: int) -> None:

@@ -144,15 +144,15 @@ class TestABatchThatReachesAcrossAnEnd:
         (it,) = recount.ranges
         assert (it.records, it.foreign, it.across, recount.before) == (5, 0, 1, 0)
 
-    def test_after_the_last_range_is_partly_unsealed(self) -> None:
+    def test_after_the_last_range_is_partly_uncommitted(self) -> None:
         recount = found(a_claim(100, 105, (100, 105)), ours(100, 10))
-        assert (recount.ranges[0].records, recount.unsealed, recount.beyond) == (5, 5, 0)
+        assert (recount.ranges[0].records, recount.uncommitted, recount.beyond) == (5, 5, 0)
 
 
 class TestBehindTheLastRange:
     def test_records_of_our_producer_are_an_attempts_that_broke_off(self) -> None:
         recount = found(RANGE, FIRST, SECOND, ours(120, 6), ours(128, 2))
-        assert (recount.unsealed, recount.beyond) == (8, 0)
+        assert (recount.uncommitted, recount.beyond) == (8, 0)
 
     @pytest.mark.parametrize(
         "batch",
@@ -165,7 +165,7 @@ class TestBehindTheLastRange:
     )
     def test_all_others_are_foreign(self, batch: bytes) -> None:
         recount = found(RANGE, FIRST, SECOND, batch, ours(124, 1))
-        assert (recount.unsealed, recount.beyond) == (1, 4)
+        assert (recount.uncommitted, recount.beyond) == (1, 4)
         assert recount.ranges[0].foreign == 0
 
     def test_control_records_are_nothing(self) -> None:
@@ -236,7 +236,7 @@ class TestALedgerThatContradictsItself:
     def test_finds_no_record_outside_of_the_range(self) -> None:
         claim = a_claim(100, 110, (100, 108), (110, 120))
         recount = found(claim, FIRST, SECOND)
-        assert (recount.ranges[0].records, recount.unsealed) == (8, 10)
+        assert (recount.ranges[0].records, recount.uncommitted) == (8, 10)
 
     def test_looks_where_it_says_that_a_record_went(self) -> None:
         claim = Claim((Segment(100, 101, 8), Segment(110, 110, 10)), 100, 120, True, OURS)
@@ -289,4 +289,4 @@ def test_every_offset_is_what_counting_one_by_one_says(
         assert it.foreign == len(inside & (strange | (seen - claimed)))
         assert it.expired == len({n for n in inside & claimed if n < log_start})
     assert recount.beyond == len({offset for offset in strange if offset >= 60})
-    assert recount.unsealed == 0
+    assert recount.uncommitted == 0

@@ -83,14 +83,14 @@ class ReturnedRecords:
                     )
                     if copied.preserved:
                         preserved[tp] = copied
-        for tp, found in self._unsealed(preserved).items():
+        for tp, found in self._uncommitted(preserved).items():
             spans[tp] += found
         return {tp: Returned(of_partition) for tp, of_partition in spans.items()}
 
-    def _unsealed(
+    def _uncommitted(
         self, last: Mapping[TopicPartition, CopiedRange]
     ) -> dict[TopicPartition, list[tuple[int, int]]]:
-        """What a writer of preserved offsets has written and did not come to seal: its cluster was lost.
+        """What a writer of preserved offsets has written and did not come to commit: its cluster was lost.
 
         Args:
             last: the last range of each partition, which names the producer that wrote all of them.

@@ -84,7 +84,7 @@ def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, P
         settlement.settle(Ending(Outcome.COMMITTED), [], positions)
 
 
-def seal_adopted(
+def commit_adopted(
     flow: Flow,
     run: str,
     ranges: Sequence[Sequence[CopiedRange]],

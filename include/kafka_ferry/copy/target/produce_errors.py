@@ -55,7 +55,7 @@ class Verdicts:
         self._waiting_since: dict[TopicPartition, float] = {}
 
     def write_again(self, ranges: Iterable[Range]) -> None:
-        """Everything since the last sealed transaction is written again, up to what was refused.
+        """Everything since the last committed transaction is written again, up to what was refused.
 
         Args:
             ranges: those that are tried now.
@@ -64,7 +64,7 @@ class Verdicts:
             self.failures.pop(source, None)
         self.waiting -= {range_.source for range_ in ranges}
 
-    def sealed(self, sources: Iterable[TopicPartition]) -> None:
+    def committed(self, sources: Iterable[TopicPartition]) -> None:
         """A transaction was committed that has taken records of these *source* partitions."""
         for source in sources:
             self._waiting_since.pop(source, None)

@@ -49,8 +49,8 @@ from kafka_ferry.wire.transactions.settlement import Settlement
 _MAX_SEGMENTS: Final = 10_000
 
 
-class SealingWriter(ABC):
-    """A writer whose ``seal`` is a Kafka transaction.
+class TransactionalWriter(ABC):
+    """A writer whose ``commit`` is a Kafka transaction.
 
     Args:
         alias: the target's alias.
@@ -110,7 +110,7 @@ class SealingWriter(ABC):
         self._knows_endings = False
         self._lanes: dict[TopicPartition, Lane] = {}
         self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
-        self._unsealed_bytes = self._unsealed_runs = 0
+        self._uncommitted_bytes = self._uncommitted_runs = 0
 
     @property
     def failures(self) -> dict[TopicPartition, Failure]:
@@ -123,14 +123,14 @@ class SealingWriter(ABC):
         return self._verdicts.waiting
 
     @property
-    def unsealed_bytes(self) -> int:
-        """Bytes written since the last ``seal``."""
-        return self._unsealed_bytes
+    def uncommitted_bytes(self) -> int:
+        """Bytes written since the last ``commit``."""
+        return self._uncommitted_bytes
 
     @property
-    def must_seal(self) -> bool:
+    def must_commit(self) -> bool:
         """Whether the ledger record of the transaction gets long."""
-        return self._unsealed_runs > _MAX_SEGMENTS
+        return self._uncommitted_runs > _MAX_SEGMENTS
 
     @abstractmethod
     def _lane(self, leader: PartitionLeader, range_: Range | None) -> Lane:
@@ -148,7 +148,7 @@ class SealingWriter(ABC):
 
     @abstractmethod
     def _make_sure(self) -> None:
-        """Look once more at what is about to be sealed."""
+        """Look once more at what is about to be committed."""
 
     @abstractmethod
     def _position(self, lane: Lane) -> Position:
@@ -269,16 +269,16 @@ class SealingWriter(ABC):
 
     def _put(self, lane: Lane, out: Outgoing) -> None:
         lane.waiting.append(out)
-        self._unsealed_bytes += out.size
-        self._unsealed_runs += len(out.passage.runs)
+        self._uncommitted_bytes += out.size
+        self._uncommitted_runs += len(out.passage.runs)
 
     def refresh(self, range_: Range, position: Position) -> None:
         """See ``Writer.refresh``."""
         if range_.target in self._lanes:
             self._refreshed[range_.target] = (range_, position)
 
-    def seal(self) -> Mapping[TopicPartition, int]:
-        """See ``Writer.seal``."""
+    def commit(self) -> Mapping[TopicPartition, int]:
+        """See ``Writer.commit``."""
         with void_unless_known():
             self._drain()
             self._make_sure()
@@ -293,7 +293,7 @@ class SealingWriter(ABC):
             }
             if moved or self._refreshed:
                 self._end(moved)
-        self._verdicts.sealed(new_positions)
+        self._verdicts.committed(new_positions)
         self._forget_transaction()
         return new_positions
 
@@ -318,7 +318,7 @@ class SealingWriter(ABC):
     def _forget_transaction(self) -> None:
         self._refreshed.clear()
         self._verdicts.void = None
-        self._unsealed_bytes = self._unsealed_runs = 0
+        self._uncommitted_bytes = self._uncommitted_runs = 0
         for lane in self._lanes.values():
             lane.forget()
 

@@ -18,14 +18,14 @@ from typing import ClassVar
 
 from kafka_ferry.batches import Passage
 from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
-from kafka_ferry.copy.target.transactional_writer import SealingWriter
+from kafka_ferry.copy.target.transactional_writer import TransactionalWriter
 from kafka_ferry.copy.target.writer import void_unless_known
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.wire import PartitionLeader
 
 
-class TranslatedWriter(SealingWriter):
+class TranslatedWriter(TransactionalWriter):
     """Writes one writer number's partitions in transactions."""
 
     _preserves: ClassVar = False

@@ -20,7 +20,7 @@ from kafka_ferry.model.ranges import Range, TopicPartition
 
 
 class StartOver(FerryError):
-    """What was written since the last ``seal`` is void; ``take_over`` says where to go on.
+    """What was written since the last ``commit`` is void; ``take_over`` says where to go on.
 
     Attributes:
         excludes: whether the same cannot happen again, because a partition was set aside.
@@ -72,7 +72,7 @@ class Writer(Protocol):
     """Writes the ranges of one writer number.
 
     Promises:
-    (a) what ``seal`` has confirmed is on the target, in order, once, together with its position
+    (a) what ``commit`` has confirmed is on the target, in order, once, together with its position
         and its ledger record; what it has not confirmed may be there or not, and is then never
         visible to a committed reader without its position;
     (b) a partition that the target refuses does not hold back the others: it appears in
@@ -88,15 +88,15 @@ class Writer(Protocol):
         """Ranges that took nothing when they were last tried, and may do so later, by *source* partition."""
 
     @property
-    def unsealed_bytes(self) -> int:
-        """Bytes written since the last ``seal``."""
+    def uncommitted_bytes(self) -> int:
+        """Bytes written since the last ``commit``."""
 
     @property
-    def must_seal(self) -> bool:
-        """Whether a bound of the protocol's own asks for a ``seal`` now."""
+    def must_commit(self) -> bool:
+        """Whether a bound of the protocol itself asks for a ``commit`` now."""
 
     def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
-        """Fence whoever wrote these ranges before, void what was not sealed, and say what is there.
+        """Fence whoever wrote these ranges before, void what was not committed, and say what is there.
 
         Returns:
             The position of each *source* partition that has one.
@@ -117,9 +117,9 @@ class Writer(Protocol):
         """
 
     def refresh(self, range_: Range, position: Position) -> None:
-        """Commit an unchanged position again at the next ``seal``, so that the broker keeps it."""
+        """Commit an unchanged position again at the next ``commit``, so that the broker keeps it."""
 
-    def seal(self) -> Mapping[TopicPartition, int]:
+    def commit(self) -> Mapping[TopicPartition, int]:
         """Make everything written so far durable, as one.
 
         Returns:
@@ -131,4 +131,4 @@ class Writer(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of the connections; what was not sealed is void."""
+        """Let go of the connections; what was not committed is void."""

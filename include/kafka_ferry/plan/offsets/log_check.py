@@ -3,7 +3,7 @@
 What a run writes next stands at a fixed offset, so that nothing but control records and what the
 partition's own producer has written may lie after its position::
 
-    position 30                   30 ...... 36         the flow's own, counted on: unsealed
+    position 30                   30 ...... 36         the flow's own, counted on: uncommitted
                                   30 ...... 36 x       x is another producer's: damaged at 36
               ..... 20                                 the log ends before the position: damaged at 20
 """
@@ -26,12 +26,12 @@ class LogTail(NamedTuple):
     """What lies in a log after a position.
 
     Attributes:
-        unsealed: how many records of the flow's own producer, up to ``offset`` if something is wrong.
+        uncommitted: how many records of the flow's own producer, up to ``offset`` if something is wrong.
         offset: the first offset at which something is wrong, -1 where nothing is.
         problem: what is wrong there, as a sentence.
     """
 
-    unsealed: int = 0
+    uncommitted: int = 0
     offset: int = -1
     problem: str = ""
 
@@ -48,7 +48,7 @@ class PartitionState:
         position: the next offset to copy to it, None where nothing was copied yet.
         log_start: where its log starts on the target, None while nobody leads it.
         log_end: where its log ends.
-        unsealed: how many records an attempt that broke off has left behind the position; the next
+        uncommitted: how many records an attempt that broke off has left behind the position; the next
             run adopts them.
         offset: where it is damaged, -1 where it is not.
         problem: what is wrong, as a sentence; "" where nothing is.
@@ -60,7 +60,7 @@ class PartitionState:
     position: int | None = None
     log_start: int | None = None
     log_end: int | None = None
-    unsealed: int = 0
+    uncommitted: int = 0
     offset: int = -1
     problem: str = ""
     only_copy: tuple[int, int] | None = None
@@ -72,7 +72,7 @@ class PartitionState:
             return "DAMAGED"
         if self.log_end is None:
             return "no leader"
-        return f"{self.unsealed:,} unsealed" if self.unsealed else "ok"
+        return f"{self.uncommitted:,} uncommitted" if self.uncommitted else "ok"
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ def partition_state(
     offset = position.offset if position else None
     if log is None:
         return PartitionState(number, offset)
-    state = PartitionState(number, offset, log.start, log.end, found.unsealed)
+    state = PartitionState(number, offset, log.start, log.end, found.uncommitted)
     at, problem = found.offset, found.problem
     if not copy.preserved or copy.released:
         return state

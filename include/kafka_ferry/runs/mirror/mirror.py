@@ -107,7 +107,7 @@ class Copying:
         """Commit the ledger's positions where the group has none, or a moved one, before any task looks for them.
 
         A task that is handed ranges of an earlier run, which Spark replays, would begin at their
-        starts and copy twice what that run had sealed.
+        starts and copy twice what that run had committed.
         """
         flow = self._flow
         planned = {range_.target: range_ for range_ in plan.ranges}
@@ -142,7 +142,7 @@ class Copying:
         if any(failure.fenced for failure in failures) and last and last["run"] != self._run:
             raise Fenced(
                 f"The run {last['run']} of {self._flow.name} took over.",
-                advice="What this run had sealed stays; the newer run copies the rest.",
+                advice="What this run had committed stays; the newer run copies the rest.",
             )
         # No shard has what was refused: the first one fails for it.
         refused = () if shard else plan.refused

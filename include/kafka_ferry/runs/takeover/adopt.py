@@ -11,7 +11,7 @@ from kafka_ferry.batches import Reason, Segment
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.copy.target.fencing import fence_writers, seal_adopted
+from kafka_ferry.copy.target.fencing import commit_adopted, fence_writers
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.alignment.align import Alignment, LogRecords
 from kafka_ferry.ledger import (
@@ -95,7 +95,7 @@ def adopt_topic(
             leader_epoch=alignment.leader_epoch,
             origins=origins,
         )
-    seal_adopted(flow, run, joined(ranges), positions)
+    commit_adopted(flow, run, joined(ranges), positions)
     ledger.project(flow.target, ledger_topic(flow.source.alias))
 
 

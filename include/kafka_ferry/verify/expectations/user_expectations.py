@@ -5,7 +5,7 @@ Python has lists of its objects named for the tables::
 
     partitions:                                        partitions = [
       - type: expect_column_values_to_be_in_set            gxe.ExpectColumnValuesToBeInSet(
-        kwargs: {column: unsealed, value_set: [0]}             column="unsealed", value_set=[0],
+        kwargs: {column: uncommitted, value_set: [0]}             column="uncommitted", value_set=[0],
         severity: warning                                      severity="warning",
                                                            )
                                                        ]

@@ -1,4 +1,4 @@
-// One run: what it did and proved, its tasks, and the ranges that it sealed.
+// One run: what it did and proved, its tasks, and the ranges that it committed.
 
 import { C, Inside, Outside, Place, api, h, useApi } from "./base.js";
 import { at, clock, count, duration, number, size } from "./format.js";
@@ -103,7 +103,7 @@ const WIDE = [
   { key: "reasons", title: "Without a record", still: true, hideBelow: "md", breaks: "9rem", show: (row) => said(row.reasons) },
   { key: "rebuilt", title: "Batches rebuilt", still: true, hideBelow: "xl", breaks: "9rem", show: (row) => said(row.rebuilt) },
   { key: "bytes", title: "Size", end: true, hideBelow: "lg", show: (row) => size(row.bytes) },
-  { key: "at", title: "Sealed", hideBelow: "lg", show: (row) => h("time", { dateTime: new Date(row.at).toISOString(), title: at(row.at) }, clock(row.at)) },
+  { key: "at", title: "Committed", hideBelow: "lg", show: (row) => h("time", { dateTime: new Date(row.at).toISOString(), title: at(row.at) }, clock(row.at)) },
   { key: "verified", title: "Verified", show: (row) => h(C.Badge, { colorPalette: paletteOf(row.verified ? "verified" : "not verified"), variant: "subtle", borderRadius: "full" }, row.verified ? "yes" : "not yet") },
 ];
 

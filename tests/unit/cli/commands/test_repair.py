@@ -17,7 +17,7 @@ COPIES = (
     CopyState(
         *("orders", "primary.orders", "an id"),
         partitions=(
-            PartitionState(0, 30, 10, 36, unsealed=6),
+            PartitionState(0, 30, 10, 36, uncommitted=6),
             PartitionState(1, 30, 10, 31, offset=30, problem="another producer [8] has written."),
             PartitionState(2, 30),
         ),
@@ -33,7 +33,7 @@ def test_copies_are_a_table_and_what_is_wrong_with_them_sentences(
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         "REMOTE TOPIC PARTITION POSITION LOG STATE",
-        "primary.orders 0 30 10-36 6 unsealed",
+        "primary.orders 0 30 10-36 6 uncommitted",
         "primary.orders 1 30 10-31 DAMAGED",
         "primary.orders 2 30 - no leader",
         "primary.payments - - - DAMAGED",

@@ -71,7 +71,7 @@ AGAIN = (
         ([ours(30, 130, producer_epoch=1)], LogTail(0, 30, OTHER.format(7))),
         ([ours(30, 7)], LogTail(0, 30, AGAIN.format(7, 130))),
         ([ours(30, 130), ours(35, 130)], LogTail(5, 35, AGAIN.format(130, 135))),
-        # A batch that begins before the position, of which a part was sealed.
+        # A batch that begins before the position, of which a part was committed.
         ([ours(27, 127, 5), ours(32, 132)], LogTail(7)),
     ],
 )
@@ -131,13 +131,13 @@ def test_a_partition_is_compared_with_its_position(
 
 
 def test_what_lies_after_a_position_is_told_with_its_offset() -> None:
-    unsealed = partition_state(a_copy(), 0, LogBounds(10, 36), LogTail(6))
-    assert (unsealed.unsealed, unsealed.problem) == (6, "")
-    assert unsealed.said == "6 unsealed"
+    uncommitted = partition_state(a_copy(), 0, LogBounds(10, 36), LogTail(6))
+    assert (uncommitted.uncommitted, uncommitted.problem) == (6, "")
+    assert uncommitted.said == "6 uncommitted"
     foreign = partition_state(a_copy(), 0, LogBounds(10, 37), LogTail(6, 36, OTHER.format(8)))
-    assert (foreign.unsealed, foreign.offset) == (6, 36)
+    assert (foreign.uncommitted, foreign.offset) == (6, 36)
     assert foreign.said == "DAMAGED"
-    assert a_copy().state(a_flow(), [unsealed, foreign]).damages == [
+    assert a_copy().state(a_flow(), [uncommitted, foreign]).damages == [
         f"primary.orders-0 at offset 36: {OTHER.format(8)}"
     ]
     assert partition_state(a_copy(), 0, None).said == "no leader"

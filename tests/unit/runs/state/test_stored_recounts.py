@@ -23,7 +23,7 @@ CLAIMS = {
     CUSTOMERS: [Claim((Segment(3, 1000, 5),), 3, 8)],
 }
 FOUND = {
-    ORDERS: PartitionRecount((Recount(2**40, "a", 1), Recount(0, "b")), 3, unsealed=7),
+    ORDERS: PartitionRecount((Recount(2**40, "a", 1), Recount(0, "b")), 3, uncommitted=7),
     CUSTOMERS: PartitionRecount((Recount(5, "c"),), 0),
 }
 

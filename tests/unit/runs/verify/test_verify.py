@@ -75,7 +75,7 @@ class Target:
         self.positions: dict[TopicPartition, Position] = {}
         self.asked: dict[TopicPartition, list[Claim]] = {}
         self.logs: dict[TopicPartition, LogBounds] = {}
-        self.unsealed = 0
+        self.uncommitted = 0
         self.appended: list[VerificationEntry] = []
         self.ledger = Ledger()
 
@@ -102,7 +102,7 @@ class Target:
                     for claim in claims
                 ),
                 0,
-                self.unsealed,
+                self.uncommitted,
             )
             for tp, claims in partitions.items()
         }
@@ -347,10 +347,10 @@ class TestPreservedOffsets:
         self, target: Target, verify: Callable[..., Verified]
     ) -> None:
         self.copied(target, 20, 100)
-        target.unsealed = 30
+        target.uncommitted = 30
         verdict, _, (partition,) = verify(self.plan(20, 100))
         assert verdict.success
-        assert partition.unsealed == 30
+        assert partition.uncommitted == 30
 
     def test_fail_where_the_targets_log_is_shorter_than_the_ledger_says(
         self, target: Target, verify: Callable[..., Verified]

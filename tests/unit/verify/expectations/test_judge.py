@@ -198,7 +198,7 @@ def test_a_partition_fails_just_the_expectation_that_it_violates(changes, name, 
 
 def test_what_an_attempt_left_behind_that_broke_off_is_no_failure() -> None:
     adopted = replace(RANGE, preserved=True, adopted=90, digest_comparable=False)
-    verdict = judge([adopted], [replace(PARTITION, preserved=True, unsealed=40)])
+    verdict = judge([adopted], [replace(PARTITION, preserved=True, uncommitted=40)])
     assert verdict.success
     assert not verdict.warnings
 

@@ -18,7 +18,7 @@ GOOD_YAML = """\
 # Nobody may be far behind.
 partitions:
   - type: expect_column_values_to_be_between
-    kwargs: {column: unsealed, max_value: 10}
+    kwargs: {column: uncommitted, max_value: 10}
     description: little is left behind by attempts that broke off
     notes: Look for tasks that are killed.
     severity: warning
@@ -34,7 +34,7 @@ import great_expectations.expectations as gxe
 
 partitions = [
     gxe.ExpectColumnValuesToBeBetween(
-        column="unsealed",
+        column="uncommitted",
         max_value=10,
         description="little is left behind by attempts that broke off",
         notes="Look for tasks that are killed.",
@@ -84,7 +84,7 @@ def test_a_file_of_the_flow_or_of_all_flows_is_judged_after_our_own(
     flow: Flow, tmp_path: Path, name: str, text: str, lines: tuple[int, int]
 ) -> None:
     write(tmp_path, name, text)
-    left = replace(PARTITION, unsealed=11)
+    left = replace(PARTITION, uncommitted=11)
     verdict = judged(flow, {"ranges": [RANGE], "partitions": [PARTITION, left]})
 
     strict, mild = (check for check in verdict.expectations if check.source)
@@ -92,7 +92,7 @@ def test_a_file_of_the_flow_or_of_all_flows_is_judged_after_our_own(
     assert (mild.table, mild.severity, mild.success) == ("partitions", "warning", False)
     assert mild.advice == "Look for tasks that are killed."
     assert mild.source == f"{tmp_path / name}, line {lines[0]}"
-    assert verdict.warnings == (f"orders-3 [100, 200): unsealed is 11 (expected: {mild.name})",)
+    assert verdict.warnings == (f"orders-3 [100, 200): uncommitted is 11 (expected: {mild.name})",)
     assert (strict.table, strict.severity, strict.success) == ("ranges", "critical", False)
     assert strict.source.endswith(f"line {lines[1]}")
     named = "expect_column_sum_to_be_between(column='copied', min_value=100"

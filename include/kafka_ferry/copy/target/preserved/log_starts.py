@@ -43,16 +43,16 @@ class LogStarts:
                 self._refuse(track, starts[tp], code, otherwise)
 
     def follow(
-        self, tracks: Mapping[TopicPartition, Track], sealed: Mapping[TopicPartition, int]
+        self, tracks: Mapping[TopicPartition, Track], committed: Mapping[TopicPartition, int]
     ) -> None:
-        """Let the logs start where the source's do, as far as is ``sealed``, by *source* partition.
+        """Let the logs start where the source's do, as far as is ``committed``, by *source* partition.
 
         Where a leader has moved, the next transaction's end, or the next run, sees to it.
         """
         starts = {}
         for tp, track in tracks.items():
             assert track.range is not None
-            start = min(track.range.log_start, sealed.get(track.range.source, track.fill_to))
+            start = min(track.range.log_start, committed.get(track.range.source, track.fill_to))
             if start > track.starts_at:
                 starts[tp] = start
         if not starts:

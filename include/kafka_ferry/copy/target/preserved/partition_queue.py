@@ -67,7 +67,7 @@ class Track(Lane):
         self.sequence = self.counted = producer.sequence
         self.end, self.fill_to = end, position.offset
         if producer.unfilled_to >= 0:
-            # Nothing is sealed yet: the log ends anywhere between 0 and what an attempt came to write.
+            # Nothing is committed yet: the log ends anywhere between 0 and what an attempt came to write.
             self.starts_at = producer.unfilled_to
             return self.starts_at
         if end < position.offset:
@@ -145,12 +145,12 @@ class Track(Lane):
             self.tally.add_stored(batch)
 
     def forget(self) -> None:
-        """Forget what is sealed, or will be read again."""
+        """Forget what is committed, or will be read again."""
         Lane.forget(self)
         self.is_sending = False
 
     def copied(self) -> CopiedRange:
-        """What is there of the range since the last seal, for the ledger."""
+        """What is there of the range since the last commit, for the ledger."""
         copied = Lane.copied(self)
         return copied.model_copy(update={"preserved": True, "producer": self.producer})
 

@@ -1,4 +1,4 @@
-"""What lies on the target after a position: records that an earlier attempt wrote and did not come to seal.
+"""What lies on the target after a position: records that an earlier attempt wrote and did not come to commit.
 
 Their offsets are right, because each answer's was checked; whether they still are what the source
 holds is for the reader of the source to say, record by record.

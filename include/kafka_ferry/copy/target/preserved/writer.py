@@ -15,7 +15,7 @@ Promises, beyond those of ``copy.target.writer.Writer``:
 (c) an offset without a record holds a control record: no consumer, of either isolation level,
     sees anything that a committed reader of the source does not see.
 
-Data is visible before it is sealed. What an attempt has written and not sealed is *adopted* by the
+Data is visible before it is committed. What an attempt has written and not committed is *adopted* by the
 next one: it reads source and target again from the position on, and compares them record by record.
 
 Not promised: that nobody else writes. It is noticed by offset, named, and cannot be undone.
@@ -55,7 +55,7 @@ from kafka_ferry.copy.target.preserved.partition_queue import (
 )
 from kafka_ferry.copy.target.preserved.uncommitted_tail import Ahead, Misplaced
 from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline
-from kafka_ferry.copy.target.transactional_writer import SealingWriter
+from kafka_ferry.copy.target.transactional_writer import TransactionalWriter
 from kafka_ferry.copy.target.writer import void_unless_known
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
@@ -81,12 +81,12 @@ _TOO_OLD: Final = (
 )
 
 
-class PreservedWriter(SealingWriter):
+class PreservedWriter(TransactionalWriter):
     """Writes one writer number's partitions at the source's own offsets.
 
     Args:
         fill: ``transactions``, ``markers`` or ``auto``: how offsets without a record are filled.
-        others: as ``SealingWriter``.
+        others: as ``TransactionalWriter``.
     """
 
     _preserves: ClassVar = True
@@ -132,14 +132,14 @@ class PreservedWriter(SealingWriter):
         with void_unless_known():
             self._pump_records()
 
-    def seal(self) -> Mapping[TopicPartition, int]:
-        """See ``Writer.seal``; then the logs' starts follow."""
-        sealed = super().seal()
+    def commit(self) -> Mapping[TopicPartition, int]:
+        """See ``Writer.commit``; then the logs' starts follow."""
+        committed = super().commit()
         self._heard_at = time.monotonic()
         tracks = {tp: t for tp, t in self._tracks().items() if self._is_open(t)}
         with void_unless_known():
-            self._starts.follow(tracks, sealed)
-        return sealed
+            self._starts.follow(tracks, committed)
+        return committed
 
     def _lane(self, leader: PartitionLeader, range_: Range | None) -> Lane:
         if range_ is None:
@@ -300,7 +300,7 @@ class PreservedWriter(SealingWriter):
         self._put_letters(track.range, [(letter, why) for letter in adopted.letters])
         for part in adopted.passages:
             track.account(Outgoing(part, track.range, part.first, adopted=True))
-            self._unsealed_runs += len(part.runs)
+            self._uncommitted_runs += len(part.runs)
         track.count_adopted(adopted.batches)
         if passage.end >= track.ahead.end:
             # What both sides have removed since, the broker has counted, and nobody else.
@@ -348,8 +348,8 @@ class PreservedWriter(SealingWriter):
         Sequence numbers keep a writer that was asleep from doing harm, but only for as long as the
         broker remembers them.
         """
-        is_sealing = any(lane.in_transaction for lane in self._transactional().values())
-        if not is_sealing and time.monotonic() - self._heard_at > _STALE_S:
+        is_committing = any(lane.in_transaction for lane in self._transactional().values())
+        if not is_committing and time.monotonic() - self._heard_at > _STALE_S:
             self._renew()
 
     def _renew(self) -> None:
@@ -399,7 +399,7 @@ class PreservedWriter(SealingWriter):
                 track.tally = None
                 message = (
                     f"its log ends at {ends[tp]} where this run has written up to {track.end}: "
-                    "something else has been written to it since the last sealed position."
+                    "something else has been written to it since the last committed position."
                 )
                 self._fail(track, track.range.start, message, advice=True)
 

@@ -150,7 +150,7 @@ class WireCluster:
         """Learn where a broker is, from an answer that named it."""
         self._learn({**self._brokers, node: (host, port)})
 
-    def connection(self, node: int, lane: int = 0) -> Connection:
+    def connection(self, node: int, number: int = 0) -> Connection:
         """The connection to the broker ``node``, made when it is first asked for.
 
         Where a broker is, another one tells: asked for a broker that is not known, or that no longer
@@ -158,7 +158,7 @@ class WireCluster:
 
         Args:
             node: the broker's node id.
-            lane: which one of several: a broker works on one request of a connection at a time.
+            number: which one of several: a broker works on one request of a connection at a time.
 
         Raises:
             ClusterUnreachable: if the broker is not up, or does not answer.
@@ -167,7 +167,7 @@ class WireCluster:
         known = self._brokers.get(node)
         if known:
             try:
-                return self._connected(node, lane)
+                return self._connected(node, number)
             except ClusterUnreachable:
                 self._metadata([])
                 if self._brokers.get(node, known) == known:
@@ -176,7 +176,7 @@ class WireCluster:
             self._metadata([])
         if node not in self._brokers:
             raise ClusterUnreachable(f"{self.alias} has no broker {node}.")
-        return self._connected(node, lane)
+        return self._connected(node, number)
 
     def any_connection(self) -> Connection:
         """A connection to whichever broker answers: one that is open, one that is known, or a bootstrap server.
@@ -293,8 +293,8 @@ class WireCluster:
                 connection.close()
         self._brokers = dict(brokers)
 
-    def _connected(self, node: int, lane: int = 0) -> Connection:
-        existing = self._connections.get((node, lane))
+    def _connected(self, node: int, number: int = 0) -> Connection:
+        existing = self._connections.get((node, number))
         if existing and not existing.closed and existing.idle_s <= self._idle_limit:
             return existing
         if existing:
@@ -311,7 +311,7 @@ class WireCluster:
             raise
         self._backoff.succeeded(broker)
         self._silent_at.pop(node, None)
-        self._connections[node, lane] = made
+        self._connections[node, number] = made
         return made
 
 

@@ -35,7 +35,7 @@ from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.copy.target.partition_queue import Lane
+    from kafka_ferry.copy.target.partition_queue import PartitionQueue
 
 
 class Backfilled:
@@ -144,7 +144,7 @@ class BackfillWriter(TranslatedWriter):
         self, by_target: Mapping[TopicPartition, Range]
     ) -> dict[TopicPartition, Position]:
         ordinary = self._group_positions(by_target)
-        ids = {tp.topic: lane.remote_topic_id for tp, lane in self._lanes.items()}
+        ids = {tp.topic: queue.remote_topic_id for tp, queue in self._queues.items()}
         self._backfilled.read(ids)
         reached = {}
         for target, range_ in by_target.items():
@@ -176,5 +176,5 @@ class BackfillWriter(TranslatedWriter):
             ranges=ranges,
         )
 
-    def _commit_positions(self, moved: Mapping[TopicPartition, Lane]) -> None:
+    def _commit_positions(self, moved: Mapping[TopicPartition, PartitionQueue]) -> None:
         """None: what lies below the flow's positions moves none of them."""

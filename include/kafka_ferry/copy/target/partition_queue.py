@@ -86,7 +86,7 @@ class Tally:
 
 
 @dataclass(slots=True)
-class Lane:
+class PartitionQueue:
     """One target partition: what waits, what is on its way, what the transaction holds.
 
     Attributes:

@@ -9,7 +9,7 @@ from typing import Final
 
 from kafka_ferry.batches import MalformedBatch, Passage, Rejected, TopicLimits, cut_at
 from kafka_ferry.copy.target.dead_letters import ABOUT_RECORDS, Rejections
-from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
+from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce_pipeline import Answer
 from kafka_ferry.copy.target.writer import Failure, StartOver
 from kafka_ferry.errors import BrokerError
@@ -89,20 +89,20 @@ class Verdicts:
             # It passed unopened until now.
             self.fail(range_, passage.start, f"the source sent {error}.")
 
-    def judge(self, lane: Lane, out: Outgoing, answer: Answer) -> None:
+    def judge(self, queue: PartitionQueue, out: Outgoing, answer: Answer) -> None:
         """Take note of what a broker said of one batch.
 
         Raises:
             FerryError: if it concerns all ranges: a fence, a missing right, the flow's own topics.
         """
-        refused = self._refused.get(lane.range.source) if lane.range else None
+        refused = self._refused.get(queue.range.source) if queue.range else None
         after_refused = refused is not None and out.passage.start >= refused.offset
         what = str(out.range or "the ledger")
         if answer.code == NONE and after_refused:
             self.make_void(f"{refused} A later batch was accepted.", excludes=True)
         elif answer.code == NONE:
             out.base_offset = answer.base_offset
-            lane.settle()
+            queue.settle()
         elif after_refused:
             return
         elif answer.code in _VOID:
@@ -113,14 +113,14 @@ class Verdicts:
             error = fault(answer.code, f"Writing {what}")
             if out.range is None or not isinstance(error, BrokerError):
                 raise error
-            self.refuse(lane, out, answer)
+            self.refuse(queue, out, answer)
 
-    def refuse(self, lane: Lane, out: Outgoing, answer: Answer) -> None:
+    def refuse(self, queue: PartitionQueue, out: Outgoing, answer: Answer) -> None:
         """The target does not take a batch: set records aside, or stop the range before it."""
         range_, passage = out.range, out.passage
         assert range_ is not None
         error = error_name(answer.code) + (f": {answer.words}" if answer.words else "")
-        if lane.range is None:
+        if queue.range is None:
             message = f"{self._dead_letters} refused its dead letter: {error}."
             self._refused[range_.source] = Failure(range_, passage.start, message, transient=False)
             self.make_void(message, excludes=True)
@@ -137,7 +137,7 @@ class Verdicts:
             message = f"the target refused the batch of offsets [{passage.start}, {passage.end}): {error}."
             failure = Failure(range_, passage.start, message, is_transient(answer.code))
             self._refused[range_.source] = self.failures[range_.source] = failure
-            lane.waiting.clear()
+            queue.waiting.clear()
 
     def failed_transiently(self, range_: Range, offset: int, code: int) -> None:
         """Take note of a transient error of one partition: it is set aside, and the transaction is void."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kafka_ferry.batches import Batch, next_sequence
-from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
+from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
@@ -41,11 +41,11 @@ class Answer:
 
 
 class Pipeline:
-    """Sends what waits in lanes, several requests to a broker at once.
+    """Sends what waits in queues, several requests to a broker at once.
 
     Args:
         cluster: the target; nothing else may use its connections.
-        encode: makes a batch that of the lane's producer, at the lane's sequence.
+        encode: makes a batch that of the queue's producer, at the queue's sequence.
         judge: called with each answer, in order within a partition.
         transactional_id: of the producer whose transaction the batches belong to, None for none.
         request_bytes: a request takes no further batch once it has so many bytes.
@@ -54,8 +54,8 @@ class Pipeline:
     def __init__(
         self,
         cluster: WireCluster,
-        encode: Callable[[Lane, Batch], bytes],
-        judge: Callable[[Lane, Outgoing, Answer], None],
+        encode: Callable[[PartitionQueue, Batch], bytes],
+        judge: Callable[[PartitionQueue, Outgoing, Answer], None],
         *,
         transactional_id: str | None = None,
         request_bytes: int = _REQUEST_BYTES,
@@ -65,18 +65,20 @@ class Pipeline:
         self._judge = judge
         self._transactional_id = transactional_id
         self._request_bytes = request_bytes
-        self._in_flight: dict[int, deque[dict[TopicPartition, tuple[Lane, Outgoing]]]] = (
+        self._in_flight: dict[int, deque[dict[TopicPartition, tuple[PartitionQueue, Outgoing]]]] = (
             defaultdict(deque)
         )
 
-    def send_round(self, lanes: Mapping[TopicPartition, Lane]) -> bool:
-        """Send at most one batch of each lane; whether there was one."""
-        requests: dict[int, dict[TopicPartition, tuple[Lane, Outgoing]]] = defaultdict(dict)
+    def send_round(self, queues: Mapping[TopicPartition, PartitionQueue]) -> bool:
+        """Send at most one batch of each queue; whether there was one."""
+        requests: dict[int, dict[TopicPartition, tuple[PartitionQueue, Outgoing]]] = defaultdict(
+            dict
+        )
         sizes: Counter[int] = Counter()
-        for tp, lane in lanes.items():
-            if sizes[lane.node] < self._request_bytes and (out := lane.next_to_send()):
-                requests[lane.node][tp] = lane, out
-                sizes[lane.node] += out.size
+        for tp, queue in queues.items():
+            if sizes[queue.node] < self._request_bytes and (out := queue.next_to_send()):
+                requests[queue.node][tp] = queue, out
+                sizes[queue.node] += out.size
         for node, batches in requests.items():
             self._send(node, batches)
         return bool(requests)
@@ -103,13 +105,15 @@ class Pipeline:
         self._in_flight.clear()
         self._cluster.close()
 
-    def _send(self, node: int, batches: dict[TopicPartition, tuple[Lane, Outgoing]]) -> None:
+    def _send(
+        self, node: int, batches: dict[TopicPartition, tuple[PartitionQueue, Outgoing]]
+    ) -> None:
         encoded = {}
-        for tp, (lane, out) in batches.items():
+        for tp, (queue, out) in batches.items():
             batch = out.passage.batch
             assert batch is not None
-            encoded[tp] = self._encode(lane, batch)
-            lane.sequence = next_sequence(lane.sequence, batch.header.records)
+            encoded[tp] = self._encode(queue, batch)
+            queue.sequence = next_sequence(queue.sequence, batch.header.records)
         request = produce_request(encoded, self._transactional_id)
         self._cluster.connection(node).send(request)
         self._in_flight[node].append(batches)
@@ -124,12 +128,12 @@ class Pipeline:
                 tp = TopicPartition(topic.name, entry.index)
                 if tp not in request:
                     raise ClusterUnreachable(f"{self._cluster.alias} answered for {tp}, unasked.")
-                lane, out = request.pop(tp)
+                queue, out = request.pop(tp)
                 answer = Answer(
                     entry.error_code,
                     entry.base_offset,
                     entry.error_message or "",
                     tuple(record.batch_index for record in entry.record_errors or ()),
                 )
-                self._judge(lane, out, answer)
+                self._judge(queue, out, answer)
         self._cluster.require_answers(request, ())

@@ -24,7 +24,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.target.dead_letters import letter_for
 from kafka_ferry.copy.target.fencing import committed_position, transactional_id
 from kafka_ferry.copy.target.ledger_recovery import LedgerRecovery
-from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
+from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce_errors import Verdicts
 from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline
 from kafka_ferry.copy.target.writer import Failure, StartOver, void_unless_known
@@ -108,7 +108,7 @@ class TransactionalWriter(ABC):
         self._unsettled: set[TopicPartition] = set()
         self._recovery = recovery
         self._knows_endings = False
-        self._lanes: dict[TopicPartition, Lane] = {}
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
         self._uncommitted_bytes = self._uncommitted_runs = 0
 
@@ -133,12 +133,12 @@ class TransactionalWriter(ABC):
         return self._uncommitted_runs > _MAX_SEGMENTS
 
     @abstractmethod
-    def _lane(self, leader: PartitionLeader, range_: Range | None) -> Lane:
-        """A new lane for a partition of the target."""
+    def _queue(self, leader: PartitionLeader, range_: Range | None) -> PartitionQueue:
+        """A new queue for a partition of the target."""
 
     @abstractmethod
-    def _transactional(self) -> Mapping[TopicPartition, Lane]:
-        """The lanes whose batches belong to the transaction."""
+    def _transactional(self) -> Mapping[TopicPartition, PartitionQueue]:
+        """The queues whose batches belong to the transaction."""
 
     @abstractmethod
     def _resume(
@@ -151,13 +151,13 @@ class TransactionalWriter(ABC):
         """Look once more at what is about to be committed."""
 
     @abstractmethod
-    def _position(self, lane: Lane) -> Position:
-        """What to commit of a lane in which something has moved."""
+    def _position(self, queue: PartitionQueue) -> Position:
+        """What to commit of a queue in which something has moved."""
 
     def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
         """See ``Writer.take_over``."""
         void = self._verdicts.void
-        self._unsettled |= {tp for tp, lane in self._lanes.items() if lane.in_transaction}
+        self._unsettled |= {tp for tp, queue in self._queues.items() if queue.in_transaction}
         self._forget_transaction()
         self._verdicts.write_again(ranges)
         self._pipeline.forget()
@@ -166,7 +166,7 @@ class TransactionalWriter(ABC):
             self._ending = retry(lambda: last_ending(self._coordination, name))
         self._start_producer(void)
         by_target = {range_.target: range_ for range_ in ranges}
-        self._open_lanes(by_target)
+        self._open_queues(by_target)
         self._unsettled |= self._transactional().keys()
         evidence = None if self._knows_endings or not self._recovery else self._recovery.outcomes
         self._settlement.settle(self._ending, self._unsettled, by_target, evidence)
@@ -186,8 +186,8 @@ class TransactionalWriter(ABC):
         positions = self._group_positions(by_target)
         # Somebody may have deleted the group since the run began.
         forgotten = {
-            tp: self._lanes[tp].remote_topic_id
-            for tp in (by_target.keys() & self._lanes.keys()) - positions.keys()
+            tp: self._queues[tp].remote_topic_id
+            for tp in (by_target.keys() & self._queues.keys()) - positions.keys()
         }
         return positions | (self._recovery.positions(forgotten) if self._recovery else {})
 
@@ -211,7 +211,7 @@ class TransactionalWriter(ABC):
             error.message += f" It began with: {void.message}" if void else ""
             raise
 
-    def _open_lanes(self, by_target: Mapping[TopicPartition, Range]) -> None:
+    def _open_queues(self, by_target: Mapping[TopicPartition, Range]) -> None:
         own = [self._ledger, *([self._dead_letters] if self._dead_letters else [])]
 
         def ask() -> Mapping[TopicPartition, PartitionLeader]:
@@ -223,8 +223,8 @@ class TransactionalWriter(ABC):
 
         leaders = retry(ask)
         self._limits_by_topic = self._ask_limits({tp.topic for tp in by_target})
-        self._lanes = {
-            tp: self._lane(leader, by_target.get(tp))
+        self._queues = {
+            tp: self._queue(leader, by_target.get(tp))
             for tp, leader in leaders.items()
             if leader.node >= 0
         }
@@ -253,28 +253,28 @@ class TransactionalWriter(ABC):
 
     def _counts(self, range_: Range, position: Position) -> bool:
         """Whether the position says anything of the topics that there are now."""
-        lane = self._lanes.get(range_.target)
-        remote_id = lane.remote_topic_id if lane else position.remote_topic_id
+        queue = self._queues.get(range_.target)
+        remote_id = queue.remote_topic_id if queue else position.remote_topic_id
         return position.offset > 0 or is_of_topics(position, range_.topic_id, remote_id)
 
     def _is_of_this_topic(self, range_: Range, position: Position) -> bool:
         """Whether what lies before the position is in the remote topic that there is now."""
-        lane = self._lanes.get(range_.target)
-        if lane is None or position.remote_topic_id in ("", lane.remote_topic_id):
+        queue = self._queues.get(range_.target)
+        if queue is None or position.remote_topic_id in ("", queue.remote_topic_id):
             return True
         if not self._recopy:
             message = "the target's topic was deleted and recreated since; its history is gone."
             self._verdicts.fail(range_, position.offset, message)
         return not self._recopy
 
-    def _put(self, lane: Lane, out: Outgoing) -> None:
-        lane.waiting.append(out)
+    def _put(self, queue: PartitionQueue, out: Outgoing) -> None:
+        queue.waiting.append(out)
         self._uncommitted_bytes += out.size
         self._uncommitted_runs += len(out.passage.runs)
 
     def refresh(self, range_: Range, position: Position) -> None:
         """See ``Writer.refresh``."""
-        if range_.target in self._lanes:
+        if range_.target in self._queues:
             self._refreshed[range_.target] = (range_, position)
 
     def commit(self) -> Mapping[TopicPartition, int]:
@@ -282,14 +282,14 @@ class TransactionalWriter(ABC):
         with void_unless_known():
             self._drain()
             self._make_sure()
-            moved = {tp: lane for tp, lane in self._lanes.items() if lane.tally}
+            moved = {tp: queue for tp, queue in self._queues.items() if queue.tally}
             if moved:
-                self._write_ledger(tuple(lane.copied() for lane in moved.values()))
+                self._write_ledger(tuple(queue.copied() for queue in moved.values()))
             self._commit_positions(moved)
             new_positions = {
-                lane.range.source: lane.tally.end
-                for lane in moved.values()
-                if lane.range and lane.tally
+                queue.range.source: queue.tally.end
+                for queue in moved.values()
+                if queue.range and queue.tally
             }
             if moved or self._refreshed:
                 self._end(moved)
@@ -299,7 +299,7 @@ class TransactionalWriter(ABC):
 
     def _end(self, moved: Iterable[TopicPartition]) -> None:
         """Commit the transaction, and see it committed everywhere."""
-        written = {tp for tp, lane in self._lanes.items() if lane.in_transaction}
+        written = {tp for tp, queue in self._queues.items() if queue.in_transaction}
         self._producer.end(commit=True)
         try:
             self._settlement.settle(Ending(Outcome.COMMITTED), written, {*moved, *self._refreshed})
@@ -319,17 +319,17 @@ class TransactionalWriter(ABC):
         self._refreshed.clear()
         self._verdicts.void = None
         self._uncommitted_bytes = self._uncommitted_runs = 0
-        for lane in self._lanes.values():
-            lane.forget()
+        for queue in self._queues.values():
+            queue.forget()
 
-    def _encode(self, lane: Lane, batch: Batch) -> bytes:
+    def _encode(self, queue: PartitionQueue, batch: Batch) -> bytes:
         """``batch`` as one of the transaction."""
         producer = self._producer
         return for_producer(
             batch,
             producer_id=producer.producer_id,
             epoch=producer.epoch,
-            sequence=lane.sequence,
+            sequence=queue.sequence,
         )
 
     def _put_letters(self, range_: Range, letters: Iterable[tuple[Rejected, str]]) -> None:
@@ -337,11 +337,13 @@ class TransactionalWriter(ABC):
         for record, error in letters:
             assert self._dead_letters is not None
             letter = _alone(letter_for(range_, record, error, self._run), record.offset)
-            self._put(self._lanes[self._dead_letters], Outgoing(letter, range_))
+            self._put(self._queues[self._dead_letters], Outgoing(letter, range_))
 
     def _pump(self) -> None:
-        """Send all that waits in the transaction's lanes."""
-        while waiting := {tp: lane for tp, lane in self._transactional().items() if lane.waiting}:
+        """Send all that waits in the transaction's queues."""
+        while waiting := {
+            tp: queue for tp, queue in self._transactional().items() if queue.waiting
+        }:
             self._join_transaction(waiting)
             self._pipeline.send_round(waiting)
             self._raise_if_void()
@@ -350,34 +352,34 @@ class TransactionalWriter(ABC):
         self._pump()
         self._pipeline.receive_all()
         self._raise_if_void()
-        for lane in self._lanes.values():
-            lane.settle()
+        for queue in self._queues.values():
+            queue.settle()
 
-    def _join_transaction(self, waiting: Mapping[TopicPartition, Lane]) -> None:
+    def _join_transaction(self, waiting: Mapping[TopicPartition, PartitionQueue]) -> None:
         new = [
             tp
-            for tp, lane in waiting.items()
-            if not lane.in_transaction and any(out.size for out in lane.waiting)
+            for tp, queue in waiting.items()
+            if not queue.in_transaction and any(out.size for out in queue.waiting)
         ]
         if not new:
             return
         refused = self._producer.add_partitions(new)
         for tp, code in refused.items():
-            lane = self._lanes[tp]
-            if lane.range is None:
+            queue = self._queues[tp]
+            if queue.range is None:
                 raise fault(code, f"Writing to {tp.topic}")
             if is_transient(code):
                 # The coordinator has not heard of the topic yet.
-                self._verdicts.failed_transiently(lane.range, lane.waiting[0].passage.start, code)
+                self._verdicts.failed_transiently(queue.range, queue.waiting[0].passage.start, code)
             else:
-                self._verdicts.refuse(lane, lane.waiting[0], Answer(code, -1, "", ()))
+                self._verdicts.refuse(queue, queue.waiting[0], Answer(code, -1, "", ()))
         if refused:
             # The broker adds all partitions of a request or none.
             raise StartOver(
                 f"{len(refused)} partition(s) were not let into the transaction.", excludes=True
             )
-        for lane in (self._lanes[tp] for tp in new):
-            lane.in_transaction = True
+        for queue in (self._queues[tp] for tp in new):
+            queue.in_transaction = True
 
     def _raise_if_void(self) -> None:
         if self._verdicts.void:
@@ -388,7 +390,7 @@ class TransactionalWriter(ABC):
     def _write_ledger(self, ranges: tuple[CopiedRange, ...]) -> None:
         entry = self._entry(ranges)
         record = single_record(*encode(entry), entry.at)
-        self._lanes[self._ledger].waiting.append(Outgoing(_alone(record)))
+        self._queues[self._ledger].waiting.append(Outgoing(_alone(record)))
         self._drain()
 
     def _entry(self, ranges: tuple[CopiedRange, ...]) -> TransactionEntry | BackfillEntry:
@@ -397,11 +399,11 @@ class TransactionalWriter(ABC):
             flow=self._flow, run=self._run, at=now_ms(), writer=self._number, ranges=ranges
         )
 
-    def _commit_positions(self, moved: Mapping[TopicPartition, Lane]) -> None:
+    def _commit_positions(self, moved: Mapping[TopicPartition, PartitionQueue]) -> None:
         positions = dict(self._refreshed)
-        for tp, lane in moved.items():
-            if lane.range and lane.tally:
-                positions[tp] = lane.range, self._position(lane)
+        for tp, queue in moved.items():
+            if queue.range and queue.tally:
+                positions[tp] = queue.range, self._position(queue)
         if not positions:
             return
         offsets = {}
@@ -409,7 +411,7 @@ class TransactionalWriter(ABC):
             ours = replace(
                 position,
                 topic_id=range_.topic_id,
-                remote_topic_id=self._lanes[tp].remote_topic_id,
+                remote_topic_id=self._queues[tp].remote_topic_id,
                 origins=range_.origins,
             )
             offsets[tp] = committed_position(ours, self._run)

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from kafka_ferry.batches import Passage
-from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
+from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.transactional_writer import TransactionalWriter
 from kafka_ferry.copy.target.writer import void_unless_known
 from kafka_ferry.model.positions import Position
@@ -32,12 +32,12 @@ class TranslatedWriter(TransactionalWriter):
 
     def write(self, range_: Range, passage: Passage) -> None:
         """See ``Writer.write``."""
-        lane = self._lanes.get(range_.target)
-        if lane is None:
+        queue = self._queues.get(range_.target)
+        if queue is None:
             return
         topic_limits = self._limits_by_topic[range_.remote_topic]
         for piece, letters in self._verdicts.sort_out(range_, passage, topic_limits):
-            self._put(lane, Outgoing(piece, range_))
+            self._put(queue, Outgoing(piece, range_))
             self._put_letters(range_, letters)
 
     def send(self) -> None:
@@ -45,24 +45,24 @@ class TranslatedWriter(TransactionalWriter):
         with void_unless_known():
             self._pump()
 
-    def _lane(self, leader: PartitionLeader, range_: Range | None) -> Lane:
-        return Lane(leader.node, range_, leader.topic_id)
+    def _queue(self, leader: PartitionLeader, range_: Range | None) -> PartitionQueue:
+        return PartitionQueue(leader.node, range_, leader.topic_id)
 
-    def _transactional(self) -> Mapping[TopicPartition, Lane]:
-        return self._lanes
+    def _transactional(self) -> Mapping[TopicPartition, PartitionQueue]:
+        return self._queues
 
     def _resume(
         self, positions: Mapping[TopicPartition, Position]
     ) -> Mapping[TopicPartition, Position]:
         for tp, position in positions.items():
-            lane = self._lanes.get(tp)
-            if lane and lane.range and position.topic_id in ("", lane.range.topic_id):
-                lane.position = position.offset
+            queue = self._queues.get(tp)
+            if queue and queue.range and position.topic_id in ("", queue.range.topic_id):
+                queue.position = position.offset
         return positions
 
     def _make_sure(self) -> None:
         """What else came in between is not in the transaction, and does no harm."""
 
-    def _position(self, lane: Lane) -> Position:
-        assert lane.tally is not None
-        return Position(lane.tally.end, leader_epoch=lane.tally.leader_epoch)
+    def _position(self, queue: PartitionQueue) -> Position:
+        assert queue.tally is not None
+        return Position(queue.tally.end, leader_epoch=queue.tally.leader_epoch)

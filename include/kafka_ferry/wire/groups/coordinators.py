@@ -54,7 +54,7 @@ def ask_coordinators(
     groups: Collection[str],
     ask: Callable[[Sequence[Connection], list[str]], Iterable[tuple[str, _T | FerryError]]],
     *,
-    lanes: int = 1,
+    most_connections: int = 1,
 ) -> dict[str, _T | FerryError]:
     """Ask the coordinator of each group, once.
 
@@ -62,7 +62,7 @@ def ask_coordinators(
         cluster: the cluster that has the groups.
         groups: the groups.
         ask: asks one coordinator for some of them, and gives their answers as they come.
-        lanes: how many connections to use of each coordinator, if there is so much to ask.
+        most_connections: how many connections to use of each coordinator, if there is so much to ask.
 
     Returns:
         An answer for each group, or an error: of its own, or of its coordinator.
@@ -75,7 +75,7 @@ def ask_coordinators(
     answers: dict[str, _T | FerryError] = {**found}
     for node, some in by_node.items():
         try:
-            answers.update(ask(_lanes(cluster, node, min(lanes, len(some))), some))
+            answers.update(ask(_connections(cluster, node, min(most_connections, len(some))), some))
         except FerryError as error:
             answers |= {group: error for group in some if group not in answers}
     silent = {
@@ -136,11 +136,11 @@ def chunks(items: list[_T], size: int) -> Iterator[list[_T]]:
         yield items[first : first + size]
 
 
-def _lanes(cluster: WireCluster, node: int, count: int) -> list[Connection]:
+def _connections(cluster: WireCluster, node: int, count: int) -> list[Connection]:
     """So many connections to a broker, or as many as it lets us have."""
     connections = [cluster.connection(node)]
     with suppress(ClusterUnreachable):
-        connections.extend(cluster.connection(node, lane) for lane in range(1, count))
+        connections.extend(cluster.connection(node, number) for number in range(1, count))
     return connections
 
 

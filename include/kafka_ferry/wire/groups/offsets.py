@@ -37,7 +37,7 @@ _MANY: Final = 8
 _COMMIT_BYTES: Final = 400_000
 _COMMIT_FIXED: Final = 60
 # A commit waits for replicas, and in Kafka 4.0 for others to be written with it: 5 ms.
-_LANES: Final = 16
+_CONNECTIONS: Final = 16
 
 _FetchGroup = OffsetFetchRequest.OffsetFetchRequestGroup
 _CommitTopic = OffsetCommitRequest.OffsetCommitRequestTopic
@@ -88,7 +88,9 @@ def commit_offsets(cluster: WireCluster, offsets: Mapping[str, Offsets]) -> dict
                 refused |= refused_of(cluster, "committing", group, part, entries)
             yield group, refused
 
-    return of_partitions(ask_coordinators(cluster, offsets, ask, lanes=_LANES), offsets)
+    return of_partitions(
+        ask_coordinators(cluster, offsets, ask, most_connections=_CONNECTIONS), offsets
+    )
 
 
 def delete_offsets(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from kafka_ferry.batches import Passage, TopicLimits, split_batches
-from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
+from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce_errors import Verdicts
 from kafka_ferry.copy.target.produce_pipeline import Answer
 from kafka_ferry.errors import AccessDenied, Fenced
@@ -29,8 +29,8 @@ def a_passage(records: int = 4, start: int = 0, *, readable: bool = True) -> Pas
     return Passage(start, start + records, batch, ((start, records),))
 
 
-def a_lane() -> Lane:
-    return Lane(1, RANGE, "remote id")
+def a_queue() -> PartitionQueue:
+    return PartitionQueue(1, RANGE, "remote id")
 
 
 def refused(code: int, *records: int, words: str = "") -> Answer:
@@ -38,9 +38,12 @@ def refused(code: int, *records: int, words: str = "") -> Answer:
 
 
 def judge(
-    verdicts: Verdicts, answer: Answer, passage: Passage | None = None, lane: Lane | None = None
+    verdicts: Verdicts,
+    answer: Answer,
+    passage: Passage | None = None,
+    queue: PartitionQueue | None = None,
 ) -> None:
-    verdicts.judge(lane or a_lane(), Outgoing(passage or a_passage(), RANGE), answer)
+    verdicts.judge(queue or a_queue(), Outgoing(passage or a_passage(), RANGE), answer)
 
 
 def sent(verdicts: Verdicts, passage: Passage) -> list[tuple[int, int, Sequence[int]]]:
@@ -72,11 +75,11 @@ def test_what_is_written_again_ends_at_the_refused_offset_even_within_a_batch() 
 
 
 def test_a_batch_accepted_after_a_refused_one_makes_the_transaction_void() -> None:
-    verdicts, lane = Verdicts(None), a_lane()
-    judge(verdicts, refused(TOO_LARGE), a_passage(start=40), lane)
-    judge(verdicts, refused(OUT_OF_ORDER), a_passage(start=44), lane)
+    verdicts, queue = Verdicts(None), a_queue()
+    judge(verdicts, refused(TOO_LARGE), a_passage(start=40), queue)
+    judge(verdicts, refused(OUT_OF_ORDER), a_passage(start=44), queue)
     assert verdicts.void is None
-    judge(verdicts, Answer(0, 7, "", ()), a_passage(start=48), lane)
+    judge(verdicts, Answer(0, 7, "", ()), a_passage(start=48), queue)
     assert verdicts.void is not None
     assert verdicts.void.excludes
 
@@ -117,7 +120,7 @@ def test_an_unreadable_batch_after_a_rejected_record_fails_its_range() -> None:
 
 def test_a_refused_dead_letter_stops_the_range_that_it_was_written_for() -> None:
     verdicts = Verdicts(LETTERS)
-    letters = Lane(1, None, "id of letters")
+    letters = PartitionQueue(1, None, "id of letters")
     judge(verdicts, refused(TOO_LARGE), a_passage(1, 40), letters)
     assert sent(verdicts, a_passage(10, 38)) == [(38, 40, [])]
     assert "letters-0 refused its dead letter" in verdicts.failures[RANGE.source].message

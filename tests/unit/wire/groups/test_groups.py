@@ -263,10 +263,10 @@ def test_answers_come_in_the_order_of_the_requests_over_any_number_of_connection
     broker.speak({kind: truth(broker, kind) for kind in SPOKEN})
     with cluster_of(broker) as cluster:
         cluster.nodes()
-        lanes = [cluster.connection(1, lane) for lane in range(3)]
-        names = [type(answer).__name__ for answer in pipelined(lanes, _alternating(100))]
-        assert len(set(map(id, lanes))) == 3
-        assert not any(lane.closed for lane in lanes)
+        connections = [cluster.connection(1, number) for number in range(3)]
+        names = [type(answer).__name__ for answer in pipelined(connections, _alternating(100))]
+        assert len(set(map(id, connections))) == 3
+        assert not any(connection.closed for connection in connections)
     expected = ["DescribeGroupsResponse", "ListGroupsResponse"] * 50
     assert names == expected
 
@@ -284,12 +284,12 @@ def test_answers_that_nobody_waits_for_are_never_taken_for_others(broker: Script
     broker.speak({kind: truth(broker, kind) for kind in SPOKEN})
     with cluster_of(broker) as cluster:
         cluster.nodes()
-        lane = cluster.connection(1)
-        answers = pipelined([lane], _alternating(10))
+        connection = cluster.connection(1)
+        answers = pipelined([connection], _alternating(10))
         next(answers)
         answers.close()
-        assert lane.closed
-        assert cluster.connection(1) is not lane
+        assert connection.closed
+        assert cluster.connection(1) is not connection
         assert list_groups(cluster) == [Group(GROUP, "share", "orders", "orders")]
 
 

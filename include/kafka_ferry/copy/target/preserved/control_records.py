@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kafka_ferry.copy.target.preserved.partition_queue import Track
+from kafka_ferry.copy.target.preserved.partition_queue import PreservedQueue
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
@@ -72,8 +72,8 @@ class Filler(ABC):
         """See to it that a writer before this one fills no more."""
 
     @abstractmethod
-    def fill(self, tracks: Mapping[TopicPartition, Track]) -> Filled:
-        """Fill some of what is missing in ``tracks``, and never more than is missing.
+    def fill(self, queues: Mapping[TopicPartition, PreservedQueue]) -> Filled:
+        """Fill some of what is missing in ``queues``, and never more than is missing.
 
         They may not be in the logs yet when it returns: the logs' ends tell.
 
@@ -98,15 +98,15 @@ class TransactionFiller(Filler):
     def take_over(self) -> None:
         """See ``Filler``: starting the producer has fenced it."""
 
-    def fill(self, tracks: Mapping[TopicPartition, Track]) -> Filled:
+    def fill(self, queues: Mapping[TopicPartition, PreservedQueue]) -> Filled:
         """See ``Filler``; the partitions move on together, by one.
 
         It returns when the coordinator writes no more: what it wrote twice is in the logs by then,
         where the next records come after it.
         """
-        if refused := self._producer.add_partitions(tracks):
+        if refused := self._producer.add_partitions(queues):
             # The broker adds all partitions of a request or none.
-            return Filled(dict.fromkeys(tracks, 0), refused)
+            return Filled(dict.fromkeys(queues, 0), refused)
         self._producer.end(commit=True)
         deadline, pause = time.monotonic() + _COMPLETE_S, 0.0005
         while not is_replicated(self._cluster, self._producer.transactional_id):
@@ -114,7 +114,7 @@ class TransactionFiller(Filler):
                 break
             time.sleep(pause)
             pause = min(pause * 2, 0.02)
-        return Filled(dict.fromkeys(tracks, 1))
+        return Filled(dict.fromkeys(queues, 1))
 
 
 class MarkerFiller(Filler):
@@ -139,24 +139,24 @@ class MarkerFiller(Filler):
         # Whoever was there before the first of them has been fenced since then.
         self._taken_over_at = self._taken_over_at or time.monotonic()
 
-    def fill(self, tracks: Mapping[TopicPartition, Track]) -> Filled:
+    def fill(self, queues: Mapping[TopicPartition, PreservedQueue]) -> Filled:
         """See ``Filler``.
 
         Raises:
             StartOver: if the logs have moved on since the take-over.
         """
         self._make_sure()
-        self._require_still({tp: track for tp, track in tracks.items() if not track.is_fenced})
+        self._require_still({tp: queue for tp, queue in queues.items() if not queue.is_fenced})
         by_node: dict[int, dict[TopicPartition, Markers]] = defaultdict(dict)
-        share = max(1, MARKERS_AT_ONCE // len(tracks))
-        for tp, track in tracks.items():
-            by_node[track.node][tp] = Markers(
-                min(track.missing, share) if track.is_fenced else 1,
-                track.producer_id,
-                track.epoch,
+        share = max(1, MARKERS_AT_ONCE // len(queues))
+        for tp, queue in queues.items():
+            by_node[queue.node][tp] = Markers(
+                min(queue.missing, share) if queue.is_fenced else 1,
+                queue.producer_id,
+                queue.epoch,
                 self._coordinator_epoch,
             )
-            track.is_fenced = True
+            queue.is_fenced = True
         filled = Filled({})
         for node, markers in by_node.items():
             filled.refused |= write_markers(self._cluster, node, markers)
@@ -177,10 +177,10 @@ class MarkerFiller(Filler):
             self._coordinator_epoch = max(by_clock, self._coordinator_epoch + 1)
             self._has_begun = True
 
-    def _require_still(self, new: Mapping[TopicPartition, Track]) -> None:
+    def _require_still(self, new: Mapping[TopicPartition, PreservedQueue]) -> None:
         """That nobody has written since the take-over to ``new``, in which this writer has filled nothing."""
-        ends = high_watermarks(self._cluster, {tp: track.node for tp, track in new.items()})
-        moved = [str(tp) for tp, track in new.items() if ends[tp] != track.end]
+        ends = high_watermarks(self._cluster, {tp: queue.node for tp, queue in new.items()})
+        moved = [str(tp) for tp, queue in new.items() if ends[tp] != queue.end]
         if moved:
             raise StartOver(
                 f"An earlier writer was still writing to {', '.join(moved)} after the take-over."
@@ -207,9 +207,9 @@ class AutoFiller(Filler):
         self._markers.take_over()
         self._transactions.take_over()
 
-    def fill(self, tracks: Mapping[TopicPartition, Track]) -> Filled:
+    def fill(self, queues: Mapping[TopicPartition, PreservedQueue]) -> Filled:
         """See ``Filler``."""
         if self._chosen is None:
             by_markers = may_write_markers(self._cluster)
             self._chosen = self._markers if by_markers else self._transactions
-        return self._chosen.fill(tracks)
+        return self._chosen.fill(queues)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from kafka_ferry.copy.target.preserved.control_records import Filler
-from kafka_ferry.copy.target.preserved.partition_queue import Track
+from kafka_ferry.copy.target.preserved.partition_queue import PreservedQueue
 from kafka_ferry.copy.target.produce_errors import Verdicts
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
@@ -28,13 +28,19 @@ class Fail(Protocol):
     """Stops a partition."""
 
     def __call__(
-        self, track: Track, offset: int, message: str, code: int = NONE, *, advice: bool = False
+        self,
+        queue: PreservedQueue,
+        offset: int,
+        message: str,
+        code: int = NONE,
+        *,
+        advice: bool = False,
     ) -> None:
-        """Write no more to ``track``, because of what happened at ``offset``."""
+        """Write no more to ``queue``, because of what happened at ``offset``."""
 
 
 class Gaps:
-    """Fills what is missing in tracks.
+    """Fills what is missing in queues.
 
     Args:
         cluster: the target; no answers may be due on its connections.
@@ -63,39 +69,39 @@ class Gaps:
         """See ``Filler``."""
         self._filler.take_over()
 
-    def fill(self, tracks: Mapping[TopicPartition, Track]) -> None:
-        """Fill some of what is missing in each of ``tracks``; their ends tell how much."""
-        gaps = {tp: (track.end, track.end + track.missing) for tp, track in tracks.items()}
-        filled = self._filler.fill(tracks)
+    def fill(self, queues: Mapping[TopicPartition, PreservedQueue]) -> None:
+        """Fill some of what is missing in each of ``queues``; their ends tell how much."""
+        gaps = {tp: (queue.end, queue.end + queue.missing) for tp, queue in queues.items()}
+        filled = self._filler.fill(queues)
         expected = {
-            tp: tracks[tp].end + records
+            tp: queues[tp].end + records
             for tp, records in filled.records.items()
             if tp not in filled.refused
         }
-        ends = self._ends_after(tracks, expected)
+        ends = self._ends_after(queues, expected)
         for tp, end in expected.items():
-            tracks[tp].end = ends[tp]
+            queues[tp].end = ends[tp]
             if ends[tp] > end:
-                self._judge_more(tp, tracks[tp], end, gaps[tp])
-            tracks[tp].settle()
+                self._judge_more(tp, queues[tp], end, gaps[tp])
+            queues[tp].settle()
         if TRANSACTION_COORDINATOR_FENCED in filled.refused.values():
             # Another writer has filled there since: is it one that has taken over?
             self._renew()
         for tp, code in filled.refused.items():
-            track = tracks[tp]
-            if is_transient(code) and track.range:
-                self._verdicts.failed_transiently(track.range, track.end, code)
+            queue = queues[tp]
+            if is_transient(code) and queue.range:
+                self._verdicts.failed_transiently(queue.range, queue.end, code)
             else:
-                self._fail(track, track.end, f"it takes no control records: {error_name(code)}.")
+                self._fail(queue, queue.end, f"it takes no control records: {error_name(code)}.")
 
     def _judge_more(
-        self, tp: TopicPartition, track: Track, filled_to: int, gap: tuple[int, int]
+        self, tp: TopicPartition, queue: PreservedQueue, filled_to: int, gap: tuple[int, int]
     ) -> None:
         """What there is to say of a log that goes on after what was filled."""
         first, end = gap
-        stored = stored_batches(self._cluster, track.node, tp, first, track.end)
+        stored = stored_batches(self._cluster, queue.node, tp, first, queue.end)
         if all(batch.header.is_control for batch in stored):
-            if track.end <= end:
+            if queue.end <= end:
                 return
             why = (
                 "Kafka has ended a transaction there twice, as it may when a leader moves while "
@@ -103,14 +109,16 @@ class Gaps:
             )
         else:
             why = "something else has been written to it."
-        message = f"its log ends at {track.end} where it was filled to {filled_to}: {why}"
-        self._fail(track, filled_to, message, advice=True)
+        message = f"its log ends at {queue.end} where it was filled to {filled_to}: {why}"
+        self._fail(queue, filled_to, message, advice=True)
 
     def _ends_after(
-        self, tracks: Mapping[TopicPartition, Track], expected: Mapping[TopicPartition, int]
+        self,
+        queues: Mapping[TopicPartition, PreservedQueue],
+        expected: Mapping[TopicPartition, int],
     ) -> Mapping[TopicPartition, int]:
         """The logs' ends, once what was asked for is in them or will never be."""
-        nodes = {tp: tracks[tp].node for tp in expected}
+        nodes = {tp: queues[tp].node for tp in expected}
         deadline, pause = time.monotonic() + _GRACE_S, 0.0002
         while time.monotonic() < deadline:
             ends = high_watermarks(self._cluster, nodes)
@@ -120,4 +128,4 @@ class Gaps:
             pause = min(pause * 2, 0.05)
         # A broker that was away may have been left out (wire.settlement): ends what still goes on.
         self._renew()
-        return settled_ends(self._cluster, {tp: tracks[tp].leader for tp in expected})
+        return settled_ends(self._cluster, {tp: queues[tp].leader for tp in expected})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from kafka_ferry.batches import Batch, Passage, TopicLimits, empty_batches, next_sequence
 from kafka_ferry.batches.record_format.header import MAX_SEQUENCE
-from kafka_ferry.copy.target.partition_queue import Lane, Outgoing, Tally
+from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue, Tally
 from kafka_ferry.copy.target.preserved.uncommitted_tail import Ahead, Misplaced
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.model.positions import Position, ProducerState
@@ -16,7 +16,7 @@ from kafka_ferry.wire import PartitionLeader
 
 
 @dataclass(slots=True)
-class Track(Lane):
+class PreservedQueue(PartitionQueue):
     """One target partition with preserved offsets.
 
     ::
@@ -135,7 +135,7 @@ class Track(Lane):
 
     def account(self, out: Outgoing) -> None:
         """Count what became of a passage of the range."""
-        Lane.account(self, out)
+        PartitionQueue.account(self, out)
         self.counted = next_sequence(self.counted, sum(count for _, count in out.passage.runs))
 
     def count_adopted(self, batches: Iterable[Batch]) -> None:
@@ -146,12 +146,12 @@ class Track(Lane):
 
     def forget(self) -> None:
         """Forget what is committed, or will be read again."""
-        Lane.forget(self)
+        PartitionQueue.forget(self)
         self.is_sending = False
 
     def copied(self) -> CopiedRange:
         """What is there of the range since the last commit, for the ledger."""
-        copied = Lane.copied(self)
+        copied = PartitionQueue.copied(self)
         return copied.model_copy(update={"preserved": True, "producer": self.producer})
 
 
@@ -165,10 +165,10 @@ def first_position(range_: Range) -> Position:
     return Position(range_.start, range_.topic_id, producer=producer)
 
 
-def first_entry(track: Track, position: Position) -> CopiedRange:
+def first_entry(queue: PreservedQueue, position: Position) -> CopiedRange:
     """What the ledger is to hold of a partition that nobody has written to yet: where it begins."""
-    track.tally = Tally(position.offset, position.offset)
-    copied, track.tally = Lane.copied(track), None
+    queue.tally = Tally(position.offset, position.offset)
+    copied, queue.tally = PartitionQueue.copied(queue), None
     return copied.model_copy(update={"preserved": True, "producer": position.producer})
 
 

@@ -38,7 +38,7 @@ from kafka_ferry.batches import (
     cut_at,
     for_producer,
 )
-from kafka_ferry.copy.target.partition_queue import Lane, Outgoing
+from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.preserved.control_records import (
     AutoFiller,
     Filler,
@@ -48,7 +48,7 @@ from kafka_ferry.copy.target.preserved.control_records import (
 from kafka_ferry.copy.target.preserved.gap_filler import Gaps
 from kafka_ferry.copy.target.preserved.log_starts import LogStarts
 from kafka_ferry.copy.target.preserved.partition_queue import (
-    Track,
+    PreservedQueue,
     begun,
     first_entry,
     first_position,
@@ -118,14 +118,14 @@ class PreservedWriter(TransactionalWriter):
 
     def write(self, range_: Range, passage: Passage) -> None:
         """See ``Writer.write``."""
-        track = self._lanes.get(range_.target)
-        if not isinstance(track, Track):
+        queue = self._queues.get(range_.target)
+        if not isinstance(queue, PreservedQueue):
             return
         topic_limits = self._limits_by_topic[range_.remote_topic]
         for piece, letters in self._verdicts.sort_out(range_, passage, topic_limits):
             self._put_letters(range_, letters)
             for part in by_runs(piece):
-                self._take(track, part)
+                self._take(queue, part)
 
     def send(self) -> None:
         """See ``Writer.send``."""
@@ -136,27 +136,29 @@ class PreservedWriter(TransactionalWriter):
         """See ``Writer.commit``; then the logs' starts follow."""
         committed = super().commit()
         self._heard_at = time.monotonic()
-        tracks = {tp: t for tp, t in self._tracks().items() if self._is_open(t)}
+        queues = {tp: t for tp, t in self._preserved().items() if self._is_open(t)}
         with void_unless_known():
-            self._starts.follow(tracks, committed)
+            self._starts.follow(queues, committed)
         return committed
 
-    def _lane(self, leader: PartitionLeader, range_: Range | None) -> Lane:
+    def _queue(self, leader: PartitionLeader, range_: Range | None) -> PartitionQueue:
         if range_ is None:
-            return Lane(leader.node, None, leader.topic_id)
-        return Track(leader.node, range_, leader.topic_id, leader=leader)
+            return PartitionQueue(leader.node, None, leader.topic_id)
+        return PreservedQueue(leader.node, range_, leader.topic_id, leader=leader)
 
-    def _transactional(self) -> Mapping[TopicPartition, Lane]:
-        return {tp: lane for tp, lane in self._lanes.items() if lane.range is None}
+    def _transactional(self) -> Mapping[TopicPartition, PartitionQueue]:
+        return {tp: queue for tp, queue in self._queues.items() if queue.range is None}
 
-    def _tracks(self) -> dict[TopicPartition, Track]:
-        return {tp: lane for tp, lane in self._lanes.items() if isinstance(lane, Track)}
+    def _preserved(self) -> dict[TopicPartition, PreservedQueue]:
+        return {
+            tp: queue for tp, queue in self._queues.items() if isinstance(queue, PreservedQueue)
+        }
 
-    def _position(self, lane: Lane) -> Position:
-        assert isinstance(lane, Track)
-        assert lane.tally is not None
+    def _position(self, queue: PartitionQueue) -> Position:
+        assert isinstance(queue, PreservedQueue)
+        assert queue.tally is not None
         return Position(
-            lane.tally.end, leader_epoch=lane.tally.leader_epoch, producer=lane.producer
+            queue.tally.end, leader_epoch=queue.tally.leader_epoch, producer=queue.producer
         )
 
     # --- taking over
@@ -166,47 +168,49 @@ class PreservedWriter(TransactionalWriter):
     ) -> Mapping[TopicPartition, Position]:
         self._gaps.take_over()
         if self._coordination.any_connection().is_before_2_4:
-            for track in self._tracks().values():
-                self._fail(track, 0, _TOO_OLD)
-        tracks = {tp: t for tp, t in self._tracks().items() if self._is_open(t)}
-        ends = retry(lambda: self._settled_ends(tracks))
+            for queue in self._preserved().values():
+                self._fail(queue, 0, _TOO_OLD)
+        queues = {tp: t for tp, t in self._preserved().items() if self._is_open(t)}
+        ends = retry(lambda: self._settled_ends(queues))
         positions = dict(positions)
         positions |= self._register(
-            {tp: track for tp, track in tracks.items() if tp not in positions}, ends
+            {tp: queue for tp, queue in queues.items() if tp not in positions}, ends
         )
-        for tp, track in tracks.items():
-            if tp in positions and self._is_open(track):
-                self._open(tp, track, positions[tp], ends[tp])
-        self._fill_starts({tp: t for tp, t in tracks.items() if t.starts_at and self._is_open(t)})
+        for tp, queue in queues.items():
+            if tp in positions and self._is_open(queue):
+                self._open(tp, queue, positions[tp], ends[tp])
+        self._fill_starts({tp: t for tp, t in queues.items() if t.starts_at and self._is_open(t)})
         return {tp: begun(position) for tp, position in positions.items()}
 
-    def _settled_ends(self, tracks: Mapping[TopicPartition, Track]) -> dict[TopicPartition, int]:
-        """The ends of the tracks' logs, by those who lead them now."""
-        leaders = self._coordination.leaders(tracks)
-        for tp, track in tracks.items():
+    def _settled_ends(
+        self, queues: Mapping[TopicPartition, PreservedQueue]
+    ) -> dict[TopicPartition, int]:
+        """The ends of the queues' logs, by those who lead them now."""
+        leaders = self._coordination.leaders(queues)
+        for tp, queue in queues.items():
             if leaders[tp].node < 0:
                 raise fault(leaders[tp].error, f"Looking for the leader of {tp}")
-            track.node, track.leader = leaders[tp].node, leaders[tp]
+            queue.node, queue.leader = leaders[tp].node, leaders[tp]
         return settled_ends(self._coordination, leaders)
 
-    def _is_open(self, track: Track) -> bool:
-        assert track.range is not None
-        return track.range.source not in self.failures
+    def _is_open(self, queue: PreservedQueue) -> bool:
+        assert queue.range is not None
+        return queue.range.source not in self.failures
 
     def _register(
-        self, new: Mapping[TopicPartition, Track], ends: Mapping[TopicPartition, int]
+        self, new: Mapping[TopicPartition, PreservedQueue], ends: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, Position]:
         """The positions of partitions that nobody has written to, committed before anybody does.
 
         Whoever finds records behind such a position knows by the producer whose they are.
         """
         positions = {}
-        for tp, track in new.items():
-            range_ = track.range
+        for tp, queue in new.items():
+            range_ = queue.range
             assert range_ is not None
             if ends[tp]:
                 self._fail(
-                    track, range_.start, f"it holds {ends[tp]} offsets, none copied by this flow."
+                    queue, range_.start, f"it holds {ends[tp]} offsets, none copied by this flow."
                 )
                 continue
             positions[tp] = first_position(range_)
@@ -226,97 +230,99 @@ class PreservedWriter(TransactionalWriter):
             self._commit_positions({})
             self._end({})
         self._refreshed.clear()
-        for lane in self._transactional().values():
-            lane.in_transaction = False
+        for other in self._transactional().values():
+            other.in_transaction = False
         return positions
 
-    def _open(self, tp: TopicPartition, track: Track, position: Position, end: int) -> None:
+    def _open(
+        self, tp: TopicPartition, queue: PreservedQueue, position: Position, end: int
+    ) -> None:
         """Find out what comes next in the partition, whose log ends at ``end``."""
         try:
-            known_to = track.open(position, end)
+            known_to = queue.open(position, end)
         except Misplaced as error:
-            self._fail(track, error.offset, error.message, advice=True)
+            self._fail(queue, error.offset, error.message, advice=True)
             return
         if end > known_to:
-            track.ahead = Ahead(
+            queue.ahead = Ahead(
                 self._coordination,
                 tp,
                 known_to,
                 end,
-                track.producer,
+                queue.producer,
                 is_compacted=self._limits_by_topic[tp.topic].keys_required,
                 may_be_refused=self._dead_letters is not None,
             )
             if known_to < position.offset:
                 # Nothing but control records lies between the log's start and the first range.
                 between = known_to, min(position.offset, end)
-                self._adopt(track, Passage(*between, absent=(Absent(*between, Reason.CONTROL),)))
-                track.tally = None
+                self._adopt(queue, Passage(*between, absent=(Absent(*between, Reason.CONTROL),)))
+                queue.tally = None
 
-    def _fill_starts(self, tracks: Mapping[TopicPartition, Track]) -> None:
+    def _fill_starts(self, queues: Mapping[TopicPartition, PreservedQueue]) -> None:
         """Bring the logs of new partitions to where their mirrors start, before anybody uses them."""
-        for tp, track in tracks.items():
-            for passage in track.start_passages(self._limits_by_topic[tp.topic]):
-                track.waiting.append(Outgoing(passage, track.range))
+        for tp, queue in queues.items():
+            for passage in queue.start_passages(self._limits_by_topic[tp.topic]):
+                queue.waiting.append(Outgoing(passage, queue.range))
         with void_unless_known():
-            while any(track.waiting for track in tracks.values()):
-                if not self._records.send_round(tracks):
+            while any(queue.waiting for queue in queues.values()):
+                if not self._records.send_round(queues):
                     self._records.receive_next()
                 self._raise_if_void()
-            for track in tracks.values():
+            for queue in queues.values():
                 # They are no records of the range.
-                track.tally, track.counted = None, track.sequence
-            filled = {tp: track for tp, track in tracks.items() if self._is_open(track)}
-            starts = {tp: track.starts_at for tp, track in filled.items()}
+                queue.tally, queue.counted = None, queue.sequence
+            filled = {tp: queue for tp, queue in queues.items() if self._is_open(queue)}
+            starts = {tp: queue.starts_at for tp, queue in filled.items()}
             self._starts.move(filled, starts, otherwise="offsets.start: 0")
             self._raise_if_void()
 
     # --- adopting
 
-    def _take(self, track: Track, passage: Passage) -> None:
+    def _take(self, queue: PreservedQueue, passage: Passage) -> None:
         """Have the passage written, unless an earlier attempt has written it."""
-        if track.ahead and passage.start < track.ahead.end:
+        if queue.ahead and passage.start < queue.ahead.end:
             known, rest = (
-                cut_at(passage, track.ahead.end)
-                if passage.end > track.ahead.end
+                cut_at(passage, queue.ahead.end)
+                if passage.end > queue.ahead.end
                 else (passage, None)
             )
-            self._adopt(track, known)
+            self._adopt(queue, known)
             if rest is None:
                 return
             passage = rest
-        if self._is_open(track):
-            self._put(track, Outgoing(passage, track.range))
+        if self._is_open(queue):
+            self._put(queue, Outgoing(passage, queue.range))
 
-    def _adopt(self, track: Track, passage: Passage) -> None:
+    def _adopt(self, queue: PreservedQueue, passage: Passage) -> None:
         """Account for a passage that an earlier attempt has written, if the target holds just that."""
-        assert track.ahead is not None and track.range is not None
+        assert queue.ahead is not None and queue.range is not None
         try:
-            adopted = track.ahead.adopt(passage)
+            adopted = queue.ahead.adopt(passage)
         except Misplaced as error:
-            self._fail(track, error.offset, error.message, advice=True)
+            self._fail(queue, error.offset, error.message, advice=True)
             return
         why = "the target refused it when it was first tried"
-        self._put_letters(track.range, [(letter, why) for letter in adopted.letters])
+        self._put_letters(queue.range, [(letter, why) for letter in adopted.letters])
         for part in adopted.passages:
-            track.account(Outgoing(part, track.range, part.first, adopted=True))
+            queue.account(Outgoing(part, queue.range, part.first, adopted=True))
             self._uncommitted_runs += len(part.runs)
-        track.count_adopted(adopted.batches)
-        if passage.end >= track.ahead.end:
+        queue.count_adopted(adopted.batches)
+        if passage.end >= queue.ahead.end:
             # What both sides have removed since, the broker has counted, and nobody else.
-            if track.ahead.next_sequence is not None:
-                track.counted = track.ahead.next_sequence
-            track.ahead, track.sequence = None, track.counted
+            if queue.ahead.next_sequence is not None:
+                queue.counted = queue.ahead.next_sequence
+            queue.ahead, queue.sequence = None, queue.counted
 
     # --- writing
 
-    def _encode_record(self, lane: Lane, batch: Batch) -> bytes:
-        assert isinstance(lane, Track)
+    def _encode_record(self, queue: PartitionQueue, batch: Batch) -> bytes:
+        assert isinstance(queue, PreservedQueue)
         return for_producer(
             batch,
-            producer_id=lane.producer_id,
-            epoch=lane.epoch,
-            sequence=lane.sequence,
+            producer_id=queue.producer_id,
+            epoch=queue.epoch,
+            sequence=queue.sequence,
             transactional=False,
         )
 
@@ -328,12 +334,12 @@ class PreservedWriter(TransactionalWriter):
         """Send and fill all that waits; what is sent last need not be answered, unless ``to_the_end``."""
         while True:
             self._stay_alive()
-            tracks = {tp: t for tp, t in self._tracks().items() if self._is_open(t)}
-            if self._records.send_round(tracks):
+            queues = {tp: t for tp, t in self._preserved().items() if self._is_open(t)}
+            if self._records.send_round(queues):
                 pass
-            elif any(t.has_unsent for t in tracks.values()) and not self._records.is_idle:
+            elif any(t.has_unsent for t in queues.values()) and not self._records.is_idle:
                 self._records.receive_next()
-            elif gaps := {tp: t for tp, t in tracks.items() if t.missing and not t.is_sending}:
+            elif gaps := {tp: t for tp, t in queues.items() if t.missing and not t.is_sending}:
                 self._gaps.fill(gaps)
                 self._heard_at = time.monotonic()
             elif to_the_end and not self._records.is_idle:
@@ -348,7 +354,7 @@ class PreservedWriter(TransactionalWriter):
         Sequence numbers keep a writer that was asleep from doing harm, but only for as long as the
         broker remembers them.
         """
-        is_committing = any(lane.in_transaction for lane in self._transactional().values())
+        is_committing = any(queue.in_transaction for queue in self._transactional().values())
         if not is_committing and time.monotonic() - self._heard_at > _STALE_S:
             self._renew()
 
@@ -359,8 +365,8 @@ class PreservedWriter(TransactionalWriter):
             Fenced: if another writer has taken over.
         """
         self._producer.start_over()
-        for lane in self._transactional().values():
-            lane.sequence = 0
+        for queue in self._transactional().values():
+            queue.sequence = 0
         self._heard_at = time.monotonic()
 
     def _raise_if_void(self) -> None:
@@ -368,55 +374,61 @@ class PreservedWriter(TransactionalWriter):
             self._records.receive_all()
         super()._raise_if_void()
 
-    def _judge(self, lane: Lane, out: Outgoing, answer: Answer) -> None:
-        assert isinstance(lane, Track)
-        lane.is_sending = False
+    def _judge(self, queue: PartitionQueue, out: Outgoing, answer: Answer) -> None:
+        assert isinstance(queue, PreservedQueue)
+        queue.is_sending = False
         offset = out.passage.first
         assert offset is not None
         if answer.code == NONE and answer.base_offset == offset:
             out.base_offset = offset
-            lane.end = sum(out.passage.runs[-1])
-            lane.settle()
+            queue.end = sum(out.passage.runs[-1])
+            queue.settle()
         elif answer.code == NONE:
             what = "something else has been written to it"
             if answer.base_offset < offset:
                 what = "its log has lost records (an unclean leader election?)"
             message = f"it stored the record of offset {offset} at {answer.base_offset}: {what}."
-            self._fail(lane, offset, message, advice=True)
+            self._fail(queue, offset, message, advice=True)
         else:
-            self._verdicts.judge(lane, out, answer)
+            self._verdicts.judge(queue, out, answer)
 
     def _make_sure(self) -> None:
         """Nothing else may have come into the logs, not even in the place of a control record of ours."""
-        tracks = {tp: track for tp, track in self._tracks().items() if track.tally}
-        if not tracks:
+        queues = {tp: queue for tp, queue in self._preserved().items() if queue.tally}
+        if not queues:
             return
         # Once the transaction may begin, all control records of the last one are in the logs.
         self._open_transaction()
-        ends = high_watermarks(self._coordination, {tp: t.node for tp, t in tracks.items()})
-        for tp, track in tracks.items():
-            if ends[tp] != track.end and self._is_open(track) and track.range:
-                track.tally = None
+        ends = high_watermarks(self._coordination, {tp: t.node for tp, t in queues.items()})
+        for tp, queue in queues.items():
+            if ends[tp] != queue.end and self._is_open(queue) and queue.range:
+                queue.tally = None
                 message = (
-                    f"its log ends at {ends[tp]} where this run has written up to {track.end}: "
+                    f"its log ends at {ends[tp]} where this run has written up to {queue.end}: "
                     "something else has been written to it since the last committed position."
                 )
-                self._fail(track, track.range.start, message, advice=True)
+                self._fail(queue, queue.range.start, message, advice=True)
 
     def _open_transaction(self) -> None:
         for code in self._producer.add_partitions([self._ledger]).values():
             raise fault(code, f"Writing to {self._ledger.topic}")
-        self._lanes[self._ledger].in_transaction = True
+        self._queues[self._ledger].in_transaction = True
 
     def _fail(
-        self, track: Track, offset: int, message: str, code: int = NONE, *, advice: bool = False
+        self,
+        queue: PreservedQueue,
+        offset: int,
+        message: str,
+        code: int = NONE,
+        *,
+        advice: bool = False,
     ) -> None:
         """Write no more to a partition; ``advice`` says that it has to be repaired."""
-        assert track.range is not None
+        assert queue.range is not None
         if advice:
-            message = f"{message} {_REPAIR.format(flow=self._flow, topic=track.range.remote_topic)}"
+            message = f"{message} {_REPAIR.format(flow=self._flow, topic=queue.range.remote_topic)}"
         self._verdicts.fail(
-            track.range, offset, f"{track.range.target} on the target: {message}", code
+            queue.range, offset, f"{queue.range.target} on the target: {message}", code
         )
-        track.waiting.clear()
-        track.fill_to = 0
+        queue.waiting.clear()
+        queue.fill_to = 0

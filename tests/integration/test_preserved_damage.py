@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from kafka.protocol.admin.transactions import DescribeProducersRequest
 
-from kafka_ferry.batches import Passage, for_producer, gap, single_record
+from kafka_ferry.batches import ConvertedBatch, for_producer, gap, single_record
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import fence_writers, restore_positions
@@ -245,7 +245,7 @@ def test_a_writer_that_was_asleep_asks_who_writes_before_it_writes(
     asleep.take_over([range_])
     awake.take_over([range_])
     record = single_record(b"k", b"v", 0)
-    asleep.write(range_, Passage(20, 21, record, ((20, 1),)))
+    asleep.write(range_, ConvertedBatch(20, 21, record, ((20, 1),)))
     long_ago = time.monotonic() - 3600
     monkeypatch.setattr(asleep, "_heard_at", long_ago)
 

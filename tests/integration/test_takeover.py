@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from kafka_ferry.batches import AbortFilter, passages
+from kafka_ferry.batches import AbortFilter, converted_batches
 from kafka_ferry.config import Flow, kafka_python_config, load_flow
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import fence_writers, restore_positions
@@ -79,8 +79,10 @@ def write_all(writer: TranslatedWriter, flow: Flow, range_: Range) -> None:
         (got,) = fetch(
             cluster, node, {range_.source: 0}, max_bytes=1 << 20, partition_max_bytes=1 << 20
         )
-    for passage in passages(got.records, AbortFilter(got.aborted), range_.start, range_.end):
-        writer.write(range_, passage)
+    for converted in converted_batches(
+        got.records, AbortFilter(got.aborted), range_.start, range_.end
+    ):
+        writer.write(range_, converted)
     writer.send()
 
 

@@ -1,12 +1,9 @@
 """Record batches: what may pass unopened, what is rebuilt, what is dropped. Pure: bytes in, bytes out."""
 
 from kafka_ferry.batches.aborted_transactions import AbortedTransaction, AbortFilter
-from kafka_ferry.batches.digest import RangeDigest
-from kafka_ferry.batches.empty_batches import empty_batch, empty_batches
-from kafka_ferry.batches.fetch_response import passages
-from kafka_ferry.batches.passage import (
+from kafka_ferry.batches.converted_batch import (
     Absent,
-    Passage,
+    ConvertedBatch,
     Reason,
     Rebuilt,
     copied_before,
@@ -14,6 +11,9 @@ from kafka_ferry.batches.passage import (
     lost,
     returned,
 )
+from kafka_ferry.batches.digest import RangeDigest
+from kafka_ferry.batches.empty_batches import empty_batch, empty_batches
+from kafka_ferry.batches.fetch_response import converted_batches
 from kafka_ferry.batches.record_format.header import (
     Batch,
     BatchHeader,
@@ -48,8 +48,8 @@ __all__ = [
     "Absent",
     "Batch",
     "BatchHeader",
+    "ConvertedBatch",
     "MalformedBatch",
-    "Passage",
     "RangeDigest",
     "Reason",
     "Rebuilt",
@@ -64,6 +64,7 @@ __all__ = [
     "Times",
     "TopicLimits",
     "by_runs",
+    "converted_batches",
     "copied_before",
     "cut_at",
     "dead_letter",
@@ -76,7 +77,6 @@ __all__ = [
     "lost",
     "next_sequence",
     "offsets_at",
-    "passages",
     "read_records",
     "records_of",
     "restored",

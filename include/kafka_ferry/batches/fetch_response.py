@@ -21,7 +21,14 @@ from dataclasses import replace
 from typing import Final
 
 from kafka_ferry.batches.aborted_transactions import AbortFilter
-from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, assembled, gap
+from kafka_ferry.batches.converted_batch import (
+    Absent,
+    ConvertedBatch,
+    Reason,
+    Rebuilt,
+    assembled,
+    gap,
+)
 from kafka_ferry.batches.record_format.codecs import NONE, TooLarge
 from kafka_ferry.batches.record_format.header import Batch, MalformedBatch
 from kafka_ferry.batches.record_format.records import (
@@ -44,7 +51,7 @@ _STRETCH_BYTES: Final = 8 * 1024 * 1024
 _STRETCH_RECORDS: Final = 100_000
 
 
-def passages(
+def converted_batches(
     records: bytes,
     aborted: AbortFilter,
     start: int,
@@ -52,7 +59,7 @@ def passages(
     topic_limits: TopicLimits = _ANY,
     returned: Returned = NOTHING,
     window: TimeWindow | None = None,
-) -> Iterator[Passage]:
+) -> Iterator[ConvertedBatch]:
     """What becomes of the batches of one fetch response, for the offsets ``[start, end)``.
 
     Args:
@@ -65,7 +72,7 @@ def passages(
         window: what a backfill wants; None for all.
 
     Yields:
-        Passages that join without a gap, from ``start`` on.
+        Converted batches that join without a gap, from ``start`` on.
 
     Raises:
         MalformedBatch: if bytes are no valid batch or a CRC does not match; what was yielded
@@ -110,7 +117,7 @@ class _Passing:
         self._codec = NONE
         self._leader_epoch = -1
 
-    def add(self, batch: Batch, aborted: AbortFilter) -> Iterator[Passage]:
+    def add(self, batch: Batch, aborted: AbortFilter) -> Iterator[ConvertedBatch]:
         """What is certain once ``batch`` is known."""
         header = batch.header
         if not batch.crc_matches:
@@ -144,19 +151,19 @@ class _Passing:
             yield from self.flush()
             yield from self._pass([wanted], stop)
 
-    def flush(self) -> Iterator[Passage]:
+    def flush(self) -> Iterator[ConvertedBatch]:
         """What has waited for more."""
         if self._waiting:
             yield from self._pass(self._waiting, self.at)
 
-    def _drop(self, dropped: _Wanted, reason: Reason) -> Iterator[Passage]:
+    def _drop(self, dropped: _Wanted, reason: Reason) -> Iterator[ConvertedBatch]:
         case = dropped.case
         self._absent += dropped.absent or [Absent(case.start, case.end, reason)]
         self.at = case.end
         if not self._waiting:
             yield from self._pass([], self.at)
 
-    def _join(self, wanted: _Wanted) -> Iterator[Passage]:
+    def _join(self, wanted: _Wanted) -> Iterator[ConvertedBatch]:
         if self._waiting and not self._goes_along(wanted):
             yield from self.flush()
         self._waiting.append(wanted)
@@ -180,8 +187,8 @@ class _Passing:
             self._bytes += wanted.size(limit)
         return self._bytes <= limit
 
-    def _pass(self, all_wanted: list[_Wanted], stop: int) -> Iterator[Passage]:
-        """The passages up to ``stop``; ``all_wanted`` is of the batches of which records are left."""
+    def _pass(self, all_wanted: list[_Wanted], stop: int) -> Iterator[ConvertedBatch]:
+        """The converted batches up to ``stop``; ``all_wanted`` is of the batches of which records are left."""
         have_neighbours = len(all_wanted) > 1
         verdicts = [
             judge(replace(wanted.case, has_neighbours=have_neighbours)) for wanted in all_wanted

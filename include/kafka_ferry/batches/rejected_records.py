@@ -6,7 +6,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from kafka_ferry.batches.passage import Absent, Passage, Reason, Rebuilt, assembled, within
+from kafka_ferry.batches.converted_batch import (
+    Absent,
+    ConvertedBatch,
+    Reason,
+    Rebuilt,
+    assembled,
+    within,
+)
 from kafka_ferry.batches.record_format.codecs import NONE, ZSTD
 from kafka_ferry.batches.record_format.header import Batch, MalformedBatch
 from kafka_ferry.batches.record_format.records import (
@@ -36,67 +43,69 @@ class Rejected:
     content: bytes
 
 
-def offsets_at(passage: Passage, indices: Iterable[int]) -> tuple[int, ...]:
-    """The source offsets of the records with these indices in the passage's batch (KIP-467).
+def offsets_at(converted: ConvertedBatch, indices: Iterable[int]) -> tuple[int, ...]:
+    """The source offsets of the records with these indices in its batch (KIP-467).
 
     Indices that the batch does not have are left out.
     """
-    offsets = _offsets(passage)
+    offsets = _offsets(converted)
     return tuple(offsets[index] for index in sorted(set(indices)) if 0 <= index < len(offsets))
 
 
-def unfit(passage: Passage, topic_limits: TopicLimits, now_ms: int) -> frozenset[int]:
+def unfit(converted: ConvertedBatch, topic_limits: TopicLimits, now_ms: int) -> frozenset[int]:
     """The source offsets of the records that ``topic_limits`` refuses for their key or their time.
 
     Raises:
-        MalformedBatch: if the passage's batch cannot be read.
+        MalformedBatch: if its batch cannot be read.
     """
     return frozenset(
         offset
-        for offset, timestamp, _, content in records_of(passage)
+        for offset, timestamp, _, content in records_of(converted)
         if (topic_limits.keys_required and _is_negative(content))
         or not topic_limits.takes(timestamp, now_ms)
     )
 
 
-def set_aside(passage: Passage, offsets: Collection[int]) -> tuple[Passage, tuple[Rejected, ...]]:
-    """The passage without the records at ``offsets``, and those records.
+def set_aside(
+    converted: ConvertedBatch, offsets: Collection[int]
+) -> tuple[ConvertedBatch, tuple[Rejected, ...]]:
+    """The converted batch without the records at ``offsets``, and those records.
 
     The taken ones count as dead-lettered, and the batch as rebuilt. Where it was rebuilt before, it
     keeps that reason.
 
     Raises:
-        MalformedBatch: if the passage's batch cannot be read.
+        MalformedBatch: if its batch cannot be read.
     """
-    records = records_of(passage)
+    records = records_of(converted)
     taken = [record for record in records if record[0] in offsets]
     if not taken:
-        return passage, ()
+        return converted, ()
     kept = [record for record in records if record[0] not in offsets]
     letters = (
         Absent(first, first + count, Reason.DEAD_LETTERED) for first, count in runs_of(taken)
     )
     rest = replace(
-        passage,
-        batch=_dense(passage, kept),
+        converted,
+        batch=_dense(converted, kept),
         runs=runs_of(kept),
-        absent=tuple(sorted((*passage.absent, *letters))),
-        rebuilt=passage.rebuilt or {Rebuilt.REJECTED: 1},
+        absent=tuple(sorted((*converted.absent, *letters))),
+        rebuilt=converted.rebuilt or {Rebuilt.REJECTED: 1},
     )
     return rest, tuple(Rejected(offset, at, content) for offset, at, _, content in taken)
 
 
-def restored(passage: Passage, records: Iterable[Record]) -> Passage:
-    """The passage with ``records`` too, one or more, which the source had at offsets that are absent by now.
+def restored(converted: ConvertedBatch, records: Iterable[Record]) -> ConvertedBatch:
+    """The converted batch with ``records`` too, one or more, which the source had at offsets that are absent by now.
 
     Raises:
-        MalformedBatch: if the passage's batch cannot be read.
+        MalformedBatch: if its batch cannot be read.
     """
-    merged = sorted((*records_of(passage), *records))
-    codec = passage.batch.header.codec if passage.batch else NONE
+    merged = sorted((*records_of(converted), *records))
+    codec = converted.batch.header.codec if converted.batch else NONE
     runs = runs_of(merged)
-    absent = tuple(_outside(passage.absent, runs))
-    return replace(passage, batch=dense_batch(merged, codec), runs=runs, absent=absent)
+    absent = tuple(_outside(converted.absent, runs))
+    return replace(converted, batch=dense_batch(merged, codec), runs=runs, absent=absent)
 
 
 def _outside(absent: Iterable[Absent], runs: Runs) -> Iterator[Absent]:
@@ -113,78 +122,78 @@ def _outside(absent: Iterable[Absent], runs: Runs) -> Iterator[Absent]:
             yield Absent(at, end, reason)
 
 
-def halves(passage: Passage) -> tuple[Passage, Passage]:
-    """The passage, of two records or more, cut in the middle of its records."""
-    offsets = _offsets(passage)
-    return cut_at(passage, offsets[len(offsets) // 2])
+def halves(converted: ConvertedBatch) -> tuple[ConvertedBatch, ConvertedBatch]:
+    """The converted batch, of two records or more, cut in the middle of its records."""
+    offsets = _offsets(converted)
+    return cut_at(converted, offsets[len(offsets) // 2])
 
 
-def cut_at(passage: Passage, offset: int) -> tuple[Passage, Passage]:
-    """The passage up to ``offset``, and from it on; ``passage.start < offset < passage.end``.
+def cut_at(converted: ConvertedBatch, offset: int) -> tuple[ConvertedBatch, ConvertedBatch]:
+    """The converted batch up to ``offset``, and from it on; ``converted.start < offset < converted.end``.
 
     Where records lie on both sides both batches are new, and the first half counts it.
 
     Raises:
-        MalformedBatch: if the passage's batch cannot be read.
+        MalformedBatch: if its batch cannot be read.
     """
-    offsets = _offsets(passage)
+    offsets = _offsets(converted)
     if not offsets or offset <= offsets[0] or offset > offsets[-1]:
-        whole = (passage.batch, passage.runs)
+        whole = (converted.batch, converted.runs)
         before, after = (
             ((None, ()), whole) if offsets and offset <= offsets[0] else (whole, (None, ()))
         )
-        rebuilt = passage.rebuilt
+        rebuilt = converted.rebuilt
     else:
-        records = records_of(passage)
+        records = records_of(converted)
         sides = (
             [record for record in records if record[0] < offset],
             [record for record in records if record[0] >= offset],
         )
-        before, after = ((_dense(passage, side), runs_of(side)) for side in sides)
-        rebuilt = passage.rebuilt or {Rebuilt.REJECTED: 1}
+        before, after = ((_dense(converted, side), runs_of(side)) for side in sides)
+        rebuilt = converted.rebuilt or {Rebuilt.REJECTED: 1}
     return (
         replace(
-            passage,
+            converted,
             end=offset,
             batch=before[0],
             runs=before[1],
-            absent=tuple(within(passage.absent, passage.start, offset)),
+            absent=tuple(within(converted.absent, converted.start, offset)),
             rebuilt=rebuilt,
         ),
         replace(
-            passage,
+            converted,
             start=offset,
             batch=after[0],
             runs=after[1],
-            absent=tuple(within(passage.absent, offset, passage.end)),
+            absent=tuple(within(converted.absent, offset, converted.end)),
             rebuilt={},
         ),
     )
 
 
-def by_runs(passage: Passage) -> Iterator[Passage]:
-    """The passage in pieces with at most one run each, for a topic that keeps the source's offsets.
+def by_runs(converted: ConvertedBatch) -> Iterator[ConvertedBatch]:
+    """The converted batch in pieces with at most one run each, for a topic that keeps the source's offsets.
 
     One without a gap between its records comes as it is, unopened.
 
     Raises:
-        MalformedBatch: if the passage's batch cannot be read.
+        MalformedBatch: if its batch cannot be read.
     """
-    if passage.batch is None or len(passage.runs) < 2:
-        yield passage
+    if converted.batch is None or len(converted.runs) < 2:
+        yield converted
         return
-    codec = passage.batch.header.codec
+    codec = converted.batch.header.codec
     pieces = [
         (dense_batch(records, codec), runs_of(records))
-        for records in split_at_gaps(records_of(passage))
+        for records in split_at_gaps(records_of(converted))
     ]
     yield from assembled(
-        passage.start,
-        passage.end,
+        converted.start,
+        converted.end,
         pieces,
-        known=passage.absent,
-        rebuilt=passage.rebuilt,
-        leader_epoch=passage.leader_epoch,
+        known=converted.absent,
+        rebuilt=converted.rebuilt,
+        leader_epoch=converted.leader_epoch,
     )
 
 
@@ -212,29 +221,29 @@ def dead_letter(rejected: Rejected, headers: Sequence[tuple[str, bytes]]) -> Bat
     return dense_batch([record], ZSTD)
 
 
-def _offsets(passage: Passage) -> Sequence[int]:
+def _offsets(converted: ConvertedBatch) -> Sequence[int]:
     """The source offsets of the batch's records."""
-    return list(chain.from_iterable(range(first, first + n) for first, n in passage.runs))
+    return list(chain.from_iterable(range(first, first + n) for first, n in converted.runs))
 
 
-def records_of(passage: Passage) -> list[Record]:
-    """The records of the passage's batch, at their source offsets.
+def records_of(converted: ConvertedBatch) -> list[Record]:
+    """The records of its batch, at their source offsets.
 
     Raises:
         MalformedBatch: if the batch cannot be read.
     """
-    if passage.batch is None:
+    if converted.batch is None:
         return []
     return [
         (offset, *record[1:])
-        for offset, record in zip(_offsets(passage), read_records(passage.batch), strict=True)
+        for offset, record in zip(_offsets(converted), read_records(converted.batch), strict=True)
     ]
 
 
-def _dense(passage: Passage, records: Sequence[Record]) -> Batch | None:
-    if not records or passage.batch is None:
+def _dense(converted: ConvertedBatch, records: Sequence[Record]) -> Batch | None:
+    if not records or converted.batch is None:
         return None
-    return dense_batch(records, passage.batch.header.codec)
+    return dense_batch(records, converted.batch.header.codec)
 
 
 def _is_negative(content: bytes) -> bool:

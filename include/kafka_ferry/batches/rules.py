@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from kafka_ferry.batches.passage import Reason, Rebuilt
+from kafka_ferry.batches.converted_batch import Reason, Rebuilt
 from kafka_ferry.batches.record_format.header import Batch
 from kafka_ferry.batches.topic_limits import TopicLimits
 

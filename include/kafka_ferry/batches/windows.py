@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from kafka_ferry.batches.passage import Absent, Reason
+from kafka_ferry.batches.converted_batch import Absent, Reason
 from kafka_ferry.batches.record_format.header import Batch
 from kafka_ferry.batches.record_format.records import Record, read_records
 

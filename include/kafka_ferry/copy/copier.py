@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from kafka_ferry.batches import NO_AGES, Passage, Spread
+from kafka_ferry.batches import NO_AGES, ConvertedBatch, Spread
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.latency import RangeAges
 from kafka_ferry.copy.rate_limit import RateLimit
@@ -217,7 +217,7 @@ class _Copy:
         """See to it that the target knows the position of a range that holds nothing."""
         if is_new:
             # In the ledger too: without a trace of it, the partition would begin anew.
-            self.writer.write(range_, Passage(start.offset, start.offset))
+            self.writer.write(range_, ConvertedBatch(start.offset, start.offset))
         else:
             self.writer.refresh(range_, start)
 
@@ -243,14 +243,14 @@ class _Copy:
         if read.failure:
             self.failures[read.range.source] = read.failure
         ages = self.ages[read.range.source]
-        ages.came(read.passages)
-        for passage in read.passages:
+        ages.came(read.converted_batches)
+        for converted in read.converted_batches:
             self._hold_back()
-            if passage.batch:
-                self.rate.spend(passage.batch.header.size)
+            if converted.batch:
+                self.rate.spend(converted.batch.header.size)
             self.uncommitted_since = self.uncommitted_since or time.monotonic()
-            ages.written(passage)
-            self.writer.write(read.range, passage)
+            ages.written(converted)
+            self.writer.write(read.range, converted)
             full = self.writer.uncommitted_bytes >= self.limits.transaction_bytes
             if full or self.writer.must_commit:
                 self._commit()

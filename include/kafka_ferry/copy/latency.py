@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kafka_ferry.batches import NO_AGES, Passage, Spread, Times
+from kafka_ferry.batches import NO_AGES, ConvertedBatch, Spread, Times
 from kafka_ferry.clock import now_ms
 
 
@@ -22,18 +22,18 @@ class RangeAges:
     stored: Spread = NO_AGES
     _uncommitted: Times = field(default_factory=Times)
 
-    def came(self, passages: Iterable[Passage]) -> None:
-        """Passages were read just now."""
+    def came(self, converted_batches: Iterable[ConvertedBatch]) -> None:
+        """Converted batches were read just now."""
         times = Times()
-        for passage in passages:
-            if passage.batch:
-                times.add(passage.batch.header)
+        for converted in converted_batches:
+            if converted.batch:
+                times.add(converted.batch.header)
         self.read += times.ages(now_ms())
 
-    def written(self, passage: Passage) -> None:
-        """A passage was handed to the writer."""
-        if passage.batch:
-            self._uncommitted.add(passage.batch.header)
+    def written(self, converted: ConvertedBatch) -> None:
+        """A converted batch was handed to the writer."""
+        if converted.batch:
+            self._uncommitted.add(converted.batch.header)
 
     def committed(self) -> None:
         """What was handed to the writer is on the target, as of now."""

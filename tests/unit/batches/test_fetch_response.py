@@ -11,13 +11,13 @@ from kafka.record.default_records import DefaultRecordBatch
 from kafka_ferry.batches import (
     AbortedTransaction,
     AbortFilter,
+    ConvertedBatch,
     MalformedBatch,
-    Passage,
     Reason,
     Rebuilt,
     TopicLimits,
+    converted_batches,
     for_producer,
-    passages,
 )
 from kafka_ferry.batches.record_format.codecs import compress
 from tests.support import batches as build
@@ -47,36 +47,36 @@ def judged(
     end: int,
     aborted: list[AbortedTransaction] | None = None,
     topic_limits: TopicLimits = EACH_ALONE,
-) -> list[Passage]:
-    return list(passages(records, AbortFilter(aborted or ()), start, end, topic_limits))
+) -> list[ConvertedBatch]:
+    return list(converted_batches(records, AbortFilter(aborted or ()), start, end, topic_limits))
 
 
-def arrived(passage: Passage) -> list[Consumed]:
+def arrived(converted: ConvertedBatch) -> list[Consumed]:
     """The records that the target gets, at their source offsets."""
-    if passage.batch is None:
-        assert passage.runs == ()
+    if converted.batch is None:
+        assert converted.runs == ()
         return []
-    sent = for_producer(passage.batch, producer_id=1, epoch=0, sequence=0)
+    sent = for_producer(converted.batch, producer_id=1, epoch=0, sequence=0)
     assert DefaultRecordBatch(sent).validate_crc()
     read = consumed(sent)
-    header = passage.batch.header
+    header = converted.batch.header
     assert not header.is_log_append_time and not header.is_control
     assert header.records == header.last_offset_delta + 1 == len(read)
     assert [record.offset for record in read] == list(range(len(read)))
-    offsets = [first + i for first, count in passage.runs for i in range(count)]
+    offsets = [first + i for first, count in converted.runs for i in range(count)]
     return [record._replace(offset=at) for record, at in zip(read, offsets, strict=True)]
 
 
-def accounts_for_itself(passage: Passage) -> bool:
+def accounts_for_itself(converted: ConvertedBatch) -> bool:
     """Each of its offsets is in one run or absent for one reason."""
-    spans = [(first, first + count) for first, count in passage.runs]
-    spans += [(first, end) for first, end, _ in passage.absent]
-    at = passage.start
+    spans = [(first, first + count) for first, count in converted.runs]
+    spans += [(first, end) for first, end, _ in converted.absent]
+    at = converted.start
     for first, end in sorted(spans):
         if first != at or end <= first:
             return False
         at = end
-    return at == passage.end
+    return at == converted.end
 
 
 def read_through(
@@ -88,8 +88,8 @@ def read_through(
     cut: int = 0,
     generous: bool = False,
     topic_limits: TopicLimits = EACH_ALONE,
-) -> list[Passage]:
-    found: list[Passage] = []
+) -> list[ConvertedBatch]:
+    found: list[ConvertedBatch] = []
     for records, aborted in log.responses(start, end, sizes, cut=cut, generous=generous):
         at = found[-1].end if found else start
         found += judged(records, at, end, aborted, topic_limits)
@@ -121,36 +121,36 @@ def test_every_offset_of_a_range_is_accounted_for_once_as_a_consumer_would_see_i
         log, start, end, sizes, cut=cut, generous=generous, topic_limits=topic_limits
     )
 
-    assert [passage.start for passage in found] == [start, *(p.end for p in found[:-1])]
+    assert [converted.start for converted in found] == [start, *(p.end for p in found[:-1])]
     assert found[-1].end == end
-    for passage in found:
-        assert accounts_for_itself(passage)
-        fates = [log.fate(offset) for offset in range(passage.start, passage.end)]
-        assert arrived(passage) == [fate for fate in fates if isinstance(fate, Consumed)]
-        assert passage.reasons == Counter(fate for fate in fates if isinstance(fate, Reason))
+    for converted in found:
+        assert accounts_for_itself(converted)
+        fates = [log.fate(offset) for offset in range(converted.start, converted.end)]
+        assert arrived(converted) == [fate for fate in fates if isinstance(fate, Consumed)]
+        assert converted.reasons == Counter(fate for fate in fates if isinstance(fate, Reason))
         assert all(
-            log.fate(at) == why for first, to, why in passage.absent for at in range(first, to)
+            log.fate(at) == why for first, to, why in converted.absent for at in range(first, to)
         )
-        if passage.batch:
-            header = passage.batch.header
+        if converted.batch:
+            header = converted.batch.header
             assert header.codec == topic_limits.codec or topic_limits.codec is None
             assert header.size <= topic_limits.max_batch_bytes or header.records == 1
-            assert len(passage.runs) == 1 or not topic_limits.offsets_kept
+            assert len(converted.runs) == 1 or not topic_limits.offsets_kept
 
 
 @settings(max_examples=60)
 @given(log=logs())
 def test_only_batches_that_are_whole_dense_and_in_create_time_pass_unopened(log: Log) -> None:
     stored = b"".join(log.batches)
-    for passage in read_through(log, log.start, log.end, []):
-        if passage.batch and not passage.rebuilt:
-            assert passage.batch.encode() in stored
-            assert passage.leader_epoch == 3
+    for converted in read_through(log, log.start, log.end, []):
+        if converted.batch and not converted.rebuilt:
+            assert converted.batch.encode() in stored
+            assert converted.leader_epoch == 3
 
 
-def passage_of(batch: bytes, start: int, end: int) -> Passage:
-    [passage] = judged(batch, start, end)
-    return passage
+def converted_of(batch: bytes, start: int, end: int) -> ConvertedBatch:
+    [converted] = judged(batch, start, end)
+    return converted
 
 
 @pytest.mark.parametrize(
@@ -205,11 +205,11 @@ def test_each_kind_of_batch_passes_is_rebuilt_or_is_dropped(
     runs: tuple[tuple[int, int], ...],
     reasons: dict[Reason, int],
 ) -> None:
-    passage = passage_of(batch, start, end)
-    assert (passage.start, passage.end) == (start, end)
-    assert passage.rebuilt == ({rebuilt: 1} if rebuilt else {})
-    assert (passage.runs, passage.reasons) == (runs, reasons)
-    assert (passage.batch is None) == (not runs)
+    converted = converted_of(batch, start, end)
+    assert (converted.start, converted.end) == (start, end)
+    assert converted.rebuilt == ({rebuilt: 1} if rebuilt else {})
+    assert (converted.runs, converted.reasons) == (runs, reasons)
+    assert (converted.batch is None) == (not runs)
 
 
 def test_a_batch_before_the_range_is_passed_over() -> None:
@@ -229,7 +229,7 @@ def test_a_response_without_a_whole_batch_accounts_for_nothing(records: bytes) -
 
 def test_consumers_keep_the_append_time_that_they_saw() -> None:
     source = a_batch([Record(timestamp=1), Record(timestamp=2)], append_time=NOW)
-    assert [record.timestamp for record in arrived(passage_of(source, 0, 2))] == [NOW, NOW]
+    assert [record.timestamp for record in arrived(converted_of(source, 0, 2))] == [NOW, NOW]
 
 
 def test_an_aborted_transaction_that_began_before_the_response_is_dropped() -> None:
@@ -237,21 +237,21 @@ def test_an_aborted_transaction_that_began_before_the_response_is_dropped() -> N
     records += a_batch(2, at=12, producer_id=6, transactional=True)
     records += a_marker(at=14, producer_id=5, commit=False)
     found = judged(records, 10, 15, [AbortedTransaction(5, 3)])
-    assert [passage.reasons for passage in found] == [{ABORTED: 2}, {}, {CONTROL: 1}]
+    assert [converted.reasons for converted in found] == [{ABORTED: 2}, {}, {CONTROL: 1}]
 
 
 def test_a_marker_before_the_range_ends_its_transaction_all_the_same() -> None:
     records = a_batch(2, at=0, producer_id=5, transactional=True)
     records += a_marker(at=2, producer_id=5, commit=False)
     records += a_batch(2, at=3, producer_id=5, transactional=True)
-    [passage] = judged(records, 3, 5, [AbortedTransaction(5, 0)])
-    assert (passage.runs, passage.reasons) == (((3, 2),), {})
+    [converted] = judged(records, 3, 5, [AbortedTransaction(5, 0)])
+    assert (converted.runs, converted.reasons) == (((3, 2),), {})
 
 
 def test_the_offsets_of_an_aborted_batch_are_counted_as_aborted_within_the_range_only() -> None:
     records = a_batch(4, at=10, producer_id=5, transactional=True)
-    [passage] = judged(records, 8, 12, [AbortedTransaction(5, 10)])
-    assert passage.reasons == {COMPACTED: 2, ABORTED: 2}
+    [converted] = judged(records, 8, 12, [AbortedTransaction(5, 10)])
+    assert converted.reasons == {COMPACTED: 2, ABORTED: 2}
 
 
 # Small batches
@@ -262,24 +262,24 @@ def joined(
     end: int,
     topic_limits: TopicLimits = TopicLimits(),  # noqa: B008
     **more: Any,
-) -> list[Passage]:
+) -> list[ConvertedBatch]:
     return judged(records, 0, end, topic_limits=topic_limits, **more)
 
 
 def test_small_batches_in_a_row_become_one() -> None:
     records = b"".join(a_batch(2, at=at, codec=3) for at in range(0, 200, 2))
-    [passage] = joined(records, 200)
-    assert passage.runs == ((0, 200),)
-    assert passage.rebuilt == {Rebuilt.JOINED: 100}
-    assert passage.batch and passage.batch.header.codec == 3
-    assert len(arrived(passage)) == 200
+    [converted] = joined(records, 200)
+    assert converted.runs == ((0, 200),)
+    assert converted.rebuilt == {Rebuilt.JOINED: 100}
+    assert converted.batch and converted.batch.header.codec == 3
+    assert len(arrived(converted)) == 200
 
 
 def test_a_lone_small_batch_passes_unopened() -> None:
     batch = a_batch(2)
     large = a_batch([Record(value=b"x" * 40_000)], at=2)
     found = joined(batch + large + a_batch(2, at=3), 5)
-    assert [passage.rebuilt for passage in found] == [{}, {}, {}]
+    assert [converted.rebuilt for converted in found] == [{}, {}, {}]
     assert found[0].batch and found[0].batch.encode() == batch
 
 
@@ -289,17 +289,17 @@ def test_what_is_dropped_between_small_batches_travels_with_them() -> None:
         + a_marker(at=at + 2, producer_id=5, commit=True)
         for at in (0, 3, 8)
     )
-    [passage] = joined(records, 11)
-    assert passage.runs == ((0, 2), (3, 2), (8, 2))
-    assert passage.absent == (
+    [converted] = joined(records, 11)
+    assert converted.runs == ((0, 2), (3, 2), (8, 2))
+    assert converted.absent == (
         *((2, 3, CONTROL), (5, 6, CONTROL), (6, 8, COMPACTED), (10, 11, CONTROL)),
     )
 
 
 def test_each_joined_batch_counts_under_its_own_first_reason() -> None:
     records = a_batch(2) + a_batch(2, at=2, append_time=NOW) + a_batch(2, at=4, deltas=[0, 3])
-    [passage] = joined(records, 8)
-    assert passage.rebuilt == {
+    [converted] = joined(records, 8)
+    assert converted.rebuilt == {
         Rebuilt.JOINED: 1,
         Rebuilt.LOG_APPEND_TIME: 1,
         Rebuilt.OFFSET_GAPS: 1,
@@ -320,7 +320,7 @@ def test_batches_that_do_not_go_together_pass_alone(
     second: bytes, topic_limits: TopicLimits
 ) -> None:
     found = joined(a_batch(2) + second, 4, topic_limits)
-    assert [(passage.runs, passage.rebuilt) for passage in found] == [
+    assert [(converted.runs, converted.rebuilt) for converted in found] == [
         (((0, 2),), {}),
         (((2, 2),), {}),
     ]
@@ -328,7 +328,7 @@ def test_batches_that_do_not_go_together_pass_alone(
 
 def test_batches_of_two_codecs_pass_alone() -> None:
     found = joined(a_batch(2, codec=3) + a_batch(2, at=2, codec=1), 4, TopicLimits())
-    assert [(passage.runs, passage.rebuilt) for passage in found] == [
+    assert [(converted.runs, converted.rebuilt) for converted in found] == [
         (((0, 2),), {}),
         (((2, 2),), {}),
     ]
@@ -339,16 +339,16 @@ def test_batches_that_compressing_did_not_shrink_travel_with_their_neighbours(
     codecs: tuple[int, ...],
 ) -> None:
     stored = b"".join(a_batch(2, at=2 * i, codec=codec) for i, codec in enumerate(codecs))
-    (passage,) = joined(stored, 6, TopicLimits())
-    assert passage.batch is not None
-    assert (passage.runs, passage.batch.header.codec) == (((0, 6),), 3)
-    assert [record.offset for record in consumed(passage.batch.encode())] == list(range(6))
+    (converted,) = joined(stored, 6, TopicLimits())
+    assert converted.batch is not None
+    assert (converted.runs, converted.batch.header.codec) == (((0, 6),), 3)
+    assert [record.offset for record in consumed(converted.batch.encode())] == list(range(6))
 
 
 def test_batches_of_several_codecs_go_together_where_the_target_pins_one() -> None:
-    [passage] = joined(a_batch(2) + a_batch(2, at=2, codec=1), 4, TopicLimits(codec=4))
-    assert passage.rebuilt == {Rebuilt.OTHER_CODEC: 2}
-    assert passage.batch and passage.batch.header.codec == 4
+    [converted] = joined(a_batch(2) + a_batch(2, at=2, codec=1), 4, TopicLimits(codec=4))
+    assert converted.rebuilt == {Rebuilt.OTHER_CODEC: 2}
+    assert converted.batch and converted.batch.header.codec == 4
 
 
 def test_joined_batches_are_of_about_the_size_that_is_asked_for() -> None:
@@ -370,23 +370,23 @@ def test_a_batch_that_is_too_large_counts_once_and_its_gaps_stay_where_they_are(
         22,
         topic_limits=TopicLimits(max_batch_bytes=4_500, join_below=0),
     )
-    assert [passage.rebuilt for passage in found] == [{}, {Rebuilt.OFFSET_GAPS: 1}, {}]
-    assert [(passage.start, passage.end, passage.runs) for passage in found[1:]] == [
+    assert [converted.rebuilt for converted in found] == [{}, {Rebuilt.OFFSET_GAPS: 1}, {}]
+    assert [(converted.start, converted.end, converted.runs) for converted in found[1:]] == [
         (10, 16, ((10, 4),)),
         (16, 20, ((16, 4),)),
     ]
-    assert [passage.reasons for passage in found[1:]] == [{COMPACTED: 2}, {}]
+    assert [converted.reasons for converted in found[1:]] == [{COMPACTED: 2}, {}]
 
 
 def test_a_single_record_that_is_too_large_is_for_the_broker_to_refuse() -> None:
     source = a_batch([Record(value=b"x" * 1_000)])
-    [passage] = judged(source, 0, 1, topic_limits=TopicLimits(max_batch_bytes=500))
-    assert passage.batch and passage.batch.encode() == source
+    [converted] = judged(source, 0, 1, topic_limits=TopicLimits(max_batch_bytes=500))
+    assert converted.batch and converted.batch.encode() == source
 
 
 def test_what_waited_for_neighbours_comes_before_the_error() -> None:
     records = a_batch(2) + a_batch(2, at=2) + build.with_header(a_batch(2, at=4), crc=1)
-    found = passages(records, AbortFilter(()), 0, 6)
+    found = converted_batches(records, AbortFilter(()), 0, 6)
     assert next(found).end == 4
     with pytest.raises(MalformedBatch, match="CRC of the batch at offset 4"):
         next(found)
@@ -394,7 +394,7 @@ def test_what_waited_for_neighbours_comes_before_the_error() -> None:
 
 def test_what_waited_comes_before_a_neighbour_that_cannot_be_read() -> None:
     bad = build.with_payload(a_batch(2, at=4), b"garbage")
-    found = passages(a_batch(2) + a_batch(2, at=2) + bad, AbortFilter(()), 0, 6)
+    found = converted_batches(a_batch(2) + a_batch(2, at=2) + bad, AbortFilter(()), 0, 6)
     assert next(found).end == 4
     with pytest.raises(MalformedBatch, match="batch at offset 4"):
         next(found)
@@ -419,9 +419,11 @@ def traced(work: Callable[[], None]) -> int:
 def test_small_batches_that_unpack_to_much_pass_unopened(offsets_kept: bool) -> None:
     records = build.a_bomb(60) + build.a_bomb(60, at=60) + a_batch(2, at=120) + a_batch(2, at=122)
     topic_limits = TopicLimits(join_below=32 * 1024, offsets_kept=offsets_kept)
-    found: list[Passage] = []
+    found: list[ConvertedBatch] = []
 
-    peak = traced(lambda: found.extend(passages(records, AbortFilter(()), 0, 124, topic_limits)))
+    peak = traced(
+        lambda: found.extend(converted_batches(records, AbortFilter(()), 0, 124, topic_limits))
+    )
 
     assert [(it.start, it.end, dict(it.rebuilt)) for it in found] == [
         (0, 60, {}),
@@ -433,14 +435,14 @@ def test_small_batches_that_unpack_to_much_pass_unopened(offsets_kept: bool) -> 
 
 def test_more_than_can_be_rebuilt_passes_unopened_too() -> None:
     records = b"".join(build.a_bomb(520, at=at) for at in (0, 520))
-    found = passages(records, AbortFilter(()), 0, 1040, TopicLimits(join_below=100 * 1024))
+    found = converted_batches(records, AbortFilter(()), 0, 1040, TopicLimits(join_below=100 * 1024))
     assert [dict(it.rebuilt) for it in found] == [{}, {}]
 
 
 @pytest.mark.parametrize("cut", [1, 10])
 def test_compressed_neighbours_that_cannot_be_read_are_for_the_broker_to_judge(cut: int) -> None:
     records = build.a_bomb(1, cut=cut) + build.a_bomb(1, at=1, cut=cut)
-    found = passages(records, AbortFilter(()), 0, 2, TopicLimits(join_up_to=4 * MIB))
+    found = converted_batches(records, AbortFilter(()), 0, 2, TopicLimits(join_up_to=4 * MIB))
     assert [dict(it.rebuilt) for it in found] == [{}, {}]
 
 
@@ -462,11 +464,11 @@ def test_what_must_be_opened_is_unpacked_piece_by_piece(
 
     def work() -> None:
         nonlocal at
-        for passage in passages(bomb, AbortFilter(()), start, end, topic_limits):
-            assert passage.start == at
-            assert passage.runs == ((passage.start, passage.end - passage.start),)
-            at = passage.end
-            rebuilt.update(passage.rebuilt)
+        for converted in converted_batches(bomb, AbortFilter(()), start, end, topic_limits):
+            assert converted.start == at
+            assert converted.runs == ((converted.start, converted.end - converted.start),)
+            at = converted.end
+            rebuilt.update(converted.rebuilt)
 
     peak = traced(work)
 
@@ -477,9 +479,9 @@ def test_what_must_be_opened_is_unpacked_piece_by_piece(
 # What is malformed
 
 
-def test_a_crc_that_does_not_match_ends_the_passages_but_takes_none_back() -> None:
+def test_a_crc_that_does_not_match_ends_the_converted_batches_but_takes_none_back() -> None:
     records = a_batch(2) + build.with_header(a_batch(2, at=2), crc=1)
-    found = passages(records, AbortFilter(()), 0, 4)
+    found = converted_batches(records, AbortFilter(()), 0, 4)
     assert next(found).end == 2
     with pytest.raises(MalformedBatch, match="CRC of the batch at offset 2"):
         next(found)
@@ -615,27 +617,27 @@ def test_records_at_offsets_that_their_batch_does_not_have_are_malformed(
 def well_formed_or_malformed(
     records: bytes, start: int, end: int, topic_limits: TopicLimits = EACH_ALONE
 ) -> None:
-    """Whatever comes: passages that join and add up, or the one error that says what is wrong."""
+    """Whatever comes: converted batches that join and add up, or the one error that says what is wrong."""
     at = start
     aborted = AbortFilter([AbortedTransaction(7, 0)])
     try:
-        for passage in passages(records, aborted, start, end, topic_limits):
-            assert passage.start == at < passage.end <= end
-            assert accounts_for_itself(passage)
-            at = passage.end
+        for converted in converted_batches(records, aborted, start, end, topic_limits):
+            assert converted.start == at < converted.end <= end
+            assert accounts_for_itself(converted)
+            at = converted.end
     except MalformedBatch:
         pass
 
 
 @settings(max_examples=150)
 @given(st.binary(max_size=150))
-def test_any_bytes_are_passages_or_malformed(some: bytes) -> None:
+def test_any_bytes_are_converted_batches_or_malformed(some: bytes) -> None:
     well_formed_or_malformed(some, 0, 1_000)
 
 
 @settings(max_examples=300, deadline=None)
 @given(data=st.data(), log=logs(), topic_limits=limits_by_topic)
-def test_a_log_with_changed_bytes_is_passages_or_malformed(
+def test_a_log_with_changed_bytes_is_converted_batches_or_malformed(
     data: st.DataObject, log: Log, topic_limits: TopicLimits
 ) -> None:
     changed = bytearray(b"".join(log.batches))
@@ -649,7 +651,7 @@ def test_a_log_with_changed_bytes_is_passages_or_malformed(
 
 @settings(max_examples=300, deadline=None)
 @given(data=st.data(), source=st.binary() | st.just(a_batch(9)[61:]), codec=build.codecs)
-def test_a_changed_payload_under_a_right_crc_is_passages_or_malformed(
+def test_a_changed_payload_under_a_right_crc_is_converted_batches_or_malformed(
     data: st.DataObject, source: bytes, codec: int
 ) -> None:
     """What is wrong before the CRC was made, by a producer that brokers did not look through."""
@@ -672,7 +674,7 @@ def test_a_changed_payload_under_a_right_crc_is_passages_or_malformed(
     base_timestamp=st.sampled_from([NOW, INT64, -INT64 - 1]),
     start=st.integers(0, 3),
 )
-def test_any_payload_under_a_right_crc_is_a_passage_or_malformed(
+def test_any_payload_under_a_right_crc_is_a_converted_batch_or_malformed(
     payload: bytes,
     codec: int,
     count: int,

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from kafka_ferry.batches import (
     AbortFilter,
+    ConvertedBatch,
     MalformedBatch,
-    Passage,
     Reason,
     Rebuilt,
     TopicLimits,
     by_runs,
+    converted_batches,
     fetch_response,
     for_producer,
-    passages,
     set_aside,
 )
 from kafka_ferry.batches.record_format.header import Batch
@@ -64,16 +64,16 @@ class Target:
         self.end = end
         self.seen: dict[int, Consumed | None] = {}
 
-    def write(self, found: Iterable[Passage]) -> None:
-        """Write passages as somebody does who fills what is absent before and after their batches."""
-        for passage in found:
-            assert passage.start == self.end
-            assert len(passage.runs) == (passage.batch is not None)
-            if passage.batch is not None:
-                [(first, _)] = passage.runs
+    def write(self, found: Iterable[ConvertedBatch]) -> None:
+        """Write converted batches as somebody does who fills what is absent before and after their batches."""
+        for converted in found:
+            assert converted.start == self.end
+            assert len(converted.runs) == (converted.batch is not None)
+            if converted.batch is not None:
+                [(first, _)] = converted.runs
                 self._fill(first)
-                self._produce(passage.batch)
-            self._fill(passage.end)
+                self._produce(converted.batch)
+            self._fill(converted.end)
 
     def _fill(self, end: int) -> None:
         assert self.end <= end
@@ -130,16 +130,16 @@ def test_who_begins_anew_in_the_middle_writes_the_same_after_it(
 @settings(max_examples=200, deadline=None)
 @given(log=logs(), topic_limits=keeping)
 def test_each_absent_offset_has_its_reason(log: Log, topic_limits: TopicLimits) -> None:
-    for passage in read_through(log, log.start, log.end, [], topic_limits=topic_limits):
-        assert accounts_for_itself(passage)
-        fates = [log.fate(offset) for offset in range(passage.start, passage.end)]
-        assert passage.reasons == Counter(fate for fate in fates if isinstance(fate, Reason))
+    for converted in read_through(log, log.start, log.end, [], topic_limits=topic_limits):
+        assert accounts_for_itself(converted)
+        fates = [log.fate(offset) for offset in range(converted.start, converted.end)]
+        assert converted.reasons == Counter(fate for fate in fates if isinstance(fate, Reason))
 
 
 def opened_of(
     log: bytes, start: int, end: int, topic_limits: TopicLimits = KEPT
-) -> tuple[list[Passage], Counter[int]]:
-    """The passages, and how often each batch was opened, by its base offset."""
+) -> tuple[list[ConvertedBatch], Counter[int]]:
+    """The converted batches, and how often each batch was opened, by its base offset."""
     opened: Counter[int] = Counter()
 
     def counted(batch: Batch, *limit: int) -> list[tuple[int, int, bytes, bytes]]:
@@ -155,7 +155,7 @@ def opened_of(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fetch_response, "read_records", counted)
         patch.setattr(fetch_response, "stream_records", streamed)
-        found = list(passages(log, AbortFilter(()), start, end, topic_limits))
+        found = list(converted_batches(log, AbortFilter(()), start, end, topic_limits))
     return found, opened
 
 
@@ -177,10 +177,10 @@ def test_a_batch_without_gaps_passes_unopened_whatever_is_around_it() -> None:
     ]
     found, opened = opened_of(b"".join(batches), 0, 12)
     assert not opened
-    assert [(passage.runs, passage.rebuilt) for passage in found] == [
+    assert [(converted.runs, converted.rebuilt) for converted in found] == [
         (((at, records),), {}) for at, records in ((0, 3), (4, 2), (8, 2), (10, 1))
     ]
-    assert [passage.batch.encode() for passage in found if passage.batch] == [
+    assert [converted.batch.encode() for converted in found if converted.batch] == [
         batch for i, batch in enumerate(batches) if i != 1
     ]
 
@@ -271,51 +271,53 @@ def test_what_is_joined_and_too_large_is_divided_within_its_runs() -> None:
 
 def test_what_waited_comes_before_a_neighbour_with_gaps_that_cannot_be_read() -> None:
     bad = build.with_payload(a_batch(2, at=4, deltas=[0, 2]), b"garbage")
-    found = passages(a_batch(2) + a_batch(2, at=2) + bad, AbortFilter(()), 0, 7, KEPT)
+    found = converted_batches(a_batch(2) + a_batch(2, at=2) + bad, AbortFilter(()), 0, 7, KEPT)
     assert next(found).runs == ((0, 4),)
     with pytest.raises(MalformedBatch, match="batch at offset 4"):
         next(found)
 
 
-# Passages that lost records on their way
+# Converted batches that lost records on their way
 
 
 @settings(max_examples=200, deadline=None)
 @given(data=st.data(), log=logs(), kept=st.booleans())
-def test_any_passage_is_divided_into_its_runs(data: st.DataObject, log: Log, kept: bool) -> None:
+def test_any_converted_batch_is_divided_into_its_runs(
+    data: st.DataObject, log: Log, kept: bool
+) -> None:
     """Also one that was joined for a topic that does not keep offsets, or that lost records."""
     for whole in (
         read_through(log, log.start, log.end, [], topic_limits=KEPT) if kept else all_of(log)
     ):
         bad = data.draw(st.sets(st.integers(whole.start, whole.end - 1), max_size=3))
-        passage, taken = set_aside(whole, bad)
+        converted, taken = set_aside(whole, bad)
 
-        pieces = list(by_runs(passage))
+        pieces = list(by_runs(converted))
 
-        assert [p.start for p in pieces] == [passage.start, *(p.end for p in pieces[:-1])]
-        assert pieces[-1].end == passage.end
+        assert [p.start for p in pieces] == [converted.start, *(p.end for p in pieces[:-1])]
+        assert pieces[-1].end == converted.end
         assert all(accounts_for_itself(p) for p in pieces)
-        assert tuple(run for p in pieces for run in p.runs) == passage.runs
-        assert [record for p in pieces for record in arrived(p)] == arrived(passage)
-        assert sum((Counter(p.reasons) for p in pieces), Counter()) == passage.reasons
-        assert sum((Counter(p.rebuilt) for p in pieces), Counter()) == passage.rebuilt
-        assert {p.leader_epoch for p in pieces} == {passage.leader_epoch}
+        assert tuple(run for p in pieces for run in p.runs) == converted.runs
+        assert [record for p in pieces for record in arrived(p)] == arrived(converted)
+        assert sum((Counter(p.reasons) for p in pieces), Counter()) == converted.reasons
+        assert sum((Counter(p.rebuilt) for p in pieces), Counter()) == converted.rebuilt
+        assert {p.leader_epoch for p in pieces} == {converted.leader_epoch}
         assert sum(p.reasons.get(DEAD, 0) for p in pieces) == len(taken)
-        target = Target(passage.start)
+        target = Target(converted.start)
         target.write(pieces)
 
 
-def test_a_passage_of_one_run_stays_as_it_is() -> None:
+def test_a_converted_batch_of_one_run_stays_as_it_is() -> None:
     unreadable = build.with_payload(a_batch(3), b"garbage")
-    [passage] = passages(unreadable, AbortFilter(()), 0, 3, KEPT)
-    [same] = by_runs(passage)
-    assert same is passage
+    [converted] = converted_batches(unreadable, AbortFilter(()), 0, 3, KEPT)
+    [same] = by_runs(converted)
+    assert same is converted
 
 
 def test_a_record_that_was_taken_out_divides_its_run() -> None:
     records = [Record(NOW + i, b"%d" % i) for i in range(5)]
-    [passage] = passages(a_batch(records, at=10), AbortFilter(()), 8, 15, KEPT)
-    pieces = list(by_runs(set_aside(passage, {12})[0]))
+    [converted] = converted_batches(a_batch(records, at=10), AbortFilter(()), 8, 15, KEPT)
+    pieces = list(by_runs(set_aside(converted, {12})[0]))
     assert [(p.start, p.end, p.runs, p.reasons, p.rebuilt) for p in pieces] == [
         (8, 13, ((10, 2),), {COMPACTED: 2, DEAD: 1}, {Rebuilt.REJECTED: 1}),
         (13, 15, ((13, 2),), {}, {}),

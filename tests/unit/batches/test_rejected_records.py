@@ -7,18 +7,18 @@ from hypothesis import strategies as st
 from kafka_ferry.batches import (
     AbortFilter,
     Absent,
+    ConvertedBatch,
     MalformedBatch,
-    Passage,
     Reason,
     Rebuilt,
     Rejected,
     TopicLimits,
+    converted_batches,
     cut_at,
     dead_letter,
     gap,
     halves,
     offsets_at,
-    passages,
     records_of,
     restored,
     set_aside,
@@ -33,17 +33,17 @@ from .logs import Log, logs
 DEAD = Reason.DEAD_LETTERED
 
 
-def all_of(log: Log) -> list[Passage]:
+def all_of(log: Log) -> list[ConvertedBatch]:
     records, aborted = next(log.responses(log.start, log.end, []))
-    return list(passages(records, AbortFilter(aborted), log.start, log.end, TopicLimits()))
+    return list(converted_batches(records, AbortFilter(aborted), log.start, log.end, TopicLimits()))
 
 
-def at_ten(records: list[Record]) -> Passage:
-    """A passage [8, 20) of records at 10, 11, 14 ..., a marker in between and a gap in front."""
+def at_ten(records: list[Record]) -> ConvertedBatch:
+    """A converted batch [8, 20) of records at 10, 11, 14 ..., a marker in between and a gap in front."""
     first = a_batch(records[:2], at=10, producer_id=1)
     log = first + a_marker(at=12, producer_id=1, commit=True) + a_batch(records[2:], at=14)
-    [passage] = judged(log, 8, 14 + len(records) - 2, topic_limits=TopicLimits())
-    return passage
+    [converted] = judged(log, 8, 14 + len(records) - 2, topic_limits=TopicLimits())
+    return converted
 
 
 RECORDS = [Record(NOW + i, b"%d" % i, b"value", (("h", b"%d" % i),)) for i in range(5)]
@@ -54,12 +54,12 @@ RECORDS = [Record(NOW + i, b"%d" % i, b"value", (("h", b"%d" % i),)) for i in ra
 def test_the_other_records_stay_and_the_taken_ones_are_accounted_for(
     data: st.DataObject, log: Log
 ) -> None:
-    for passage in all_of(log):
-        before = arrived(passage)
-        bad = data.draw(st.sets(st.integers(passage.start, passage.end - 1), max_size=3))
-        rest, taken = set_aside(passage, bad)
+    for converted in all_of(log):
+        before = arrived(converted)
+        bad = data.draw(st.sets(st.integers(converted.start, converted.end - 1), max_size=3))
+        rest, taken = set_aside(converted, bad)
         assert accounts_for_itself(rest)
-        assert (rest.start, rest.end) == (passage.start, passage.end)
+        assert (rest.start, rest.end) == (converted.start, converted.end)
         assert arrived(rest) == [record for record in before if record.offset not in bad]
         letters = [consumed(dead_letter(record, ()).encode())[0] for record in taken]
         offsets = [record.offset for record in taken]
@@ -71,22 +71,24 @@ def test_the_other_records_stay_and_the_taken_ones_are_accounted_for(
 
 @settings(max_examples=150, deadline=None)
 @given(data=st.data(), log=logs())
-def test_a_passage_can_be_cut_anywhere(data: st.DataObject, log: Log) -> None:
-    for passage in all_of(log):
-        if passage.end - passage.start < 2:
+def test_a_converted_batch_can_be_cut_anywhere(data: st.DataObject, log: Log) -> None:
+    for converted in all_of(log):
+        if converted.end - converted.start < 2:
             continue
-        at = data.draw(st.integers(passage.start + 1, passage.end - 1))
-        before, after = cut_at(passage, at)
+        at = data.draw(st.integers(converted.start + 1, converted.end - 1))
+        before, after = cut_at(converted, at)
         assert (before.start, before.end, after.start, after.end) == (
-            *(passage.start, at, at, passage.end),
+            *(converted.start, at, at, converted.end),
         )
         assert accounts_for_itself(before) and accounts_for_itself(after)
-        assert arrived(before) + arrived(after) == arrived(passage)
+        assert arrived(before) + arrived(after) == arrived(converted)
         for first, end, reason in before.absent + after.absent:
             assert all(log.fate(offset) is reason for offset in range(first, end))
 
 
-def test_a_passage_that_loses_records_counts_as_rebuilt_for_it_or_as_it_did_before() -> None:
+def test_a_converted_batch_that_loses_records_counts_as_rebuilt_for_it_or_as_it_did_before() -> (
+    None
+):
     [unopened] = judged(a_batch(3), 0, 3)
     assert set_aside(unopened, [1])[0].rebuilt == {Rebuilt.REJECTED: 1}
     assert set_aside(at_ten(RECORDS), [11])[0].rebuilt == {Rebuilt.JOINED: 2}
@@ -116,19 +118,21 @@ def test_halves_hold_half_of_the_records_each() -> None:
 def test_halving_goes_on_until_each_record_is_alone() -> None:
     alone, ahead = [], [at_ten(RECORDS)]
     while ahead:
-        passage = ahead.pop()
-        if passage.batch and passage.batch.header.records > 1:
-            ahead += halves(passage)
+        converted = ahead.pop()
+        if converted.batch and converted.batch.header.records > 1:
+            ahead += halves(converted)
         else:
-            alone.append(passage)
-    assert sorted(passage.runs for passage in alone) == [((at, 1),) for at in (10, 11, 14, 15, 16)]
+            alone.append(converted)
+    assert sorted(converted.runs for converted in alone) == [
+        ((at, 1),) for at in (10, 11, 14, 15, 16)
+    ]
 
 
 def test_a_cut_beside_the_records_leaves_the_batch_unopened() -> None:
-    [passage] = judged(a_batch(3, at=5), 0, 8)
-    before, after = cut_at(passage, 3)
+    [converted] = judged(a_batch(3, at=5), 0, 8)
+    before, after = cut_at(converted, 3)
     assert (before.batch, before.absent) == (None, gap(0, 3).absent)
-    assert after.batch is passage.batch
+    assert after.batch is converted.batch
     assert after.absent == gap(3, 5).absent
     assert after.rebuilt == {}
 
@@ -140,9 +144,9 @@ def test_a_brokers_indices_are_source_offsets() -> None:
 
 def test_records_without_a_key_do_not_fit_where_keys_are_required() -> None:
     records = [Record(NOW, None), Record(NOW, b""), Record(NOW, b"k"), Record(NOW, None, None)]
-    passage = at_ten(records)
-    assert unfit(passage, TopicLimits(keys_required=True), NOW) == {10, 15}
-    assert unfit(passage, TopicLimits(), NOW) == frozenset()
+    converted = at_ten(records)
+    assert unfit(converted, TopicLimits(keys_required=True), NOW) == {10, 15}
+    assert unfit(converted, TopicLimits(), NOW) == frozenset()
 
 
 def test_records_of_another_time_do_not_fit_where_time_is_bounded() -> None:
@@ -151,7 +155,7 @@ def test_records_of_another_time_do_not_fit_where_time_is_bounded() -> None:
     assert unfit(at_ten(records), topic_limits, NOW) == {10, 16}
 
 
-def test_in_a_passage_without_records_everything_fits() -> None:
+def test_in_a_converted_batch_without_records_everything_fits() -> None:
     assert unfit(gap(0, 3), TopicLimits(keys_required=True), NOW) == frozenset()
     assert offsets_at(gap(0, 3), [0]) == ()
 
@@ -179,8 +183,8 @@ def test_what_the_source_has_removed_since_can_be_put_back(
 def test_a_dead_letter_is_the_record_with_headers_after_its_own(
     record: Record, added: list[tuple[str, bytes]]
 ) -> None:
-    [passage] = judged(a_batch([record], at=5, codec=3), 5, 6)
-    _, [taken] = set_aside(passage, [5])
+    [converted] = judged(a_batch([record], at=5, codec=3), 5, 6)
+    _, [taken] = set_aside(converted, [5])
     assert (taken.offset, taken.timestamp) == (5, record.timestamp)
     letter = dead_letter(taken, added)
     assert letter.crc_matches

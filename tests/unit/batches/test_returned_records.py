@@ -9,7 +9,7 @@ from kafka_ferry.batches import (
     MalformedBatch,
     Reason,
     Returned,
-    passages,
+    converted_batches,
     split_batches,
 )
 from tests.support.batches import a_batch, a_marker
@@ -55,6 +55,6 @@ def test_a_ledger_that_names_a_part_of_a_batch_speaks_of_another_log(span: tuple
 def test_offsets_are_records_or_have_one_reason_each() -> None:
     log = a_batch(2, at=0) + a_batch(3, at=2) + a_marker(at=5, producer_id=4, commit=True)
     log += a_batch(1, at=6)
-    (passage,) = passages(log, AbortFilter(()), 0, 7, returned=Returned([(2, 5)]))
-    assert passage.runs == ((0, 2), (6, 1))
-    assert passage.reasons == {Reason.RETURNED: 3, Reason.CONTROL: 1}
+    (converted,) = converted_batches(log, AbortFilter(()), 0, 7, returned=Returned([(2, 5)]))
+    assert converted.runs == ((0, 2), (6, 1))
+    assert converted.reasons == {Reason.RETURNED: 3, Reason.CONTROL: 1}

@@ -12,7 +12,7 @@ from kafka_ferry.batches import (
     SettledSpan,
     TimeWindow,
     TopicLimits,
-    passages,
+    converted_batches,
 )
 from tests.support.batches import NOW, Consumed, Record, a_batch, with_payload
 from tests.unit.batches.test_fetch_response import accounts_for_itself, arrived
@@ -64,7 +64,7 @@ def test_exactly_the_records_of_the_window_that_are_not_settled_are_copied(
     window = TimeWindow(since, until, settled)
     at, found, absent = start, list[Consumed](), dict[int, Reason]()
     for records, aborted in log.responses(start, log.end, [2, 3]):
-        for passage in passages(
+        for converted in converted_batches(
             records,
             AbortFilter(aborted),
             at,
@@ -72,11 +72,11 @@ def test_exactly_the_records_of_the_window_that_are_not_settled_are_copied(
             TopicLimits(join_below=join_below),
             window=window,
         ):
-            assert passage.start == at
-            assert accounts_for_itself(passage)
-            at = passage.end
-            found += arrived(passage)
-            for first, end, reason in passage.absent:
+            assert converted.start == at
+            assert accounts_for_itself(converted)
+            at = converted.end
+            found += arrived(converted)
+            for first, end, reason in converted.absent:
                 absent |= dict.fromkeys(range(first, end), reason)
 
     def is_settled(offset: int, time: int) -> bool:
@@ -107,31 +107,33 @@ def _one(*times: int, **options: int) -> bytes:
     return a_batch([Record(time, b"k", b"v", ()) for time in times], at=10, **options)
 
 
-def _passage(batch: bytes, window: TimeWindow, end: int = 13) -> object:
-    (passage,) = passages(batch, AbortFilter(()), 10, end, TopicLimits(join_below=0), window=window)
-    return passage
+def _converted(batch: bytes, window: TimeWindow, end: int = 13) -> object:
+    (converted,) = converted_batches(
+        batch, AbortFilter(()), 10, end, TopicLimits(join_below=0), window=window
+    )
+    return converted
 
 
 def test_a_batch_that_is_wholly_inside_passes_as_it_is_once_it_was_looked_into() -> None:
-    passage = _passage(_one(3, 1, 2), TimeWindow(1, 4))
-    assert passage.batch and not passage.rebuilt  # type: ignore[attr-defined]
+    converted = _converted(_one(3, 1, 2), TimeWindow(1, 4))
+    assert converted.batch and not converted.rebuilt  # type: ignore[attr-defined]
 
 
 def test_an_older_record_after_the_first_one_is_seen_although_no_header_tells() -> None:
-    passage = _passage(_one(3, 1, 2), TimeWindow(2, 4))
-    assert passage.runs == ((10, 1), (12, 1))  # type: ignore[attr-defined]
-    assert passage.reasons == {Reason.OUTSIDE_WINDOW: 1}  # type: ignore[attr-defined]
-    assert passage.rebuilt == {Rebuilt.WINDOW_EDGE: 1}  # type: ignore[attr-defined]
+    converted = _converted(_one(3, 1, 2), TimeWindow(2, 4))
+    assert converted.runs == ((10, 1), (12, 1))  # type: ignore[attr-defined]
+    assert converted.reasons == {Reason.OUTSIDE_WINDOW: 1}  # type: ignore[attr-defined]
+    assert converted.rebuilt == {Rebuilt.WINDOW_EDGE: 1}  # type: ignore[attr-defined]
 
 
 def test_what_the_header_tells_for_certain_is_decided_unopened() -> None:
     """The payload is no batch's: whoever opened it would fail."""
     broken = with_payload(_one(1, 1, 1), b"broken")
-    assert _passage(broken, TimeWindow(2, 4)).reasons == {Reason.OUTSIDE_WINDOW: 3}  # type: ignore[attr-defined]
+    assert _converted(broken, TimeWindow(2, 4)).reasons == {Reason.OUTSIDE_WINDOW: 3}  # type: ignore[attr-defined]
     stamped = with_payload(_one(1, 1, 1, append_time=5), b"broken")
-    assert _passage(stamped, TimeWindow(2, 4)).reasons == {Reason.OUTSIDE_WINDOW: 3}  # type: ignore[attr-defined]
+    assert _converted(stamped, TimeWindow(2, 4)).reasons == {Reason.OUTSIDE_WINDOW: 3}  # type: ignore[attr-defined]
     settled = TimeWindow(0, 4, [SettledSpan(0, 20, 0, 4)])
-    assert _passage(broken, settled).reasons == {Reason.COPIED_BEFORE: 3}  # type: ignore[attr-defined]
+    assert _converted(broken, settled).reasons == {Reason.COPIED_BEFORE: 3}  # type: ignore[attr-defined]
 
 
 def test_settled_offsets_are_passed_over_only_where_that_holds_for_the_whole_window() -> None:

@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kafka_ferry.batches import Passage, gap
+from kafka_ferry.batches import ConvertedBatch, gap
 from kafka_ferry.copy.source.fetcher import Read
 from kafka_ferry.copy.target.writer import Failure
 from kafka_ferry.model import Position, Range, TopicPartition
@@ -31,7 +31,7 @@ class Clock:
 
 @dataclass
 class FakeSource:
-    """Gives each range in passages of ten offsets, all ranges in turn.
+    """Gives each range in converted batches of ten offsets, all ranges in turn.
 
     Attributes:
         clock: moved on by whoever waits in vain.
@@ -39,7 +39,7 @@ class FakeSource:
         breaks: raised by the reads with these numbers, counted over all readers from 0.
         silent: reads with these numbers bring nothing before their time is over.
         stops_short: readers that end before their ranges do.
-        at_once: how many passages come in one read.
+        at_once: how many converted batches come in one read.
     """
 
     clock: Clock = field(default_factory=Clock)
@@ -94,14 +94,14 @@ class FakeReader:
         failure = self.source.failures.get(range_.source)
         if failure and at >= failure.offset:
             return [Read(range_, failure=failure)]
-        passages = []
-        while at < range_.end and len(passages) < self.source.at_once:
+        converted_batches = []
+        while at < range_.end and len(converted_batches) < self.source.at_once:
             end = min(at + STEP, range_.end)
-            passages.append(gap(at, end))
+            converted_batches.append(gap(at, end))
             at = end
         if at < range_.end:
             self._turns.append((range_, at))
-        return [Read(range_, tuple(passages))]
+        return [Read(range_, tuple(converted_batches))]
 
     def drop(self, range_: Range) -> None:
         self.dropped.add(range_.source)
@@ -122,7 +122,7 @@ class FakeWriter:
         on_commit: the same for commits.
         on_take_over: the same for take-overs.
         waiting: ranges that are set aside until they are tried again.
-        commit_after: ``must_commit`` after so many passages, whatever the limits say.
+        commit_after: ``must_commit`` after so many converted batches, whatever the limits say.
     """
 
     positions: dict[TopicPartition, Position] = field(default_factory=dict)
@@ -140,14 +140,14 @@ class FakeWriter:
     commits: list[dict[TopicPartition, int]] = field(default_factory=list)
     refreshed: dict[TopicPartition, Position] = field(default_factory=dict)
     taken_over: list[list[TopicPartition]] = field(default_factory=list)
-    _uncommitted: list[tuple[Range, Passage]] = field(default_factory=list)
+    _uncommitted: list[tuple[Range, ConvertedBatch]] = field(default_factory=list)
     _refreshing: dict[TopicPartition, Position] = field(default_factory=dict)
     _sends: int = 0
     _tried_commits: int = 0
 
     @property
     def uncommitted_bytes(self) -> int:
-        return sum(passage.end - passage.start for _, passage in self._uncommitted)
+        return sum(converted.end - converted.start for _, converted in self._uncommitted)
 
     @property
     def must_commit(self) -> bool:
@@ -163,15 +163,15 @@ class FakeWriter:
         asked = {range_.source for range_ in ranges}
         return {tp: position for tp, position in self.positions.items() if tp in asked}
 
-    def write(self, range_: Range, passage: Passage) -> None:
+    def write(self, range_: Range, converted: ConvertedBatch) -> None:
         if range_.source in self.failures:
             return
-        if passage.end > self.refuses.get(range_.source, 2**63):
+        if converted.end > self.refuses.get(range_.source, 2**63):
             self.failures[range_.source] = Failure(
-                range_, passage.start, "the target refused it.", transient=False
+                range_, converted.start, "the target refused it.", transient=False
             )
             return
-        self._uncommitted.append((range_, passage))
+        self._uncommitted.append((range_, converted))
 
     def send(self) -> None:
         number, self._sends = self._sends, self._sends + 1
@@ -184,10 +184,10 @@ class FakeWriter:
         number, self._tried_commits = self._tried_commits, self._tried_commits + 1
         _raise(self.on_commit(number))
         moved = {}
-        for range_, passage in self._uncommitted:
-            self.committed[range_.source].append((passage.start, passage.end))
-            self.positions[range_.source] = Position(passage.end, range_.topic_id)
-            moved[range_.source] = passage.end
+        for range_, converted in self._uncommitted:
+            self.committed[range_.source].append((converted.start, converted.end))
+            self.positions[range_.source] = Position(converted.end, range_.topic_id)
+            moved[range_.source] = converted.end
         self.refreshed |= self._refreshing
         self._uncommitted.clear()
         self._refreshing.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_ferry.batches import NO_AGES, Batch, BatchHeader, Passage, Spread, gap
+from kafka_ferry.batches import NO_AGES, Batch, BatchHeader, ConvertedBatch, Spread, gap
 from kafka_ferry.copy import Limits, copy_ranges
 from kafka_ferry.copy.latency import RangeAges
 from kafka_ferry.copy.source.fetcher import Read
@@ -32,18 +32,18 @@ def now(monkeypatch: pytest.MonkeyPatch) -> Now:
     return clock
 
 
-def passage(start: int, time: int, records: int = 1) -> Passage:
+def converted(start: int, time: int, records: int = 1) -> ConvertedBatch:
     """Records of one time, at offsets in a row."""
     header = BatchHeader(
         *(start, 61, 0, 2, 0, 0, records - 1, time, time, -1, -1, -1),
         records,
     )
-    return Passage(start, start + records, Batch(header, b""), ((start, records),))
+    return ConvertedBatch(start, start + records, Batch(header, b""), ((start, records),))
 
 
 def test_records_age_until_they_are_committed(now: Now) -> None:
     ages = RangeAges()
-    for at in (passage(0, 900, records=2), gap(2, 5), passage(5, 950)):
+    for at in (converted(0, 900, records=2), gap(2, 5), converted(5, 950)):
         ages.came([at])
         ages.written(at)
     now.ms = 1_500
@@ -54,11 +54,11 @@ def test_records_age_until_they_are_committed(now: Now) -> None:
 
 def test_what_is_void_is_not_stored_until_it_is_written_again(now: Now) -> None:
     ages = RangeAges()
-    ages.written(passage(0, 900))
+    ages.written(converted(0, 900))
     ages.void()
     ages.committed()
     assert ages.stored == NO_AGES
-    ages.written(passage(0, 900))
+    ages.written(converted(0, 900))
     now.ms = 2_000
     ages.committed()
     assert ages.stored == Spread(1, 1_100, 1_100, 1_100, 1_100)
@@ -74,7 +74,7 @@ class RecordSource(FakeSource):
 
         def next_(_: float) -> list[Read] | None:
             turn = next(turns, None)
-            return [Read(turn[0], (passage(turn[1], 400),))] if turn else None
+            return [Read(turn[0], (converted(turn[1], 400),))] if turn else None
 
         reader.next = next_  # type: ignore[method-assign, assignment]
         return reader

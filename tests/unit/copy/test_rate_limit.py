@@ -50,9 +50,9 @@ def test_without_a_limit_nobody_waits() -> None:
 
 
 def test_a_copy_takes_as_long_as_its_limit_says_and_commits_in_time(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch, sized_passages: Callable[[int], None]
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, sized_batches: Callable[[int], None]
 ) -> None:
-    sized_passages(50)
+    sized_batches(50)
     writer, commits = FakeWriter(), list[float]()
     commit = writer.commit
 
@@ -71,7 +71,7 @@ def test_a_copy_takes_as_long_as_its_limit_says_and_commits_in_time(
         RateLimit(100),
     )
 
-    # 100 passages of 50 bytes; nobody waits after the last one.
+    # 100 converted batches of 50 bytes; nobody waits after the last one.
     assert clock.now - began == pytest.approx(49.5, abs=0.1)
     assert outcome.position == 1000 and outcome.failure is None
     assert writer.copied(ORDERS.source) == (0, 1000)
@@ -81,8 +81,8 @@ def test_a_copy_takes_as_long_as_its_limit_says_and_commits_in_time(
 
 
 @pytest.fixture
-def sized_passages(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Has each passage of the fake source hold a batch of so many bytes."""
+def sized_batches(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Has each converted batch of the fake source hold a batch of so many bytes."""
 
     def sized(size: int) -> None:
         header = SimpleNamespace(size=size, records=0)

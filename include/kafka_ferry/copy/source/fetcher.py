@@ -11,15 +11,15 @@ from typing import Final
 
 from kafka_ferry.batches import (
     AbortFilter,
+    ConvertedBatch,
     MalformedBatch,
-    Passage,
     Returned,
     TimeWindow,
     TopicLimits,
+    converted_batches,
     copied_before,
     gap,
     lost,
-    passages,
     returned,
 )
 from kafka_ferry.batches.returned_records import NOTHING
@@ -64,12 +64,12 @@ class Read:
 
     Attributes:
         range: the range.
-        passages: what its next batches become, in order; they join what was read before.
+        converted_batches: what its next batches become, in order; they join what was read before.
         failure: why nothing more will come of it, if so.
     """
 
     range: Range
-    passages: tuple[Passage, ...] = ()
+    converted_batches: tuple[ConvertedBatch, ...] = ()
     failure: Failure | None = None
 
 
@@ -192,15 +192,15 @@ class RangeFetcher:
         jumps = []
         for cursor in list(self._cursors.values()):
             # Only an answer tells whether the log still is the one that was copied.
-            passage = self._left_out_at(cursor) if cursor.begun else None
-            if passage and passage.end - cursor.at >= _JUMP_RECORDS:
-                jumps.append(Read(cursor.range, (passage,)))
-                self._move(cursor, passage)
+            converted = self._left_out_at(cursor) if cursor.begun else None
+            if converted and converted.end - cursor.at >= _JUMP_RECORDS:
+                jumps.append(Read(cursor.range, (converted,)))
+                self._move(cursor, converted)
                 if cursor.at >= cursor.range.end:
                     del self._cursors[cursor.range.source]
         return jumps
 
-    def _left_out_at(self, cursor: _Cursor) -> Passage | None:
+    def _left_out_at(self, cursor: _Cursor) -> ConvertedBatch | None:
         """What the cursor stands before: records of the target's own, or those that a backfill has."""
         source, last = cursor.range.source, cursor.range.end
         known, window = self._rules.returned.get(source), self._rules.windows.get(source)
@@ -279,7 +279,7 @@ class RangeFetcher:
                     room -= sum(it.batch.header.size for it in found if it.batch)
         except FerryError as error:
             self._retry_or_raise(asked.about, error)
-        return [read for read in reads if read.passages]
+        return [read for read in reads if read.converted_batches]
 
     def _retry_or_raise(self, cursors: Sequence[_Cursor], error: FerryError) -> None:
         if not error.transient:
@@ -288,14 +288,14 @@ class RangeFetcher:
 
     def _judge(
         self, cursor: _Cursor, fetched: Fetched, node: int, room: int
-    ) -> tuple[Passage, ...]:
+    ) -> tuple[ConvertedBatch, ...]:
         """What the answer makes of the cursor's next offsets; the cursor moves after them.
 
         Batches that grow when they are rebuilt end it when they are more than ``room``; what is left
         of the answer is fetched again.
         """
         malformed = ""
-        found: list[Passage] = []
+        found: list[ConvertedBatch] = []
         if fetched.error == OFFSET_OUT_OF_RANGE:
             found = self._judge_out_of_range(cursor, node)
         elif fetched.error != NONE:
@@ -304,9 +304,9 @@ class RangeFetcher:
             self._judge_divergence(cursor, fetched.diverged_at)
         elif cursor.at < cursor.range.end:
             try:
-                for passage in self._passages(cursor, fetched):
-                    found.append(passage)
-                    room -= passage.batch.header.size if passage.batch else 0
+                for converted in self._converted_batches(cursor, fetched):
+                    found.append(converted)
+                    room -= converted.batch.header.size if converted.batch else 0
                     if room < 0:
                         break
             except MalformedBatch as error:
@@ -321,21 +321,21 @@ class RangeFetcher:
             self._cursors.pop(cursor.range.source, None)
         return tuple(found)
 
-    def _passages(self, cursor: _Cursor, fetched: Fetched) -> Iterator[Passage]:
+    def _converted_batches(self, cursor: _Cursor, fetched: Fetched) -> Iterator[ConvertedBatch]:
         topic_limits = self._rules.limits_by_topic.get(cursor.range.remote_topic, TopicLimits())
         aborted = AbortFilter(fetched.aborted)
         source = cursor.range.source
         known, window = self._rules.returned.get(source, NOTHING), self._rules.windows.get(source)
         at, end = cursor.at, cursor.range.end
-        return passages(fetched.records, aborted, at, end, topic_limits, known, window)
+        return converted_batches(fetched.records, aborted, at, end, topic_limits, known, window)
 
-    def _move(self, cursor: _Cursor, last: Passage) -> None:
+    def _move(self, cursor: _Cursor, last: ConvertedBatch) -> None:
         cursor.at, cursor.leader_epoch, cursor.begun = last.end, last.leader_epoch, True
         cursor.transient_failures, cursor.must_be_alone = 0, False
         # Whoever got something goes to the end of the line, since brokers fill responses in order.
         self._cursors[cursor.range.source] = self._cursors.pop(cursor.range.source)
 
-    def _judge_silence(self, cursor: _Cursor, fetched: Fetched) -> list[Passage]:
+    def _judge_silence(self, cursor: _Cursor, fetched: Fetched) -> list[ConvertedBatch]:
         if not fetched.alone:
             # Another partition may have filled the response: only an answer to nobody else tells.
             cursor.must_be_alone = True
@@ -345,7 +345,7 @@ class RangeFetcher:
             self._failed_transiently([cursor], f"the source's log ends at {fetched.end} for now")
         return []
 
-    def _judge_out_of_range(self, cursor: _Cursor, node: int) -> list[Passage]:
+    def _judge_out_of_range(self, cursor: _Cursor, node: int) -> list[ConvertedBatch]:
         """The broker does not have the offset (any more)."""
         at, end = cursor.at, cursor.range.end
         first = log_start(self._cluster, node, cursor.range.source)

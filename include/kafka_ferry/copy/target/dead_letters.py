@@ -12,7 +12,7 @@ from typing import Final
 
 from kafka_ferry.batches import (
     Batch,
-    Passage,
+    ConvertedBatch,
     Rejected,
     TopicLimits,
     cut_at,
@@ -67,30 +67,32 @@ class Rejections:
     cuts: set[int] = field(default_factory=set)
     screened: str = ""
 
-    def learn(self, passage: Passage, code: int, error: str, records: tuple[int, ...]) -> None:
-        """Take note that the target refused ``passage``.
+    def learn(
+        self, converted: ConvertedBatch, code: int, error: str, records: tuple[int, ...]
+    ) -> None:
+        """Take note that the target refused ``converted``.
 
         Args:
-            passage: what was sent.
+            converted: what was sent.
             code: Kafka's error code.
             error: the broker's words.
             records: indices in the batch of the records that it names.
         """
-        assert passage.batch is not None
-        if passage.batch.header.records == 1:
+        assert converted.batch is not None
+        if converted.batch.header.records == 1:
             records = (0,)
         if not records:
-            self.cuts.add(halves(passage)[1].start)
+            self.cuts.add(halves(converted)[1].start)
             return
-        self.errors |= dict.fromkeys(offsets_at(passage, records), error)
+        self.errors |= dict.fromkeys(offsets_at(converted, records), error)
         if code in (INVALID_RECORD, INVALID_TIMESTAMP):
             self.screened = error
 
     def sort_out(
-        self, passage: Passage, topic_limits: TopicLimits
-    ) -> Iterator[tuple[Passage, list[tuple[Rejected, str]]]]:
-        """``passage`` in pieces that the target may take, each with the records that were taken out."""
-        for piece in self._divided(passage):
+        self, converted: ConvertedBatch, topic_limits: TopicLimits
+    ) -> Iterator[tuple[ConvertedBatch, list[tuple[Rejected, str]]]]:
+        """``converted`` in pieces that the target may take, each with the records that were taken out."""
+        for piece in self._divided(converted):
             bad = {offset for offset in self.errors if piece.start <= offset < piece.end}
             if self.screened:
                 bad |= unfit(piece, topic_limits, now_ms())
@@ -103,11 +105,11 @@ class Rejections:
                 [(record, self.errors.get(record.offset, self.screened)) for record in taken],
             )
 
-    def _divided(self, passage: Passage) -> Iterator[Passage]:
-        for cut in sorted(cut for cut in self.cuts if passage.start < cut < passage.end):
-            before, passage = cut_at(passage, cut)
+    def _divided(self, converted: ConvertedBatch) -> Iterator[ConvertedBatch]:
+        for cut in sorted(cut for cut in self.cuts if converted.start < cut < converted.end):
+            before, converted = cut_at(converted, cut)
             yield before
-        yield passage
+        yield converted
 
 
 def letter_for(range_: Range, record: Rejected, error: str, run: str) -> Batch:

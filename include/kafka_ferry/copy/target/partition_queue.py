@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from kafka_ferry.batches import Batch, Passage, RangeDigest, Reason, SegmentList
+from kafka_ferry.batches import Batch, ConvertedBatch, RangeDigest, Reason, SegmentList
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.model import Range
 
 
 @dataclass(slots=True)
 class Outgoing:
-    """A passage on its way to a target partition.
+    """A converted batch on its way to a target partition.
 
     Attributes:
-        passage: the passage.
+        converted: the converted batch.
         range: the range that it is of or that it is written for; None for the flow's own records.
         base_offset: where the target stored its batch, once it says so.
         adopted: whether an earlier attempt had written its records.
     """
 
-    passage: Passage
+    converted: ConvertedBatch
     range: Range | None = None
     base_offset: int | None = None
     adopted: bool = False
@@ -29,12 +29,12 @@ class Outgoing:
     @property
     def is_settled(self) -> bool:
         """Whether there is nothing left to hear of it."""
-        return self.passage.batch is None or self.base_offset is not None
+        return self.converted.batch is None or self.base_offset is not None
 
     @property
     def size(self) -> int:
         """Bytes of its batch."""
-        return self.passage.batch.header.size if self.passage.batch else 0
+        return self.converted.batch.header.size if self.converted.batch else 0
 
 
 @dataclass(slots=True)
@@ -61,22 +61,24 @@ class Tally:
     lost: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, out: Outgoing) -> None:
-        """Count a passage whose outcome is known."""
-        passage = out.passage
-        self.end = passage.end
-        self.leader_epoch = passage.leader_epoch
-        self.reasons.update({str(reason): count for reason, count in passage.reasons.items()})
-        self.rebuilt.update({str(why): count for why, count in passage.rebuilt.items()})
+        """Count a converted batch whose outcome is known."""
+        converted = out.converted
+        self.end = converted.end
+        self.leader_epoch = converted.leader_epoch
+        self.reasons.update({str(reason): count for reason, count in converted.reasons.items()})
+        self.rebuilt.update({str(why): count for why, count in converted.rebuilt.items()})
         self.lost += [
-            (absent.first, absent.end) for absent in passage.absent if absent.reason == Reason.LOST
+            (absent.first, absent.end)
+            for absent in converted.absent
+            if absent.reason == Reason.LOST
         ]
-        if passage.batch and out.base_offset is not None:
-            self.records += passage.batch.header.records
-            self.segments.add(passage.runs, out.base_offset)
+        if converted.batch and out.base_offset is not None:
+            self.records += converted.batch.header.records
+            self.segments.add(converted.runs, out.base_offset)
             if out.adopted:
-                self.adopted += passage.batch.header.records
+                self.adopted += converted.batch.header.records
             else:
-                self.add_stored(passage.batch)
+                self.add_stored(converted.batch)
 
     def add_stored(self, batch: Batch) -> None:
         """Count a batch as the target stores it."""
@@ -107,8 +109,8 @@ class PartitionQueue:
     tally: Tally | None = None
 
     def next_to_send(self) -> Outgoing | None:
-        """Take what waits at the head, passages without a batch being settled on the way."""
-        while self.waiting and self.waiting[0].passage.batch is None:
+        """Take what waits at the head, converted batches without a batch being settled on the way."""
+        while self.waiting and self.waiting[0].converted.batch is None:
             self.sent.append(self.waiting.popleft())
         self.settle()
         if not self.waiting:
@@ -125,9 +127,9 @@ class PartitionQueue:
                 self.account(head)
 
     def account(self, out: Outgoing) -> None:
-        """Count what became of a passage of the range."""
+        """Count what became of a converted batch of the range."""
         if self.tally is None:
-            start = out.passage.start
+            start = out.converted.start
             self.tally = Tally(start, start, self.position if start < self.position else -1)
             self.position = -1
         self.tally.add(out)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kafka_ferry.batches import MalformedBatch, Passage, Rejected, TopicLimits, cut_at
+from kafka_ferry.batches import ConvertedBatch, MalformedBatch, Rejected, TopicLimits, cut_at
 from kafka_ferry.copy.target.dead_letters import ABOUT_RECORDS, Rejections
 from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce_pipeline import Answer
@@ -70,24 +70,26 @@ class Verdicts:
             self._waiting_since.pop(source, None)
 
     def sort_out(
-        self, range_: Range, passage: Passage, topic_limits: TopicLimits
-    ) -> Iterator[tuple[Passage, list[tuple[Rejected, str]]]]:
-        """What may be sent of ``passage``, each piece with the records that were taken out of it."""
+        self, range_: Range, converted: ConvertedBatch, topic_limits: TopicLimits
+    ) -> Iterator[tuple[ConvertedBatch, list[tuple[Rejected, str]]]]:
+        """What may be sent of ``converted``, each piece with the records that were taken out of it."""
         if range_.source in self.failures:
             return
         refused = self._refused.get(range_.source)
-        if refused and passage.end > refused.offset:
+        if refused and converted.end > refused.offset:
             self.failures[range_.source] = refused
-            if passage.start >= refused.offset:
+            if converted.start >= refused.offset:
                 return
         try:
-            if refused and passage.end > refused.offset:
-                passage, _ = cut_at(passage, refused.offset)
+            if refused and converted.end > refused.offset:
+                converted, _ = cut_at(converted, refused.offset)
             rejections = self._rejections.get(range_.source)
-            yield from rejections.sort_out(passage, topic_limits) if rejections else [(passage, [])]
+            yield from (
+                rejections.sort_out(converted, topic_limits) if rejections else [(converted, [])]
+            )
         except MalformedBatch as error:
             # It passed unopened until now.
-            self.fail(range_, passage.start, f"the source sent {error}.")
+            self.fail(range_, converted.start, f"the source sent {error}.")
 
     def judge(self, queue: PartitionQueue, out: Outgoing, answer: Answer) -> None:
         """Take note of what a broker said of one batch.
@@ -96,7 +98,7 @@ class Verdicts:
             FerryError: if it concerns all ranges: a fence, a missing right, the flow's own topics.
         """
         refused = self._refused.get(queue.range.source) if queue.range else None
-        after_refused = refused is not None and out.passage.start >= refused.offset
+        after_refused = refused is not None and out.converted.start >= refused.offset
         what = str(out.range or "the ledger")
         if answer.code == NONE and after_refused:
             self.make_void(f"{refused} A later batch was accepted.", excludes=True)
@@ -108,7 +110,7 @@ class Verdicts:
         elif answer.code in _VOID:
             self.make_void(f"Writing {what}: {error_name(answer.code)}.")
         elif is_transient(answer.code) and out.range:
-            self.failed_transiently(out.range, out.passage.start, answer.code)
+            self.failed_transiently(out.range, out.converted.start, answer.code)
         else:
             error = fault(answer.code, f"Writing {what}")
             if out.range is None or not isinstance(error, BrokerError):
@@ -117,25 +119,27 @@ class Verdicts:
 
     def refuse(self, queue: PartitionQueue, out: Outgoing, answer: Answer) -> None:
         """The target does not take a batch: set records aside, or stop the range before it."""
-        range_, passage = out.range, out.passage
+        range_, converted = out.range, out.converted
         assert range_ is not None
         error = error_name(answer.code) + (f": {answer.words}" if answer.words else "")
         if queue.range is None:
             message = f"{self._dead_letters} refused its dead letter: {error}."
-            self._refused[range_.source] = Failure(range_, passage.start, message, transient=False)
+            self._refused[range_.source] = Failure(
+                range_, converted.start, message, transient=False
+            )
             self.make_void(message, excludes=True)
         elif self._dead_letters and answer.code in ABOUT_RECORDS:
             message = (
-                f"{range_.target} refused records of [{passage.start}, {passage.end}): {error}."
+                f"{range_.target} refused records of [{converted.start}, {converted.end}): {error}."
             )
             self.make_void(message, excludes=True)
             try:
-                self._rejections[range_.source].learn(passage, answer.code, error, answer.records)
+                self._rejections[range_.source].learn(converted, answer.code, error, answer.records)
             except MalformedBatch as malformed:
-                self.fail(range_, passage.start, f"the source sent {malformed}; {message}")
+                self.fail(range_, converted.start, f"the source sent {malformed}; {message}")
         else:
-            message = f"the target refused the batch of offsets [{passage.start}, {passage.end}): {error}."
-            failure = Failure(range_, passage.start, message, is_transient(answer.code))
+            message = f"the target refused the batch of offsets [{converted.start}, {converted.end}): {error}."
+            failure = Failure(range_, converted.start, message, is_transient(answer.code))
             self._refused[range_.source] = self.failures[range_.source] = failure
             queue.waiting.clear()
 

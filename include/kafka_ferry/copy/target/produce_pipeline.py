@@ -110,7 +110,7 @@ class Pipeline:
     ) -> None:
         encoded = {}
         for tp, (queue, out) in batches.items():
-            batch = out.passage.batch
+            batch = out.converted.batch
             assert batch is not None
             encoded[tp] = self._encode(queue, batch)
             queue.sequence = next_sequence(queue.sequence, batch.header.records)

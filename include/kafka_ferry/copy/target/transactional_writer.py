@@ -19,7 +19,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from kafka_ferry.batches import Batch, Passage, Rejected, TopicLimits, for_producer, single_record
+from kafka_ferry.batches import (
+    Batch,
+    ConvertedBatch,
+    Rejected,
+    TopicLimits,
+    for_producer,
+    single_record,
+)
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.target.dead_letters import letter_for
 from kafka_ferry.copy.target.fencing import committed_position, transactional_id
@@ -270,7 +277,7 @@ class TransactionalWriter(ABC):
     def _put(self, queue: PartitionQueue, out: Outgoing) -> None:
         queue.waiting.append(out)
         self._uncommitted_bytes += out.size
-        self._uncommitted_runs += len(out.passage.runs)
+        self._uncommitted_runs += len(out.converted.runs)
 
     def refresh(self, range_: Range, position: Position) -> None:
         """See ``Writer.refresh``."""
@@ -370,7 +377,9 @@ class TransactionalWriter(ABC):
                 raise fault(code, f"Writing to {tp.topic}")
             if is_transient(code):
                 # The coordinator has not heard of the topic yet.
-                self._verdicts.failed_transiently(queue.range, queue.waiting[0].passage.start, code)
+                self._verdicts.failed_transiently(
+                    queue.range, queue.waiting[0].converted.start, code
+                )
             else:
                 self._verdicts.refuse(queue, queue.waiting[0], Answer(code, -1, "", ()))
         if refused:
@@ -426,5 +435,5 @@ class TransactionalWriter(ABC):
             raise StartOver(f"{range_.target}: {message}", excludes=True)
 
 
-def _alone(record: Batch, offset: int = 0) -> Passage:
-    return Passage(offset, offset + 1, record, ((offset, 1),))
+def _alone(record: Batch, offset: int = 0) -> ConvertedBatch:
+    return ConvertedBatch(offset, offset + 1, record, ((offset, 1),))

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from kafka_ferry.batches import Passage
+from kafka_ferry.batches import ConvertedBatch
 from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.transactional_writer import TransactionalWriter
 from kafka_ferry.copy.target.writer import void_unless_known
@@ -30,13 +30,13 @@ class TranslatedWriter(TransactionalWriter):
 
     _preserves: ClassVar = False
 
-    def write(self, range_: Range, passage: Passage) -> None:
+    def write(self, range_: Range, converted: ConvertedBatch) -> None:
         """See ``Writer.write``."""
         queue = self._queues.get(range_.target)
         if queue is None:
             return
         topic_limits = self._limits_by_topic[range_.remote_topic]
-        for piece, letters in self._verdicts.sort_out(range_, passage, topic_limits):
+        for piece, letters in self._verdicts.sort_out(range_, converted, topic_limits):
             self._put(queue, Outgoing(piece, range_))
             self._put_letters(range_, letters)
 

@@ -2,7 +2,7 @@
 
 There are two protocols: *translated* (``copy.target.translated``: transactions,
 offsets as the target gives them) and *offset-preserving* (the source's own offsets). The copier
-reads ranges and hands over passages; everything about the target is the writer's.
+reads ranges and hands over converted batches; everything about the target is the writer's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from kafka_ferry.batches import Passage
+from kafka_ferry.batches import ConvertedBatch
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
@@ -105,8 +105,8 @@ class Writer(Protocol):
             Fenced: if this writer itself was fenced since it last took over.
         """
 
-    def write(self, range_: Range, passage: Passage) -> None:
-        """Take a passage that joins the range's position or its last passage."""
+    def write(self, range_: Range, converted: ConvertedBatch) -> None:
+        """Take a converted batch that joins the range's position or its last converted batch."""
 
     def send(self) -> None:
         """Send what was taken since the last call, many partitions at once.

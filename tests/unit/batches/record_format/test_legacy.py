@@ -11,7 +11,7 @@ from kafka_ferry.batches import (
     MalformedBatch,
     Rebuilt,
     TopicLimits,
-    passages,
+    converted_batches,
     split_batches,
 )
 from kafka_ferry.batches.record_format.codecs import compress
@@ -92,11 +92,11 @@ def test_uncompressed_messages_in_a_row_are_one_batch_up_to_a_size() -> None:
 @kinds
 def test_they_arrive_as_dense_v2_batches_and_count_as_old(magic: int, codec: int) -> None:
     log = a_message_set([Record()] * 4, at=6, deltas=[0, 1, 2, 5], magic=magic, codec=codec)
-    [passage] = passages(log, AbortFilter(()), 7, 12, TopicLimits())
-    assert passage.runs == ((7, 2), (11, 1))
-    assert passage.rebuilt == {Rebuilt.OLD_FORMAT: 1}
-    assert passage.batch
-    assert passage.batch.header.records == passage.batch.header.last_offset_delta + 1 == 3
+    [converted] = converted_batches(log, AbortFilter(()), 7, 12, TopicLimits())
+    assert converted.runs == ((7, 2), (11, 1))
+    assert converted.rebuilt == {Rebuilt.OLD_FORMAT: 1}
+    assert converted.batch
+    assert converted.batch.header.records == converted.batch.header.last_offset_delta + 1 == 3
 
 
 @kinds

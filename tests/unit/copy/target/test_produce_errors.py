@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kafka_ferry.batches import Passage, TopicLimits, split_batches
+from kafka_ferry.batches import ConvertedBatch, TopicLimits, split_batches
 from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce_errors import Verdicts
 from kafka_ferry.copy.target.produce_pipeline import Answer
@@ -21,12 +21,12 @@ TOO_LARGE, INVALID_RECORD, NOT_LEADER, OUT_OF_ORDER, FENCED, DENIED = 10, 87, 6,
 UNKNOWN_TOPIC = 3
 
 
-def a_passage(records: int = 4, start: int = 0, *, readable: bool = True) -> Passage:
+def a_converted_batch(records: int = 4, start: int = 0, *, readable: bool = True) -> ConvertedBatch:
     encoded = a_batch(records, at=start)
     if not readable:
         encoded = with_payload(encoded, b"no records")
     (batch,) = split_batches(encoded)
-    return Passage(start, start + records, batch, ((start, records),))
+    return ConvertedBatch(start, start + records, batch, ((start, records),))
 
 
 def a_queue() -> PartitionQueue:
@@ -40,23 +40,23 @@ def refused(code: int, *records: int, words: str = "") -> Answer:
 def judge(
     verdicts: Verdicts,
     answer: Answer,
-    passage: Passage | None = None,
+    converted: ConvertedBatch | None = None,
     queue: PartitionQueue | None = None,
 ) -> None:
-    verdicts.judge(queue or a_queue(), Outgoing(passage or a_passage(), RANGE), answer)
+    verdicts.judge(queue or a_queue(), Outgoing(converted or a_converted_batch(), RANGE), answer)
 
 
-def sent(verdicts: Verdicts, passage: Passage) -> list[tuple[int, int, Sequence[int]]]:
+def sent(verdicts: Verdicts, converted: ConvertedBatch) -> list[tuple[int, int, Sequence[int]]]:
     """Each piece that may be sent, with the offsets that go to the dead letter topic."""
     return [
         (piece.start, piece.end, [record.offset for record, _ in letters])
-        for piece, letters in verdicts.sort_out(RANGE, passage, TopicLimits())
+        for piece, letters in verdicts.sort_out(RANGE, converted, TopicLimits())
     ]
 
 
 def test_a_refused_batch_stops_its_range_before_it_and_leaves_the_transaction() -> None:
     verdicts = Verdicts(None)
-    judge(verdicts, refused(TOO_LARGE), a_passage(start=40))
+    judge(verdicts, refused(TOO_LARGE), a_converted_batch(start=40))
     failure = verdicts.failures[RANGE.source]
     assert (failure.offset, failure.transient) == (40, False)
     assert "[40, 44): MESSAGE_TOO_LARGE" in failure.message
@@ -65,47 +65,47 @@ def test_a_refused_batch_stops_its_range_before_it_and_leaves_the_transaction() 
 
 def test_what_is_written_again_ends_at_the_refused_offset_even_within_a_batch() -> None:
     verdicts = Verdicts(None)
-    judge(verdicts, refused(TOO_LARGE), a_passage(start=40))
+    judge(verdicts, refused(TOO_LARGE), a_converted_batch(start=40))
     verdicts.write_again([RANGE])
     assert verdicts.failures == {}
-    assert sent(verdicts, a_passage(10, 30)) == [(30, 40, [])]
-    assert sent(verdicts, a_passage(10, 38)) == [(38, 40, [])]
-    assert sent(verdicts, a_passage(10, 40)) == []
+    assert sent(verdicts, a_converted_batch(10, 30)) == [(30, 40, [])]
+    assert sent(verdicts, a_converted_batch(10, 38)) == [(38, 40, [])]
+    assert sent(verdicts, a_converted_batch(10, 40)) == []
     assert RANGE.source in verdicts.failures
 
 
 def test_a_batch_accepted_after_a_refused_one_makes_the_transaction_void() -> None:
     verdicts, queue = Verdicts(None), a_queue()
-    judge(verdicts, refused(TOO_LARGE), a_passage(start=40), queue)
-    judge(verdicts, refused(OUT_OF_ORDER), a_passage(start=44), queue)
+    judge(verdicts, refused(TOO_LARGE), a_converted_batch(start=40), queue)
+    judge(verdicts, refused(OUT_OF_ORDER), a_converted_batch(start=44), queue)
     assert verdicts.void is None
-    judge(verdicts, Answer(0, 7, "", ()), a_passage(start=48), queue)
+    judge(verdicts, Answer(0, 7, "", ()), a_converted_batch(start=48), queue)
     assert verdicts.void is not None
     assert verdicts.void.excludes
 
 
 def test_records_that_the_broker_names_go_to_the_dead_letter_topic() -> None:
     verdicts = Verdicts(LETTERS)
-    judge(verdicts, refused(INVALID_RECORD, 1, 3, words="no"), a_passage(start=40))
+    judge(verdicts, refused(INVALID_RECORD, 1, 3, words="no"), a_converted_batch(start=40))
     assert verdicts.failures == {}
     assert verdicts.void is not None
     assert verdicts.void.excludes
-    assert sent(verdicts, a_passage(10, 38)) == [(38, 48, [41, 43])]
+    assert sent(verdicts, a_converted_batch(10, 38)) == [(38, 48, [41, 43])]
 
 
 def test_a_batch_is_divided_until_one_record_is_left() -> None:
     verdicts = Verdicts(LETTERS)
-    judge(verdicts, refused(TOO_LARGE), a_passage(4))
-    assert sent(verdicts, a_passage(4)) == [(0, 2, []), (2, 4, [])]
-    judge(verdicts, refused(TOO_LARGE), a_passage(2, 2))
-    judge(verdicts, refused(TOO_LARGE), a_passage(1, 3))
-    assert sent(verdicts, a_passage(4)) == [(0, 2, []), (2, 3, []), (3, 4, [3])]
+    judge(verdicts, refused(TOO_LARGE), a_converted_batch(4))
+    assert sent(verdicts, a_converted_batch(4)) == [(0, 2, []), (2, 4, [])]
+    judge(verdicts, refused(TOO_LARGE), a_converted_batch(2, 2))
+    judge(verdicts, refused(TOO_LARGE), a_converted_batch(1, 3))
+    assert sent(verdicts, a_converted_batch(4)) == [(0, 2, []), (2, 3, []), (3, 4, [3])]
 
 
 @pytest.mark.parametrize("code", [TOO_LARGE, INVALID_RECORD])
 def test_a_batch_that_cannot_be_opened_to_find_the_record_fails_its_range(code: int) -> None:
     verdicts = Verdicts(LETTERS)
-    judge(verdicts, refused(code), a_passage(4, 40, readable=False))
+    judge(verdicts, refused(code), a_converted_batch(4, 40, readable=False))
     failure = verdicts.failures[RANGE.source]
     assert failure.offset == 40
     assert "cannot be read" in failure.message
@@ -113,16 +113,16 @@ def test_a_batch_that_cannot_be_opened_to_find_the_record_fails_its_range(code: 
 
 def test_an_unreadable_batch_after_a_rejected_record_fails_its_range() -> None:
     verdicts = Verdicts(LETTERS)
-    judge(verdicts, refused(INVALID_RECORD, 0), a_passage(start=40))
-    assert sent(verdicts, a_passage(4, 44, readable=False)) == []
+    judge(verdicts, refused(INVALID_RECORD, 0), a_converted_batch(start=40))
+    assert sent(verdicts, a_converted_batch(4, 44, readable=False)) == []
     assert verdicts.failures[RANGE.source].offset == 44
 
 
 def test_a_refused_dead_letter_stops_the_range_that_it_was_written_for() -> None:
     verdicts = Verdicts(LETTERS)
     letters = PartitionQueue(1, None, "id of letters")
-    judge(verdicts, refused(TOO_LARGE), a_passage(1, 40), letters)
-    assert sent(verdicts, a_passage(10, 38)) == [(38, 40, [])]
+    judge(verdicts, refused(TOO_LARGE), a_converted_batch(1, 40), letters)
+    assert sent(verdicts, a_converted_batch(10, 38)) == [(38, 40, [])]
     assert "letters-0 refused its dead letter" in verdicts.failures[RANGE.source].message
 
 
@@ -171,7 +171,7 @@ def test_a_committed_transaction_ends_the_waiting_of_those_in_it(clock: Clock) -
 def test_a_void_counts_as_a_try_if_anything_in_it_does() -> None:
     verdicts = Verdicts(LETTERS)
     judge(verdicts, refused(INVALID_RECORD, 0))
-    judge(verdicts, refused(OUT_OF_ORDER), a_passage(start=4))
+    judge(verdicts, refused(OUT_OF_ORDER), a_converted_batch(start=4))
     assert verdicts.void is not None
     assert not verdicts.void.excludes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from kafka_ferry.batches import Batch, Passage, TopicLimits, empty_batches, next_sequence
+from kafka_ferry.batches import Batch, ConvertedBatch, TopicLimits, empty_batches, next_sequence
 from kafka_ferry.batches.record_format.header import MAX_SEQUENCE
 from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue, Tally
 from kafka_ferry.copy.target.preserved.uncommitted_tail import Ahead, Misplaced
@@ -78,7 +78,7 @@ class PreservedQueue(PartitionQueue):
             raise Misplaced(message, offset=position.offset)
         return position.offset
 
-    def start_passages(self, topic_limits: TopicLimits) -> Iterator[Passage]:
+    def start_batches(self, topic_limits: TopicLimits) -> Iterator[ConvertedBatch]:
         """Empty records for what is missing below the mirror's start."""
         at = self.end
         if at < self.starts_at:
@@ -86,7 +86,7 @@ class PreservedQueue(PartitionQueue):
             self.sequence = at % (MAX_SEQUENCE + 1)
             for batch in empty_batches(self.starts_at - at, topic_limits):
                 after = at + batch.header.records
-                yield Passage(at, after, batch, ((at, after - at),))
+                yield ConvertedBatch(at, after, batch, ((at, after - at),))
                 at = after
 
     @property
@@ -102,10 +102,10 @@ class PreservedQueue(PartitionQueue):
     def _next_stretches(self) -> Iterator[tuple[int, int]]:
         """Where the records of what waits begin and end; an empty stretch at the end of one without."""
         for out in self.waiting:
-            if out.passage.runs and sum(out.passage.runs[-1]) > self.end:
-                yield out.passage.runs[0][0], sum(out.passage.runs[-1])
+            if out.converted.runs and sum(out.converted.runs[-1]) > self.end:
+                yield out.converted.runs[0][0], sum(out.converted.runs[-1])
             else:
-                yield out.passage.end, out.passage.end
+                yield out.converted.end, out.converted.end
 
     @property
     def has_unsent(self) -> bool:
@@ -114,7 +114,7 @@ class PreservedQueue(PartitionQueue):
 
     @property
     def producer(self) -> ProducerState:
-        """The producer, as of the last passage that is accounted for."""
+        """The producer, as of the last converted batch that is accounted for."""
         return ProducerState(self.producer_id, self.epoch, self.counted)
 
     def next_to_send(self) -> Outgoing | None:
@@ -123,20 +123,20 @@ class PreservedQueue(PartitionQueue):
         if self.is_sending or not self.waiting:
             return None
         head = self.waiting[0]
-        if not head.passage.runs or head.passage.runs[0][0] != self.end:
+        if not head.converted.runs or head.converted.runs[0][0] != self.end:
             return None
         self.is_sending = True
         return head
 
     def settle(self) -> None:
         """Account for everything at the head that the log holds, gaps included."""
-        while self.waiting and not self.is_sending and self.waiting[0].passage.end <= self.end:
+        while self.waiting and not self.is_sending and self.waiting[0].converted.end <= self.end:
             self.account(self.waiting.popleft())
 
     def account(self, out: Outgoing) -> None:
-        """Count what became of a passage of the range."""
+        """Count what became of a converted batch of the range."""
         PartitionQueue.account(self, out)
-        self.counted = next_sequence(self.counted, sum(count for _, count in out.passage.runs))
+        self.counted = next_sequence(self.counted, sum(count for _, count in out.converted.runs))
 
     def count_adopted(self, batches: Iterable[Batch]) -> None:
         """Count the batches in which an earlier attempt has written what was accounted for last."""

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from kafka_ferry.batches import (
     Batch,
+    ConvertedBatch,
     MalformedBatch,
-    Passage,
     Reason,
     Record,
     Rejected,
@@ -22,7 +22,7 @@ from kafka_ferry.batches import (
     restored,
     set_aside,
 )
-from kafka_ferry.batches.passage import within
+from kafka_ferry.batches.converted_batch import within
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import TopicPartition
@@ -48,16 +48,16 @@ class Misplaced(FerryError):
 
 
 class Adopted(NamedTuple):
-    """A passage of which the target was found to hold the records.
+    """A converted batch of which the target was found to hold the records.
 
     Attributes:
-        passages: the passage, in pieces of one run each, as it is on the target.
+        converted_batches: the converted batch, in pieces of one run each, as it is on the target.
         letters: records that the target had refused, and so holds no more than a gap for.
         batches: the target's batches that were read for it, in their order; a batch that the next
-            passage has a part of is not among them twice.
+            converted batch has a part of is not among them twice.
     """
 
-    passages: Sequence[Passage]
+    converted_batches: Sequence[ConvertedBatch]
     letters: Sequence[Rejected]
     batches: Sequence[Batch]
 
@@ -103,18 +103,18 @@ class Ahead:
         self._left: list[Record] = []
         self._read: list[Batch] = []
 
-    def adopt(self, passage: Passage) -> Adopted:
-        """Compare ``passage``, which joins the last one and ends at the log's end at most, with the target.
+    def adopt(self, converted: ConvertedBatch) -> Adopted:
+        """Compare ``converted``, which joins the last one and ends at the log's end at most, with the target.
 
         Raises:
-            Misplaced: if the target holds anything else than the passage says.
+            Misplaced: if the target holds anything else than the converted batch says.
             FerryError: if the target cannot be read.
         """
-        found, wanted = self._take(passage.end), records_of(passage)
+        found, wanted = self._take(converted.end), records_of(converted)
         read, self._read = self._read, []
-        removed = self._require_the_sources(passage, found, wanted)
+        removed = self._require_the_sources(converted, found, wanted)
         if removed:
-            passage = restored(passage, removed)
+            converted = restored(converted, removed)
         there = {record[0] for record in found}
         gone = [record[0] for record in wanted if record[0] not in there]
         gone = [offset for offset in gone if offset >= self.expired_to]
@@ -122,11 +122,11 @@ class Ahead:
         if gone and not self._is_compacted:
             if not self._may_be_refused:
                 raise Misplaced("it holds nothing where the source has a record.", offset=gone[0])
-            passage, letters = set_aside(passage, gone)
-        return Adopted(tuple(by_runs(passage)), letters, read)
+            converted, letters = set_aside(converted, gone)
+        return Adopted(tuple(by_runs(converted)), letters, read)
 
     def _require_the_sources(
-        self, passage: Passage, found: Iterable[Record], wanted: Iterable[Record]
+        self, converted: ConvertedBatch, found: Iterable[Record], wanted: Iterable[Record]
     ) -> list[Record]:
         """Those of ``found`` that the source had too and has compacted away, or deleted, since.
 
@@ -137,7 +137,7 @@ class Ahead:
         removed = []
         for record in found:
             offset = record[0]
-            absent = next(within(passage.absent, offset, offset + 1), None)
+            absent = next(within(converted.absent, offset, offset + 1), None)
             if absent and absent.reason in _REMOVED:
                 removed.append(record)
             elif has.get(offset) != record:

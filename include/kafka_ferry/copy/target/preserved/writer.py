@@ -32,7 +32,7 @@ from typing import Any, ClassVar, Final
 from kafka_ferry.batches import (
     Absent,
     Batch,
-    Passage,
+    ConvertedBatch,
     Reason,
     by_runs,
     cut_at,
@@ -116,13 +116,13 @@ class PreservedWriter(TransactionalWriter):
         self._heard_at = time.monotonic()
         return positions
 
-    def write(self, range_: Range, passage: Passage) -> None:
+    def write(self, range_: Range, converted: ConvertedBatch) -> None:
         """See ``Writer.write``."""
         queue = self._queues.get(range_.target)
         if not isinstance(queue, PreservedQueue):
             return
         topic_limits = self._limits_by_topic[range_.remote_topic]
-        for piece, letters in self._verdicts.sort_out(range_, passage, topic_limits):
+        for piece, letters in self._verdicts.sort_out(range_, converted, topic_limits):
             self._put_letters(range_, letters)
             for part in by_runs(piece):
                 self._take(queue, part)
@@ -256,14 +256,16 @@ class PreservedWriter(TransactionalWriter):
             if known_to < position.offset:
                 # Nothing but control records lies between the log's start and the first range.
                 between = known_to, min(position.offset, end)
-                self._adopt(queue, Passage(*between, absent=(Absent(*between, Reason.CONTROL),)))
+                self._adopt(
+                    queue, ConvertedBatch(*between, absent=(Absent(*between, Reason.CONTROL),))
+                )
                 queue.tally = None
 
     def _fill_starts(self, queues: Mapping[TopicPartition, PreservedQueue]) -> None:
         """Bring the logs of new partitions to where their mirrors start, before anybody uses them."""
         for tp, queue in queues.items():
-            for passage in queue.start_passages(self._limits_by_topic[tp.topic]):
-                queue.waiting.append(Outgoing(passage, queue.range))
+            for converted in queue.start_batches(self._limits_by_topic[tp.topic]):
+                queue.waiting.append(Outgoing(converted, queue.range))
         with void_unless_known():
             while any(queue.waiting for queue in queues.values()):
                 if not self._records.send_round(queues):
@@ -279,36 +281,36 @@ class PreservedWriter(TransactionalWriter):
 
     # --- adopting
 
-    def _take(self, queue: PreservedQueue, passage: Passage) -> None:
-        """Have the passage written, unless an earlier attempt has written it."""
-        if queue.ahead and passage.start < queue.ahead.end:
+    def _take(self, queue: PreservedQueue, converted: ConvertedBatch) -> None:
+        """Have the converted batch written, unless an earlier attempt has written it."""
+        if queue.ahead and converted.start < queue.ahead.end:
             known, rest = (
-                cut_at(passage, queue.ahead.end)
-                if passage.end > queue.ahead.end
-                else (passage, None)
+                cut_at(converted, queue.ahead.end)
+                if converted.end > queue.ahead.end
+                else (converted, None)
             )
             self._adopt(queue, known)
             if rest is None:
                 return
-            passage = rest
+            converted = rest
         if self._is_open(queue):
-            self._put(queue, Outgoing(passage, queue.range))
+            self._put(queue, Outgoing(converted, queue.range))
 
-    def _adopt(self, queue: PreservedQueue, passage: Passage) -> None:
-        """Account for a passage that an earlier attempt has written, if the target holds just that."""
+    def _adopt(self, queue: PreservedQueue, converted: ConvertedBatch) -> None:
+        """Account for a converted batch that an earlier attempt has written, if the target holds just that."""
         assert queue.ahead is not None and queue.range is not None
         try:
-            adopted = queue.ahead.adopt(passage)
+            adopted = queue.ahead.adopt(converted)
         except Misplaced as error:
             self._fail(queue, error.offset, error.message, advice=True)
             return
         why = "the target refused it when it was first tried"
         self._put_letters(queue.range, [(letter, why) for letter in adopted.letters])
-        for part in adopted.passages:
+        for part in adopted.converted_batches:
             queue.account(Outgoing(part, queue.range, part.first, adopted=True))
             self._uncommitted_runs += len(part.runs)
         queue.count_adopted(adopted.batches)
-        if passage.end >= queue.ahead.end:
+        if converted.end >= queue.ahead.end:
             # What both sides have removed since, the broker has counted, and nobody else.
             if queue.ahead.next_sequence is not None:
                 queue.counted = queue.ahead.next_sequence
@@ -377,11 +379,11 @@ class PreservedWriter(TransactionalWriter):
     def _judge(self, queue: PartitionQueue, out: Outgoing, answer: Answer) -> None:
         assert isinstance(queue, PreservedQueue)
         queue.is_sending = False
-        offset = out.passage.first
+        offset = out.converted.first
         assert offset is not None
         if answer.code == NONE and answer.base_offset == offset:
             out.base_offset = offset
-            queue.end = sum(out.passage.runs[-1])
+            queue.end = sum(out.converted.runs[-1])
             queue.settle()
         elif answer.code == NONE:
             what = "something else has been written to it"

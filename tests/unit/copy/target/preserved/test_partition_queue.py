@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_ferry.batches import Passage, gap, next_sequence
+from kafka_ferry.batches import ConvertedBatch, gap, next_sequence
 from kafka_ferry.batches.empty_batches import empty_batch
 from kafka_ferry.batches.topic_limits import TopicLimits
 from kafka_ferry.copy.target.partition_queue import Outgoing
@@ -27,13 +27,13 @@ def a_queue(start: int = 10, producer: ProducerState = PRODUCER) -> PreservedQue
     return queue
 
 
-def a_passage(start: int, before: int, records: int, after: int) -> Passage:
+def a_converted_batch(start: int, before: int, records: int, after: int) -> ConvertedBatch:
     """Offsets without a record, records, and offsets without a record."""
     first = start + before
     end = first + records + after
     if not records:
         return gap(start, end)
-    return Passage(start, end, empty_batch(records), ((first, records),))
+    return ConvertedBatch(start, end, empty_batch(records), ((first, records),))
 
 
 @dataclass
@@ -51,19 +51,19 @@ class Log:
         queue.end = self.end
 
     def append(self, queue: PreservedQueue, out: Outgoing) -> None:
-        batch = out.passage.batch
+        batch = out.converted.batch
         assert batch is not None
         assert queue.sequence == self.sequence
-        assert out.passage.runs[0][0] == self.end
+        assert out.converted.runs[0][0] == self.end
         for offset in range(self.end, self.end + batch.header.records):
             self.content[offset] = "record"
         self.end += batch.header.records
         self.sequence = next_sequence(self.sequence, batch.header.records)
-        out.base_offset, queue.end, queue.is_sending = out.passage.first, self.end, False
+        out.base_offset, queue.end, queue.is_sending = out.converted.first, self.end, False
         queue.sequence = self.sequence
 
 
-# Passages that join, each at most one run: offsets before it, its records, offsets after it.
+# Converted batches that join, each at most one run: offsets before it, its records, offsets after it.
 STRETCHES = st.lists(
     st.tuples(st.integers(0, 3), st.integers(0, 4), st.integers(0, 3)).filter(any), max_size=12
 )
@@ -80,14 +80,14 @@ def test_each_record_is_written_at_its_own_offset_and_every_other_offset_is_fill
 ) -> None:
     queue = a_queue(producer=replace(PRODUCER, sequence=sequence))
     log = Log({}, 10, sequence)
-    passages, at = [], 10
+    converted_batches, at = [], 10
     for stretch in stretches:
-        passages.append(a_passage(at, *stretch))
-        at = passages[-1].end
-    waiting = list(passages)
+        converted_batches.append(a_converted_batch(at, *stretch))
+        at = converted_batches[-1].end
+    waiting = list(converted_batches)
     while waiting or queue.waiting:
         some, waiting = waiting[:at_once], waiting[at_once:]
-        queue.waiting.extend(Outgoing(passage, RANGE) for passage in some)
+        queue.waiting.extend(Outgoing(converted, RANGE) for converted in some)
         while True:
             if out := queue.next_to_send():
                 assert queue.next_to_send() is None, "one batch is on its way at a time"
@@ -100,12 +100,15 @@ def test_each_record_is_written_at_its_own_offset_and_every_other_offset_is_fill
         assert not queue.waiting
 
     records = {
-        offset for p in passages for first, n in p.runs for offset in range(first, first + n)
+        offset
+        for p in converted_batches
+        for first, n in p.runs
+        for offset in range(first, first + n)
     }
     assert log.end == at
     assert {offset for offset, what in log.content.items() if what == "record"} == records
     assert queue.producer == replace(PRODUCER, sequence=next_sequence(sequence, len(records)))
-    if passages:
+    if converted_batches:
         copied = queue.copied()
         assert (copied.start, copied.end, copied.records) == (10, at, len(records))
         assert all(segment.source == segment.target for segment in copied.segments)
@@ -114,7 +117,7 @@ def test_each_record_is_written_at_its_own_offset_and_every_other_offset_is_fill
 
 def test_a_gap_after_a_batch_on_its_way_waits_for_it() -> None:
     queue = a_queue()
-    queue.waiting.append(Outgoing(a_passage(10, 0, 2, 3), RANGE))
+    queue.waiting.append(Outgoing(a_converted_batch(10, 0, 2, 3), RANGE))
     assert queue.next_to_send()
     assert queue.is_sending
     assert queue.missing == 0, "the log has not heard of the batch yet"
@@ -123,7 +126,7 @@ def test_a_gap_after_a_batch_on_its_way_waits_for_it() -> None:
 def test_what_is_counted_is_only_what_is_accounted_for() -> None:
     """A batch that is there, and whose gap is not: the next writer has to find it after the position."""
     queue = a_queue()
-    queue.waiting.append(Outgoing(a_passage(10, 0, 2, 3), RANGE))
+    queue.waiting.append(Outgoing(a_converted_batch(10, 0, 2, 3), RANGE))
     Log({}, 10, 4).append(queue, queue.next_to_send() or pytest.fail())
     assert queue.tally is None
     assert queue.producer.sequence == 4
@@ -154,8 +157,8 @@ class TestWhereItGoesOn:
         assert first.producer == ProducerState(-1, 0, 1500, unfilled_to=1500)
         queue = a_queue()
         assert queue.open(first, end) == 1500
-        passages = list(queue.start_passages(TopicLimits()))
-        assert sum(len(range(p.start, p.end)) for p in passages) == left
+        converted_batches = list(queue.start_batches(TopicLimits()))
+        assert sum(len(range(p.start, p.end)) for p in converted_batches) == left
         assert queue.sequence == (end if left else 1500)
         assert queue.missing == max(0, 1600 - end)
 

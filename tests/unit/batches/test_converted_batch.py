@@ -1,13 +1,13 @@
-from kafka_ferry.batches import Absent, Passage, Reason, gap, lost
+from kafka_ferry.batches import Absent, ConvertedBatch, Reason, gap, lost
 
 
 def test_a_gap_is_nothing_but_compacted_offsets() -> None:
-    assert gap(3, 8) == Passage(3, 8, absent=(Absent(3, 8, Reason.COMPACTED),))
+    assert gap(3, 8) == ConvertedBatch(3, 8, absent=(Absent(3, 8, Reason.COMPACTED),))
     assert gap(3, 8).reasons == {Reason.COMPACTED: 5}
 
 
 def test_lost_offsets_are_nothing_but_lost() -> None:
-    assert lost(3, 8) == Passage(3, 8, absent=(Absent(3, 8, Reason.LOST),))
+    assert lost(3, 8) == ConvertedBatch(3, 8, absent=(Absent(3, 8, Reason.LOST),))
 
 
 def test_the_offsets_without_a_record_are_counted_by_reason() -> None:
@@ -16,7 +16,7 @@ def test_the_offsets_without_a_record_are_counted_by_reason() -> None:
         Absent(2, 3, Reason.CONTROL),
         Absent(9, 12, Reason.ABORTED),
     )
-    assert Passage(0, 12, None, ((3, 6),), absent).reasons == {
+    assert ConvertedBatch(0, 12, None, ((3, 6),), absent).reasons == {
         Reason.ABORTED: 5,
         Reason.CONTROL: 1,
     }

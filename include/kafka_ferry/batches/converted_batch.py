@@ -50,7 +50,7 @@ class Absent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class ConvertedBatch:
     """What a stretch of source offsets ``[start, end)`` became.
 
     Each offset of it is in ``runs`` or in ``absent``, and in no other of the two.
@@ -62,7 +62,7 @@ class Passage:
         runs: the source offsets of its records, ``(first offset, count)``, ascending.
         absent: the other source offsets, ascending.
         rebuilt: how many source batches were rebuilt for it, each under its first reason; a batch
-            that became several passages counts in the first of them.
+            that became several converted batches counts in the first of them.
         leader_epoch: of the source batches in it, -1 if there is none or it is not known.
     """
 
@@ -88,24 +88,24 @@ class Passage:
         return counts
 
 
-def gap(start: int, end: int) -> Passage:
-    """The passage for offsets that the source's log does not hold any more between others that it does."""
-    return Passage(start, end, absent=(Absent(start, end, Reason.COMPACTED),))
+def gap(start: int, end: int) -> ConvertedBatch:
+    """The converted batch for offsets that the source's log does not hold any more between others that it does."""
+    return ConvertedBatch(start, end, absent=(Absent(start, end, Reason.COMPACTED),))
 
 
-def lost(start: int, end: int) -> Passage:
-    """The passage for offsets that the source deleted before they were copied."""
-    return Passage(start, end, absent=(Absent(start, end, Reason.LOST),))
+def lost(start: int, end: int) -> ConvertedBatch:
+    """The converted batch for offsets that the source deleted before they were copied."""
+    return ConvertedBatch(start, end, absent=(Absent(start, end, Reason.LOST),))
 
 
-def returned(start: int, end: int) -> Passage:
-    """The passage for offsets whose records came from the target itself."""
-    return Passage(start, end, absent=(Absent(start, end, Reason.RETURNED),))
+def returned(start: int, end: int) -> ConvertedBatch:
+    """The converted batch for offsets whose records came from the target itself."""
+    return ConvertedBatch(start, end, absent=(Absent(start, end, Reason.RETURNED),))
 
 
-def copied_before(start: int, end: int) -> Passage:
-    """The passage for offsets that a backfill need not look at, since the ledger has them."""
-    return Passage(start, end, absent=(Absent(start, end, Reason.COPIED_BEFORE),))
+def copied_before(start: int, end: int) -> ConvertedBatch:
+    """The converted batch for offsets that a backfill need not look at, since the ledger has them."""
+    return ConvertedBatch(start, end, absent=(Absent(start, end, Reason.COPIED_BEFORE),))
 
 
 def assembled(
@@ -116,15 +116,15 @@ def assembled(
     known: Iterable[Absent] = (),
     rebuilt: Mapping[Rebuilt, int],
     leader_epoch: int,
-) -> Iterator[Passage]:
-    """Passages for the batches that ``[start, end)`` became, one for each, or one for none.
+) -> Iterator[ConvertedBatch]:
+    """Converted batches for the batches that ``[start, end)`` became, one for each, or one for none.
 
     Args:
         start: first source offset to account for.
         end: source offset after the last one.
         pieces: the batches, and the source offsets of their records; made one after the other.
         known: why other offsets have no record, where it is not compaction; ascending.
-        rebuilt: the source batches by reason; they count on the first passage.
+        rebuilt: the source batches by reason; they count on the first converted batch.
         leader_epoch: of the source batches.
     """
     known, begin, following = tuple(known), start, iter(pieces)
@@ -134,7 +134,7 @@ def assembled(
         stop = after[1][0][0] if after else end
         batch, runs = piece
         absent = tuple(_others(begin, stop, runs, within(known, begin, stop)))
-        yield Passage(begin, stop, batch, runs, absent, rebuilt, leader_epoch)
+        yield ConvertedBatch(begin, stop, batch, runs, absent, rebuilt, leader_epoch)
         if after is None:
             return
         begin, piece, rebuilt = stop, after, {}

@@ -21,7 +21,7 @@ from kafka_ferry_airflow.dags.tasks import BACK_OFF, add_tasks
 from kafka_ferry_airflow.dags.timetables import timetable_of
 from kafka_ferry_airflow.flow_files import FlowFiles, check_flow
 from kafka_ferry_airflow.monitoring.lineage import tell_lineage
-from kafka_ferry_airflow.notifying import add_notify_task
+from kafka_ferry_airflow.notify_task import add_notify_task
 from kafka_ferry_airflow.project import Project
 
 Kind = Literal["mirror", "emergency"]

@@ -19,12 +19,12 @@ from kafka_ferry.errors import SparkNeeded
 from kafka_ferry.memory_file import memory_file
 from kafka_ferry.spark.properties import QUICK_START, driver_options
 from kafka_ferry.spark.session import no_spark
+from kafka_ferry_airflow.concurrency import await_other_runs
 from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.errors import airflow_errors, as_airflow
-from kafka_ferry_airflow.leash import Leash
 from kafka_ferry_airflow.links import history_conf
+from kafka_ferry_airflow.process_guard import ProcessGuard
 from kafka_ferry_airflow.project import Project
-from kafka_ferry_airflow.turns import await_turn
 
 if TYPE_CHECKING:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -52,7 +52,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
     instead of an exit code, and for good where no retry can help.
     Without its connection, Spark runs in this machine's own processes (``local[*]``) and the log
     says so; its parent would look for YARN. The job runs on the interpreter that runs Airflow. And
-    whatever ends the task, its processes of Spark on this machine end with it: see ``Leash``.
+    whatever ends the task, its processes of Spark on this machine end with it: see ``ProcessGuard``.
 
     Args:
         step: ``mirror`` or ``verify``.
@@ -99,7 +99,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         self.flow = flow
         self.shard = shard
         self.shard_name = shard_name
-        self._leash: Leash | None = None
+        self._guard: ProcessGuard | None = None
         self._told_to_end = False
 
     def execute(self, context: Context) -> None:
@@ -112,7 +112,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
             AirflowRescheduleException: another run copies, and this one is to copy a shard.
         """
         if self.shard is not None:
-            await_turn(context)
+            await_other_runs(context)
         provide_connections(self.flow)
         if self._done_without_spark(context):
             return
@@ -120,7 +120,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         if not _resumes(self._get_hook()):
             self._forget(context)
         try:
-            with Leash() as self._leash, self._told_privately():
+            with ProcessGuard() as self._guard, self._told_privately():
                 if self._told_to_end:
                     raise AirflowException("It was told to end before Spark was started.")
                 super().execute(context)
@@ -154,8 +154,8 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
     def on_kill(self) -> None:
         """Ends the task's processes of Spark on this machine, and asks a cluster to end its driver elsewhere."""
         self._told_to_end = True
-        if self._leash:
-            self._leash.pull()
+        if self._guard:
+            self._guard.end_all()
         if self._hook:
             super().on_kill()
 

@@ -22,7 +22,7 @@ import typer
 from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.broker import HOST
 from kafka_sandbox.errors import SandboxError
-from kafka_sandbox.processes import Leash, last_lines
+from kafka_sandbox.processes import OrphanGuard, last_lines
 
 PROJECT = Path(__file__).resolve().parents[2]
 HOME = PROJECT / ".airflow"
@@ -65,7 +65,7 @@ class Airflow:
         self.users = {USER: "admin", **(users or {})}
         self.daemon = daemon
         self._child: subprocess.Popen[bytes] | None = None
-        self._leash: Leash | None = None
+        self._guard: OrphanGuard | None = None
         running = self._running()
         self.port = running["port"] if running else port
 
@@ -163,7 +163,7 @@ class Airflow:
         pid = self._child.pid
         self._process_file.write_text(json.dumps({"pid": pid, "port": self.port}) + "\n")
         if not self.daemon:
-            self._leash = Leash(-pid)
+            self._guard = OrphanGuard(-pid)
         return self
 
     def wait_healthy(self, timeout: float = 180) -> Airflow:
@@ -209,12 +209,12 @@ class Airflow:
         self._forget()
 
     def _forget(self) -> None:
-        if self._leash:
-            self._leash.let_go()
+        if self._guard:
+            self._guard.release()
         if self._child:
             self._child.kill()
             self._child.wait()
-        self._leash = self._child = None
+        self._guard = self._child = None
         self._process_file.unlink(missing_ok=True)
 
     @property

@@ -20,7 +20,7 @@ from kafka_sandbox import jvm
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.errors import SandboxError
 from kafka_sandbox.jars import KAFKA_VERSION, Jars, kafka
-from kafka_sandbox.processes import Leash, last_lines
+from kafka_sandbox.processes import OrphanGuard, last_lines
 from kafka_sandbox.storage import format_storage, new_id
 
 HOST = "127.0.0.1"
@@ -84,7 +84,7 @@ class Broker(KafkaCluster):
         self.cluster_id = cluster_id or new_id()
         self.version = version
         self._child: subprocess.Popen[bytes] | None = None
-        self._leash: Leash | None = None
+        self._guard: OrphanGuard | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -146,12 +146,12 @@ class Broker(KafkaCluster):
         """See ``KafkaCluster.kill``."""
         if process := self._process():
             _end(process, signal.SIGKILL, timeout=30)
-        if self._leash:
-            self._leash.let_go()
+        if self._guard:
+            self._guard.release()
         if self._child:
             self._child.kill()
             self._child.wait()
-        self._leash = self._child = None
+        self._guard = self._child = None
         self._pid_file.unlink(missing_ok=True)
 
     def wipe(self) -> None:
@@ -247,7 +247,7 @@ class Broker(KafkaCluster):
         pid = str(self._child.pid)
         self._pid_file.write_text(pid)
         if not self.daemon:
-            self._leash = Leash(self._child.pid)
+            self._guard = OrphanGuard(self._child.pid)
 
     def _process(self) -> psutil.Process | None:
         try:

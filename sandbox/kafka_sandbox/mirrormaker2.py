@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from kafka_sandbox import jvm
 from kafka_sandbox.errors import SandboxError
 from kafka_sandbox.jars import KAFKA_VERSION, SLF4J_VERSION, Jars, class_path
-from kafka_sandbox.processes import Leash, last_lines
+from kafka_sandbox.processes import OrphanGuard, last_lines
 
 MIRROR = Jars(
     "kafka-mirror",
@@ -108,7 +108,7 @@ class MirrorMaker2:
         }
         self.properties = {**_ONE_BROKER, **_QUICK, **flushes, **properties}
         self._child: subprocess.Popen[bytes] | None = None
-        self._leash: Leash | None = None
+        self._guard: OrphanGuard | None = None
 
     def __enter__(self) -> MirrorMaker2:
         return self.start()
@@ -142,7 +142,7 @@ class MirrorMaker2:
             self._child = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-        self._leash = Leash(self._child.pid)
+        self._guard = OrphanGuard(self._child.pid)
         return self
 
     def wait_until_copied(
@@ -187,9 +187,9 @@ class MirrorMaker2:
             if self._child.poll() is None:
                 self._child.kill()
             self._child.wait()
-        if self._leash:
-            self._leash.let_go()
-        self._child = self._leash = None
+        if self._guard:
+            self._guard.release()
+        self._child = self._guard = None
 
     def pause(self) -> None:
         """Stops the process without an end (SIGSTOP), until ``resume``."""

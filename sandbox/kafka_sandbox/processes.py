@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 
-class Leash:
+class OrphanGuard:
     """Kills processes when this process ends, however it ends.
 
     Args:
@@ -21,7 +21,7 @@ class Leash:
             start_new_session=True,
         )
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Watch no more, and kill nothing."""
         self._watcher.kill()
         self._watcher.wait()

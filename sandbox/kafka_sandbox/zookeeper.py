@@ -11,7 +11,7 @@ from kafka_sandbox import jvm
 from kafka_sandbox.broker import HOST, Broker
 from kafka_sandbox.errors import SandboxError
 from kafka_sandbox.jars import line
-from kafka_sandbox.processes import Leash, last_lines
+from kafka_sandbox.processes import OrphanGuard, last_lines
 
 
 class ZooKeeperBroker(Broker):
@@ -23,17 +23,17 @@ class ZooKeeperBroker(Broker):
     """
 
     _zookeeper: subprocess.Popen[bytes] | None = None
-    _zookeeper_leash: Leash | None = None
+    _zookeeper_guard: OrphanGuard | None = None
 
     def kill(self) -> None:
         """See ``KafkaCluster.kill``; then ends ZooKeeper."""
         super().kill()
-        if self._zookeeper_leash:
-            self._zookeeper_leash.let_go()
+        if self._zookeeper_guard:
+            self._zookeeper_guard.release()
         if self._zookeeper:
             self._zookeeper.kill()
             self._zookeeper.wait()
-        self._zookeeper = self._zookeeper_leash = None
+        self._zookeeper = self._zookeeper_guard = None
 
     @property
     def _zookeeper_log(self) -> Path:
@@ -81,7 +81,7 @@ class ZooKeeperBroker(Broker):
             self._zookeeper = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-        self._zookeeper_leash = Leash(self._zookeeper.pid)
+        self._zookeeper_guard = OrphanGuard(self._zookeeper.pid)
         self._wait_for_zookeeper()
 
     def _wait_for_zookeeper(self, timeout: float = 30) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 
 from kafka_ferry.config import Flow
-from kafka_sandbox.processes import Leash
+from kafka_sandbox.processes import OrphanGuard
 
 # Longer than all patience of the library together, on a machine that the storm keeps busy.
 HANGS_AFTER_S = 450.0
@@ -31,7 +31,7 @@ class Running:
     name: str
     process: subprocess.Popen[bytes]
     log: Path
-    leash: Leash
+    guard: OrphanGuard
     began: float = field(default_factory=time.monotonic)
     killed: bool = False
 
@@ -111,7 +111,7 @@ class Runs:
                 env=self._environment,
                 start_new_session=True,
             )
-        run = Running(name, process, log, Leash(-process.pid))
+        run = Running(name, process, log, OrphanGuard(-process.pid))
         self._running.append(run)
         return run
 
@@ -120,7 +120,7 @@ class Runs:
         for run in self._running.copy():
             if run.process.poll() is not None:
                 self._running.remove(run)
-                run.leash.let_go()
+                run.guard.release()
                 how = self._judge(run)
                 self.ended[how] += 1
                 self.note(f"{run.name} {how} after {time.monotonic() - run.began:.1f} s")

@@ -236,10 +236,10 @@ def test_the_demo_data_has_what_is_hard_to_copy(own: KafkaCluster) -> None:
 
 
 @pytest.mark.parametrize("sign", [1, -1], ids=["process", "group"])
-def test_a_process_on_a_leash_ends_with_the_process_that_holds_it(sign: int) -> None:
+def test_a_guarded_process_ends_with_the_process_that_holds_it(sign: int) -> None:
     child = subprocess.Popen(["sleep", "60"], start_new_session=True)
-    program = "import os, sys; from kafka_sandbox.processes import Leash; "
-    program += "leash = Leash(int(sys.argv[1])); os.kill(os.getpid(), 9)"
+    program = "import os, sys; from kafka_sandbox.processes import OrphanGuard; "
+    program += "guard = OrphanGuard(int(sys.argv[1])); os.kill(os.getpid(), 9)"
     try:
         subprocess.run([sys.executable, "-c", program, str(sign * child.pid)], check=False)
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from kafka_sandbox.broker import HOST, free_port
-from kafka_sandbox.processes import Leash, last_lines
+from kafka_sandbox.processes import OrphanGuard, last_lines
 
 # Debian keeps the server's programs off the path.
 _DEBIAN = "/usr/lib/postgresql"
@@ -36,7 +36,7 @@ class Postgres:
         self._port = free_port()
         self._as: dict[str, object] = {}
         self._process: subprocess.Popen[bytes] | None = None
-        self._leash: Leash | None = None
+        self._guard: OrphanGuard | None = None
 
     @staticmethod
     def is_installed() -> bool:
@@ -70,7 +70,7 @@ class Postgres:
                 start_new_session=True,
                 **self._as,  # type: ignore[arg-type]
             )
-        self._leash = Leash(-self._process.pid)
+        self._guard = OrphanGuard(-self._process.pid)
         self._wait()
         return self
 
@@ -78,8 +78,8 @@ class Postgres:
         if self._process:
             self._process.terminate()
             self._process.wait()
-        if self._leash:
-            self._leash.let_go()
+        if self._guard:
+            self._guard.release()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     @property

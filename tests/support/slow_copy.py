@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from kafka_sandbox.processes import Leash as SandboxLeash
+from kafka_sandbox.processes import OrphanGuard
 from tests.support.task_process import is_running
 from tests.support.waiting import wait_until
 
@@ -34,7 +34,7 @@ class SlowCopy:
 
     Attributes:
         supervisor: the parent of the task.
-        task: holds the leash.
+        task: holds the guard.
         copier: the process that it has started.
         watcher: the process that ends ``copier``.
     """
@@ -50,7 +50,7 @@ class SlowCopy:
                 env=os.environ | {"PYTHONPATH": f"{PROJECT}{os.pathsep}{PROJECT / 'include'}"},
                 start_new_session=True,
             )
-        self._sandbox_leash = SandboxLeash(-self.supervisor.pid)
+        self._orphan_guard = OrphanGuard(-self.supervisor.pid)
         wait_until(lambda: "copier" in self.said, 120)
         self.task, self.copier, self.watcher = map(self._process, ("task", "copier", "watcher"))
 
@@ -71,7 +71,7 @@ class SlowCopy:
                 process.kill()
         self.supervisor.kill()
         self.supervisor.wait()
-        self._sandbox_leash.let_go()
+        self._orphan_guard.release()
 
     def _process(self, name: str) -> psutil.Process:
         found = re.search(rf"{name} (\d+)", self.said)
@@ -115,9 +115,9 @@ def _copy(file: str, name: str) -> None:
 def _task(file: str, run: str) -> None:
     # Airflow, which the package's other modules import, is not needed.
     sys.path.insert(0, str(PROJECT / "include" / "kafka_ferry_airflow"))
-    from leash import Leash  # noqa: PLC0415
+    from process_guard import ProcessGuard  # noqa: PLC0415
 
-    with Leash():
+    with ProcessGuard():
         (watcher,) = psutil.Process().children()
         copier = subprocess.Popen([sys.executable, "-m", __spec__.name, "--copy", file, run])
         print(f"watcher {watcher.pid} task {os.getpid()} copier {copier.pid}", flush=True)

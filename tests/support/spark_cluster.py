@@ -14,7 +14,7 @@ import psutil
 import pyspark
 
 from kafka_sandbox.broker import HOST, free_port
-from kafka_sandbox.processes import Leash, last_lines
+from kafka_sandbox.processes import OrphanGuard, last_lines
 
 _HOME = Path(pyspark.__file__).parent
 _PACKAGE = "org.apache.spark.deploy"
@@ -37,7 +37,7 @@ class SparkCluster:
         self._workers = workers
         self._runs = runs
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._leashes: list[Leash] = []
+        self._guards: list[OrphanGuard] = []
         self._port = free_port()
 
     def __enter__(self) -> SparkCluster:
@@ -62,8 +62,8 @@ class SparkCluster:
                 _kill(child)
             process.kill()
             process.wait()
-        for leash in self._leashes:
-            leash.let_go()
+        for guard in self._guards:
+            guard.release()
 
     @property
     def master(self) -> str:
@@ -145,7 +145,7 @@ class SparkCluster:
                 start_new_session=True,
             )
         self._processes[name] = process
-        self._leashes.append(Leash(-process.pid))
+        self._guards.append(OrphanGuard(-process.pid))
 
     def _wait_for(self, name: str) -> None:
         deadline = time.monotonic() + _START_S

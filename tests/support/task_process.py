@@ -20,7 +20,7 @@ from typing import Any
 
 import psutil
 
-from kafka_sandbox.processes import Leash
+from kafka_sandbox.processes import OrphanGuard
 from tests.support.waiting import wait_until
 
 JVM = "/bin/java "
@@ -51,7 +51,7 @@ class TaskProcess:
                 env=environment,
                 start_new_session=True,
             )
-        self._leash = Leash(-self.supervisor.pid)
+        self._guard = OrphanGuard(-self.supervisor.pid)
         self._seen: dict[psutil.Process, str] = {}
 
     @property
@@ -97,7 +97,7 @@ class TaskProcess:
             process.kill()
         self.supervisor.kill()
         self.supervisor.wait()
-        self._leash.let_go()
+        self._guard.release()
 
 
 @contextlib.contextmanager

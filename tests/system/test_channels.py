@@ -154,7 +154,7 @@ def late_run(state: str) -> Mapping[str, object]:
 def test_a_late_run_is_told_to_who_asks_for_it_unless_it_has_failed_by_then(
     state: str, paths: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kafka_ferry_airflow.notifying import deadline_missed
+    from kafka_ferry_airflow.notify_task import deadline_missed
 
     with http_receiver() as receiver:
         connect(monkeypatch, "pager", conn_type="http", host=receiver.url)
@@ -171,7 +171,7 @@ def test_a_late_run_is_told_to_who_asks_for_it_unless_it_has_failed_by_then(
 def test_a_flow_that_is_gone_is_told_to_the_log_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from kafka_ferry_airflow.notifying import deadline_missed
+    from kafka_ferry_airflow.notify_task import deadline_missed
 
     asyncio.run(deadline_missed(str(tmp_path / "gone.yaml"), "eu->us", late_run("running")))
 
@@ -179,7 +179,7 @@ def test_a_flow_that_is_gone_is_told_to_the_log_alone(
 
 
 def test_of_mapped_tasks_the_worst_one_counts_and_the_notice_itself_does_not() -> None:
-    from kafka_ferry_airflow.notifying import task_states
+    from kafka_ferry_airflow.notify_task import task_states
 
     states = {"plan": "success", "sync_topics": "success", "mirror_0": "success"}
     states |= {"mirror_1": "failed", "mirror_10": "running", "notify": "running"}

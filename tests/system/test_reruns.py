@@ -127,7 +127,7 @@ def test_an_orphan_that_survives_its_task_is_fenced_by_the_next_one(
 ) -> None:
     plan_now(flow)
     with copying_task(folder, flow, backup, remote(flow, topic)) as orphan:
-        watcher = orphan.find("leash.py")
+        watcher = orphan.find("process_guard.py")
         watcher.kill()
         task = orphan.task
         spark = [it for it in orphan.processes() if it.pid not in (watcher.pid, task.pid)]

@@ -14,14 +14,14 @@ import regex
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from kafka_ferry.config.client.cluster import Cluster, is_secret
-from kafka_ferry.config.options.backfill import Backfilling
-from kafka_ferry.config.options.groups import Grouping
-from kafka_ferry.config.options.metrics import Telling
-from kafka_ferry.config.options.notify import Notifying
-from kafka_ferry.config.options.on_events import Policies
-from kafka_ferry.config.options.schedule import Scheduling
-from kafka_ferry.config.options.sync import Syncing
-from kafka_ferry.config.options.verify import Verifying
+from kafka_ferry.config.options.backfill import BackfillOptions
+from kafka_ferry.config.options.groups import GroupOptions
+from kafka_ferry.config.options.metrics import MetricsOptions
+from kafka_ferry.config.options.notify import NotifyOptions
+from kafka_ferry.config.options.on_events import PolicyOptions
+from kafka_ferry.config.options.schedule import ScheduleOptions
+from kafka_ferry.config.options.sync import SyncOptions
+from kafka_ferry.config.options.verify import VerifyOptions
 from kafka_ferry.config.types.name_filter import NameFilter, compile_patterns
 from kafka_ferry.config.types.per_topic import PerTopic, per_topic
 from kafka_ferry.config.types.problems import Problem, did_you_mean
@@ -79,7 +79,16 @@ def _as_start(value: object) -> MirrorStart:
     raise ValueError("must be log-start or an offset")
 
 
-class Flow(Scheduling, Backfilling, Syncing, Grouping, Policies, Verifying, Telling, Notifying):
+class Flow(
+    ScheduleOptions,
+    BackfillOptions,
+    SyncOptions,
+    GroupOptions,
+    PolicyOptions,
+    VerifyOptions,
+    MetricsOptions,
+    NotifyOptions,
+):
     """One source cluster, one target cluster, and how topics travel between them."""
 
     model_config = ConfigDict(
@@ -351,16 +360,7 @@ def misplaced_setting(key: str, name: str, policy: object) -> Problem | None:
 
 def _group(name: str) -> int:
     """Where an option's group stands: pydantic lists inherited fields before a class's own."""
-    groups: tuple[type[BaseModel], ...] = (
-        Scheduling,
-        Backfilling,
-        Syncing,
-        Grouping,
-        Policies,
-        Verifying,
-        Telling,
-        Notifying,
-    )
+    groups = (group for group in Flow.__bases__ if issubclass(group, BaseModel))
     return next((at for at, group in enumerate(groups, 1) if name in group.model_fields), 0)
 
 

@@ -119,7 +119,7 @@ def partition_views(report: RunReport) -> list[PartitionView]:
     """The partitions that a run looked at, by topic and partition."""
     measures = report.measures or Measures()
     newest = max((row.verified_until for row in measures.partitions), default=0)
-    # A partition has a row for each of its lives; the last one is the one that goes on.
+    # A partition has a row for each of its incarnations; the last one is the one that goes on.
     ends = {(row.topic, row.partition): row.covered_end for row in report.partitions}
     positions = {(row.topic, row.partition): row.position for row in report.partitions}
     preserved = {choice.topic for choice in report.choices if choice.preserved}

@@ -13,7 +13,7 @@ from kafka_ferry.batches import Reason
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.model.cluster_state import LogBounds
 from kafka_ferry.model.ranges import Range, TopicPartition
-from kafka_ferry.verify.lives import NOTHING, Key, Life, lives
+from kafka_ferry.verify.incarnations import NOTHING, Incarnation, Key, incarnations
 from kafka_ferry.verify.rows import UNKNOWN, PartitionRecount, PartitionRow, RangeRow, Recount
 
 _LISTED_REASONS: Final = frozenset(Reason)
@@ -104,7 +104,7 @@ def partition_rows(
 ) -> list[PartitionRow]:
     """The rows for all partitions with a range, a plan or records that the ledger does not know.
 
-    A partition gets a row for each of its lives (``verify.lives``); plan, position and what was
+    A partition gets a row for each of its incarnations (``verify.incarnations``); plan, position and what was
     read back of the target's log belong to the last one.
 
     Args:
@@ -122,16 +122,22 @@ def partition_rows(
     """
     plans = {range_.source: range_ for range_ in planned}
     # A backfill's lie below the position, and continue nothing.
-    known = lives((row for row in ranges if not row.backfill), verified)
-    # A dictionary keeps the last value: the newest life of each partition.
-    newest = {life.source: life for life in known}
-    rows = [_ended(life) for life in known if life is not newest[life.source]]
+    known = incarnations((row for row in ranges if not row.backfill), verified)
+    # A dictionary keeps the last value: the newest incarnation of each partition.
+    newest = {incarnation.source: incarnation for incarnation in known}
+    rows = [
+        _ended(incarnation)
+        for incarnation in known
+        if incarnation is not newest[incarnation.source]
+    ]
     targets = set()
     for source in newest.keys() | plans.keys():
-        life, plan = newest.get(source), plans.get(source)
-        target = life.target if life else plans[source].target
+        incarnation, plan = newest.get(source), plans.get(source)
+        target = incarnation.target if incarnation else plans[source].target
         targets.add(target)
-        row = _with_position(_row(source, target, life, plan), positions.get(target, UNKNOWN))
+        row = _with_position(
+            _row(source, target, incarnation, plan), positions.get(target, UNKNOWN)
+        )
         row = _with_others(row, recounts.get(target, PartitionRecount((), 0)))
         rows.append(_with_log(row, logs[target], plan) if target in logs else row)
     rows.extend(
@@ -144,24 +150,24 @@ def partition_rows(
     return sorted(rows, key=lambda row: (row.topic, row.partition, row.remote_topic))
 
 
-def _ended(life: Life) -> PartitionRow:
-    """The row of a life that another one followed."""
-    row = _row(life.source, life.target, life)
-    return row if life.left_at == UNKNOWN else _with_position(row, life.left_at)
+def _ended(incarnation: Incarnation) -> PartitionRow:
+    """The row of an incarnation that another one followed."""
+    row = _row(incarnation.source, incarnation.target, incarnation)
+    return row if incarnation.left_at == UNKNOWN else _with_position(row, incarnation.left_at)
 
 
 def _row(
     source: TopicPartition,
     target: TopicPartition,
-    life: Life | None,
+    incarnation: Incarnation | None,
     plan: Range | None = None,
 ) -> PartitionRow:
     plan_start, plan_end = (UNKNOWN, UNKNOWN) if plan is None else (plan.start, plan.end)
-    fallback = life.end if life else max(0, plan_start)
-    start, end, gap, overlap = _cover(life.spans if life else (), fallback)
-    if life and life.verified_to != UNKNOWN and start < end:
-        gap += max(0, start - life.verified_to)
-        overlap += max(0, life.verified_to - start)
+    fallback = incarnation.end if incarnation else max(0, plan_start)
+    start, end, gap, overlap = _cover(incarnation.spans if incarnation else (), fallback)
+    if incarnation and incarnation.verified_to != UNKNOWN and start < end:
+        gap += max(0, start - incarnation.verified_to)
+        overlap += max(0, incarnation.verified_to - start)
     return PartitionRow(
         topic=source.topic,
         partition=source.partition,
@@ -170,12 +176,12 @@ def _row(
         planned_end=plan_end,
         covered_start=start,
         covered_end=end,
-        gap_offsets=gap if life else plan_end - plan_start,
+        gap_offsets=gap if incarnation else plan_end - plan_start,
         overlap_offsets=overlap,
         position=UNKNOWN,
         beyond_position=0,
         target_beyond=0,
-        preserved=life.preserved if life else plan is not None and plan.preserved,
+        preserved=incarnation.preserved if incarnation else plan is not None and plan.preserved,
     )
 
 

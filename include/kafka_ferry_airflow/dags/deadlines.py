@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
 
 # By its path: Airflow imports it where the callback runs.
-_TOLD_BY: Final = "kafka_ferry_airflow.notifying.deadline_missed"
+_TOLD_BY: Final = "kafka_ferry_airflow.notify_task.deadline_missed"
 
 
 def deadline_of(flow: Flow) -> DeadlineAlert | None:

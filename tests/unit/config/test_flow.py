@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from kafka_ferry.config import Flow
 from kafka_ferry.config.files.mm2_keys import KEYS
 from kafka_ferry.config.flow import OPTIONS
-from kafka_ferry.config.options.on_events import Policies
-from kafka_ferry.config.options.sync import Syncing
+from kafka_ferry.config.options.on_events import PolicyOptions
+from kafka_ferry.config.options.sync import SyncOptions
 
 from .builders import a_cluster, a_flow
 
@@ -31,7 +31,7 @@ def test_a_flow_that_sets_nothing_has_mirrormaker_2s_defaults_and_ours() -> None
 
 
 def test_a_flow_goes_on_only_where_it_is_told_to() -> None:
-    assert a_flow().model_dump(include=set(Policies.model_fields)) == {
+    assert a_flow().model_dump(include=set(PolicyOptions.model_fields)) == {
         "on_source_truncation": "fail",
         "on_source_topic_deleted": "keep",
         "on_source_topic_recreated": "fail",
@@ -50,7 +50,9 @@ def test_a_flow_goes_on_only_where_it_is_told_to() -> None:
 
 def test_what_is_synced_by_default_is_what_mirrormaker_2_syncs() -> None:
     flow = a_flow()
-    assert flow.model_dump(include=set(Syncing.model_fields) - {"config_properties_exclude"}) == {
+    assert flow.model_dump(
+        include=set(SyncOptions.model_fields) - {"config_properties_exclude"}
+    ) == {
         "topics_rename": {},
         "heartbeats_replication_enabled": True,
         "replication_policy_internal_topic_separator_enabled": True,

@@ -11,7 +11,7 @@ from kafka_ferry.config.types.values import Number
 _HOUR_MS = 60 * 60 * 1000
 
 
-class Backfilling(BaseModel):
+class BackfillOptions(BaseModel):
     """The options of a flow that say what a backfill does."""
 
     backfill_topic: Literal["same", "separate"] = Field(

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from kafka_ferry.config.types.values import Names, Number
 
 
-class Grouping(BaseModel):
+class GroupOptions(BaseModel):
     """The options of a flow that say which groups move, how, and what tells of it."""
 
     groups: Names = Field(

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, Field, field_validator
 
 
-class Telling(BaseModel):
+class MetricsOptions(BaseModel):
     """The options of a flow that say where its metrics go, and how fine they are."""
 
     metrics_detail: Literal["partition", "topic", "flow"] = Field(

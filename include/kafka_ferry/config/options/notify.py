@@ -171,7 +171,7 @@ def _json_schema(*_: object) -> dict[str, Any]:
     return {"anyOf": [{"type": "array", "items": {"anyOf": kinds}}, {"type": "string"}]}
 
 
-class Notifying(BaseModel):
+class NotifyOptions(BaseModel):
     """The options of a flow that say who is notified of what."""
 
     notify: Annotated[tuple[Channel, ...], GetPydanticSchema(_schema, _json_schema)] = Field(

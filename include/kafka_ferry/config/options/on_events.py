@@ -16,7 +16,7 @@ def _topic_name(name: str | None) -> str | None:
     return topic_name(name) if name else None
 
 
-class Policies(BaseModel):
+class PolicyOptions(BaseModel):
     """The options of a flow that say how it goes on, or that it does not."""
 
     on_source_truncation: Literal["fail", "continue"] = Field(

@@ -44,7 +44,7 @@ def _refuse_impossible_times(cron: str) -> None:
 Duration = Annotated[timedelta | None, BeforeValidator(_as_duration), AlsoText(PATTERN)]
 
 
-class Scheduling(BaseModel):
+class ScheduleOptions(BaseModel):
     """The options of a flow that say when it runs, and beside what."""
 
     schedule: str | None = Field(

@@ -12,7 +12,7 @@ from kafka_ferry.config.types.values import Names, Number, TopicNames
 _WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
 
 
-class Syncing(BaseModel):
+class SyncOptions(BaseModel):
     """The options of a flow that say what the target takes over from the source, and how."""
 
     topics_rename: TopicNames = Field(

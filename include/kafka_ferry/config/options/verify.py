@@ -99,7 +99,7 @@ def _schema() -> GetPydanticSchema:
     return GetPydanticSchema(lambda *_: schema, lambda *_: {"anyOf": [mapping, text]})
 
 
-class Verifying(BaseModel):
+class VerifyOptions(BaseModel):
     """The options of a flow that say how its copies are judged, and how long one can look that up."""
 
     verify_severity: Annotated[Severities, _schema()] = Field(

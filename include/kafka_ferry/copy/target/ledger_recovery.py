@@ -50,7 +50,7 @@ class LedgerRecovery:
         if self._ledger in open_:
             return None
         outcomes = dict.fromkeys(open_, Outcome.ABORTED)
-        for copied in self._newest_life(open_, backfills=True):
+        for copied in self._newest_incarnation(open_, backfills=True):
             tp = TopicPartition(copied.remote_topic, copied.partition)
             if any(s.target <= open_[tp] < s.target + s.records for s in copied.segments):
                 outcomes[tp] = Outcome.COMMITTED
@@ -68,7 +68,7 @@ class LedgerRecovery:
             # Nobody ever wrote there: the usual reason.
             return {}
         positions = {}
-        for copied in self._newest_life(topic_ids):
+        for copied in self._newest_incarnation(topic_ids):
             tp = TopicPartition(copied.remote_topic, copied.partition)
             if copied.remote_topic_id == topic_ids[tp]:
                 positions[tp] = Position(
@@ -81,7 +81,7 @@ class LedgerRecovery:
                 )
         return positions
 
-    def _newest_life(
+    def _newest_incarnation(
         self, partitions: Collection[TopicPartition], *, backfills: bool = False
     ) -> Iterator[CopiedRange]:
         """The ranges that went into the newest topics of the partitions' names, in the ledger's order."""
@@ -96,12 +96,12 @@ class LedgerRecovery:
             for copied in entry.ranges:
                 tp = TopicPartition(copied.remote_topic, copied.partition)
                 if entry.flow == self._flow.name and tp in partitions:
-                    life = found.setdefault(tp, [])
-                    if life and life[-1].remote_topic_id != copied.remote_topic_id:
-                        life.clear()
-                    life.append(copied)
-        for life in found.values():
-            yield from life
+                    incarnation = found.setdefault(tp, [])
+                    if incarnation and incarnation[-1].remote_topic_id != copied.remote_topic_id:
+                        incarnation.clear()
+                    incarnation.append(copied)
+        for incarnation in found.values():
+            yield from incarnation
 
     def _require_stable(self) -> None:
         topics = self._target.topics([self._ledger.topic]).values()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kafka_ferry.state import StateFolder
     from kafka_ferry.verify import PartitionRecount, PartitionRow, Verdict
     from kafka_ferry.verify.expectations.tables import Rows
-    from kafka_ferry.verify.lives import Key
+    from kafka_ferry.verify.incarnations import Key
 
 
 def verify_run(

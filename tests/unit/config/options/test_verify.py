@@ -3,11 +3,11 @@
 import pytest
 from pydantic import ValidationError
 
-from kafka_ferry.config.options.verify import Verifying
+from kafka_ferry.config.options.verify import VerifyOptions
 
 
-def of(**options: object) -> Verifying:
-    return Verifying.model_validate({name.replace("_", "."): it for name, it in options.items()})
+def of(**options: object) -> VerifyOptions:
+    return VerifyOptions.model_validate({name.replace("_", "."): it for name, it in options.items()})
 
 
 def test_checks_weigh_as_usual_and_reports_are_kept_for_three_months() -> None:
@@ -30,7 +30,7 @@ def test_severities_are_a_mapping_or_text(given: object) -> None:
 
 def test_severities_come_back_from_what_is_stored() -> None:
     chosen = of(verify_severity={"lost": "critical"})
-    assert Verifying.model_validate(chosen.model_dump(by_alias=True)) == chosen
+    assert VerifyOptions.model_validate(chosen.model_dump(by_alias=True)) == chosen
 
 
 @pytest.mark.parametrize(

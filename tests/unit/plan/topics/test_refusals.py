@@ -3,7 +3,7 @@ from typing import Any, get_args
 
 import pytest
 
-from kafka_ferry.config.options.on_events import Policies
+from kafka_ferry.config.options.on_events import PolicyOptions
 from kafka_ferry.model import Found, Growth, LogBounds, Note, Position, TopicPartition
 from kafka_ferry.plan.topics.refusals import OF_PARTITIONS, OF_TOPICS, Situation
 from tests.unit.plan.builders import (
@@ -68,7 +68,7 @@ class Case:
 
 
 def values_of(option: str) -> tuple[str, ...]:
-    return get_args(Policies.model_fields[option.replace(".", "_")].annotation)
+    return get_args(PolicyOptions.model_fields[option.replace(".", "_")].annotation)
 
 
 def set_to(option: str, value: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _PAUSE_S: Final = (20.0, 45.0)
 
 
-def await_turn(context: Context) -> None:
+def await_other_runs(context: Context) -> None:
     """Let the task go on only if no other run of its DAG runs the same task.
 
     Raises:

@@ -34,10 +34,10 @@ _LOOK_S: Final = 1.0
 _LOOK_AGAIN_S: Final = 0.1
 
 
-class Leash:
+class ProcessGuard:
     """Within it, what this process starts carries a mark; after it, nothing that does is left.
 
-    Everything that carries the mark is ended when the block is left, when ``pull`` is called, when this
+    Everything that carries the mark is ended when the block is left, when ``end_all`` is called, when this
     process dies, and when its parent does: Airflow's supervisor, without which the task is lost. Then
     this process is killed too.
     """
@@ -46,7 +46,7 @@ class Leash:
         self._mark = uuid.uuid4().hex
         self._watcher: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> Leash:
+    def __enter__(self) -> ProcessGuard:
         environment = {name: value for name, value in os.environ.items() if name != MARK}
         # Isolated: nothing that a task's environment says can keep it from starting.
         command = [sys.executable, "-I", str(Path(__file__)), self._mark]
@@ -64,13 +64,13 @@ class Leash:
 
     def __exit__(self, *_: object) -> None:
         os.environ.pop(MARK, None)
-        self.pull()
+        self.end_all()
         if self._watcher and self._watcher.stdin:
             self._watcher.kill()
             self._watcher.wait()
             self._watcher.stdin.close()
 
-    def pull(self) -> int:
+    def end_all(self) -> int:
         """End all that carries the mark; how many processes that were."""
         return end_marked(self._mark)
 

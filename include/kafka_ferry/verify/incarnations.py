@@ -1,12 +1,12 @@
-"""The lives of a partition: histories in which no offset may be missing and none copied twice. Pure.
+"""The incarnations of a partition: histories in which no offset may be missing and none copied twice. Pure.
 
-A topic that is recreated, on the source or on the target, begins a new life, and so does a source's
+A topic that is recreated, on the source or on the target, begins a new incarnation, and so does a source's
 log that was truncated below what had been copied (KIP-101)::
 
     the log that was copied   [0 ............ 60 ...... 100)
     the log after the cut     [0 ............ 60 .. 75)      rewound_from = 100
 
-The new life keeps what was copied below the cut; the branch that is lost is a life of its own,
+The new incarnation keeps what was copied below the cut; the branch that is lost is an incarnation of its own,
 ``[60, 100)``.
 """
 
@@ -26,8 +26,8 @@ NOTHING: Final[Mapping[Key, int]] = MappingProxyType({})
 
 
 @dataclass(slots=True)
-class Life:
-    """One life of one partition.
+class Incarnation:
+    """One incarnation of one partition.
 
     Attributes:
         source: the partition on the source.
@@ -56,7 +56,7 @@ class Life:
         self.ledger_offset = row.ledger_offset
         self.preserved = row.preserved
 
-    def cut(self, offset: int, left_at: int) -> Life:
+    def cut(self, offset: int, left_at: int) -> Incarnation:
         """Keep what is below ``offset``; what is not is the branch that is returned."""
         lost = [(max(start, offset), end) for start, end in self.spans if end > offset]
         branch = replace(self, spans=lost, left_at=left_at, verified_to=UNKNOWN)
@@ -65,22 +65,24 @@ class Life:
         return branch
 
 
-def lives(ranges: Iterable[RangeRow], verified: Mapping[Key, int] = NOTHING) -> list[Life]:
-    """The lives of all partitions; of each partition the newest comes last.
+def incarnations(
+    ranges: Iterable[RangeRow], verified: Mapping[Key, int] = NOTHING
+) -> list[Incarnation]:
+    """The incarnations of all partitions; of each partition the newest comes last.
 
     Args:
         ranges: the ranges, in any order.
         verified: where what was verified before ``ranges`` ends.
     """
-    current: dict[Key, Life] = {}
-    branches: list[Life] = []
+    current: dict[Key, Incarnation] = {}
+    branches: list[Incarnation] = []
     for row in sorted(ranges, key=lambda row: (row.ledger_offset, row.start)):
         key = (row.source, row.topic_id, row.target, row.remote_topic_id)
-        new = Life(row.source, row.target, verified_to=verified.get(key, UNKNOWN))
-        life = current.setdefault(key, new)
+        new = Incarnation(row.source, row.target, verified_to=verified.get(key, UNKNOWN))
+        incarnation = current.setdefault(key, new)
         if row.rewound_from != UNKNOWN:
-            branches.append(life.cut(row.start, row.rewound_from))
-        life.add(row)
+            branches.append(incarnation.cut(row.start, row.rewound_from))
+        incarnation.add(row)
     # Without ranges: another run has verified the lost branch already.
     known = [branch for branch in branches if branch.spans]
-    return sorted([*known, *current.values()], key=lambda life: life.ledger_offset)
+    return sorted([*known, *current.values()], key=lambda incarnation: incarnation.ledger_offset)

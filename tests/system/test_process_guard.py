@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 import kafka_ferry_airflow
-from kafka_sandbox.processes import Leash as SandboxLeash
+from kafka_sandbox.processes import OrphanGuard
 from tests.support.waiting import wait_until
 
 FOLDER = Path(kafka_ferry_airflow.__file__).parent
@@ -28,14 +28,14 @@ time.sleep(600)
 TASK = f"""
 import os, subprocess, sys, time
 sys.path.insert(0, {str(FOLDER)!r})
-from leash import Leash
+from process_guard import ProcessGuard
 
 if os.fork():
     os.wait()
 else:
     os.setpgid(0, 0)
     print(os.getpid(), flush=True)
-    with Leash():
+    with ProcessGuard():
         subprocess.Popen([sys.executable, "-c", {APPLICATION!r}])
         sys.stdin.readline()
     print("left", flush=True)
@@ -61,7 +61,7 @@ class Task:
             text=True,
             start_new_session=True,
         )
-        self._leash = SandboxLeash(-self.supervisor.pid)
+        self._guard = OrphanGuard(-self.supervisor.pid)
         self.process = psutil.Process(self._number())
         self.application = [psutil.Process(self._number()) for _ in range(2)]
 
@@ -78,7 +78,7 @@ class Task:
                 process.kill()
         self.supervisor.kill()
         self.supervisor.communicate()
-        self._leash.let_go()
+        self._guard.release()
 
     def _number(self) -> int:
         assert self.supervisor.stdout

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import regex
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from kafka_ferry.config.client.cluster import Cluster, is_secret
 from kafka_ferry.config.options.backfill import BackfillOptions
+from kafka_ferry.config.options.base import Options
 from kafka_ferry.config.options.groups import GroupOptions
 from kafka_ferry.config.options.metrics import MetricsOptions
 from kafka_ferry.config.options.notify import NotifyOptions
@@ -91,10 +92,6 @@ class Flow(
 ):
     """One source cluster, one target cluster, and how topics travel between them."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", populate_by_name=True, hide_input_in_errors=True
-    )
-
     source: Cluster = Field(description="The cluster to copy from.")
     target: Cluster = Field(description="The cluster to copy to.")
     enabled: bool = Field(default=True, description="Whether the flow runs at all.")
@@ -110,19 +107,16 @@ class Flow(
             r"ferry-ledger\..*\.internal",
             r"ferry-dead-letter\..*\.internal",
         ),
-        alias="topics.exclude",
         description="Names or Java regular expressions of topics to leave out; wins over topics.",
     )
     topics_optional: Names = Field(
         default=(),
-        alias="topics.optional",
         description="Which of the topics may be missing on the source: names, or Java regular expressions "
         "of names. A name in topics that is missing there is refused, and so is a flow of which the source "
         "has no topic at all; a pattern in topics that may match nothing stands here as it stands there.",
     )
     replication_policy_class: str = Field(
         default="DefaultReplicationPolicy",
-        alias="replication.policy.class",
         description="How topics are named on the target: DefaultReplicationPolicy puts the "
         "source's alias before the name, IdentityReplicationPolicy keeps the name. "
         "MirrorMaker 2's full class names are accepted too, and a Python class by its dotted name, "
@@ -131,14 +125,12 @@ class Flow(
     replication_policy_separator: str = Field(
         default=".",
         pattern=r"^[A-Za-z0-9._-]+$",
-        alias="replication.policy.separator",
         description="What stands between the source's alias and the topic's name.",
     )
     replication_factor: Number = Field(
         default=2,
         ge=-1,
         le=32767,
-        alias="replication.factor",
         description="Replicas of each topic created on the target; -1 takes the brokers' default.",
     )
     writers: Number = Field(
@@ -151,14 +143,12 @@ class Flow(
     transaction_max_bytes: Bytes = Field(
         default=64 * MIB,
         gt=0,
-        alias="transaction.max.bytes",
         description="A writer ends its transaction after this many bytes.",
     )
     transaction_max_ms: Number = Field(
         default=10_000,
         gt=0,
         lt=_FIFTEEN_MINUTES_MS,
-        alias="transaction.max.ms",
         description="A writer ends its transaction after this many milliseconds; read_committed "
         "readers of the target wait that long at most.",
     )
@@ -166,7 +156,6 @@ class Flow(
         default=60_000,
         gt=0,
         lt=_FIFTEEN_MINUTES_MS,
-        alias="partition.wait.ms",
         description="How long a run waits for a partition that has no leader or too few replicas "
         "in sync, and for a coordinator that moves, before it names the partition as failed, in "
         "milliseconds. The writer's other partitions are copied meanwhile.",
@@ -175,12 +164,10 @@ class Flow(
         default=16 * MIB,
         gt=0,
         le=_INT32_MAX,
-        alias="fetch.max.bytes",
         description="The most that one fetch request to the source asks for, in bytes.",
     )
     isolation_level: IsolationLevelName = Field(
         default="read_committed",
-        alias="isolation.level",
         description="Which of the source's records are copied: those of committed transactions, "
         "or with read_uncommitted those of open and aborted ones too.",
     )
@@ -188,7 +175,6 @@ class Flow(
         default=32 * KIB,
         ge=0,
         le=_INT32_MAX,
-        alias="join.batches.below",
         description="Neighbouring batches of the source that are smaller than this are joined into "
         "large ones, in bytes; 0 leaves every batch as it is.",
     )
@@ -205,7 +191,6 @@ class Flow(
     offsets_start: Annotated[PerTopic[MirrorStart], per_topic("log-start", _as_start, _START)] = (
         Field(
             default=PerTopic("log-start"),
-            alias="offsets.start",
             description="Where the mirror of a topic with preserved offsets begins: at the start of the "
             "source's log, or at an offset; of 0, the offsets that the source no longer has are gaps. "
             "One value or a mapping, as for offsets.",
@@ -221,19 +206,18 @@ class Flow(
     fill_max_ms: Number = Field(
         default=600_000,
         ge=0,
-        alias="fill.max.ms",
         description="The longest that passing over one topic's offsets without a record may be "
         "expected to take in one run, in milliseconds.",
     )
     state_dir: str = Field(
         default=".ferry",
         min_length=1,
-        alias="state.dir",
         description="Folder or object store for what can be rebuilt from the target: Spark's "
         "checkpoint and the ledger's table. Relative to FERRY_HOME, else to where Ferry runs.",
     )
     policy_settings: tuple[tuple[str, str], ...] = Field(
         default=(),
+        alias="policy_settings",
         description="What else begins with replication.policy., for a policy of your own.",
     )
     file: str = Field(default="", description="The file that the flow was read from.")
@@ -360,7 +344,7 @@ def misplaced_setting(key: str, name: str, policy: object) -> Problem | None:
 
 def _group(name: str) -> int:
     """Where an option's group stands: pydantic lists inherited fields before a class's own."""
-    groups = (group for group in Flow.__bases__ if issubclass(group, BaseModel))
+    groups = (group for group in Flow.__bases__ if issubclass(group, Options))
     return next((at for at, group in enumerate(groups, 1) if name in group.model_fields), 0)
 
 

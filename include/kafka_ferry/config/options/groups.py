@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from kafka_ferry.config.options.base import Options
 from kafka_ferry.config.types.values import Names, Number
 
 
-class GroupOptions(BaseModel):
+class GroupOptions(Options):
     """The options of a flow that say which groups move, how, and what tells of it."""
 
     groups: Names = Field(
@@ -19,31 +20,26 @@ class GroupOptions(BaseModel):
     )
     groups_exclude: Names = Field(
         default=("console-consumer-.*", "connect-.*", "__.*"),
-        alias="groups.exclude",
         description="Names or Java regular expressions of groups to leave out; wins over groups.",
     )
     sync_group_offsets_enabled: bool = Field(
         default=False,
-        alias="sync.group.offsets.enabled",
         description="Whether each run commits translated offsets on the target, to groups that have "
         "no members there.",
     )
     on_source_group_reset: Literal["keep", "follow"] = Field(
         default="keep",
-        alias="on.source.group.reset",
         description="When a group was set back on the source since the last run: keep leaves its "
         "offsets on the target where they are, and the report says so; follow sets them back too.",
     )
     on_source_group_deleted: Literal["keep", "delete"] = Field(
         default="keep",
-        alias="on.source.group.deleted",
         description="When a group that was synced, or its offsets of a topic, are gone from the "
         "source: keep leaves them on the target; delete deletes them there too, while the group has "
         "no members.",
     )
     emit_checkpoints_enabled: bool = Field(
         default=True,
-        alias="emit.checkpoints.enabled",
         description="Whether each run writes the groups' translated offsets into "
         "{source}.checkpoints.internal on the target, for MirrorMaker 2's clients (RemoteClusterUtils).",
     )
@@ -51,13 +47,11 @@ class GroupOptions(BaseModel):
         default=3,
         ge=-1,
         le=32767,
-        alias="checkpoints.topic.replication.factor",
         description="Replicas of that topic; -1 takes the brokers' default. There are never more "
         "than the cluster has brokers.",
     )
     emit_heartbeats_enabled: bool = Field(
         default=True,
-        alias="emit.heartbeats.enabled",
         description="Whether each run writes a heartbeat into the topic heartbeats on the target, and "
         "into {source}.heartbeats as long as the source has no heartbeats to copy.",
     )
@@ -65,7 +59,6 @@ class GroupOptions(BaseModel):
         default=3,
         ge=-1,
         le=32767,
-        alias="heartbeats.topic.replication.factor",
         description="Replicas of that topic, as for the checkpoints'.",
     )
     emit_offset_syncs_enabled: bool = Field(

@@ -5,40 +5,37 @@ from __future__ import annotations
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import Field, field_validator
+
+from kafka_ferry.config.options.base import Options
 
 
-class MetricsOptions(BaseModel):
+class MetricsOptions(Options):
     """The options of a flow that say where its metrics go, and how fine they are."""
 
     metrics_detail: Literal["partition", "topic", "flow"] = Field(
         default="partition",
-        alias="metrics.detail",
         description="How fine the metrics are: of each partition, as MirrorMaker 2 has them, of each "
         "topic, or of the flow as a whole. The report always has the partitions.",
     )
     metrics_prometheus_dir: str | None = Field(
         default=None,
-        alias="metrics.prometheus.dir",
         description="A folder in which each run leaves its metrics as kafka-ferry-{flow}.prom, such as "
         "the one that node_exporter's textfile collector reads. Relative to FERRY_HOME, else to where "
         "Ferry runs.",
     )
     metrics_prometheus_push_url: str | None = Field(
         default=None,
-        alias="metrics.prometheus.push.url",
         description="The Pushgateway that each run sends its metrics to: http:// or https://, without "
         "a user's name or password.",
     )
     metrics_prometheus_push_job: str = Field(
         default="kafka-ferry",
         min_length=1,
-        alias="metrics.prometheus.push.job",
         description="The label job under which the Pushgateway keeps them, beside source and target.",
     )
     metrics_prometheus_push_credentials_file: str | None = Field(
         default=None,
-        alias="metrics.prometheus.push.credentials.file",
         description="A properties file with username and password, or with token, for the Pushgateway; "
         "read only when metrics are pushed.",
     )

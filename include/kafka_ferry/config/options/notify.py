@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, get_args
 
 import regex
-from pydantic import BaseModel, Field, GetPydanticSchema
+from pydantic import Field, GetPydanticSchema
 from pydantic_core import core_schema
 
+from kafka_ferry.config.options.base import Options
 from kafka_ferry.config.types.name_filter import split_list
 
 Kind = Literal["slack", "email", "webhook"]
@@ -171,7 +172,7 @@ def _json_schema(*_: object) -> dict[str, Any]:
     return {"anyOf": [{"type": "array", "items": {"anyOf": kinds}}, {"type": "string"}]}
 
 
-class NotifyOptions(BaseModel):
+class NotifyOptions(Options):
     """The options of a flow that say who is notified of what."""
 
     notify: Annotated[tuple[Channel, ...], GetPydanticSchema(_schema, _json_schema)] = Field(

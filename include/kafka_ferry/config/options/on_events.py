@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
 
+from kafka_ferry.config.options.base import Options
 from kafka_ferry.config.types.values import topic_name
 
 
@@ -16,57 +17,49 @@ def _topic_name(name: str | None) -> str | None:
     return topic_name(name) if name else None
 
 
-class PolicyOptions(BaseModel):
+class PolicyOptions(Options):
     """The options of a flow that say how it goes on, or that it does not."""
 
     on_source_truncation: Literal["fail", "continue"] = Field(
         default="fail",
-        alias="on.source.truncation",
         description="When the source deleted records before they were copied (retention, "
         "DeleteRecords): continue copies on from the log's start, and the ledger and the report "
         "name the lost offsets.",
     )
     on_source_topic_deleted: Literal["keep", "fail", "retire"] = Field(
         default="keep",
-        alias="on.source.topic.deleted",
         description="When a topic that was copied is gone from the source: keep leaves its copy as "
         "it is and notes it in plan and report; fail names it and lets the run fail; retire deletes "
         "its copy after retire.after.ms, if the flow has created it.",
     )
     on_source_topic_recreated: Literal["fail", "append"] = Field(
         default="fail",
-        alias="on.source.topic.recreated",
         description="When a topic was deleted on the source and recreated: append copies all of "
         "the new one after the old one's records, into the same remote topic.",
     )
     on_source_divergence: Literal["fail", "continue"] = Field(
         default="fail",
-        alias="on.source.divergence",
         description="When the source's log was truncated below what was copied (an unclean leader "
         "election): continue copies on from where the logs part; the target keeps what it has of "
         "the lost branch, and the report names it.",
     )
     on_target_topic_lost: Literal["fail", "recopy"] = Field(
         default="fail",
-        alias="on.target.topic.lost",
         description="When a remote topic was deleted, or deleted and recreated: recopy creates it "
         "where it is missing and copies everything that the source still has.",
     )
     on_position_moved: Literal["fail", "ledger"] = Field(
         default="fail",
-        alias="on.position.moved",
         description="When somebody else has committed a position in the flow's group: ledger goes on "
         "where the ledger says that copying has come to, and commits that.",
     )
     on_foreign_records: Literal["fail", "adopt"] = Field(
         default="fail",
-        alias="on.foreign.records",
         description="When a remote topic holds records before the flow ever copied to it: adopt "
         "copies after them.",
     )
     on_returned_records: Literal["skip", "leave-out"] = Field(
         default="skip",
-        alias="on.returned.records",
         description="When a topic of the source holds records that the opposite flow has copied there "
         "from the target: skip leaves the whole topic out; leave-out copies it without those records, "
         "which the opposite flow's ledger on the source names. Then the remote topic has writers of its "
@@ -74,33 +67,28 @@ class PolicyOptions(BaseModel):
     )
     on_config_drift: Literal["keep", "overwrite"] = Field(
         default="keep",
-        alias="on.config.drift",
         description="When a remote topic's config was changed by somebody else: keep leaves it as it "
         "is and says so in plan and report; overwrite sets it as on the source.",
     )
     on_source_start_moved: Literal["follow", "keep"] = Field(
         default="follow",
-        alias="on.source.start.moved",
         description="When the source deleted old records of a topic whose offsets are preserved "
         "(retention, DeleteRecords): follow deletes them on the target too, so that both logs start "
         "at the same offset; keep leaves them to the target's own retention.",
     )
     on_fill_limit: Literal["fail", "translate"] = Field(
         default="fail",
-        alias="on.fill.limit",
         description="When preserving a topic's offsets would take longer than fill.max.ms: translate "
         "copies it with translated offsets, unless the flow has begun to preserve them.",
     )
     on_rejected_record: Literal["fail", "dead-letter"] = Field(
         default="fail",
-        alias="on.rejected.record",
         description="When the target cannot take a record (too large, no key in a compacted topic, "
         "a timestamp out of bounds): dead-letter writes it to the dead letter topic in the same "
         "transaction, and copies the others.",
     )
     dead_letter_topic: Annotated[str | None, AfterValidator(_topic_name)] = Field(
         default=None,
-        alias="dead.letter.topic",
         description="The topic of the target for records that it cannot take; by default "
         "ferry-dead-letter.{source's alias}.internal.",
     )

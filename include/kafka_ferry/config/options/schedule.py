@@ -7,8 +7,9 @@ from typing import Annotated, Any, Final, Literal
 from zoneinfo import ZoneInfo
 
 import regex
-from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from kafka_ferry.config.options.base import Options
 from kafka_ferry.config.types.durations import PATTERN, is_duration, read_duration
 from kafka_ferry.config.types.values import AlsoText, Bytes, Names, Number
 
@@ -44,7 +45,7 @@ def _refuse_impossible_times(cron: str) -> None:
 Duration = Annotated[timedelta | None, BeforeValidator(_as_duration), AlsoText(PATTERN)]
 
 
-class ScheduleOptions(BaseModel):
+class ScheduleOptions(Options):
     """The options of a flow that say when it runs, and beside what."""
 
     schedule: str | None = Field(
@@ -54,13 +55,11 @@ class ScheduleOptions(BaseModel):
     )
     schedule_assets: Names = Field(
         default=(),
-        alias="schedule.assets",
         description="Names or URIs of Airflow's assets: the flow runs when they are updated. Then "
         "schedule counts only where the file sets it, and the flow runs for either.",
     )
     schedule_assets_when: Literal["all", "any"] = Field(
         default="all",
-        alias="schedule.assets.when",
         description="Whether the flow runs when all of these assets were updated since its last run, "
         "or any one of them.",
     )
@@ -70,7 +69,6 @@ class ScheduleOptions(BaseModel):
     )
     start_date: date | datetime = Field(
         default=date(2026, 1, 1),
-        alias="start.date",
         description="The first day of the timetable, or its first moment: 2026-01-01 or "
         "2026-01-01T06:00.",
     )
@@ -85,7 +83,6 @@ class ScheduleOptions(BaseModel):
     )
     deadline_from: Literal["queued", "logical-date"] = Field(
         default="queued",
-        alias="deadline.from",
         description="What the deadline counts from: the moment when the run was queued, or its "
         "logical date, which is where its interval begins.",
     )
@@ -114,20 +111,17 @@ class ScheduleOptions(BaseModel):
     )
     shard_by: Literal["size", "topic"] = Field(
         default="size",
-        alias="shard.by",
         description="What a shard is made of: by size, so many bytes that all shards take about as "
         "long; by topic, whole topics, the same ones in each run.",
     )
     rate_limit_bytes: Bytes = Field(
         default=0,
         ge=0,
-        alias="rate.limit.bytes",
         description="The most bytes that a run sends to the target in a second, all of its tasks "
         "together; 0 for no limit. What is asked of one run may be less, and not more.",
     )
     asset_events: Literal["verified", "copied", "none"] = Field(
         default="verified",
-        alias="asset.events",
         description="Which topics' assets a run updates once their ranges are verified: all, also "
         "where there was nothing new; only those of which it copied records; or none.",
     )

@@ -4,45 +4,41 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import Field, field_validator
 
+from kafka_ferry.config.options.base import Options
 from kafka_ferry.config.types.principal_mapping import PrincipalTexts
 from kafka_ferry.config.types.values import Names, Number, TopicNames
 
 _WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
 
 
-class SyncOptions(BaseModel):
+class SyncOptions(Options):
     """The options of a flow that say what the target takes over from the source, and how."""
 
     topics_rename: TopicNames = Field(
         default=TopicNames(),
-        alias="topics.rename",
         description="Topics whose remote topics have names of their own, whatever the replication "
         "policy says: a mapping from the source's names to the target's; in properties files, "
         "name:name, name:name.",
     )
     heartbeats_replication_enabled: bool = Field(
         default=True,
-        alias="heartbeats.replication.enabled",
         description="Whether topics of heartbeats are copied even where topics or topics.exclude "
         "leave them out.",
     )
     replication_policy_internal_topic_separator_enabled: bool = Field(
         default=True,
-        alias="replication.policy.internal.topic.separator.enabled",
         description="Whether replication.policy.separator stands in the names of MirrorMaker 2's "
         "internal topics too, which are never copied.",
     )
     auto_offset_reset: Literal["earliest", "latest"] = Field(
         default="earliest",
-        alias="auto.offset.reset",
         description="Where copying a partition begins that the flow has never copied: with latest, "
         "only what comes after the first run is.",
     )
     sync_topic_configs_enabled: bool = Field(
         default=True,
-        alias="sync.topic.configs.enabled",
         description="Whether later changes of a topic's configs are made on its remote topic too; "
         "new remote topics have them anyway.",
     )
@@ -59,31 +55,26 @@ class SyncOptions(BaseModel):
             "unclean.leader.election.enable",
             "min.insync.replicas",
         ),
-        alias="config.properties.exclude",
         description="Names or Java regular expressions of topic configs that remote topics never "
         "take over.",
     )
     use_defaults_from: Literal["target", "source"] = Field(
         default="target",
-        alias="use.defaults.from",
         description="Whose defaults remote topics have where a source topic has no config of its "
         "own: the target's, or the source's, which are then set on each remote topic.",
     )
     sync_topic_acls_enabled: bool = Field(
         default=True,
-        alias="sync.topic.acls.enabled",
         description="Whether ACLs are synced, where the source has an authorizer.",
     )
     acls_mode: Literal["read-only", "exact"] = Field(
         default="read-only",
-        alias="acls.mode",
         description="read-only gives those who may read a topic, by rules on its very name, the same "
         "right on its remote topic, as MirrorMaker 2 does, and nobody the right to write; exact "
         "copies the rules on topics, also by prefix, groups, transactional ids and the cluster.",
     )
     acls_principals: PrincipalTexts = Field(
         default=(),
-        alias="acls.principals",
         description="What principals are called on the target, as rules of the form of Kafka's "
         "ssl.principal.mapping.rules, for the whole text such as User:anna: RULE:pattern/"
         "replacement/ with an L or U after for a name in lower or upper case, or DEFAULT, which "
@@ -92,18 +83,15 @@ class SyncOptions(BaseModel):
     )
     sync_client_quotas_enabled: bool = Field(
         default=False,
-        alias="sync.client.quotas.enabled",
         description="Whether quotas of users, client ids and addresses are synced.",
     )
     sync_scram_users_enabled: bool = Field(
         default=False,
-        alias="sync.scram.users.enabled",
         description="Whether SCRAM users are synced. Kafka never gives their passwords out: those "
         "in scram.passwords.file are created on the target, the others named.",
     )
     scram_passwords_file: str | None = Field(
         default=None,
-        alias="scram.passwords.file",
         description="A properties file of SCRAM users and their passwords on the target, read only "
         "when a user is created.",
     )
@@ -116,14 +104,12 @@ class SyncOptions(BaseModel):
     retire_after_ms: Number = Field(
         default=_WEEK_MS,
         ge=0,
-        alias="retire.after.ms",
         description="With on.source.topic.deleted: retire, how long a remote topic stays after a "
         "run has first missed its source topic, in milliseconds.",
     )
     admin_timeout_ms: Number = Field(
         default=60_000,
         gt=0,
-        alias="admin.timeout.ms",
         description="How long a cluster that does not answer is asked again about its topics, "
         "configs, ACLs and groups, in milliseconds.",
     )

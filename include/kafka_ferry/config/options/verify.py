@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import BaseModel, Field, GetPydanticSchema
+from pydantic import Field, GetPydanticSchema
 from pydantic_core import core_schema
 
+from kafka_ferry.config.options.base import Options
 from kafka_ferry.config.types.name_filter import split_list
 from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.config.types.values import Number
@@ -99,12 +100,11 @@ def _schema() -> GetPydanticSchema:
     return GetPydanticSchema(lambda *_: schema, lambda *_: {"anyOf": [mapping, text]})
 
 
-class VerifyOptions(BaseModel):
+class VerifyOptions(Options):
     """The options of a flow that say how its copies are judged, and how long one can look that up."""
 
     verify_severity: Annotated[Severities, _schema()] = Field(
         default=(),
-        alias="verify.severity",
         description="Checks of the verification that weigh otherwise than usual: a mapping from their "
         "names to critical (the run fails), warning (it is told) or info (it is only written down); "
         "in properties files, name:severity, name:severity.",
@@ -112,7 +112,6 @@ class VerifyOptions(BaseModel):
     verify_expectations: str = Field(
         default=EXPECTATIONS,
         min_length=1,
-        alias="verify.expectations",
         description="Expectations of your own: a file, or a folder in which they are in "
         "{source}_to_{target} or, for all flows, in all, with .yaml, .yml, .json or .py after. "
         "Relative to FERRY_HOME, else to where Ferry runs.",
@@ -120,13 +119,11 @@ class VerifyOptions(BaseModel):
     reports_keep_days: Number = Field(
         default=90,
         ge=-1,
-        alias="reports.keep.days",
         description="How many days reports, Data Docs and what else a run leaves in the state folder "
         "are kept; -1 for ever. Nothing that an unfinished run needs is deleted, and never the ledger.",
     )
     reports_keep_runs: Number = Field(
         default=1000,
         ge=-1,
-        alias="reports.keep.runs",
         description="Of how many runs they are kept at the most, the newest; -1 for any number.",
     )

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.batches import copied_before
-from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.config import Flow
 from kafka_ferry.config.reverse_flow import way_back
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy import Outcome, fence_writers, restore_positions
 from kafka_ferry.copy.target.backfill_writer import Backfilled, BackfillWriter
+from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import Fenced
 from kafka_ferry.groups.routes import routes
 from kafka_ferry.model import Plan, RunOptions, TopicPartition, Window
@@ -497,16 +498,8 @@ def test_a_backfill_that_still_writes_is_fenced_by_an_ordinary_run_and_goes_on_a
     write(primary, orders, ("new", at(9)))
     (range_,) = plan.ranges
     backfilled = Backfilled(latest, plan.run, [range_])
-    settings = kafka_python_config(latest.target.client_properties("producer"))
-    writing = {"flow": latest.name, "source_alias": latest.source.alias, "run": plan.run}
-    writer = BackfillWriter(
-        "backup",
-        settings,
-        backfilled=backfilled,
-        number=range_.writer,
-        timeout_ms=60_000,
-        **writing,
-    )
+    settings = WriterSettings.of(latest, plan.run, range_.writer)
+    writer = BackfillWriter(settings, backfilled=backfilled)
     writer.take_over([range_])
     ordinary(latest, "ordinary")
     writer.write(range_, copied_before(range_.start, range_.end))

@@ -17,6 +17,7 @@ from kafka_ferry.copy import fence_writers, restore_positions
 from kafka_ferry.copy.target.preserved import control_records
 from kafka_ferry.copy.target.preserved.writer import PreservedWriter
 from kafka_ferry.copy.target.writer import StartOver
+from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import Fenced
 from kafka_ferry.ledger import append_entry
 from kafka_ferry.model import Position, ProducerState, Range, TopicPartition
@@ -222,17 +223,7 @@ def test_sequences_make_a_writer_that_was_taken_for_dead_harmless(copy: Copied) 
 
 
 def a_writer(flow: Flow, fill: str = "transactions") -> PreservedWriter:
-    settings = kafka_python_config(flow.target.client_properties("producer"))
-    return PreservedWriter(
-        flow.target.alias,
-        settings,
-        fill=fill,
-        flow=flow.name,
-        source_alias=flow.source.alias,
-        run="by hand",
-        number=0,
-        timeout_ms=60_000,
-    )
+    return PreservedWriter(WriterSettings.of(flow, "by hand", 0), fill=fill)
 
 
 @pytest.mark.long

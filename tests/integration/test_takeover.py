@@ -20,6 +20,7 @@ from kafka_ferry.config import Flow, kafka_python_config, load_flow
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import fence_writers, restore_positions
 from kafka_ferry.copy.target.translated import TranslatedWriter
+from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import Fenced
 from kafka_ferry.model import Range
 from kafka_ferry.runs import Run
@@ -60,15 +61,7 @@ def planned(
 
 
 def writer_of(flow: Flow, range_: Range, run: str) -> TranslatedWriter:
-    return TranslatedWriter(
-        flow.target.alias,
-        kafka_python_config(flow.target.client_properties("producer")),
-        flow=flow.name,
-        source_alias=flow.source.alias,
-        run=run,
-        number=range_.writer,
-        timeout_ms=60_000,
-    )
+    return TranslatedWriter(WriterSettings.of(flow, run, range_.writer))
 
 
 def write_all(writer: TranslatedWriter, flow: Flow, range_: Range) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import TopicLimits
 from kafka_ferry.config import kafka_python_config
@@ -15,20 +15,16 @@ from kafka_ferry.copy.source.fetcher import ReadRules
 from kafka_ferry.copy.source.opposite_flow_filter import ReturnedRecords
 from kafka_ferry.copy.source.prefetch import RangeReader
 from kafka_ferry.copy.target.backfill_writer import Backfilled, BackfillWriter
-from kafka_ferry.copy.target.ledger_recovery import LedgerRecovery
 from kafka_ferry.copy.target.preserved.writer import PreservedWriter
 from kafka_ferry.copy.target.translated import TranslatedWriter
 from kafka_ferry.copy.target.writer import Writer
+from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.retry import retry_for
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.model import Position, Range
 
-# A transaction may also have to wait for leaders and for its coordinators; the broker aborts it only
-# after this, and takes no longer time.
-_TRANSACTION_SLACK_MS: Final = 50_000
-_LONGEST_TRANSACTION_MS: Final = 15 * 60 * 1000
 # Smaller answers would only cost more requests.
 _LEAST_FETCH: Final = 64 * 1024
 
@@ -48,7 +44,7 @@ def copy_for_flow(
     Returns:
         An outcome for each range, in the order given.
     """
-    source, target = flow.source, flow.target
+    source = flow.source
     preserved = ranges[0].preserved
     limits_by_topic = _LimitsByTopic(flow, offsets_kept=preserved)
     returned = ReturnedRecords(flow, ranges)
@@ -73,26 +69,14 @@ def copy_for_flow(
         settings = kafka_python_config(source.client_properties("consumer"))
         return RangeReader(source.alias, settings, starts, rules)
 
-    writing: dict[str, Any] = {
-        "flow": flow.name,
-        "source_alias": source.alias,
-        "run": run,
-        "number": ranges[0].writer,
-        "timeout_ms": _transaction_timeout_ms(flow),
-        "wait_s": wait_s,
-        "recopy": flow.on_target_topic_lost == "recopy",
-        "dead_letters": flow.dead_letter_name if flow.on_rejected_record == "dead-letter" else "",
-        "limits_by_topic": limits_by_topic.of,
-        "recovery": LedgerRecovery(flow),
-    }
-    settings = kafka_python_config(target.client_properties("producer"))
+    settings = WriterSettings.of(flow, run, ranges[0].writer, limits_by_topic.of)
     writer: Writer
     if backfilled:
-        writer = BackfillWriter(target.alias, settings, backfilled=backfilled, **writing)
+        writer = BackfillWriter(settings, backfilled=backfilled)
     elif preserved:
-        writer = PreservedWriter(target.alias, settings, fill=flow.fill, **writing)
+        writer = PreservedWriter(settings, fill=flow.fill)
     else:
-        writer = TranslatedWriter(target.alias, settings, **writing)
+        writer = TranslatedWriter(settings)
     limits = Limits(
         flow.transaction_max_bytes,
         flow.transaction_max_ms,
@@ -105,11 +89,6 @@ def copy_for_flow(
             return copy_ranges(ranges, read, writer, limits, rate)
     finally:
         writer.close()
-
-
-def _transaction_timeout_ms(flow: Flow) -> int:
-    waits = flow.transaction_max_ms + flow.partition_wait_ms + _TRANSACTION_SLACK_MS
-    return min(waits, _LONGEST_TRANSACTION_MS)
 
 
 def _fetch_bytes(flow: Flow, rate: RateLimit | None) -> int:

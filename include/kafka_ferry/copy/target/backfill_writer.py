@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_ferry.batches import SettledSpan, TimeWindow
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.source.opposite_flow_filter import require_settled
 from kafka_ferry.copy.target.translated import TranslatedWriter
+from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.ledger import (
     BackfillEntry,
     CopiedRange,
@@ -123,21 +124,12 @@ class BackfillWriter(TranslatedWriter):
     """Writes one writer number's partitions of a backfill.
 
     Args:
-        alias: the target's alias.
-        settings: kafka-python's configuration for it.
+        settings: what every writer is given.
         backfilled: what the ledger says of the ranges.
-        writing: what every writer is given.
     """
 
-    def __init__(
-        self,
-        alias: str,
-        settings: Mapping[str, object],
-        *,
-        backfilled: Backfilled,
-        **writing: Any,
-    ) -> None:
-        super().__init__(alias, settings, **writing)
+    def __init__(self, settings: WriterSettings, *, backfilled: Backfilled) -> None:
+        super().__init__(settings)
         self._backfilled = backfilled
 
     def _committed_positions(
@@ -167,10 +159,10 @@ class BackfillWriter(TranslatedWriter):
 
     def _entry(self, ranges: tuple[CopiedRange, ...]) -> BackfillEntry:
         return BackfillEntry(
-            flow=self._flow,
-            run=self._run,
+            flow=self._settings.flow,
+            run=self._settings.run,
             at=now_ms(),
-            writer=self._number,
+            writer=self._settings.number,
             since=self._backfilled.window.since_ms,
             until=self._backfilled.window.until_ms,
             ranges=ranges,

@@ -14,7 +14,7 @@ Not said here: how the batches themselves are written.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import ClassVar, Final
@@ -30,11 +30,11 @@ from kafka_ferry.batches import (
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.target.dead_letters import letter_for
 from kafka_ferry.copy.target.fencing import committed_position, transactional_id
-from kafka_ferry.copy.target.ledger_recovery import LedgerRecovery
 from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce_errors import Verdicts
 from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline
 from kafka_ferry.copy.target.writer import Failure, StartOver, void_unless_known
+from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.ledger import (
     BackfillEntry,
@@ -45,7 +45,7 @@ from kafka_ferry.ledger import (
 )
 from kafka_ferry.model.positions import Position, is_of_topics, position_group, position_of
 from kafka_ferry.model.ranges import Range, TopicPartition
-from kafka_ferry.retry import RETRY_S, retry
+from kafka_ferry.retry import retry
 from kafka_ferry.wire import PartitionLeader, WireCluster
 from kafka_ferry.wire.error_codes import NOT_ENOUGH_REPLICAS, error_name, fault, is_transient
 from kafka_ferry.wire.transactions.endings import Ending, Outcome, last_ending
@@ -60,52 +60,25 @@ class TransactionalWriter(ABC):
     """A writer whose ``commit`` is a Kafka transaction.
 
     Args:
-        alias: the target's alias.
-        settings: kafka-python's configuration for it.
-        flow: the flow's name, ``source->target``.
-        source_alias: the source's alias, which names the ledger.
-        run: the run's id.
-        number: the writer's number.
-        timeout_ms: after so long without an end the broker aborts a transaction.
-        wait_s: how long a partition may take no records, for transient reasons, before it fails.
-        recopy: whether a remote topic that was recreated is filled from each range's start.
-        dead_letters: the topic for records that the target does not take; "" lets their partition
-            fail.
-        limits_by_topic: tells what remote topics take, by their names.
-        recovery: the ledger, for what Kafka has left open or forgotten; None where nobody may ask.
+        settings: what every writer is given.
     """
 
     _preserves: ClassVar[bool]
 
-    def __init__(
-        self,
-        alias: str,
-        settings: Mapping[str, object],
-        *,
-        flow: str,
-        source_alias: str,
-        run: str,
-        number: int,
-        timeout_ms: int,
-        wait_s: float = RETRY_S,
-        recopy: bool = False,
-        dead_letters: str = "",
-        limits_by_topic: Callable[[AbstractSet[str]], Mapping[str, TopicLimits]] = lambda names: (
-            dict.fromkeys(names, TopicLimits())
-        ),
-        recovery: LedgerRecovery | None = None,
-    ) -> None:
-        self._flow, self._run, self._number = flow, run, number
-        self._group = position_group(flow)
-        self._ledger = TopicPartition(ledger_topic(source_alias), 0)
-        self._dead_letters = TopicPartition(dead_letters, 0) if dead_letters else None
-        self._recopy, self._ask_limits = recopy, limits_by_topic
+    def __init__(self, settings: WriterSettings) -> None:
+        self._settings = settings
+        self._group = position_group(settings.flow)
+        self._ledger = TopicPartition(ledger_topic(settings.source_alias), 0)
+        letters = settings.dead_letters
+        self._dead_letters = TopicPartition(letters, 0) if letters else None
         self._limits_by_topic: Mapping[str, TopicLimits] = {}
-        self._data = WireCluster(alias, settings)
-        self._coordination = WireCluster(alias, settings)
-        name = transactional_id(flow, number, preserved=self._preserves)
-        self._producer = TransactionalProducer(self._coordination, name, timeout_ms=timeout_ms)
-        self._verdicts = Verdicts(self._dead_letters, wait_s)
+        self._data = WireCluster(settings.alias, settings.client)
+        self._coordination = WireCluster(settings.alias, settings.client)
+        name = transactional_id(settings.flow, settings.number, preserved=self._preserves)
+        self._producer = TransactionalProducer(
+            self._coordination, name, timeout_ms=settings.timeout_ms
+        )
+        self._verdicts = Verdicts(self._dead_letters, settings.wait_s)
         self._pipeline = Pipeline(
             self._data, self._encode, self._verdicts.judge, transactional_id=name
         )
@@ -113,7 +86,6 @@ class TransactionalWriter(ABC):
         # How the transaction before the last take-over ended, until that is seen everywhere.
         self._ending: Ending | None = None
         self._unsettled: set[TopicPartition] = set()
-        self._recovery = recovery
         self._knows_endings = False
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
@@ -175,7 +147,8 @@ class TransactionalWriter(ABC):
         by_target = {range_.target: range_ for range_ in ranges}
         self._open_queues(by_target)
         self._unsettled |= self._transactional().keys()
-        evidence = None if self._knows_endings or not self._recovery else self._recovery.outcomes
+        recovery = None if self._knows_endings else self._settings.recovery
+        evidence = recovery.outcomes if recovery else None
         self._settlement.settle(self._ending, self._unsettled, by_target, evidence)
         # From here on this process knows how its own transactions ended.
         self._ending, self._unsettled, self._knows_endings = None, set(), True
@@ -196,7 +169,8 @@ class TransactionalWriter(ABC):
             tp: self._queues[tp].remote_topic_id
             for tp in (by_target.keys() & self._queues.keys()) - positions.keys()
         }
-        return positions | (self._recovery.positions(forgotten) if self._recovery else {})
+        recovery = self._settings.recovery
+        return positions | (recovery.positions(forgotten) if recovery else {})
 
     def _group_positions(
         self, targets: Collection[TopicPartition]
@@ -229,7 +203,7 @@ class TransactionalWriter(ABC):
             return leaders
 
         leaders = retry(ask)
-        self._limits_by_topic = self._ask_limits({tp.topic for tp in by_target})
+        self._limits_by_topic = self._settings.limits_by_topic({tp.topic for tp in by_target})
         self._queues = {
             tp: self._queue(leader, by_target.get(tp))
             for tp, leader in leaders.items()
@@ -269,10 +243,10 @@ class TransactionalWriter(ABC):
         queue = self._queues.get(range_.target)
         if queue is None or position.remote_topic_id in ("", queue.remote_topic_id):
             return True
-        if not self._recopy:
+        if not self._settings.recopy:
             message = "the target's topic was deleted and recreated since; its history is gone."
             self._verdicts.fail(range_, position.offset, message)
-        return not self._recopy
+        return not self._settings.recopy
 
     def _put(self, queue: PartitionQueue, out: Outgoing) -> None:
         queue.waiting.append(out)
@@ -343,7 +317,7 @@ class TransactionalWriter(ABC):
         """Have rejected records written to the dead letter topic, in the transaction."""
         for record, error in letters:
             assert self._dead_letters is not None
-            letter = _alone(letter_for(range_, record, error, self._run), record.offset)
+            letter = _alone(letter_for(range_, record, error, self._settings.run), record.offset)
             self._put(self._queues[self._dead_letters], Outgoing(letter, range_))
 
     def _pump(self) -> None:
@@ -405,7 +379,11 @@ class TransactionalWriter(ABC):
     def _entry(self, ranges: tuple[CopiedRange, ...]) -> TransactionEntry | BackfillEntry:
         """What the ledger is to say of the transaction."""
         return TransactionEntry(
-            flow=self._flow, run=self._run, at=now_ms(), writer=self._number, ranges=ranges
+            flow=self._settings.flow,
+            run=self._settings.run,
+            at=now_ms(),
+            writer=self._settings.number,
+            ranges=ranges,
         )
 
     def _commit_positions(self, moved: Mapping[TopicPartition, PartitionQueue]) -> None:
@@ -423,7 +401,7 @@ class TransactionalWriter(ABC):
                 remote_topic_id=self._queues[tp].remote_topic_id,
                 origins=range_.origins,
             )
-            offsets[tp] = committed_position(ours, self._run)
+            offsets[tp] = committed_position(ours, self._settings.run)
         self._producer.add_group(self._group)
         for tp, code in self._producer.commit_offsets(self._group, offsets).items():
             range_, position = positions[tp]

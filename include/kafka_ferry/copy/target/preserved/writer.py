@@ -27,7 +27,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from kafka_ferry.batches import (
     Absent,
@@ -57,6 +57,7 @@ from kafka_ferry.copy.target.preserved.uncommitted_tail import Ahead, Misplaced
 from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline
 from kafka_ferry.copy.target.transactional_writer import TransactionalWriter
 from kafka_ferry.copy.target.writer import void_unless_known
+from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
@@ -85,14 +86,14 @@ class PreservedWriter(TransactionalWriter):
     """Writes one writer number's partitions at the source's own offsets.
 
     Args:
+        settings: what every writer is given.
         fill: ``transactions``, ``markers`` or ``auto``: how offsets without a record are filled.
-        others: as ``TransactionalWriter``.
     """
 
     _preserves: ClassVar = True
 
-    def __init__(self, alias: str, settings: Mapping[str, object], *, fill: str, **others: Any):
-        super().__init__(alias, settings, **others)
+    def __init__(self, settings: WriterSettings, *, fill: str) -> None:
+        super().__init__(settings)
         self._records = Pipeline(
             self._data, self._encode_record, self._judge, request_bytes=_REQUEST_BYTES
         )
@@ -428,7 +429,7 @@ class PreservedWriter(TransactionalWriter):
         """Write no more to a partition; ``advice`` says that it has to be repaired."""
         assert queue.range is not None
         if advice:
-            message = f"{message} {_REPAIR.format(flow=self._flow, topic=queue.range.remote_topic)}"
+            message = f"{message} {_REPAIR.format(flow=self._settings.flow, topic=queue.range.remote_topic)}"
         self._verdicts.fail(
             queue.range, offset, f"{queue.range.target} on the target: {message}", code
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ferry.batches import copied_before
+from kafka_ferry.batches import Absent, Reason, left_out
 from kafka_ferry.config import Flow
 from kafka_ferry.config.reverse_flow import way_back
 from kafka_ferry.control import ClusterControl, read_positions
@@ -502,7 +502,7 @@ def test_a_backfill_that_still_writes_is_fenced_by_an_ordinary_run_and_goes_on_a
     writer = BackfillWriter(settings, backfilled=backfilled)
     writer.take_over([range_])
     ordinary(latest, "ordinary")
-    writer.write(range_, copied_before(range_.start, range_.end))
+    writer.write(range_, left_out(Absent(range_.start, range_.end, Reason.COPIED_BEFORE)))
     with pytest.raises(Fenced):
         writer.commit()
     writer.close()

@@ -1,15 +1,15 @@
 """Record batches: what may pass unopened, what is rebuilt, what is dropped. Pure: bytes in, bytes out."""
 
 from kafka_ferry.batches.aborted_transactions import AbortedTransaction, AbortFilter
+from kafka_ferry.batches.batch_filter import BatchFilter
 from kafka_ferry.batches.converted_batch import (
     Absent,
     ConvertedBatch,
     Reason,
     Rebuilt,
-    copied_before,
     gap,
+    left_out,
     lost,
-    returned,
 )
 from kafka_ferry.batches.digest import RangeDigest
 from kafka_ferry.batches.empty_batches import empty_batch, empty_batches
@@ -47,6 +47,7 @@ __all__ = [
     "AbortedTransaction",
     "Absent",
     "Batch",
+    "BatchFilter",
     "BatchHeader",
     "ConvertedBatch",
     "MalformedBatch",
@@ -65,7 +66,6 @@ __all__ = [
     "TopicLimits",
     "by_runs",
     "converted_batches",
-    "copied_before",
     "cut_at",
     "dead_letter",
     "empty_batch",
@@ -74,13 +74,13 @@ __all__ = [
     "for_producer",
     "gap",
     "halves",
+    "left_out",
     "lost",
     "next_sequence",
     "offsets_at",
     "read_records",
     "records_of",
     "restored",
-    "returned",
     "set_aside",
     "single_record",
     "split_batches",

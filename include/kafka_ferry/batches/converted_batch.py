@@ -98,14 +98,9 @@ def lost(start: int, end: int) -> ConvertedBatch:
     return ConvertedBatch(start, end, absent=(Absent(start, end, Reason.LOST),))
 
 
-def returned(start: int, end: int) -> ConvertedBatch:
-    """The converted batch for offsets whose records came from the target itself."""
-    return ConvertedBatch(start, end, absent=(Absent(start, end, Reason.RETURNED),))
-
-
-def copied_before(start: int, end: int) -> ConvertedBatch:
-    """The converted batch for offsets that a backfill need not look at, since the ledger has them."""
-    return ConvertedBatch(start, end, absent=(Absent(start, end, Reason.COPIED_BEFORE),))
+def left_out(absent: Absent) -> ConvertedBatch:
+    """The converted batch for offsets that need not be read."""
+    return ConvertedBatch(absent.first, absent.end, absent=(absent,))
 
 
 def assembled(

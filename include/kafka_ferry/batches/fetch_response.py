@@ -5,7 +5,7 @@ Promises, for every batch and every range:
 (a) each source offset of the range is accounted for once: a record on the target or one reason;
 (b) a batch that a broker would store wrongly is never passed as it is;
 (c) nothing is decided from the bytes before their CRC was checked;
-(d) a backfill gets the records of its window alone, one by one where a batch has others too;
+(d) what a filter leaves out is not copied, record by record where a batch has others too;
 (e) where the target keeps the source's offsets, the records of a batch are at offsets in a row,
     however many batches that takes.
 
@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import Final
 
 from kafka_ferry.batches.aborted_transactions import AbortFilter
+from kafka_ferry.batches.batch_filter import BatchFilter
 from kafka_ferry.batches.converted_batch import (
     Absent,
     ConvertedBatch,
@@ -40,10 +41,8 @@ from kafka_ferry.batches.record_format.records import (
     stream_records,
 )
 from kafka_ferry.batches.record_format.split import split_batches
-from kafka_ferry.batches.returned_records import NOTHING, Returned
 from kafka_ferry.batches.rules import Case, judge
 from kafka_ferry.batches.topic_limits import TopicLimits
-from kafka_ferry.batches.windows import TimeWindow
 
 _ANY = TopicLimits()
 # A few kilobytes may unpack to half a gibibyte: what is rebuilt is in memory so much at a time.
@@ -57,8 +56,7 @@ def converted_batches(
     start: int,
     end: int,
     topic_limits: TopicLimits = _ANY,
-    returned: Returned = NOTHING,
-    window: TimeWindow | None = None,
+    filters: Sequence[BatchFilter] = (),
 ) -> Iterator[ConvertedBatch]:
     """What becomes of the batches of one fetch response, for the offsets ``[start, end)``.
 
@@ -68,8 +66,7 @@ def converted_batches(
         start: the next source offset to account for.
         end: the end of the range.
         topic_limits: what the target topic takes.
-        returned: the source offsets of records that came from the target.
-        window: what a backfill wants; None for all.
+        filters: what leaves records of the partition out.
 
     Yields:
         Converted batches that join without a gap, from ``start`` on.
@@ -78,7 +75,7 @@ def converted_batches(
         MalformedBatch: if bytes are no valid batch or a CRC does not match; what was yielded
             before stays right.
     """
-    passing = _Passing(start, end, topic_limits, returned, window)
+    passing = _Passing(start, end, topic_limits, filters)
     try:
         for batch in split_batches(records):
             yield from passing.add(batch, aborted)
@@ -102,15 +99,13 @@ class _Passing:
         start: int,
         end: int,
         topic_limits: TopicLimits,
-        returned: Returned,
-        window: TimeWindow | None = None,
+        filters: Sequence[BatchFilter],
     ) -> None:
         self.at = start
         self._start = start
         self._end = end
         self._topic_limits = topic_limits
-        self._returned = returned
-        self._window = window
+        self._filters = filters
         self._waiting: list[_Wanted] = []
         self._absent: list[Absent] = []
         self._bytes = 0
@@ -133,19 +128,19 @@ class _Passing:
             self._start = self.at = self._end
             return
         begin, stop = max(self.at, header.base_offset), min(header.next_offset, self._end)
-        is_returned = self._returned.holds(batch)
-        case = Case(batch, begin, stop, self._topic_limits, is_aborted, is_returned)
-        verdict = judge(case)
-        wanted = _Wanted(case)
-        if self._window and not isinstance(verdict, Reason):
-            wanted = wanted.of_window(self._window)
+        wanted = _Wanted(Case(batch, begin, stop, self._topic_limits, is_aborted))
+        verdict = judge(wanted.case)
+        for batch_filter in self._filters:
+            if isinstance(verdict, Reason):
+                break
+            wanted = wanted.filtered(batch_filter)
             verdict = judge(wanted.case)
         if header.leader_epoch != self._leader_epoch:
             yield from self.flush()
             self._leader_epoch = header.leader_epoch
         if isinstance(verdict, Reason):
             yield from self._drop(wanted, verdict)
-        elif case.is_small:
+        elif wanted.case.is_small:
             yield from self._join(wanted)
         else:
             yield from self.flush()
@@ -240,7 +235,7 @@ class _Wanted:
 
     Attributes:
         case: the batch as it is judged.
-        absent: the offsets of those of its records that a backfill leaves out.
+        absent: the offsets of those of its records that filters leave out.
     """
 
     def __init__(self, case: Case) -> None:
@@ -249,22 +244,21 @@ class _Wanted:
         self._records: list[Record] | None = None
         self._is_large = False
 
-    def of_window(self, window: TimeWindow) -> _Wanted:
-        """What is wanted of it in ``window``."""
+    def filtered(self, batch_filter: BatchFilter) -> _Wanted:
+        """What a filter leaves of it."""
         case = self.case
         batch, start, end = case.batch, case.start, case.end
-        if reason := window.reason(batch, start, end):
+        if reason := batch_filter.reason(batch, start, end):
             return _Wanted(replace(case, left_out=reason))
-        if window.takes_whole(batch, start, end):
+        if batch_filter.takes_whole(batch, start, end):
             return self
-        kept, absent = window.leave_out(batch, start, end)
+        kept, absent = batch_filter.leave_out(self.records)
         if not absent:
-            self._records = kept
             return self
         # Some reason, where there are several: each offset has its own.
         reason = None if kept else absent[0].reason
         found = _Wanted(replace(case, left_out=reason, is_thinned=True))
-        found.absent, found._records = absent, kept
+        found.absent, found._records = [*self.absent, *absent], kept
         return found
 
     @property

@@ -5,12 +5,13 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import Final
 
+from kafka_ferry.batches.batch_filter import BatchFilter
+from kafka_ferry.batches.converted_batch import Absent, Reason
 from kafka_ferry.batches.record_format.header import Batch, MalformedBatch
 
 
-class Returned:
+class Returned(BatchFilter):
     """Offsets that another flow, the opposite one, has written by its ledger.
 
     Args:
@@ -35,22 +36,24 @@ class Returned:
         at = bisect_right(self._starts, offset) - 1
         return max(offset, self._ends[at]) if at >= 0 else offset
 
-    def holds(self, batch: Batch) -> bool:
-        """Whether the records of ``batch`` are among them: all of them, since brokers never mix batches.
+    def left_out_from(self, offset: int) -> Absent | None:
+        """See ``BatchFilter``."""
+        end = self.end_at(offset)
+        return Absent(offset, end, Reason.RETURNED) if end > offset else None
+
+    def reason(self, batch: Batch, start: int, end: int) -> Reason | None:  # noqa: ARG002
+        """See ``BatchFilter``: all of a batch or nothing of it, since brokers never mix batches.
 
         Raises:
             MalformedBatch: if only a part of it is, so that the ledger speaks of another log.
         """
         first, end = batch.header.base_offset, batch.header.next_offset
         if end <= self.end_at(first):
-            return True
+            return Reason.RETURNED
         at = bisect_right(self._starts, end - 1) - 1
-        if at >= 0 and self._ends[at] > first and not batch.header.is_control:
+        if at >= 0 and self._ends[at] > first:
             raise MalformedBatch(
                 f"a batch at offset {first} of which a part alone has come from the target, by the "
                 "opposite flow's ledger"
             )
-        return False
-
-
-NOTHING: Final = Returned()
+        return None

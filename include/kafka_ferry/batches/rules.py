@@ -21,10 +21,9 @@ class Case:
         end: source offset after the last one that is wanted of it.
         topic_limits: what the target topic takes.
         is_aborted: whether it is data of an aborted transaction.
-        is_returned: whether its records came from the target itself.
         has_neighbours: whether it is one of several small batches in a row.
-        left_out: why none of its records belongs to the backfill that asks for it, if that is so.
-        is_thinned: whether only some of them do.
+        left_out: why a filter leaves all of its records out, if one does.
+        is_thinned: whether one leaves some of them out.
     """
 
     batch: Batch
@@ -32,7 +31,6 @@ class Case:
     end: int
     topic_limits: TopicLimits
     is_aborted: bool = False
-    is_returned: bool = False
     has_neighbours: bool = False
     left_out: Reason | None = None
     is_thinned: bool = False
@@ -63,17 +61,14 @@ Rule = tuple[Callable[[Case], bool], Reason | Rebuilt]
 
 
 # The first rule that holds decides; named are the checks of the broker that demand it.
-RULES: Final[tuple[Rule, ...]] = (
-    # Dropped. A client's control batch is refused; nobody sees the records of the other two.
+DROPPED: Final[tuple[Rule, ...]] = (
+    # A client's control batch is refused; no consumer sees the records of the other two.
     (lambda case: case.batch.header.is_control, Reason.CONTROL),
     (lambda case: case.is_aborted, Reason.ABORTED),
     (lambda case: case.batch.header.records == 0, Reason.COMPACTED),
-    # Dropped too: the target has them already.
-    (lambda case: case.is_returned, Reason.RETURNED),
-    (lambda case: case.left_out == Reason.COPIED_BEFORE, Reason.COPIED_BEFORE),
-    # And what nobody has asked for.
-    (lambda case: case.left_out == Reason.OUTSIDE_WINDOW, Reason.OUTSIDE_WINDOW),
-    # Rebuilt. ProduceRequest.validateRecords: v2 only.
+)
+REBUILT: Final[tuple[Rule, ...]] = (
+    # ProduceRequest.validateRecords: v2 only.
     (lambda case: case.batch.stored_format < 2, Rebuilt.OLD_FORMAT),
     (lambda case: not case.is_whole, Rebuilt.RANGE_EDGE),
     (lambda case: case.is_thinned, Rebuilt.WINDOW_EDGE),
@@ -98,4 +93,8 @@ RULES: Final[tuple[Rule, ...]] = (
 
 def judge(case: Case) -> Reason | Rebuilt | None:
     """Why a batch is dropped or rebuilt, None if it passes unopened."""
-    return next((verdict for holds, verdict in RULES if holds(case)), None)
+    return _first(DROPPED, case) or case.left_out or _first(REBUILT, case)
+
+
+def _first(rules: tuple[Rule, ...], case: Case) -> Reason | Rebuilt | None:
+    return next((verdict for holds, verdict in rules if holds(case)), None)

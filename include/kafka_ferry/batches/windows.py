@@ -11,9 +11,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from kafka_ferry.batches.batch_filter import BatchFilter
 from kafka_ferry.batches.converted_batch import Absent, Reason
 from kafka_ferry.batches.record_format.header import Batch
-from kafka_ferry.batches.record_format.records import Record, read_records
+from kafka_ferry.batches.record_format.records import Record
 
 _NEWEST_FORMAT: Final = 2
 
@@ -27,7 +28,7 @@ class SettledSpan(NamedTuple):
     until: int
 
 
-class TimeWindow:
+class TimeWindow(BatchFilter):
     """What a backfill of one partition wants.
 
     Args:
@@ -51,8 +52,13 @@ class TimeWindow:
         at = bisect_right(self._whole_starts, offset) - 1
         return max(offset, self._whole_ends[at]) if at >= 0 else offset
 
+    def left_out_from(self, offset: int) -> Absent | None:
+        """See ``BatchFilter``."""
+        end = self.settled_to(offset)
+        return Absent(offset, end, Reason.COPIED_BEFORE) if end > offset else None
+
     def reason(self, batch: Batch, start: int, end: int) -> Reason | None:
-        """Why nothing of a batch's offsets ``[start, end)`` is copied, as far as the header tells."""
+        """See ``BatchFilter``."""
         header = batch.header
         if self.settled_to(start) >= end:
             return Reason.COPIED_BEFORE
@@ -63,25 +69,20 @@ class TimeWindow:
         return None
 
     def takes_whole(self, batch: Batch, start: int, end: int) -> bool:
-        """Whether all of ``[start, end)`` is copied, as far as the header tells."""
+        """See ``BatchFilter``."""
         inside = self._since <= batch.header.max_timestamp < self._until
         touched = next(self._touching(start, end), None)
         return inside and self._has_one_time(batch) and touched is None
 
-    def leave_out(self, batch: Batch, start: int, end: int) -> tuple[list[Record], list[Absent]]:
-        """The records of ``[start, end)`` that are copied, and the offsets of the others with reasons.
-
-        Raises:
-            MalformedBatch: if the batch cannot be read.
-        """
+    def leave_out(self, records: list[Record]) -> tuple[list[Record], list[Absent]]:
+        """See ``BatchFilter``."""
         kept: list[Record] = []
         absent: list[Absent] = []
         since, until = self._since, self._until
-        touching = list(self._touching(start, end))
-        for record in read_records(batch):
+        ends = (records[0][0], records[-1][0] + 1) if records else (0, 0)
+        touching = list(self._touching(*ends))
+        for record in records:
             offset, time = record[0], record[1]
-            if not start <= offset < end:
-                continue
             if not since <= time < until:
                 reason = Reason.OUTSIDE_WINDOW
             elif touching and any(

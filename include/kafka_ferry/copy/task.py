@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.batches import TopicLimits
+from kafka_ferry.batches import BatchFilter, TopicLimits
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.copier import Limits, Outcome, copy_ranges
@@ -23,7 +24,7 @@ from kafka_ferry.retry import retry_for
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.model import Position, Range
+    from kafka_ferry.model import Position, Range, TopicPartition
 
 # Smaller answers would only cost more requests.
 _LEAST_FETCH: Final = 64 * 1024
@@ -63,8 +64,9 @@ def copy_for_flow(
             skip_lost=flow.on_source_truncation == "continue" or backfilled is not None,
             rewind=rewind,
             limits_by_topic=limits_by_topic.of({range_.remote_topic for range_ in starts}),
-            returned=returned.of(starts),
-            windows=backfilled.windows(starts) if backfilled else {},
+            filters=_by_partition(
+                returned.of(starts), backfilled.windows(starts) if backfilled else {}
+            ),
         )
         settings = kafka_python_config(source.client_properties("consumer"))
         return RangeReader(source.alias, settings, starts, rules)
@@ -89,6 +91,16 @@ def copy_for_flow(
             return copy_ranges(ranges, read, writer, limits, rate)
     finally:
         writer.close()
+
+
+def _by_partition(
+    *filters: Mapping[TopicPartition, BatchFilter],
+) -> Mapping[TopicPartition, Sequence[BatchFilter]]:
+    found = defaultdict(list)
+    for of_partitions in filters:
+        for source, batch_filter in of_partitions.items():
+            found[source].append(batch_filter)
+    return found
 
 
 def _fetch_bytes(flow: Flow, rate: RateLimit | None) -> int:

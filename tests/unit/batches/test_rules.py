@@ -3,7 +3,7 @@
 import pytest
 
 from kafka_ferry.batches import Reason, Rebuilt, TopicLimits, split_batches
-from kafka_ferry.batches.rules import RULES, Case, judge
+from kafka_ferry.batches.rules import DROPPED, REBUILT, Case, judge
 from tests.support.batches import (
     NOW,
     Record,
@@ -27,6 +27,7 @@ def case(
     return Case(batch, start, stop, topic_limits or TopicLimits(), **more)  # type: ignore[arg-type]
 
 
+RULES = (*DROPPED, *REBUILT)
 SMALL_TARGET = TopicLimits(max_batch_bytes=100)
 
 JUDGED: dict[str, tuple[Case, Reason | Rebuilt | None]] = {
@@ -46,7 +47,7 @@ JUDGED: dict[str, tuple[Case, Reason | Rebuilt | None]] = {
     "a marker": (case(a_marker(at=0, producer_id=4, commit=True)), Reason.CONTROL),
     "of an aborted transaction": (case(a_batch(3), is_aborted=True), Reason.ABORTED),
     "empty": (case(an_empty_batch(at=0, last_offset_delta=2)), Reason.COMPACTED),
-    "from the target itself": (case(a_batch(3), is_returned=True), Reason.RETURNED),
+    "from the target itself": (case(a_batch(3), left_out=Reason.RETURNED), Reason.RETURNED),
     "there already": (case(a_batch(3), left_out=Reason.COPIED_BEFORE), Reason.COPIED_BEFORE),
     "of another day": (case(a_batch(3), left_out=Reason.OUTSIDE_WINDOW), Reason.OUTSIDE_WINDOW),
     "partly of another day": (case(a_batch(3), is_thinned=True), Rebuilt.WINDOW_EDGE),
@@ -93,6 +94,11 @@ def test_every_reason_for_which_a_batch_as_it_comes_is_rebuilt_has_a_rule() -> N
     [
         (case(a_marker(at=0, producer_id=4, commit=True), is_aborted=True), Reason.CONTROL),
         (case(a_batch(2, append_time=NOW), is_aborted=True, start=1), Reason.ABORTED),
+        (
+            case(an_empty_batch(at=0, last_offset_delta=2), left_out=Reason.RETURNED),
+            Reason.COMPACTED,
+        ),
+        (case(a_batch(2), start=1, left_out=Reason.OUTSIDE_WINDOW), Reason.OUTSIDE_WINDOW),
         (case(a_message_set([Record()] * 2), start=1), Rebuilt.OLD_FORMAT),
         (case(a_batch(2, deltas=[0, 5], append_time=NOW)), Rebuilt.OFFSET_GAPS),
         (case(a_batch(3, codec=1, append_time=NOW), has_neighbours=True), Rebuilt.LOG_APPEND_TIME),

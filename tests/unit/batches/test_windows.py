@@ -70,7 +70,7 @@ def test_exactly_the_records_of_the_window_that_are_not_settled_are_copied(
             at,
             log.end,
             TopicLimits(join_below=join_below),
-            window=window,
+            filters=[window],
         ):
             assert converted.start == at
             assert accounts_for_itself(converted)
@@ -109,7 +109,7 @@ def _one(*times: int, **options: int) -> bytes:
 
 def _converted(batch: bytes, window: TimeWindow, end: int = 13) -> object:
     (converted,) = converted_batches(
-        batch, AbortFilter(()), 10, end, TopicLimits(join_below=0), window=window
+        batch, AbortFilter(()), 10, end, TopicLimits(join_below=0), filters=[window]
     )
     return converted
 

@@ -11,18 +11,15 @@ from typing import Final
 
 from kafka_ferry.batches import (
     AbortFilter,
+    BatchFilter,
     ConvertedBatch,
     MalformedBatch,
-    Returned,
-    TimeWindow,
     TopicLimits,
     converted_batches,
-    copied_before,
     gap,
+    left_out,
     lost,
-    returned,
 )
-from kafka_ferry.batches.returned_records import NOTHING
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.source.fetch_pipeline import Asked, PendingRequests
 from kafka_ferry.copy.target.writer import Failure
@@ -84,8 +81,7 @@ class ReadRules:
         skip_lost: go on at the log's start where records were deleted before they were copied.
         rewind: go back to where the source's log was truncated, if that is below the position.
         limits_by_topic: what each remote topic takes.
-        returned: by source partition, the records that came from the target and are left out.
-        windows: by source partition, what a backfill wants of it.
+        filters: by source partition, what leaves records of it out.
     """
 
     max_bytes: int
@@ -94,8 +90,7 @@ class ReadRules:
     skip_lost: bool = False
     rewind: bool = False
     limits_by_topic: Mapping[str, TopicLimits] = field(default_factory=dict)
-    returned: Mapping[TopicPartition, Returned] = field(default_factory=dict)
-    windows: Mapping[TopicPartition, TimeWindow] = field(default_factory=dict)
+    filters: Mapping[TopicPartition, Sequence[BatchFilter]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -201,13 +196,10 @@ class RangeFetcher:
         return jumps
 
     def _left_out_at(self, cursor: _Cursor) -> ConvertedBatch | None:
-        """What the cursor stands before: records of the target's own, or those that a backfill has."""
-        source, last = cursor.range.source, cursor.range.end
-        known, window = self._rules.returned.get(source), self._rules.windows.get(source)
-        if known and (end := min(known.end_at(cursor.at), last)) > cursor.at:
-            return returned(cursor.at, end)
-        if window and (end := min(window.settled_to(cursor.at), last)) > cursor.at:
-            return copied_before(cursor.at, end)
+        """What the cursor stands before, if a filter leaves all of it out."""
+        for batch_filter in self._rules.filters.get(cursor.range.source, ()):
+            if absent := batch_filter.left_out_from(cursor.at):
+                return left_out(absent._replace(end=min(absent.end, cursor.range.end)))
         return None
 
     def _by_leader(self, cursors: Sequence[_Cursor]) -> dict[int, list[_Cursor]]:
@@ -324,10 +316,9 @@ class RangeFetcher:
     def _converted_batches(self, cursor: _Cursor, fetched: Fetched) -> Iterator[ConvertedBatch]:
         topic_limits = self._rules.limits_by_topic.get(cursor.range.remote_topic, TopicLimits())
         aborted = AbortFilter(fetched.aborted)
-        source = cursor.range.source
-        known, window = self._rules.returned.get(source, NOTHING), self._rules.windows.get(source)
+        filters = self._rules.filters.get(cursor.range.source, ())
         at, end = cursor.at, cursor.range.end
-        return converted_batches(fetched.records, aborted, at, end, topic_limits, known, window)
+        return converted_batches(fetched.records, aborted, at, end, topic_limits, filters)
 
     def _move(self, cursor: _Cursor, last: ConvertedBatch) -> None:
         cursor.at, cursor.leader_epoch, cursor.begun = last.end, last.leader_epoch, True

@@ -15,6 +15,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.copy import Outcome, copy_for_flow
 from kafka_ferry.copy.rate_limit import RateLimit
 from kafka_ferry.model import Plan
+from kafka_ferry.model.rate import Rate
 from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
@@ -95,7 +96,7 @@ def copy_slowly(flow: Flow, plan: Plan) -> list[Outcome]:
     """Copy each writer's ranges in a thread, all of them together at the rate."""
     ranges = sorted(plan.ranges, key=attrgetter("owner"))
     writers = [list(group) for _, group in groupby(ranges, attrgetter("owner"))]
-    rate = RateLimit(RATE)
+    rate = RateLimit(Rate(RATE))
     with ThreadPoolExecutor(len(writers)) as pool:
         copies = [pool.submit(copy_for_flow, flow, plan.run, ranges, rate) for ranges in writers]
     return [outcome for copy in copies for outcome in copy.result()]

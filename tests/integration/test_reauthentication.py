@@ -13,6 +13,7 @@ from kafka.protocol.metadata import MetadataRequest
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.copy import RateLimit, copy_for_flow
 from kafka_ferry.errors import AccessDenied
+from kafka_ferry.model.rate import Rate
 from kafka_ferry.wire import Connection
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.secure import Authority, SecureBroker
@@ -120,7 +121,7 @@ def test_a_copy_takes_longer_than_its_sessions(
             produce(broker.bootstrap, topic, [Record(value=b"%d" % number * 20_000)])
         plan, began = plan_now(flow), time.monotonic()
 
-        outcomes = copy_for_flow(flow, plan.run, list(plan.ranges), RateLimit(150_000))
+        outcomes = copy_for_flow(flow, plan.run, list(plan.ranges), RateLimit(Rate(150_000)))
 
         assert failures(outcomes) == []
         assert time.monotonic() - began > 2 * SESSION_S

@@ -15,6 +15,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.copy import RateLimit, copy_for_flow
 from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry.model import Plan, RunOptions
+from kafka_ferry.model.rate import Rate
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.progress import logged
 from kafka_ferry.spark.session import SparkSource, terminal_spark
@@ -191,22 +192,38 @@ def test_all_that_was_ever_copied_can_be_proved_again(
         judged("run-6", verify_all=True)
 
 
-@pytest.mark.parametrize("offsets", ["translated", "preserved"])
+@pytest.mark.parametrize(
+    ("offsets", "rate"), [("translated", Rate(100_000)), ("preserved", Rate(records_per_s=10))]
+)
 def test_a_copy_is_no_faster_than_its_limit_and_commits_in_time(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, offsets: str
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    offsets: str,
+    rate: Rate,
 ) -> None:
     topic = unique("slow")
     create_topic(primary.bootstrap, topic)
     for _ in range(30):
         produce(primary.bootstrap, topic, [Record(value=b"x" * 10_000)])
-    flow = make_flow(folder, primary, backup, [topic], offsets=offsets, transaction_max_ms=500)
+    flow = make_flow(
+        folder,
+        primary,
+        backup,
+        [topic],
+        offsets=offsets,
+        transaction_max_ms=500,
+        # A batch is sent whole, however many records it has.
+        join_batches_below=32_768 if rate.bytes_per_s else 0,
+    )
     this, _ = planned(flow, "run-1")
     ranges = this.sync_topics().ranges
     began = time.monotonic()
 
-    outcomes = copy_for_flow(flow, "run-1", ranges, RateLimit(100_000))
+    outcomes = copy_for_flow(flow, "run-1", ranges, RateLimit(rate))
 
-    # Joined or not: 300 kB, of which the last batch is not waited for.
+    # 300 kB in 30 records, of which the last batch is not waited for.
     assert not failures(outcomes)
     assert time.monotonic() - began >= 1.5
     assert len(ledger_rows(flow)) >= 3, "readers of the target never wait for the limit"

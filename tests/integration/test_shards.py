@@ -17,6 +17,7 @@ from kafka_ferry.copy import Outcome, RateLimit, copy_for_flow
 from kafka_ferry.errors import FerryError, RangesFailed, VerificationFailed
 from kafka_ferry.ledger import RunEntry, append_entry
 from kafka_ferry.model import Plan, Range, TopicPartition
+from kafka_ferry.model.rate import Rate
 from kafka_ferry.plan.schedule.sharding import Writers
 from kafka_ferry.runs import Run
 from kafka_ferry.spark.session import terminal_spark
@@ -139,7 +140,7 @@ def test_an_orphan_of_other_shards_is_fenced_before_its_partitions_have_other_wr
     append_entry(old, RunEntry(flow=old.name, run="run-1", at=1, writers=8))
 
     with ThreadPoolExecutor(1) as pool:
-        orphan = pool.submit(copy_for_flow, old, "run-1", plan.ranges, RateLimit(20_000))
+        orphan = pool.submit(copy_for_flow, old, "run-1", plan.ranges, RateLimit(Rate(20_000)))
         wait_until(lambda: any(it.offset for it in positions_of(old)), 60)
         new = make_flow(folder, primary, backup, [topic], shards=2, shard_by="topic", writers=8)
         _, after = planned(new, "run-2")

@@ -94,6 +94,7 @@ def _copy(file: str, name: str) -> None:
     from kafka_ferry.copy import copy_for_flow  # noqa: PLC0415
     from kafka_ferry.copy.rate_limit import RateLimit  # noqa: PLC0415
     from kafka_ferry.errors import RangesFailed  # noqa: PLC0415
+    from kafka_ferry.model.rate import Rate  # noqa: PLC0415
     from kafka_ferry.runs import Run  # noqa: PLC0415
 
     flow = load_flow(file)
@@ -103,7 +104,7 @@ def _copy(file: str, name: str) -> None:
         groups = [list(group) for _, group in groupby(ranges, attrgetter("owner"))]
         with ThreadPoolExecutor(len(groups)) as pool:
             copies = [
-                pool.submit(copy_for_flow, flow, name, group, RateLimit(BYTES_PER_S))
+                pool.submit(copy_for_flow, flow, name, group, RateLimit(Rate(BYTES_PER_S)))
                 for group in groups
             ]
         failures = [str(it.failure) for copy in copies for it in copy.result() if it.failure]

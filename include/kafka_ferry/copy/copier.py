@@ -103,7 +103,7 @@ def copy_ranges(
         An outcome for each range, in the order given.
     """
     began_at = now_ms()
-    copy = _Copy(ranges, source, writer, limits, rate or RateLimit(0))
+    copy = _Copy(ranges, source, writer, limits, rate or RateLimit())
     copy.run()
     ended_at = now_ms()
     return [replace(found, began_at=began_at, ended_at=ended_at) for found in copy.outcomes()]
@@ -247,7 +247,7 @@ class _Copy:
         for converted in read.converted_batches:
             self._hold_back()
             if converted.batch:
-                self.rate.spend(converted.batch.header.size)
+                self.rate.spend(converted.batch.header)
             self.uncommitted_since = self.uncommitted_since or time.monotonic()
             ages.written(converted)
             self.writer.write(read.range, converted)

@@ -5,30 +5,34 @@ from __future__ import annotations
 import time
 from typing import Final
 
+from kafka_ferry.batches import BatchHeader
+from kafka_ferry.model.rate import UNLIMITED, Rate
+
 # What was not sent while the source had nothing to give may be made up for, up to so much of it.
 _CREDIT_S: Final = 1.0
 
 
 class RateLimit:
-    """Bytes a second, over all writers of one task.
+    """Keeps all writers of one task together to a rate.
 
-    Over any time of ``t`` seconds, no more than ``bytes_per_s * (t + 1)`` and one batch are sent.
+    Over any time of ``t`` seconds, no more than the rate for ``t + 1`` seconds and one batch are sent.
 
     Args:
-        bytes_per_s: the limit; 0 for none.
+        rate: the most to send in a second.
     """
 
-    def __init__(self, bytes_per_s: int) -> None:
-        self.bytes_per_s = bytes_per_s
+    def __init__(self, rate: Rate = UNLIMITED) -> None:
+        self.rate = rate
         self._paid_at = time.monotonic()
 
-    def spend(self, size: int) -> None:
-        """Take note of ``size`` bytes that are about to be sent."""
-        if self.bytes_per_s:
-            earliest = time.monotonic() - _CREDIT_S
-            self._paid_at = max(self._paid_at, earliest) + size / self.bytes_per_s
+    def spend(self, header: BatchHeader) -> None:
+        """Take note of a batch that is about to be sent."""
+        spent = ((header.size, self.rate.bytes_per_s), (header.records, self.rate.records_per_s))
+        # By what takes longer: so the sum of it keeps to both.
+        seconds = max((amount / limit for amount, limit in spent if limit), default=0.0)
+        self._paid_at = max(self._paid_at, time.monotonic() - _CREDIT_S) + seconds
 
     @property
     def wait_s(self) -> float:
-        """Seconds until the next byte may be sent; 0 or less for now."""
-        return self._paid_at - time.monotonic() if self.bytes_per_s else 0.0
+        """Seconds until the next batch may be sent; 0 or less for now."""
+        return self._paid_at - time.monotonic()

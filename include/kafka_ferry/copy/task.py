@@ -105,9 +105,9 @@ def _by_partition(
 
 def _fetch_bytes(flow: Flow, rate: RateLimit | None) -> int:
     """How much to ask the source for at a time: under a limit, no more than can be sent in a second."""
-    if rate is None or not rate.bytes_per_s:
+    if rate is None or not rate.rate.bytes_per_s:
         return flow.fetch_max_bytes
-    return min(flow.fetch_max_bytes, max(rate.bytes_per_s, _LEAST_FETCH))
+    return min(flow.fetch_max_bytes, max(rate.rate.bytes_per_s, _LEAST_FETCH))
 
 
 class _LimitsByTopic:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kafka_ferry.config.types.name_filter import NameFilter
+from kafka_ferry.model.rate import Rate
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -81,6 +82,7 @@ ORDINARY = RunOptions()
 """A run of which nothing in particular is asked."""
 
 
-def most_bytes_per_s(flow: Flow, options: RunOptions) -> int:
-    """The most bytes that a run may send in a second: the flow's limit or the run's, whichever is less; 0 for none."""
-    return min(filter(None, (flow.rate_limit_bytes, options.max_bytes_per_s)), default=0)
+def rate_of(flow: Flow, options: RunOptions) -> Rate:
+    """The most that a run may send: the flow's limits, or the run's own where that is less."""
+    asked = (flow.rate_limit_bytes, options.max_bytes_per_s)
+    return Rate(min(filter(None, asked), default=0), flow.rate_limit_records)

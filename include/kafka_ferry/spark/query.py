@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy import Outcome, OutcomeFiles, RateLimit, copy_for_flow
 from kafka_ferry.errors import FerryError
+from kafka_ferry.model.rate import UNLIMITED, Rate
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.plan.schedule.tasks import TaskRanges, planned_again, task_ranges
 from kafka_ferry.spark.checkpoint import FILE_SUFFIX, QueryCheckpoint, StartRanges
@@ -46,7 +47,7 @@ def copy_with_spark(
     outcomes: StateFolder,
     checkpoint: StateFolder,
     shard: int | None = None,
-    bytes_per_s: int = 0,
+    rate: Rate = UNLIMITED,
 ) -> list[Outcome]:
     """Copy the ranges of a plan, or those of one of its shards.
 
@@ -60,8 +61,7 @@ def copy_with_spark(
         outcomes: the folder to store the outcomes in.
         checkpoint: Spark's checkpoint of the flow, or of its shard; may be deleted between runs.
         shard: the shard; None for all that is planned.
-        bytes_per_s: the most bytes that all of the run's shards together may send in a second; 0 for
-            no limit.
+        rate: the most that all of the run's shards together may send in a second.
 
     Returns:
         The outcome of each range that was tried; of one that two micro-batches held, the last one's.
@@ -73,7 +73,7 @@ def copy_with_spark(
     """
     name = f"{flow.name} {plan.run}{'' if shard is None else f' shard {shard}'}"
     start = StartRanges(plan.run, uuid.uuid4().hex, now_ms(), plan.of_shard(shard))
-    batches = _Batches(spark, flow, plan, start, outcomes, shard, bytes_per_s)
+    batches = _Batches(spark, flow, plan, start, outcomes, shard, rate)
     with spark_failures(
         f"the query of {flow.name}, run {plan.run} (checkpoint {checkpoint.location})",
         advice="What was committed stays. Is another run of this flow active, or were files of the "
@@ -103,7 +103,7 @@ class _Batches:
     start: StartRanges
     folder: StateFolder
     shard: int | None
-    bytes_per_s: int
+    rate: Rate
     outcomes: dict[TopicPartition, Outcome] = field(default_factory=dict)
     error: Exception | None = None
 
@@ -121,7 +121,7 @@ class _Batches:
             writers_of(self.flow),
             self.plan,
             self.shard,
-            bytes_per_s=self.bytes_per_s,
+            rate=self.rate,
             at_a_time=self.spark.sparkContext.defaultParallelism,
         )
         copied = done_in_tasks(
@@ -189,7 +189,7 @@ def run_query(
 
 def _copy_task(flow: bytes, run: str, task: TaskRanges) -> list[Outcome]:
     """Copy the ranges of a task; called in a worker."""
-    rate, unpacked_flow = RateLimit(task.bytes_per_s), unpacked(flow)
+    rate, unpacked_flow = RateLimit(task.rate), unpacked(flow)
     outcomes: list[Outcome] = []
     for _, group in groupby(task.ranges, key=attrgetter("owner")):
         outcomes += copy_for_flow(unpacked_flow, run, list(group), rate)

@@ -8,9 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from kafka_ferry.batches import gap
+from kafka_ferry.batches import BatchHeader, gap, split_batches
 from kafka_ferry.copy import Limits, RateLimit, copy_ranges
 from kafka_ferry.model import Range
+from kafka_ferry.model.rate import Rate
+from tests.support.batches import a_batch
 
 from .fakes import Clock, FakeSource, FakeWriter
 
@@ -26,26 +28,42 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_what_was_sent_is_waited_for(clock: Clock) -> None:
-    rate = RateLimit(100)
+    rate = RateLimit(Rate(100))
     assert rate.wait_s <= 0
-    rate.spend(250)
+    rate.spend(batch_of(250))
     assert rate.wait_s == pytest.approx(2.5)
     clock.now += 2.5
     assert rate.wait_s <= 0
 
 
+@pytest.mark.parametrize(
+    ("rate", "seconds"),
+    [(Rate(100, 50), 2.5), (Rate(100, 10), 3.0), (Rate(0, 10), 3.0), (Rate(records_per_s=60), 0.5)],
+)
+def test_both_limits_are_kept(rate: Rate, seconds: float) -> None:
+    limit = RateLimit(rate)
+    limit.spend(batch_of(250, 30))
+    assert limit.wait_s == pytest.approx(seconds)
+
+
+def batch_of(size: int, records: int = 1) -> BatchHeader:
+    (batch,) = split_batches(a_batch(1))
+    header = batch.header
+    return header._replace(length=header.length + size - header.size, records=records)
+
+
 def test_of_a_pause_no_more_than_a_second_is_made_up_for(clock: Clock) -> None:
-    rate = RateLimit(100)
+    rate = RateLimit(Rate(100))
     clock.now += 60
-    rate.spend(100)
+    rate.spend(batch_of(100))
     assert rate.wait_s <= 0
-    rate.spend(100)
+    rate.spend(batch_of(100))
     assert rate.wait_s == pytest.approx(1)
 
 
 def test_without_a_limit_nobody_waits() -> None:
-    rate = RateLimit(0)
-    rate.spend(10**12)
+    rate = RateLimit()
+    rate.spend(batch_of(10**9, 10**9))
     assert rate.wait_s <= 0
 
 
@@ -68,7 +86,7 @@ def test_a_copy_takes_as_long_as_its_limit_says_and_commits_in_time(
         FakeSource(clock, at_once=20),  # type: ignore[arg-type]
         writer,
         Limits(transaction_bytes=10**9, transaction_ms=10_000),
-        RateLimit(100),
+        RateLimit(Rate(100)),
     )
 
     # 100 converted batches of 50 bytes; nobody waits after the last one.

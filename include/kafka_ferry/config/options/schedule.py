@@ -120,6 +120,12 @@ class ScheduleOptions(Options):
         description="The most bytes that a run sends to the target in a second, all of its tasks "
         "together; 0 for no limit. What is asked of one run may be less, and not more.",
     )
+    rate_limit_records: Number = Field(
+        default=0,
+        ge=0,
+        description="The most records that a run sends to the target in a second, all of its tasks "
+        "together; 0 for no limit. Where both limits are set, a run keeps to both.",
+    )
     asset_events: Literal["verified", "copied", "none"] = Field(
         default="verified",
         description="Which topics' assets a run updates once their ranges are verified: all, also "

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import chain, groupby
 from operator import attrgetter
 
 from kafka_ferry.model.plan import Plan
 from kafka_ferry.model.ranges import Range
+from kafka_ferry.model.rate import UNLIMITED, Rate
 from kafka_ferry.plan.schedule.priority import by_urgency
 from kafka_ferry.plan.schedule.sharding import Writers, divided, load_of, loads_of, shares
 
@@ -19,11 +20,11 @@ class TaskRanges:
 
     Attributes:
         ranges: the ranges, a writer's next to each other.
-        bytes_per_s: how many bytes the task may send in a second; 0 for no limit.
+        rate: how much the task may send in a second.
     """
 
     ranges: tuple[Range, ...]
-    bytes_per_s: int = 0
+    rate: Rate = UNLIMITED
 
 
 def planned_again(ranges: Iterable[Range], plan: Plan, shard: int | None) -> list[Range]:
@@ -54,7 +55,7 @@ def task_ranges(
     plan: Plan,
     shard: int | None = None,
     *,
-    bytes_per_s: int = 0,
+    rate: Rate = UNLIMITED,
     at_a_time: int = 1,
 ) -> list[TaskRanges]:
     """One task for each writer of either kind that has ranges, the most urgent first.
@@ -64,16 +65,16 @@ def task_ranges(
         writers: the writers that there are now.
         plan: the run's plan, which says how large they are about.
         shard: which of the plan's shards they are; None for all of it.
-        bytes_per_s: the most bytes that all of the run's shards together may send in a second; 0 for
-            no limit. Under a limit there are no more tasks than run at a time, each with its share.
+        rate: the most that all of the run's shards together may send in a second. Under a limit there
+            are no more tasks than run at a time, each with its share.
         at_a_time: how many tasks run at a time.
     """
     owned = [replace(range_, writer=writers.of(range_.target)) for range_ in ranges]
     owner = attrgetter("owner")
     groups = groupby(sorted(owned, key=owner), key=owner)
     tasks = by_urgency([tuple(group) for _, group in groups])
-    if bytes_per_s:
-        return _limited(tasks, plan, shard, bytes_per_s, at_a_time)
+    if rate.is_limited:
+        return _limited(tasks, plan, shard, rate, at_a_time)
     return [TaskRanges(task) for task in tasks]
 
 
@@ -81,18 +82,24 @@ def _limited(
     tasks: Sequence[tuple[Range, ...]],
     plan: Plan,
     shard: int | None,
-    bytes_per_s: int,
+    rate: Rate,
     at_a_time: int,
 ) -> list[TaskRanges]:
     loads = loads_of(plan.ranges, plan.estimates)
     if shard is not None:
         of_shards = [load_of(writers, loads) for writers in plan.shards]
-        bytes_per_s = shares(bytes_per_s, of_shards)[shard]
+        rate = _rates(rate, of_shards)[shard]
     # A writer of both kinds counts twice, which only makes the shares a little less even.
     of_task = [load_of({range_.writer for range_ in task}, loads) for task in tasks]
     parts = divided(of_task, at_a_time)
-    limits = shares(bytes_per_s, [sum(of_task[at] for at in part) for part in parts])
+    limits = _rates(rate, [sum(of_task[at] for at in part) for part in parts])
     return [
         TaskRanges(tuple(chain.from_iterable(tasks[at] for at in part)), limit)
         for part, limit in zip(parts, limits, strict=True)
     ]
+
+
+def _rates(whole: Rate, loads: Sequence[int]) -> list[Rate]:
+    """What each part gets of a rate, by its load."""
+    limits = (shares(limit, loads) if limit else [0] * len(loads) for limit in astuple(whole))
+    return [Rate(*of_part) for of_part in zip(*limits, strict=True)]

@@ -12,7 +12,7 @@ from kafka_ferry.copy import fence_writers, restore_positions
 from kafka_ferry.errors import Fenced, RangesFailed
 from kafka_ferry.ledger import RunEntry, append_entry, ledger_topic
 from kafka_ferry.model import Plan, Position, TopicPartition
-from kafka_ferry.model.run_options import most_bytes_per_s
+from kafka_ferry.model.run_options import rate_of
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs.plan.backfill import pin_positions
 from kafka_ferry.runs.state.flow_state import flow_state
@@ -65,7 +65,7 @@ class Copying:
             outcomes=self._folder.files,
             checkpoint=state.folder("checkpoint" + ("" if shard is None else f"-{shard}")),
             shard=shard,
-            bytes_per_s=most_bytes_per_s(self._flow, plan.options),
+            rate=rate_of(self._flow, plan.options),
         )
         self._ledger.project(self._flow.target, ledger_topic(self._flow.source.alias))
         return outcomes

@@ -10,6 +10,7 @@ import pytest
 
 from kafka_ferry.model import Estimate, Plan, Range, TopicPartition, writer_of
 from kafka_ferry.model.ranges import Backfill
+from kafka_ferry.model.rate import UNLIMITED, Rate
 from kafka_ferry.plan.schedule.sharding import Writers
 from kafka_ferry.plan.schedule.tasks import TaskRanges, planned_again, task_ranges
 
@@ -100,7 +101,7 @@ def a_plan_of_sizes(*sizes: int, writers: int, shards: Any = ()) -> Plan:
 
 def tasks_of(plan: Plan, writers: int, shard: int | None = None) -> list[TaskRanges]:
     return task_ranges(
-        plan.of_shard(shard), Writers(writers), plan, shard, bytes_per_s=1000, at_a_time=2
+        plan.of_shard(shard), Writers(writers), plan, shard, rate=Rate(1000, 500), at_a_time=2
     )
 
 
@@ -108,14 +109,15 @@ def test_under_a_limit_no_more_tasks_are_made_than_run_at_a_time_and_they_share_
     plan = a_plan_of_sizes(800, 100, 100, 0, writers=4)
     tasks = tasks_of(plan, 4)
     assert sorted(len(task.ranges) for task in tasks) == [1, 3]
-    assert sorted(task.bytes_per_s for task in tasks) == pytest.approx([230, 770], abs=10)
-    assert sum(task.bytes_per_s for task in tasks) <= 1000
+    assert sorted(task.rate.bytes_per_s for task in tasks) == pytest.approx([230, 770], abs=10)
+    assert sum(task.rate.bytes_per_s for task in tasks) <= 1000
+    assert sorted(task.rate.records_per_s for task in tasks) == pytest.approx([115, 385], abs=10)
     assert sorted(range_ for task in tasks for range_ in task.ranges) == sorted(plan.ranges)
 
 
 def test_the_limit_is_that_of_all_shards_together() -> None:
     plan = a_plan_of_sizes(600, 200, 200, writers=3, shards=((0,), (1, 2)))
-    limits = [[it.bytes_per_s for it in tasks_of(plan, 3, shard)] for shard in range(2)]
+    limits = [[it.rate.bytes_per_s for it in tasks_of(plan, 3, shard)] for shard in range(2)]
     assert [len(of_shard) for of_shard in limits] == [1, 2]
     assert [sum(of_shard) for of_shard in limits] == pytest.approx([590, 410], abs=10)
     assert sum(map(sum, limits)) <= 1000
@@ -124,4 +126,4 @@ def test_the_limit_is_that_of_all_shards_together() -> None:
 def test_without_a_limit_each_writer_is_a_task() -> None:
     plan = a_plan_of_sizes(5, 6, 7, writers=3)
     tasks = task_ranges(plan.ranges, Writers(3), plan, at_a_time=1)
-    assert [task.bytes_per_s for task in tasks] == [0, 0, 0]
+    assert [task.rate for task in tasks] == [UNLIMITED] * 3

@@ -6,7 +6,8 @@ from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry.model import Found, Plan, RunOptions, Window
 from kafka_ferry.model.changes import Acl
 from kafka_ferry.model.cluster_state import Access, Mark
-from kafka_ferry.model.run_options import most_bytes_per_s
+from kafka_ferry.model.rate import Rate
+from kafka_ferry.model.run_options import rate_of
 from kafka_ferry.plan import make_plan
 from tests.unit.plan.builders import NOW, a_flow, a_remote, a_source, found
 
@@ -112,8 +113,8 @@ def test_of_access_only_rules_about_the_topics_are_synced() -> None:
     ("of_flow", "of_run", "limit"), [(0, 0, 0), (5, 0, 5), (0, 7, 7), (5, 7, 5), (9, 7, 7)]
 )
 def test_the_smaller_limit_wins(of_flow: int, of_run: int, limit: int) -> None:
-    flow = a_flow(rate_limit_bytes=of_flow)
-    assert most_bytes_per_s(flow, RunOptions(max_bytes_per_s=of_run)) == limit
+    flow = a_flow(rate_limit_bytes=of_flow, rate_limit_records=8)
+    assert rate_of(flow, RunOptions(max_bytes_per_s=of_run)) == Rate(limit, 8)
 
 
 def test_a_run_about_some_topics_or_some_time_is_no_whole_one() -> None:

@@ -18,9 +18,8 @@ from kafka_ferry.groups.decisions import FROM_TARGET
 from kafka_ferry.groups.moves import GroupMoves, PartitionMove
 from kafka_ferry.model import TopicPartition as Partition
 from kafka_ferry.model.groups import Committed, Group
-from kafka_ferry.runs import Run
+from kafka_ferry.runs import STEPS, Run
 from kafka_ferry.runs.publish.publish import publish_run
-from kafka_ferry.runs.run import STEPS
 from kafka_ferry.runs.sync_groups.sync import move_groups
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, add_partitions, create_topic, delete_topic, produce

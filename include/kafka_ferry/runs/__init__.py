@@ -2,6 +2,7 @@
 
 from kafka_ferry.runs.publish.lag import Lag, lag
 from kafka_ferry.runs.repair import Repair
-from kafka_ferry.runs.run import STEPS, Run
+from kafka_ferry.runs.run import Run
+from kafka_ferry.runs.state.run_folder import STEPS
 
 __all__ = ["STEPS", "Lag", "Repair", "Run", "lag"]

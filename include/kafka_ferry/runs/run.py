@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
@@ -21,7 +21,7 @@ from kafka_ferry.plan import make_plan
 from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.plan.discover import discover
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
-from kafka_ferry.runs.state.run_folder import Reconciliation, RunFolder, part_of
+from kafka_ferry.runs.state.run_folder import STEPS, Reconciliation, RunFolder, part_of
 from kafka_ferry.runs.sync_topics.apply import apply_changes
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from kafka_ferry.verify import Verdict
 
 log = logging.getLogger(__name__)
-
-STEPS: Final = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publish")
 
 
 class Run:

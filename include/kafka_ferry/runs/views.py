@@ -27,7 +27,6 @@ from kafka_ferry.report.views import (
     partition_views,
     topic_views,
 )
-from kafka_ferry.runs.run import STEPS
 from kafka_ferry.runs.state.file_cache import LARGE, SMALL
 from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
 from kafka_ferry.runs.state.history import HISTORY, parse_history
@@ -35,6 +34,7 @@ from kafka_ferry.runs.state.run_folder import (
     GROUPS_SEEN,
     REPORT,
     REPORT_DATA,
+    STEPS,
     RunFolder,
     StepRecord,
 )

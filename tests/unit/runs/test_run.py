@@ -15,9 +15,8 @@ from kafka_ferry.errors import Fenced, FerryError, GroupsFailed, NotApplied, Ran
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import Plan, Range, Refusal
-from kafka_ferry.runs import Run
+from kafka_ferry.runs import STEPS, Run
 from kafka_ferry.runs.mirror.mirror import Copying
-from kafka_ferry.runs.run import STEPS
 from kafka_ferry.runs.state.run_folder import Reconciliation
 from kafka_ferry.verify import Verdict
 

@@ -27,7 +27,7 @@ from kafka_ferry.report.notice import (
     sorted_facts,
 )
 from kafka_ferry.runs.state.flow_state import flow_state
-from kafka_ferry.runs.state.run_folder import RunFolder, StepRecord
+from kafka_ferry.runs.state.run_folder import STEPS, RunFolder, StepRecord
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 _STANDING: Final = "notices.json"
 _TOLD: Final = "notice.json"
 _STEP: Final = "step-"
-_LAST: Final = "publish"
-_ORDER: Final = ("plan", "approve", "sync_topics", "mirror", "verify", "sync_groups", _LAST)
+_LAST: Final = STEPS[-1]
+# A person may have to approve of a plan.
+_ORDER: Final = (STEPS[0], "approve", *STEPS[1:])
 _BAD: Final = ("failed", "upstream_failed")
 # Airflow fails a task for its predecessor's failure: the predecessor is what there is to tell.
 _OWN_FAULT: Final = "failed"

@@ -29,6 +29,8 @@ from kafka_ferry.verify import PartitionRow, RangeRow, TopicRow, Verdict
 log = logging.getLogger(__name__)
 
 _T = TypeVar("_T", bound=AsJson)
+STEPS: Final = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publish")
+"""A run's steps, in their order."""
 REPORT: Final = "report.html"
 REPORT_DATA: Final = "report.json"
 GROUPS_SEEN: Final = "groups-seen.json"

@@ -15,11 +15,10 @@ from kafka_ferry.plan import make_plan
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs.publish.notifications import Notices
 from kafka_ferry.runs.state.flow_state import flow_state
-from kafka_ferry.runs.state.run_folder import RunFolder
+from kafka_ferry.runs.state.run_folder import STEPS, RunFolder
 from kafka_ferry.verify import Verdict
 from tests.unit.plan.builders import NOW, a_flow, a_source, found
 
-STEPS = ("plan", "sync_topics", "mirror", "verify", "sync_groups", "publish")
 GREEN = dict.fromkeys(STEPS, "success")
 RED = GREEN | {"mirror": "failed", "publish": "failed"}
 REPORT = RunReport("primary->backup", "", "primary", "backup", 5, 9, verdict=Verdict(success=True))

@@ -11,7 +11,7 @@ from typing import Literal
 from airflow.sdk import DAG, get_parsing_context
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.files.config_providers import ALLOWED
+from kafka_ferry.config.client.config_providers import ALLOWED
 from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry_airflow.dags.deadlines import deadline_of
 from kafka_ferry_airflow.dags.description import describe

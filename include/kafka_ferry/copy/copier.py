@@ -16,13 +16,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from kafka_ferry.batches import NO_AGES, ConvertedBatch, Spread
+from kafka_ferry.batches import ConvertedBatch
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.latency import RangeAges
+from kafka_ferry.copy.outcome import Failure, Outcome
 from kafka_ferry.copy.rate_limit import RateLimit
 from kafka_ferry.copy.source.fetcher import Read
 from kafka_ferry.copy.source.prefetch import RangeReader
-from kafka_ferry.copy.target.writer import Failure, StartOver, Writer
+from kafka_ferry.copy.target.writer import StartOver, Writer
 from kafka_ferry.errors import Fenced, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
@@ -51,29 +52,6 @@ class Limits:
     append_recreated: bool = False
     rewind: bool = False
     wait_s: float = RETRY_S
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a range.
-
-    Attributes:
-        range: the range as it was planned.
-        position: the next source offset by the end, committed.
-        failure: why it is not the range's end, None where it is.
-        began_at: when its task began to copy, in milliseconds since 1970.
-        ended_at: when its task had copied all of its ranges.
-        read_ages: how old its records were when they were read.
-        stored_ages: how old they were when they were committed on the target.
-    """
-
-    range: Range
-    position: int
-    failure: Failure | None = None
-    began_at: int = 0
-    ended_at: int = 0
-    read_ages: Spread = NO_AGES
-    stored_ages: Spread = NO_AGES
 
 
 class Source(Protocol):

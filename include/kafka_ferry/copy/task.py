@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.batches import BatchFilter, TopicLimits
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.copy.copier import Limits, Outcome, copy_ranges
+from kafka_ferry.copy.copier import Limits, copy_ranges
+from kafka_ferry.copy.outcome import Outcome
 from kafka_ferry.copy.rate_limit import RateLimit
 from kafka_ferry.copy.source.fetcher import ReadRules
 from kafka_ferry.copy.source.opposite_flow_filter import ReturnedRecords

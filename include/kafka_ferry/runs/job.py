@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from kafka_ferry.config import load_flow
-from kafka_ferry.config.files.config_providers import ALLOWED
+from kafka_ferry.config.client.config_providers import ALLOWED
 from kafka_ferry.config.reverse_flow import load_way_back
 from kafka_ferry.errors import FerryError
 from kafka_ferry.runs.mirror.spark_ui import note_application

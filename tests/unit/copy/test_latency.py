@@ -7,8 +7,9 @@ import pytest
 from kafka_ferry.batches import NO_AGES, Batch, BatchHeader, ConvertedBatch, Spread, gap
 from kafka_ferry.copy import Limits, copy_ranges
 from kafka_ferry.copy.latency import RangeAges
+from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.source.fetcher import Read
-from kafka_ferry.copy.target.writer import Failure, StartOver
+from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.model import TopicPartition
 
 from .fakes import FakeReader, FakeSource, FakeWriter

@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from kafka_ferry.config.client.airflow_connection import connection_properties
+from kafka_ferry.config.client.config_providers import Providers
 from kafka_ferry.config.client.keystores import without_stores
 from kafka_ferry.config.client.property_names import (
     AIRFLOW_CONNECTION,
@@ -27,7 +28,6 @@ from kafka_ferry.config.client.property_names import (
     ROLES,
     Role,
 )
-from kafka_ferry.config.files.config_providers import Providers
 from kafka_ferry.config.types.problems import Problem, cluster_error, config_error, did_you_mean
 from kafka_ferry.errors import ConfigError
 

@@ -15,8 +15,8 @@ import regex
 from pydantic import ValidationError
 
 from kafka_ferry.config.client.cluster import ClientProperties, Cluster
+from kafka_ferry.config.client.config_providers import PROVIDERS, Providers
 from kafka_ferry.config.client.property_names import CONNECTION_NAMES
-from kafka_ferry.config.files.config_providers import PROVIDERS, Providers
 from kafka_ferry.config.files.mm1_keys import (
     BROKER_LISTS,
     CARRIED,

@@ -14,12 +14,12 @@ import javaproperties
 import regex
 from pydantic import ValidationError
 
+from kafka_ferry.config.client.config_providers import PROVIDERS, Providers
 from kafka_ferry.config.client.property_names import (
     AIRFLOW_CONNECTION,
     CLUSTER_NAMES,
     ROLE_PREFIXES,
 )
-from kafka_ferry.config.files.config_providers import PROVIDERS, Providers
 from kafka_ferry.config.files.mm2_keys import FIXED, why_not
 from kafka_ferry.config.files.mm2_scopes import Settings, sort_by_scope
 from kafka_ferry.config.flow import OPTIONS, Flow, is_policy_setting, misplaced_setting, names_of

@@ -16,13 +16,13 @@ from typing import Final, NamedTuple
 
 import regex
 
+from kafka_ferry.config.client.config_providers import PROVIDERS
 from kafka_ferry.config.client.property_names import (
     CLUSTER_NAMES,
     CONNECTION_NAMES,
     IGNORED_CONNECTION_NAMES,
     ROLE_PREFIXES,
 )
-from kafka_ferry.config.files.config_providers import PROVIDERS
 from kafka_ferry.config.files.mm2_keys import FIXED, KEYS, REMOVED, why_client_ignores, why_ignored
 from kafka_ferry.config.flow import OPTIONS
 from kafka_ferry.config.types.problems import Problem, did_you_mean

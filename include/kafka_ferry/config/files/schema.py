@@ -10,8 +10,8 @@ import json
 from typing import Any, Final
 
 from kafka_ferry.config.client.cluster import Cluster
+from kafka_ferry.config.client.config_providers import PROVIDERS
 from kafka_ferry.config.client.property_names import CLUSTER_NAMES, IGNORED_CONNECTION_NAMES, ROLES
-from kafka_ferry.config.files.config_providers import PROVIDERS
 from kafka_ferry.config.files.mm2_keys import FIXED
 from kafka_ferry.config.flow import OPTIONS, Flow
 from kafka_ferry.config.types.per_topic import PerTopic

@@ -7,13 +7,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from kafka_ferry.config.client.config_providers import PROVIDERS, Providers
 from kafka_ferry.config.client.property_names import (
     AIRFLOW_CONNECTION,
     IGNORED_CONNECTION_NAMES,
     ROLE_PREFIXES,
     ROLES,
 )
-from kafka_ferry.config.files.config_providers import PROVIDERS, Providers
 from kafka_ferry.config.files.mm2_keys import (
     FIXED,
     REMOVED,

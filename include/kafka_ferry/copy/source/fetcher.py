@@ -21,8 +21,8 @@ from kafka_ferry.batches import (
     lost,
 )
 from kafka_ferry.clock import now_ms
+from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.source.fetch_pipeline import Asked, PendingRequests
-from kafka_ferry.copy.target.writer import Failure
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition

@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING
 from kafka_ferry.batches import Returned
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.config.flow import names_of
-from kafka_ferry.control import ClusterControl
-from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.ledger import CopiedRange, CopyingEntry, ledger_topic, read_ledger
+from kafka_ferry.ledger.settled import require_settled
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
@@ -33,7 +32,7 @@ from kafka_ferry.wire.partitions.ends import high_watermarks
 from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
 
 if TYPE_CHECKING:
-    from kafka_ferry.config import Cluster, Flow
+    from kafka_ferry.config import Flow
 
 
 class ReturnedRecords:
@@ -128,23 +127,3 @@ def _after(
 def opposite_name(flow: Flow) -> str:
     """The name of the flow from ``flow``'s target to its source."""
     return names_of(flow.target.alias, flow.source.alias)[0]
-
-
-def require_settled(source: Cluster, ledger: str) -> None:
-    """Wait until no open transaction hides records of ``ledger`` that are there now.
-
-    A transaction's end reaches the ledger's partition a moment after the one with its data, or before.
-
-    Raises:
-        ClusterUnreachable: if one is still open after a minute, or nobody answers.
-    """
-    control = ClusterControl(source)
-    topics = list(control.topics([ledger]).values())
-    wanted = control.log_bounds(topics, "read_uncommitted")
-
-    def ask() -> None:
-        shown = control.log_bounds(topics)
-        if any(shown[tp].end < bounds.end for tp, bounds in wanted.items()):
-            raise ClusterUnreachable(f"An open transaction hides the newest records of {ledger}.")
-
-    retry(ask)

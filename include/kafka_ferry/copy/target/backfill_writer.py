@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 from kafka_ferry.batches import SettledSpan, TimeWindow
 from kafka_ferry.clock import now_ms
-from kafka_ferry.copy.source.opposite_flow_filter import require_settled
 from kafka_ferry.copy.target.translated import TranslatedWriter
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.ledger import (
@@ -29,6 +28,7 @@ from kafka_ferry.ledger import (
     ledger_topic,
     read_ledger,
 )
+from kafka_ferry.ledger.settled import require_settled
 from kafka_ferry.model.positions import Position, is_of_topics
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.run_options import Window

@@ -28,12 +28,13 @@ from kafka_ferry.batches import (
     single_record,
 )
 from kafka_ferry.clock import now_ms
+from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.target.dead_letters import letter_for
 from kafka_ferry.copy.target.fencing import committed_position, transactional_id
 from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce_errors import Verdicts
 from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline
-from kafka_ferry.copy.target.writer import Failure, StartOver, void_unless_known
+from kafka_ferry.copy.target.writer import StartOver, void_unless_known
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.ledger import (

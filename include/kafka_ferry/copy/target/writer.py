@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Protocol
 
 from kafka_ferry.batches import ConvertedBatch
+from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
@@ -44,28 +44,6 @@ def void_unless_known() -> Iterator[None]:
         if not error.transient:
             raise
         raise StartOver(error.message, advice=error.advice) from error
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a range was not copied to its end.
-
-    Attributes:
-        range: the range as it was planned.
-        offset: the source offset at which it stopped.
-        message: what happened, with the broker's own words, and what to do.
-        transient: whether the next run may succeed without a change.
-        fenced: whether it stopped because another run took over.
-    """
-
-    range: Range
-    offset: int
-    message: str
-    transient: bool
-    fenced: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.range.source} -> {self.range.target} stopped at offset {self.offset}: {self.message}"
 
 
 class Writer(Protocol):

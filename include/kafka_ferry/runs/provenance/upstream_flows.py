@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 from kafka_ferry.config import Flow
 from kafka_ferry.config.flow import names_of
 from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.copy.source.opposite_flow_filter import opposite_name, require_settled
+from kafka_ferry.copy.source.opposite_flow_filter import opposite_name
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
+from kafka_ferry.ledger.settled import require_settled
 from kafka_ferry.model import Position, Topic, TopicPartition, position_group
 from kafka_ferry.model.positions import flow_of, is_position_group
 from kafka_ferry.plan.topics.provenance import origins_of, same_topic

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import Flow, load_flows
+from kafka_ferry.config.client.config_providers import PROVIDERS
 from kafka_ferry.config.client.property_names import CONNECTION_NAMES, IGNORED_CONNECTION_NAMES
-from kafka_ferry.config.files.config_providers import PROVIDERS
 from kafka_ferry.config.files.mm2_keys import FIXED, KEYS, why_ignored
 from kafka_ferry.config.flow import OPTIONS
 from tests.unit.config.builders import PROPERTIES, a_flow, properties_file

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import Flow, load_flow, load_flows
-from kafka_ferry.config.files.config_providers import Providers
+from kafka_ferry.config.client.config_providers import Providers
 from kafka_ferry.config.types.problems import Problem
 from kafka_ferry.errors import ConfigError
 from tests.unit.config.builders import YAML, properties_file, yaml_file

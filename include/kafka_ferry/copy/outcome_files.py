@@ -9,7 +9,7 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from kafka_ferry.copy.copier import Outcome
+from kafka_ferry.copy.outcome import Outcome
 from kafka_ferry.state import StateFolder
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,53 @@
+"""What becomes of a range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kafka_ferry.batches import NO_AGES, Spread
+from kafka_ferry.model.ranges import Range
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a range was not copied to its end.
+
+    Attributes:
+        range: the range as it was planned.
+        offset: the source offset at which it stopped.
+        message: what happened, with the broker's own words, and what to do.
+        transient: whether the next run may succeed without a change.
+        fenced: whether it stopped because another run took over.
+    """
+
+    range: Range
+    offset: int
+    message: str
+    transient: bool
+    fenced: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.range.source} -> {self.range.target} stopped at offset {self.offset}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a range.
+
+    Attributes:
+        range: the range as it was planned.
+        position: the next source offset by the end, committed.
+        failure: why it is not the range's end, None where it is.
+        began_at: when its task began to copy, in milliseconds since 1970.
+        ended_at: when its task had copied all of its ranges.
+        read_ages: how old its records were when they were read.
+        stored_ages: how old they were when they were committed on the target.
+    """
+
+    range: Range
+    position: int
+    failure: Failure | None = None
+    began_at: int = 0
+    ended_at: int = 0
+    read_ages: Spread = NO_AGES
+    stored_ages: Spread = NO_AGES

@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from kafka_ferry.batches import Reason, Rebuilt
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.copy import Outcome
-from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.recount import recount
 from kafka_ferry.wire import WireCluster
 from kafka_sandbox.broker import Broker
@@ -69,7 +69,7 @@ def assert_proved(flow: Flow) -> None:
     settings = kafka_python_config(flow.target.client_properties("consumer"))
     with WireCluster(flow.target.alias, settings) as cluster:
         for partition, copied in ranges.items():
-            found = recount(cluster, partition, [Claim.of(range_) for range_ in copied])
+            found = recount(cluster, partition, [RangeClaim.of(range_) for range_ in copied])
             assert [(it.records, it.digest) for it in found.ranges] == [
                 (range_.records, range_.digest) for range_ in copied
             ]

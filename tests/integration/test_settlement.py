@@ -19,7 +19,7 @@ from kafka_ferry.ledger import encode, ledger_topic
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.error_codes import is_transient
-from kafka_ferry.wire.transactions.endings import Ending, Outcome, last_ending, open_on
+from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending, open_on
 from kafka_ferry.wire.transactions.producer import (
     CommittedOffset,
     TransactionalProducer,
@@ -99,7 +99,9 @@ def test_a_transaction_ends_everywhere_as_it_was_decided(
     producer.start()
     settlement_of(cluster, coordination, producer).settle(ending, [left_open], [])
 
-    assert ending.outcome == (Outcome.COMMITTED if commit else Outcome.ABORTED)
+    assert ending.outcome == (
+        TransactionOutcome.COMMITTED if commit else TransactionOutcome.ABORTED
+    )
     assert open_on(cluster, [left_open], producer.producer_id) == {}
     have = read_all(broker.bootstrap, topic)
     assert (len(have[0]), len(have[1])) == (shown, shown)
@@ -119,7 +121,9 @@ def test_offsets_that_were_left_pending_end_as_they_were_decided(
     producer.end(commit=True)
     assert has_pending_offsets(coordination, GROUP, [tp])
 
-    settlement_of(cluster, coordination, producer).settle(Ending(Outcome.COMMITTED), [tp], [tp])
+    settlement_of(cluster, coordination, producer).settle(
+        Ending(TransactionOutcome.COMMITTED), [tp], [tp]
+    )
 
     assert committed_offsets(coordination, GROUP, [tp])[tp].offset == 7
 
@@ -142,7 +146,7 @@ def test_where_nobody_knows_how_it_was_to_end_it_is_named(
 def test_a_producer_that_nobody_has_used_has_nothing_to_end(
     coordination: WireCluster, unique: Unique
 ) -> None:
-    assert last_ending(coordination, unique("never")) == Ending(Outcome.UNKNOWN)
+    assert last_ending(coordination, unique("never")) == Ending(TransactionOutcome.UNKNOWN)
 
 
 @pytest.mark.parametrize(("in_ledger", "shown"), [(True, 1), (False, 0)])
@@ -178,7 +182,9 @@ def test_a_writer_goes_by_the_ledger_where_the_coordinator_has_forgotten(
         send(cluster, producer, ledger, single_record(*encode(entry), entry.at))
     producer.end(commit=True)
     producer.start()
-    assert last_ending(coordination, producer.transactional_id).outcome == Outcome.UNKNOWN
+    assert (
+        last_ending(coordination, producer.transactional_id).outcome == TransactionOutcome.UNKNOWN
+    )
 
     copy_for_flow(flow, "run-1", [replace(range_, end=0)])
 

@@ -14,7 +14,7 @@ from kafka_ferry.runs import Run
 from kafka_ferry.runs.publish.publish import publish_run
 from kafka_ferry.spark import recount as spark_recount
 from kafka_ferry.verify import PartitionRecount
-from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.expectations import judge
 from kafka_ferry.verify.recount import recount
 from kafka_ferry.wire import WireCluster
@@ -27,7 +27,7 @@ def recount_here(monkeypatch: pytest.MonkeyPatch, *, docs: bool = False) -> None
     """Have verifications recount in this process, and write Data Docs only if they are looked at."""
 
     def recount_all(
-        _: object, flow: Flow, partitions: Mapping[TopicPartition, Sequence[Claim]]
+        _: object, flow: Flow, partitions: Mapping[TopicPartition, Sequence[RangeClaim]]
     ) -> dict[TopicPartition, PartitionRecount]:
         settings = kafka_python_config(flow.target.client_properties("consumer"))
         with WireCluster(flow.target.alias, settings) as cluster:

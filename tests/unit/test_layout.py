@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,14 @@ def test_a_folder_says_in_a_line_what_its_subject_is(folder: Path) -> None:
     text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
     assert text
     assert "\n" not in text
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    found = Counter(
+        node.name
+        for folder in FOLDERS
+        for file in folder.glob("*.py")
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in found.items() if count > 1] == []

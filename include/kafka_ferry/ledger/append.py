@@ -21,7 +21,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.error_codes import fault
-from kafka_ferry.wire.transactions.endings import Ending, Outcome, last_ending
+from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
 from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce_request
 from kafka_ferry.wire.transactions.settlement import Settlement
 
@@ -93,4 +93,4 @@ def _append(flow: Flow, entry: _OfRun) -> None:
         if code:
             raise fault(code, f"Writing to the ledger {ledger.topic} on {alias}")
         producer.end(commit=True)
-        settlement.settle(Ending(Outcome.COMMITTED), [ledger], [])
+        settlement.settle(Ending(TransactionOutcome.COMMITTED), [ledger], [])

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kafka_ferry.ledger.record import Entry
 
 
-class Claim(NamedTuple):
+class EntryClaim(NamedTuple):
     """An entry of the ledger, as far as table and topic are compared."""
 
     type: str
@@ -19,22 +19,22 @@ class Claim(NamedTuple):
     through: int | None
 
 
-CLAIMED: Final = ["ledger_offset", *Claim._fields]
+CLAIMED: Final = ["ledger_offset", *EntryClaim._fields]
 """The columns that ``claims_in`` needs."""
 
 
-def claim_of(entry: Entry) -> Claim:
+def claim_of(entry: Entry) -> EntryClaim:
     """What a row of ``entry`` says."""
-    return Claim(entry.type, entry.run, entry.at, getattr(entry, "through", None))
+    return EntryClaim(entry.type, entry.run, entry.at, getattr(entry, "through", None))
 
 
-def claims_in(table: pa.Table) -> dict[int, Claim]:
+def claims_in(table: pa.Table) -> dict[int, EntryClaim]:
     """By ledger offset, what the topic must have: the last entry, and the verification that counts."""
     rows = table.to_pylist()
     verified = [row for row in rows if is_verification(row)]
     newest = sorted(verified, key=lambda row: int(row["through"]))[-1:]
     return {
-        row["ledger_offset"]: Claim(*(row[name] for name in Claim._fields))
+        row["ledger_offset"]: EntryClaim(*(row[name] for name in EntryClaim._fields))
         for row in (*rows[-1:], *newest)
     }
 

@@ -20,7 +20,7 @@ assert _WORDS.keys() == set(get_args(Action))
 _ORDER: Final = tuple(_WORDS)
 
 
-class GroupRow(NamedTuple):
+class GroupReportRow(NamedTuple):
     """One partition of one group.
 
     Attributes:
@@ -34,9 +34,11 @@ class GroupRow(NamedTuple):
     move: PartitionMove
 
 
-def group_rows(moves: GroupMoves) -> list[GroupRow]:
+def group_rows(moves: GroupMoves) -> list[GroupReportRow]:
     """All partitions of all groups, those first that need a look."""
-    rows = [GroupRow(group.group.name, group.group.type, one) for group, one in moves.partitions()]
+    rows = [
+        GroupReportRow(group.group.name, group.group.type, one) for group, one in moves.partitions()
+    ]
     return sorted(rows, key=lambda row: _ORDER.index(row.move.action))
 
 

@@ -16,7 +16,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import Plan
 from kafka_ferry.report.plan_text import bytes_text, topics_table
-from kafka_ferry.runs.mirror.progress_counts import Copied, Tally
+from kafka_ferry.runs.mirror.progress_counts import CopiedCounts, ProgressCounts
 
 if TYPE_CHECKING:
     from kafka_ferry.runs.run import Run
@@ -48,7 +48,7 @@ def copying(flow: Flow, plan: Plan, console: Console, *, hidden: bool = False) -
         TextColumn("offsets"),
         TimeRemainingColumn(),
     )
-    tally = Tally(flow, plan)
+    tally = ProgressCounts(flow, plan)
     with Progress(*columns, console=console) as progress:
         task = progress.add_task(flow.name, total=plan.offsets)
         with _watching(
@@ -67,7 +67,7 @@ def logged(run: Run, shard: int | None = None) -> Iterator[None]:
     """
     try:
         plan = run.planned()
-        tally = Tally(run.flow, plan, shard)
+        tally = ProgressCounts(run.flow, plan, shard)
     except FerryError:
         # The step itself says so.
         yield
@@ -86,7 +86,7 @@ def logged(run: Run, shard: int | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def _watching(tally: Tally, every_s: float, show: Callable[[], None]) -> Iterator[None]:
+def _watching(tally: ProgressCounts, every_s: float, show: Callable[[], None]) -> Iterator[None]:
     """Have ``show`` called now and then while the body runs, and at its end."""
     ended = threading.Event()
 
@@ -113,7 +113,7 @@ def _watching(tally: Tally, every_s: float, show: Callable[[], None]) -> Iterato
 class _Lines:
     """Lines about what has moved since the last ones."""
 
-    def __init__(self, name: str, tally: Tally) -> None:
+    def __init__(self, name: str, tally: ProgressCounts) -> None:
         self._name, self._tally = name, tally
         self._began = self._last_at = time.monotonic()
         self._last: dict[str, tuple[int, int]] = dict.fromkeys(tally.topics, (0, 0))
@@ -137,13 +137,13 @@ class _Lines:
         log.info("%s", progress_line(name, whole, sent / since_s, self._left_s(whole)))
         self._last = {topic: (it.done, it.bytes) for topic, it in topics.items()}
 
-    def _left_s(self, copied: Copied) -> float | None:
+    def _left_s(self, copied: CopiedCounts) -> float | None:
         """About how many seconds it will take, as fast as it went so far; None before it has begun."""
         passed = time.monotonic() - self._began
         return copied.left * passed / copied.done if copied.done else None
 
 
-def progress_line(name: str, copied: Copied, bytes_per_s: float, left_s: float | None) -> str:
+def progress_line(name: str, copied: CopiedCounts, bytes_per_s: float, left_s: float | None) -> str:
     """How far something is, in one line.
 
     Args:
@@ -163,14 +163,14 @@ def progress_line(name: str, copied: Copied, bytes_per_s: float, left_s: float |
     return f"{name}: {', '.join(parts)}"
 
 
-def summary_lines(topics: Mapping[str, Copied]) -> Iterator[str]:
+def summary_lines(topics: Mapping[str, CopiedCounts]) -> Iterator[str]:
     """What was copied, as a table: the topics with the most bytes, and all together."""
     heading = ("topic", "partitions", "records", "bytes", "offsets left")
     return topics_table(heading, topics, lambda copied: copied.bytes, _row)
 
 
-def _row(name: str, several: Sequence[Copied]) -> tuple[str, ...]:
-    copied = Copied.together(several)
+def _row(name: str, several: Sequence[CopiedCounts]) -> tuple[str, ...]:
+    copied = CopiedCounts.together(several)
     counts = (f"{copied.partitions:,}", f"{copied.records:,}", bytes_text(copied.bytes))
     return (name, *counts, f"{copied.left:,}")
 

@@ -13,7 +13,7 @@ from kafka_ferry.spark.jobs import done_in_tasks
 from kafka_ferry.spark.serialized_flow import carried, unpacked
 from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.verify import PartitionRecount
-from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.recount import recount
 from kafka_ferry.wire import WireCluster
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
 
 _T = TypeVar("_T")
-_Asked = Sequence[tuple[TopicPartition, Sequence[Claim]]]
+_Asked = Sequence[tuple[TopicPartition, Sequence[RangeClaim]]]
 _Found = list[tuple[TopicPartition, PartitionRecount]]
 # So that a large partition does not hold up the small ones that follow it in its task.
 _TASKS_PER_CORE: Final = 4
@@ -32,7 +32,7 @@ _TASKS_PER_CORE: Final = 4
 def recount_all(
     spark: SparkSession,
     flow: Flow,
-    partitions: Mapping[TopicPartition, Sequence[Claim]],
+    partitions: Mapping[TopicPartition, Sequence[RangeClaim]],
 ) -> dict[TopicPartition, PartitionRecount]:
     """Recount ranges of many target partitions at once.
 

@@ -8,7 +8,7 @@ from kafka_ferry.batches import Segment
 from kafka_ferry.ledger import CopiedRange
 
 
-class Claim(NamedTuple):
+class RangeClaim(NamedTuple):
     """One range of the ledger, without its counts and its digest.
 
     Attributes:
@@ -29,7 +29,7 @@ class Claim(NamedTuple):
     is_first: bool = False
 
     @classmethod
-    def of(cls, copied: CopiedRange, *, is_first: bool = False) -> Claim:
+    def of(cls, copied: CopiedRange, *, is_first: bool = False) -> RangeClaim:
         """What the ledger claims with ``copied``."""
         return cls(
             copied.segments,

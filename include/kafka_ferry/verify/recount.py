@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kafka_ferry.batches import RangeDigest
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.recount_by_offset import recount_by_offset
 from kafka_ferry.verify.rows import PartitionRecount, Recount
 from kafka_ferry.wire import WireCluster, log_start
@@ -42,7 +42,7 @@ class _Stretch(NamedTuple):
 
 
 def recount(
-    cluster: WireCluster, partition: TopicPartition, claims: Sequence[Claim]
+    cluster: WireCluster, partition: TopicPartition, claims: Sequence[RangeClaim]
 ) -> PartitionRecount:
     """Count and digest what a target partition holds of ranges that were copied into it.
 
@@ -71,7 +71,7 @@ def recount(
 def _recount(
     cluster: WireCluster,
     partition: TopicPartition,
-    claims: Sequence[Claim],
+    claims: Sequence[RangeClaim],
     stretches: Sequence[_Stretch],
 ) -> PartitionRecount:
     leader = leader_of(cluster, partition)

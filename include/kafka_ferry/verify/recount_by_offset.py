@@ -26,7 +26,7 @@ from kafka_ferry.batches import Batch, MalformedBatch, RangeDigest
 from kafka_ferry.batches.record_format.records import read_records, runs_of
 from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.rows import PartitionRecount, Recount
 from kafka_ferry.wire import WireCluster, log_start
 from kafka_ferry.wire.partitions.ends import high_watermarks
@@ -39,7 +39,7 @@ Span = tuple[int, int]
 
 
 def recount_by_offset(
-    cluster: WireCluster, partition: TopicPartition, claims: Sequence[Claim]
+    cluster: WireCluster, partition: TopicPartition, claims: Sequence[RangeClaim]
 ) -> PartitionRecount:
     """Compare a target partition with what the ledger claims of it, one offset after the other.
 
@@ -61,7 +61,7 @@ def recount_by_offset(
 
 
 def count_by_offset(
-    claims: Sequence[Claim], log_start: int, batches: Iterable[Batch]
+    claims: Sequence[RangeClaim], log_start: int, batches: Iterable[Batch]
 ) -> PartitionRecount:
     """Count what is in a partition beside what the ledger claims.
 
@@ -107,7 +107,7 @@ def count_by_offset(
 class _Tally:
     """What is found of one range."""
 
-    claim: Claim
+    claim: RangeClaim
     claimed: list[Span] = field(init=False)
     records: int = 0
     foreign: int = 0

@@ -16,7 +16,7 @@ from typing import Final
 
 from kafka_ferry.batches import Segment
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.rows import PartitionRecount
 
 _FOR_EVER: Final = 2**62
@@ -24,7 +24,7 @@ _FOR_EVER: Final = 2**62
 
 def with_strangers(
     recounts: Mapping[TopicPartition, PartitionRecount],
-    claims: Mapping[TopicPartition, Sequence[Claim]],
+    claims: Mapping[TopicPartition, Sequence[RangeClaim]],
 ) -> Iterator[TopicPartition]:
     """The partitions with records that their claims do not explain; preserved offsets are never shared."""
     for tp, of_partition in claims.items():
@@ -36,7 +36,7 @@ def with_strangers(
 
 def without_locals(
     recounts: Mapping[TopicPartition, PartitionRecount],
-    claims: Mapping[TopicPartition, Sequence[Claim]],
+    claims: Mapping[TopicPartition, Sequence[RangeClaim]],
 ) -> dict[TopicPartition, PartitionRecount]:
     """The recounts without records of others, where the target's own producers write to the remote topics."""
     return {
@@ -49,12 +49,14 @@ def without_locals(
     }
 
 
-def everything_after(end: int) -> Claim:
+def everything_after(end: int) -> RangeClaim:
     """A claim to all that is at the target offset ``end`` or after it."""
-    return Claim((Segment(0, end, _FOR_EVER),), 0, _FOR_EVER)
+    return RangeClaim((Segment(0, end, _FOR_EVER),), 0, _FOR_EVER)
 
 
-def without_others(found: PartitionRecount, claims: Sequence[Claim], own: int) -> PartitionRecount:
+def without_others(
+    found: PartitionRecount, claims: Sequence[RangeClaim], own: int
+) -> PartitionRecount:
     """What was found for the first ``own`` of ``claims``, all of which were recounted.
 
     Records that nobody claims were found with the claim whose record follows them.

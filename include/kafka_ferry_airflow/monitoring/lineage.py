@@ -17,7 +17,7 @@ _FIELDS: Final = ("key", "value", "headers", "timestamp")
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
+class CopiedTopic:
     """What a run copied of one topic, and proved.
 
     Attributes:
@@ -55,7 +55,7 @@ def namespace(cluster: Cluster) -> str:
     return f"kafka://{first.rpartition('://')[2]}"
 
 
-def copied_by(report: RunReport) -> tuple[Copied, ...]:
+def copied_by(report: RunReport) -> tuple[CopiedTopic, ...]:
     """What a run copied, by topic; only what its verification has proved.
 
     Args:
@@ -68,7 +68,7 @@ def copied_by(report: RunReport) -> tuple[Copied, ...]:
         if row.run == report.run:
             pair = (row.topic, row.remote_topic)
             records[pair] = records.get(pair, 0) + row.copied
-    return tuple(Copied(*pair, count) for pair, count in sorted(records.items()))
+    return tuple(CopiedTopic(*pair, count) for pair, count in sorted(records.items()))
 
 
 class _Telling:
@@ -94,7 +94,7 @@ class _Telling:
         return as_lineage(copied, namespace(self.flow.source), namespace(self.flow.target))
 
 
-def as_lineage(copied: Iterable[Copied], source: str, target: str) -> Any:
+def as_lineage(copied: Iterable[CopiedTopic], source: str, target: str) -> Any:
     """The provider's ``OperatorLineage``.
 
     Args:

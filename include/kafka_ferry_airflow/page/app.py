@@ -35,7 +35,7 @@ from kafka_ferry_airflow.page.answers import (
     run_rows,
 )
 from kafka_ferry_airflow.page.dag_runs import dag_run, dag_states, newest_runs, tasks_of
-from kafka_ferry_airflow.page.rows import Asked, part_of
+from kafka_ferry_airflow.page.rows import TableQuery, part_of
 from kafka_ferry_airflow.project import Project
 
 _LOG: Final = logging.getLogger(__name__)
@@ -79,14 +79,16 @@ def _asked(
     order: Annotated[str, Query(pattern="^(asc|desc)$")] = "asc",
     offset: Annotated[int, Query(ge=0)] = 0,
     limit: Annotated[int, Query(ge=1, le=_MOST_ROWS)] = 50,
-) -> Asked:
-    return Asked(search, sort, order == "desc", offset, limit)
+) -> TableQuery:
+    return TableQuery(search, sort, order == "desc", offset, limit)
 
 
-AskedPart = Annotated[Asked, Depends(_asked)]
+AskedPart = Annotated[TableQuery, Depends(_asked)]
 
 
-def _table(rows: Sequence[Any], asked: Asked, kind: type[Any], *searched: str) -> dict[str, Any]:
+def _table(
+    rows: Sequence[Any], asked: TableQuery, kind: type[Any], *searched: str
+) -> dict[str, Any]:
     """The part of a table that is asked for.
 
     Raises:

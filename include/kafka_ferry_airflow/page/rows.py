@@ -11,7 +11,7 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
-class Asked:
+class TableQuery:
     """What is asked of a table.
 
     Attributes:
@@ -42,7 +42,7 @@ class Part(Generic[Row]):
     rows: tuple[Row, ...]
 
 
-def part_of(rows: Sequence[Row], asked: Asked, searched: Iterable[str]) -> Part[Row]:
+def part_of(rows: Sequence[Row], asked: TableQuery, searched: Iterable[str]) -> Part[Row]:
     """The part of ``rows`` that is asked for; what has no value comes last, whatever the order.
 
     Args:

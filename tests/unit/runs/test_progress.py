@@ -10,7 +10,7 @@ import pytest
 from kafka_ferry.ledger import CopiedRange, TransactionEntry
 from kafka_ferry.ledger.record import Entry
 from kafka_ferry.model import Plan, Range
-from kafka_ferry.runs.mirror.progress_counts import Copied, Tally
+from kafka_ferry.runs.mirror.progress_counts import CopiedCounts, ProgressCounts
 from kafka_ferry.runs.progress import progress_line, summary_lines
 from tests.unit.plan.builders import a_flow
 
@@ -81,29 +81,29 @@ def test_each_transaction_is_counted_once_and_only_those_of_the_run(
         (104, entry("orders", 0, 20, 60, flow="primary->elsewhere")),
         (106, entry("unplanned", 0, 0, 5)),
     ]
-    tally = Tally(FLOW, PLAN)
+    tally = ProgressCounts(FLOW, PLAN)
     tally.update()
     tally.update()
-    assert tally.topics["orders"] == Copied(100, 10, 9, 1000, partitions=2)
+    assert tally.topics["orders"] == CopiedCounts(100, 10, 9, 1000, partitions=2)
     ledger.append((108, entry("orders", 1, 0, 50)))
     tally.update()
-    assert tally.topics["orders"] == Copied(100, 60, 58, 6000, partitions=2)
-    assert tally.whole == Copied(120, 60, 58, 6000, partitions=3)
+    assert tally.topics["orders"] == CopiedCounts(100, 60, 58, 6000, partitions=2)
+    assert tally.whole == CopiedCounts(120, 60, 58, 6000, partitions=3)
     assert tally.whole.left == 60
     assert tally.topics.keys() == {"orders", "payments"}
 
 
 def test_a_shard_counts_what_is_its_own(ledger: list[tuple[int, Entry]]) -> None:
     ledger += [(100, entry("orders", 0, 10, 20)), (102, entry("orders", 1, 0, 20))]
-    tally = Tally(FLOW, PLAN, 1)
+    tally = ProgressCounts(FLOW, PLAN, 1)
     tally.update()
-    assert tally.topics["orders"] == Copied(50, 20, 19, 2000, partitions=1)
+    assert tally.topics["orders"] == CopiedCounts(50, 20, 19, 2000, partitions=1)
 
 
 def test_what_is_copied_again_is_not_done_twice(ledger: list[tuple[int, Entry]]) -> None:
     """A position may be set back, where the source's log was cut."""
     ledger += [(100, entry("orders", 0, 10, 60)), (102, entry("orders", 0, 30, 60))]
-    tally = Tally(FLOW, PLAN)
+    tally = ProgressCounts(FLOW, PLAN)
     tally.update()
     assert tally.topics["orders"].done == 50
 
@@ -112,35 +112,40 @@ def test_what_is_copied_again_is_not_done_twice(ledger: list[tuple[int, Entry]])
     ("copied", "rate", "left_s", "line"),
     [
         (
-            Copied(100, 43, 1_234, 3 * 1024**3, 1),
+            CopiedCounts(100, 43, 1_234, 3 * 1024**3, 1),
             85.06 * 1024**2,
             121.0,
             "a: 43 %, 1,234 records, 3.0 GiB, 85.1 MiB/s, about 2 min left",
         ),
         (
-            Copied(100, 99, 5, 10, 1),
+            CopiedCounts(100, 99, 5, 10, 1),
             0.0,
             42.4,
             "a: 99 %, 5 records, 10 bytes, 0 bytes/s, about 42 s left",
         ),
         (
-            Copied(100, 1, 5, 10, 1),
+            CopiedCounts(100, 1, 5, 10, 1),
             1.0,
             9e6,
             "a: 1 %, 5 records, 10 bytes, 1 bytes/s, about 104 d left",
         ),
-        (Copied(100, 0, 0, 0, 1), 0.0, None, "a: 0 %, 0 records, 0 bytes, nothing copied yet"),
-        (Copied(100, 100, 90, 10, 1), 7.0, 0.0, "a: 100 %, 90 records, 10 bytes, done"),
+        (
+            CopiedCounts(100, 0, 0, 0, 1),
+            0.0,
+            None,
+            "a: 0 %, 0 records, 0 bytes, nothing copied yet",
+        ),
+        (CopiedCounts(100, 100, 90, 10, 1), 7.0, 0.0, "a: 100 %, 90 records, 10 bytes, done"),
     ],
 )
 def test_a_line_says_how_far_it_is_how_fast_and_how_long_yet(
-    copied: Copied, rate: float, left_s: float | None, line: str
+    copied: CopiedCounts, rate: float, left_s: float | None, line: str
 ) -> None:
     assert progress_line("a", copied, rate, left_s) == line
 
 
 def test_the_table_at_the_end_has_the_largest_topics_first_and_their_sum() -> None:
-    topics = {"a": Copied(10, 10, 9, 100, 1), "b": Copied(10, 4, 3, 2048, 2)}
+    topics = {"a": CopiedCounts(10, 10, 9, 100, 1), "b": CopiedCounts(10, 4, 3, 2048, 2)}
     assert [line.split() for line in summary_lines(topics)] == [
         ["topic", "partitions", "records", "bytes", "offsets", "left"],
         ["b", "2", "3", "2.0", "KiB", "6"],
@@ -150,7 +155,7 @@ def test_the_table_at_the_end_has_the_largest_topics_first_and_their_sum() -> No
 
 
 def test_the_table_at_the_end_stays_short() -> None:
-    one = Copied(10, 10, 9, 100, 1)
+    one = CopiedCounts(10, 10, 9, 100, 1)
     topics = {f"topic-{n:03}": replace(one, bytes=n) for n in range(120)}
     lines = list(summary_lines(topics))
     assert len(lines) == 53

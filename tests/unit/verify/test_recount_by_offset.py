@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import Batch, MalformedBatch, RangeDigest, Segment, split_batches
-from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.recount_by_offset import count_by_offset
 from kafka_ferry.verify.rows import PartitionRecount
 from tests.support.batches import Record, a_batch, a_marker, an_empty_batch
@@ -18,10 +18,10 @@ from tests.support.batches import Record, a_batch, a_marker, an_empty_batch
 OURS, THEIRS = 7, 8
 
 
-def a_claim(start: int, end: int, *spans: tuple[int, int], **more: object) -> Claim:
+def a_claim(start: int, end: int, *spans: tuple[int, int], **more: object) -> RangeClaim:
     """A range with records at the offsets ``spans``, ``[first, end)`` each."""
     segments = tuple(Segment(first, first, stop - first) for first, stop in spans)
-    return Claim(segments, start, end, **({"preserved": True, "producer_id": OURS} | more))
+    return RangeClaim(segments, start, end, **({"preserved": True, "producer_id": OURS} | more))
 
 
 def batches(*encoded: bytes) -> list[Batch]:
@@ -32,8 +32,10 @@ def ours(at: int, records: int = 1, **more: object) -> bytes:
     return a_batch(records, at=at, **({"producer_id": OURS} | more))
 
 
-def found(claims: Claim | Sequence[Claim], *log: bytes, log_start: int = 0) -> PartitionRecount:
-    claims = [claims] if isinstance(claims, Claim) else claims
+def found(
+    claims: RangeClaim | Sequence[RangeClaim], *log: bytes, log_start: int = 0
+) -> PartitionRecount:
+    claims = [claims] if isinstance(claims, RangeClaim) else claims
     return count_by_offset(claims, log_start, batches(*log))
 
 
@@ -239,7 +241,7 @@ class TestALedgerThatContradictsItself:
         assert (recount.ranges[0].records, recount.uncommitted) == (8, 10)
 
     def test_looks_where_it_says_that_a_record_went(self) -> None:
-        claim = Claim((Segment(100, 101, 8), Segment(110, 110, 10)), 100, 120, True, OURS)
+        claim = RangeClaim((Segment(100, 101, 8), Segment(110, 110, 10)), 100, 120, True, OURS)
         (it,) = found(claim, FIRST, SECOND).ranges
         assert (it.records, it.foreign) == (17, 1)
 

@@ -5,7 +5,7 @@ import pytest
 from kafka_ferry.batches import Segment
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.verify import PartitionRecount, Recount
-from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.shared_topics import (
     everything_after,
     with_strangers,
@@ -16,13 +16,13 @@ from kafka_ferry.verify.shared_topics import (
 TP = TopicPartition("orders", 0)
 
 
-def claimed(*targets: int, preserved: bool = False) -> Claim:
+def claimed(*targets: int, preserved: bool = False) -> RangeClaim:
     """A range whose records lie at these target offsets."""
     segments = tuple(Segment(number, target, 1) for number, target in enumerate(targets))
-    return Claim(segments, 0, len(targets), preserved)
+    return RangeClaim(segments, 0, len(targets), preserved)
 
 
-def counted(log: str, claims: list[Claim]) -> PartitionRecount:
+def counted(log: str, claims: list[RangeClaim]) -> PartitionRecount:
     """What a recount finds in a log: ``x`` is a record that nobody claims, ``.`` none at all."""
     starts = sorted(
         (it.target, number) for number, claim in enumerate(claims) for it in claim.segments
@@ -86,7 +86,7 @@ def test_what_comes_after_an_end_is_for_the_next_proof() -> None:
     ids=["all ours", "after the last one", "in between", "offsets preserved"],
 )
 def test_only_where_something_is_strange_others_are_asked(
-    found: PartitionRecount, claim: Claim, strange: bool
+    found: PartitionRecount, claim: RangeClaim, strange: bool
 ) -> None:
     assert list(with_strangers({TP: found}, {TP: [claim]})) == ([TP] if strange else [])
 

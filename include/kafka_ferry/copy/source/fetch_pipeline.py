@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(slots=True)
-class Asked(Generic[_T]):
+class SentFetch(Generic[_T]):
     """A request on its way.
 
     Attributes:
@@ -39,7 +39,7 @@ class PendingRequests(Generic[_T]):
 
     def __init__(self, cluster: WireCluster) -> None:
         self._cluster = cluster
-        self._by_node: dict[int, Asked[_T]] = {}
+        self._by_node: dict[int, SentFetch[_T]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._by_node)
@@ -50,16 +50,16 @@ class PendingRequests(Generic[_T]):
     def add(self, fetch: PendingFetch, about: Sequence[_T]) -> None:
         """Take note of a request that was sent just now."""
         now = time.monotonic()
-        self._by_node[fetch.node] = Asked(fetch, about, now, now + SILENCE_S)
+        self._by_node[fetch.node] = SentFetch(fetch, about, now, now + SILENCE_S)
 
-    def answered(self, timeout_s: float) -> list[Asked[_T]]:
+    def answered(self, timeout_s: float) -> list[SentFetch[_T]]:
         """Take those that an answer comes to, or whose broker has hung up; waits for one of them at most so long."""
         if not self._by_node:
             return []
         ready = answered([asked.fetch for asked in self._by_node.values()], timeout_s)
         return [self._by_node.pop(fetch.node) for fetch in ready]
 
-    def given_up(self) -> list[tuple[Asked[_T], str]]:
+    def given_up(self) -> list[tuple[SentFetch[_T], str]]:
         """Take those whose brokers are silent while others lead what they have led, or that are overdue.
 
         Returns:
@@ -79,7 +79,7 @@ class PendingRequests(Generic[_T]):
                     given_up.append((asked, why))
         return given_up
 
-    def _why_not_wait(self, asked: Asked[_T], now: float) -> str:
+    def _why_not_wait(self, asked: SentFetch[_T], now: float) -> str:
         connection, node = asked.fetch.connection, asked.fetch.node
         if now - asked.since > connection.timeout:
             return f"{connection.address} did not answer within {connection.timeout:g} s"

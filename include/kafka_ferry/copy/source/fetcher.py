@@ -22,7 +22,7 @@ from kafka_ferry.batches import (
 )
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.outcome import Failure
-from kafka_ferry.copy.source.fetch_pipeline import Asked, PendingRequests
+from kafka_ferry.copy.source.fetch_pipeline import PendingRequests, SentFetch
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
@@ -258,7 +258,7 @@ class RangeFetcher:
         for cursor in asked:
             cursor.is_asked = True
 
-    def _receive(self, asked: Asked[_Cursor]) -> list[Read]:
+    def _receive(self, asked: SentFetch[_Cursor]) -> list[Read]:
         reads = []
         room = self._rules.max_bytes
         for cursor in asked.about:

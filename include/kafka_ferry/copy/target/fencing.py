@@ -22,7 +22,7 @@ from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partitions.scan import leader_of
-from kafka_ferry.wire.transactions.endings import Ending, Outcome, last_ending
+from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
 from kafka_ferry.wire.transactions.producer import (
     CommittedOffset,
     TransactionalProducer,
@@ -81,7 +81,7 @@ def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, P
         for tp, code in producer.commit_offsets(group, offsets).items():
             raise fault(code, f"Committing the position of {tp} on {flow.target.alias}")
         producer.end(commit=True)
-        settlement.settle(Ending(Outcome.COMMITTED), [], positions)
+        settlement.settle(Ending(TransactionOutcome.COMMITTED), [], positions)
 
 
 def commit_adopted(
@@ -113,7 +113,7 @@ def commit_adopted(
         for tp, code in producer.commit_offsets(group, offsets).items():
             raise fault(code, f"Committing the position of {tp} on {flow.target.alias}")
         producer.end(commit=True)
-        settlement.settle(Ending(Outcome.COMMITTED), [ledger], positions)
+        settlement.settle(Ending(TransactionOutcome.COMMITTED), [ledger], positions)
 
 
 def _append_all(

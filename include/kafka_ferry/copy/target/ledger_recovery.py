@@ -20,7 +20,7 @@ from kafka_ferry.ledger import (
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire.transactions.endings import Outcome
+from kafka_ferry.wire.transactions.endings import TransactionOutcome
 
 
 class LedgerRecovery:
@@ -37,7 +37,7 @@ class LedgerRecovery:
 
     def outcomes(
         self, open_: Mapping[TopicPartition, int]
-    ) -> Mapping[TopicPartition, Outcome] | None:
+    ) -> Mapping[TopicPartition, TransactionOutcome] | None:
         """How transactions were to end that Kafka left open: each holds a record of the ledger, or never ended.
 
         Args:
@@ -49,11 +49,11 @@ class LedgerRecovery:
         """
         if self._ledger in open_:
             return None
-        outcomes = dict.fromkeys(open_, Outcome.ABORTED)
+        outcomes = dict.fromkeys(open_, TransactionOutcome.ABORTED)
         for copied in self._newest_incarnation(open_, backfills=True):
             tp = TopicPartition(copied.remote_topic, copied.partition)
             if any(s.target <= open_[tp] < s.target + s.records for s in copied.segments):
-                outcomes[tp] = Outcome.COMMITTED
+                outcomes[tp] = TransactionOutcome.COMMITTED
         return outcomes
 
     def positions(self, topic_ids: Mapping[TopicPartition, str]) -> dict[TopicPartition, Position]:

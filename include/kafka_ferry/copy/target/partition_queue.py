@@ -38,7 +38,7 @@ class Outgoing:
 
 
 @dataclass(slots=True)
-class Tally:
+class RangeTally:
     """What the open transaction holds of one range.
 
     Attributes:
@@ -106,7 +106,7 @@ class PartitionQueue:
     in_transaction: bool = False
     waiting: deque[Outgoing] = field(default_factory=deque)
     sent: deque[Outgoing] = field(default_factory=deque)
-    tally: Tally | None = None
+    tally: RangeTally | None = None
 
     def next_to_send(self) -> Outgoing | None:
         """Take what waits at the head, converted batches without a batch being settled on the way."""
@@ -130,7 +130,7 @@ class PartitionQueue:
         """Count what became of a converted batch of the range."""
         if self.tally is None:
             start = out.converted.start
-            self.tally = Tally(start, start, self.position if start < self.position else -1)
+            self.tally = RangeTally(start, start, self.position if start < self.position else -1)
             self.position = -1
         self.tally.add(out)
 

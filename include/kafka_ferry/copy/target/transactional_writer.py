@@ -49,7 +49,7 @@ from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import PartitionLeader, WireCluster
 from kafka_ferry.wire.error_codes import NOT_ENOUGH_REPLICAS, error_name, fault, is_transient
-from kafka_ferry.wire.transactions.endings import Ending, Outcome, last_ending
+from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
 from kafka_ferry.wire.transactions.producer import TransactionalProducer, committed_offsets
 from kafka_ferry.wire.transactions.settlement import Settlement
 
@@ -284,7 +284,9 @@ class TransactionalWriter(ABC):
         written = {tp for tp, queue in self._queues.items() if queue.in_transaction}
         self._producer.end(commit=True)
         try:
-            self._settlement.settle(Ending(Outcome.COMMITTED), written, {*moved, *self._refreshed})
+            self._settlement.settle(
+                Ending(TransactionOutcome.COMMITTED), written, {*moved, *self._refreshed}
+            )
         except FerryError as error:
             # To start over would abort on some partitions what is committed on others.
             raise FerryError(

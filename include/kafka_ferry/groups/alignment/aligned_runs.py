@@ -45,7 +45,7 @@ class Alignment:
     leader_epoch: int = -1
 
 
-class Run(NamedTuple):
+class AlignedRun(NamedTuple):
     """Records in a row that are the same on both sides.
 
     Attributes:
@@ -58,13 +58,15 @@ class Run(NamedTuple):
     at: int
     records: int
 
-    def after(self, place: int) -> Run:
+    def after(self, place: int) -> AlignedRun:
         """The part of it from an index on the source on."""
         less = max(0, place - self.place)
-        return Run(self.place + less, self.at + less, self.records - less)
+        return AlignedRun(self.place + less, self.at + less, self.records - less)
 
 
-def segments_of(runs: Iterable[Run], source: LogRecords, target: LogRecords) -> tuple[Segment, ...]:
+def segments_of(
+    runs: Iterable[AlignedRun], source: LogRecords, target: LogRecords
+) -> tuple[Segment, ...]:
     """The offsets of runs, which ascend on both sides: as few segments as there can be."""
     segments: list[Segment] = []
     for place, at, count in runs:

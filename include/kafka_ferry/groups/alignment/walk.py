@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from kafka_ferry.groups.alignment.aligned_runs import Alignment, Misaligned, Run, segments_of
+from kafka_ferry.groups.alignment.aligned_runs import AlignedRun, Alignment, Misaligned, segments_of
 from kafka_ferry.groups.alignment.record_digests import LogRecords, Mask, Offsets
 
 # Of records that are all alike, so many places are tried.
@@ -36,7 +36,7 @@ class Walk:
         self._source = source if without is None else source.only(~without)
         self._target = target
         self._compacted = compacted
-        self._runs: list[Run] = []
+        self._runs: list[AlignedRun] = []
         self._first = self._next = self._joined = 0
         self._found = 0
         self._unknown = 0
@@ -173,7 +173,7 @@ class Walk:
         if self._runs:
             last = self._runs[-1]
             self._runs[-1] = last._replace(records=min(last.records, place - last.place))
-        self._runs.append(Run(place, at, count))
+        self._runs.append(AlignedRun(place, at, count))
         self._next = end
 
     def _before(self, index: int) -> int:

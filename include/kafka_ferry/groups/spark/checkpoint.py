@@ -52,7 +52,7 @@ class SourceEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class MicroBatch:
     """A file of ``offsets``.
 
     Attributes:
@@ -64,7 +64,7 @@ class Batch:
     ends: tuple[SourceEnd, ...]
 
     @classmethod
-    def of(cls, name: str, content: bytes) -> Batch:
+    def of(cls, name: str, content: bytes) -> MicroBatch:
         """The content of the file ``name``.
 
         Raises:
@@ -144,7 +144,7 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class SparkCheckpoint:
     """What is read of a checkpoint.
 
     Attributes:
@@ -158,7 +158,7 @@ class Checkpoint:
     """
 
     numbers: Numbers
-    batches: Mapping[int, Batch]
+    batches: Mapping[int, MicroBatch]
     commits: Mapping[int, bytes]
     initial: Mapping[str, Mapping[TopicPartition, int] | None]
     metadata: bytes | None = None

@@ -20,8 +20,8 @@ from kafka_ferry.groups.spark.checkpoint import (
     METADATA,
     NO_OFFSET,
     OFFSETS,
-    Batch,
-    Checkpoint,
+    MicroBatch,
+    SparkCheckpoint,
     initial_content,
     kafka_offsets,
     kafka_text,
@@ -61,7 +61,7 @@ class Rewritten:
         return {p.source.topic: p.target.topic for p in self.placed if p.target}
 
 
-def rewritten(checkpoint: Checkpoint, place: Place, *, clamp: bool = False) -> Rewritten:
+def rewritten(checkpoint: SparkCheckpoint, place: Place, *, clamp: bool = False) -> Rewritten:
     """The checkpoint for the target.
 
     Args:
@@ -98,7 +98,7 @@ def rewritten(checkpoint: Checkpoint, place: Place, *, clamp: bool = False) -> R
     return Rewritten(files, numbers.newest, placed, tuple(notes))
 
 
-def _refuse_others(checkpoint: Checkpoint) -> None:
+def _refuse_others(checkpoint: SparkCheckpoint) -> None:
     """Only Kafka's sources are translated."""
     newest = checkpoint.batches[checkpoint.numbers.newest]
     if checkpoint.of_a_flow:
@@ -123,7 +123,7 @@ def _refuse_others(checkpoint: Checkpoint) -> None:
         raise CheckpointRefused(reasons)
 
 
-def _begin(checkpoint: Checkpoint, place: Place) -> _Ends:
+def _begin(checkpoint: SparkCheckpoint, place: Place) -> _Ends:
     """Where each source goes on: after the newest finished batch, or where it began."""
     committed = checkpoint.numbers.committed
     if committed is not None:
@@ -139,7 +139,7 @@ def _begin(checkpoint: Checkpoint, place: Place) -> _Ends:
     return begin
 
 
-def _initial(checkpoint: Checkpoint, name: str) -> Mapping[TopicPartition, int] | None:
+def _initial(checkpoint: SparkCheckpoint, name: str) -> Mapping[TopicPartition, int] | None:
     # A source that the application has named has its folder by that name; who is the only one, is known.
     if len(checkpoint.initial) == 1 == len(checkpoint.batches[checkpoint.numbers.newest].ends):
         return next(iter(checkpoint.initial.values()))
@@ -147,7 +147,7 @@ def _initial(checkpoint: Checkpoint, name: str) -> Mapping[TopicPartition, int] 
 
 
 def _unfinished(
-    checkpoint: Checkpoint, number: int, begin: _Ends, place: Place
+    checkpoint: SparkCheckpoint, number: int, begin: _Ends, place: Place
 ) -> tuple[dict[str, bytes], str]:
     """The files of the batch that was planned and not finished, and what is to be said of it."""
     batch = checkpoint.batches[number]
@@ -176,7 +176,7 @@ def _unfinished(
     )
 
 
-def _ends(batch: Batch, place: Place) -> _Ends:
+def _ends(batch: MicroBatch, place: Place) -> _Ends:
     """By source, where its offsets are; None for one that has had none yet."""
     return [
         None if end.is_empty else [place(*item) for item in (kafka_offsets(end.text) or {}).items()]
@@ -184,7 +184,7 @@ def _ends(batch: Batch, place: Place) -> _Ends:
     ]
 
 
-def _batch(batch: Batch, ends: _Ends) -> bytes:
+def _batch(batch: MicroBatch, ends: _Ends) -> bytes:
     """The batch's file with other offsets."""
     written = (
         replace(end, text=NO_OFFSET if placed is None else kafka_text(_known(placed)))

@@ -12,7 +12,7 @@ from kafka_ferry.model import Plan, TopicPartition
 
 
 @dataclass(slots=True)
-class Copied:
+class CopiedCounts:
     """What was copied of a topic, or of several.
 
     Attributes:
@@ -35,7 +35,7 @@ class Copied:
         return self.planned - self.done
 
     @classmethod
-    def together(cls, several: Iterable[Copied]) -> Copied:
+    def together(cls, several: Iterable[CopiedCounts]) -> CopiedCounts:
         """The sum of them."""
         whole = cls()
         for one in several:
@@ -47,7 +47,7 @@ class Copied:
         return whole
 
 
-class Tally:
+class ProgressCounts:
     """Counts what a run copies.
 
     Args:
@@ -64,16 +64,16 @@ class Tally:
         self._next = plan.ledger_end
         self._ranges = {it.source: it for it in plan.of_shard(shard) if len(it)}
         self._done: dict[TopicPartition, int] = dict.fromkeys(self._ranges, 0)
-        topics: dict[str, Copied] = defaultdict(Copied)
+        topics: dict[str, CopiedCounts] = defaultdict(CopiedCounts)
         for range_ in self._ranges.values():
             topics[range_.topic].planned += len(range_)
             topics[range_.topic].partitions += 1
-        self.topics: Mapping[str, Copied] = dict(topics)
+        self.topics: Mapping[str, CopiedCounts] = dict(topics)
 
     @property
-    def whole(self) -> Copied:
+    def whole(self) -> CopiedCounts:
         """All topics together."""
-        return Copied.together(self.topics.values())
+        return CopiedCounts.together(self.topics.values())
 
     def update(self) -> None:
         """Read what is new in the ledger.

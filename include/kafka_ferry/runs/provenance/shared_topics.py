@@ -26,7 +26,7 @@ from kafka_ferry.ledger import (
 from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.verify import PartitionRecount
-from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.shared_topics import everything_after, with_strangers, without_others
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.times import LookedUp, look_up
@@ -34,7 +34,7 @@ from kafka_ferry.wire.partitions.times import LookedUp, look_up
 log = logging.getLogger(__name__)
 
 Recounting = Callable[
-    [Mapping[TopicPartition, Sequence[Claim]]], Mapping[TopicPartition, PartitionRecount]
+    [Mapping[TopicPartition, Sequence[RangeClaim]]], Mapping[TopicPartition, PartitionRecount]
 ]
 
 # A transaction lasts 15 minutes at most, and clocks differ.
@@ -46,7 +46,7 @@ _PAUSE_S: Final = 0.5
 
 def with_others(
     flow: Flow,
-    claims: Mapping[TopicPartition, Sequence[Claim]],
+    claims: Mapping[TopicPartition, Sequence[RangeClaim]],
     recounts: Mapping[TopicPartition, PartitionRecount],
     topics: Mapping[str, Topic],
     since: int,
@@ -91,23 +91,23 @@ def with_others(
 def _claims_of_others(
     flow: Flow,
     ledgers: Collection[str],
-    shared: Mapping[TopicPartition, Sequence[Claim]],
+    shared: Mapping[TopicPartition, Sequence[RangeClaim]],
     topics: Mapping[str, Topic],
     since: int,
     known: Collection[int],
-) -> dict[TopicPartition, list[Claim]]:
+) -> dict[TopicPartition, list[RangeClaim]]:
     """What the other flows' ledgers claim after the first record of each partition's claims."""
     firsts = {
         tp: min(segment.target for claim in claims for segment in claim.segments)
         for tp, claims in shared.items()
     }
-    others: dict[TopicPartition, list[Claim]] = defaultdict(list)
+    others: dict[TopicPartition, list[RangeClaim]] = defaultdict(list)
     for copied in _copied_by_others(flow, _starts(flow, ledgers, since), known):
         tp = TopicPartition(copied.remote_topic, copied.partition)
         if tp in firsts and copied.remote_topic_id == topics[tp.topic].topic_id:
             segments = tuple(it for it in copied.segments if it.target >= firsts[tp])
             if segments:
-                others[tp].append(Claim(segments, copied.start, copied.end))
+                others[tp].append(RangeClaim(segments, copied.start, copied.end))
     return others
 
 

@@ -17,11 +17,11 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRecount
-from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.claim import RangeClaim
 
 log = logging.getLogger(__name__)
 
-Claims = Mapping[TopicPartition, Sequence[Claim]]
+Claims = Mapping[TopicPartition, Sequence[RangeClaim]]
 """By *target* partition, what the ledger claims of each of its ranges, in the ledger's order."""
 
 # Between two steps of a run lie seconds; after a pause, whatever may have happened to the target.
@@ -32,7 +32,7 @@ _PREFIX: Final = "recounts-"
 @dataclass(frozen=True)
 class _Recounted:
     partition: TopicPartition
-    claims: tuple[Claim, ...]
+    claims: tuple[RangeClaim, ...]
     found: PartitionRecount
 
 

@@ -17,9 +17,9 @@ from kafka_ferry.groups.spark.checkpoint import (
     OFFSETS,
     SOURCES,
     STATE,
-    Batch,
-    Checkpoint,
+    MicroBatch,
     Numbers,
+    SparkCheckpoint,
     initial_offsets,
     kafka_offsets,
 )
@@ -89,7 +89,7 @@ def _translate(flow: Flow, old: StateFolder, new: StateFolder, clamp: bool) -> R
     return replace(found, notes=(*notes, *found.notes))
 
 
-def read_checkpoint(folder: StateFolder) -> Checkpoint:
+def read_checkpoint(folder: StateFolder) -> SparkCheckpoint:
     """What matters of a checkpoint.
 
     Raises:
@@ -98,14 +98,14 @@ def read_checkpoint(folder: StateFolder) -> Checkpoint:
     numbers = _numbers(folder)
     offsets, commits = folder.folder(OFFSETS), folder.folder(COMMITS)
     batches = {
-        number: Batch.of(f"{OFFSETS}/{number}", offsets.read(str(number)) or b"")
+        number: MicroBatch.of(f"{OFFSETS}/{number}", offsets.read(str(number)) or b"")
         for number in numbers.planned
     }
     begun = [f"{SOURCES}/{name}/0" for name in folder.folder(SOURCES).folders()]
     files = {name: folder.read(name) for name in begun}
     found = {n: commits.read(str(n)) for n in numbers.planned}
     _refuse_own_schemas(folder.folder(STATE))
-    return Checkpoint(
+    return SparkCheckpoint(
         numbers,
         batches,
         {number: content for number, content in found.items() if content is not None},
@@ -132,7 +132,7 @@ def _refuse_own_schemas(state: StateFolder) -> None:
         )
 
 
-def _topics(checkpoint: Checkpoint) -> set[str]:
+def _topics(checkpoint: SparkCheckpoint) -> set[str]:
     texts = [end.text for batch in checkpoint.batches.values() for end in batch.ends]
     offsets = [*map(kafka_offsets, texts), *checkpoint.initial.values()]
     return {partition.topic for some in offsets for partition in some or {}}

@@ -12,7 +12,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.runs.provenance.opposite_flow import leaves_out
 from kafka_ferry.runs.provenance.shared_topics import Recounting, with_others
 from kafka_ferry.verify import RangeRow, Recount, range_row
-from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.shared_topics import without_locals
 
 if TYPE_CHECKING:
@@ -107,12 +107,12 @@ def _by_target(
 
 def _claims(
     by_target: Mapping[TopicPartition, list[LedgerRange]], ledger: LedgerTable
-) -> dict[TopicPartition, list[Claim]]:
+) -> dict[TopicPartition, list[RangeClaim]]:
     preserved = any(entry.copied.preserved for entries in by_target.values() for entry in entries)
     first = _first_preserved(ledger) if preserved else {}
     return {
         tp: [
-            Claim.of(copied, is_first=first.get((tp, copied.remote_topic_id)) == copied.start)
+            RangeClaim.of(copied, is_first=first.get((tp, copied.remote_topic_id)) == copied.start)
             for copied in (entry.copied for entry in entries)
         ]
         for tp, entries in by_target.items()

@@ -25,7 +25,12 @@ from kafka_ferry.config.options.verify import EXPECTATIONS
 from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.verify.expectations.evaluation import listed, raised_by
 from kafka_ferry.verify.expectations.tables import ROW, WHERE, columns
-from kafka_ferry.verify.expectations.user_files import TABLES, FileProblem, Found, read_file
+from kafka_ferry.verify.expectations.user_files import (
+    TABLES,
+    FileProblem,
+    UserExpectation,
+    read_file,
+)
 from kafka_ferry.verify.verdict import ExpectationResult, Table
 
 if TYPE_CHECKING:
@@ -46,7 +51,7 @@ class OwnExpectations:
         problems: what is wrong with the files, each with where it stands.
     """
 
-    found: Mapping[Table, tuple[Found, ...]]
+    found: Mapping[Table, tuple[UserExpectation, ...]]
     problems: tuple[FileProblem, ...] = ()
 
 
@@ -55,7 +60,7 @@ NOTHING: Final = OwnExpectations({})
 
 def own_expectations(flow: Flow) -> OwnExpectations:
     """The expectations for a flow, from all of its files; problems in them are part of the answer."""
-    found: dict[Table, list[Found]] = {}
+    found: dict[Table, list[UserExpectation]] = {}
     problems: list[FileProblem] = []
     place = at_home(flow.verify_expectations)
     if not place.exists() and flow.verify_expectations != EXPECTATIONS:
@@ -114,7 +119,7 @@ def _files(place: Path, slug: str) -> Sequence[Path]:
     return [place / name for name in names if (place / name).is_file()]
 
 
-def _wrong_column(table: Table, one: Found) -> FileProblem | None:
+def _wrong_column(table: Table, one: UserExpectation) -> FileProblem | None:
     known = columns(table)
     for name in _COLUMNS:
         asked = getattr(one.expectation, name, None)
@@ -127,7 +132,7 @@ def _wrong_column(table: Table, one: Found) -> FileProblem | None:
     return None
 
 
-def _result(table: Table, one: Found, answer: Any) -> ExpectationResult:
+def _result(table: Table, one: UserExpectation, answer: Any) -> ExpectationResult:
     expectation = one.expectation
     raised = raised_by(answer)
     success = raised is None and bool(answer.success)

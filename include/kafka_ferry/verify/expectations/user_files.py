@@ -32,7 +32,7 @@ class FileProblem(Exception):
 
 
 @dataclass(frozen=True)
-class Found:
+class UserExpectation:
     """An expectation in a file.
 
     Attributes:
@@ -63,7 +63,7 @@ class Tables:
         problems: what is wrong with some of them; the others count.
     """
 
-    found: dict[Table, list[Found]] = field(default_factory=dict)
+    found: dict[Table, list[UserExpectation]] = field(default_factory=dict)
     problems: list[FileProblem] = field(default_factory=list)
 
 
@@ -79,7 +79,7 @@ def read_file(file: Path) -> Tables:
     tables = Tables()
     for table, where, item in items:
         try:
-            found = Found(_expectation(item, where), where)
+            found = UserExpectation(_expectation(item, where), where)
         except FileProblem as problem:
             tables.problems.append(problem)
         else:

@@ -25,7 +25,7 @@ _TRANSACTIONAL_ID_NOT_FOUND: Final = 105
 _Topic = DescribeProducersRequest.TopicRequest
 
 
-class Outcome(Enum):
+class TransactionOutcome(Enum):
     """What the coordinator decided of a transaction."""
 
     COMMITTED = "committed"
@@ -41,17 +41,17 @@ class Ending(NamedTuple):
         partitions: those that are in it still, as far as the coordinator knows.
     """
 
-    outcome: Outcome
+    outcome: TransactionOutcome
     partitions: frozenset[TopicPartition] = frozenset()
 
 
 _OUTCOMES: Final = {
-    "PrepareCommit": Outcome.COMMITTED,
-    "CompleteCommit": Outcome.COMMITTED,
-    "Ongoing": Outcome.ABORTED,
-    "PrepareAbort": Outcome.ABORTED,
-    "CompleteAbort": Outcome.ABORTED,
-    "PrepareEpochFence": Outcome.ABORTED,
+    "PrepareCommit": TransactionOutcome.COMMITTED,
+    "CompleteCommit": TransactionOutcome.COMMITTED,
+    "Ongoing": TransactionOutcome.ABORTED,
+    "PrepareAbort": TransactionOutcome.ABORTED,
+    "CompleteAbort": TransactionOutcome.ABORTED,
+    "PrepareEpochFence": TransactionOutcome.ABORTED,
 }
 _ENDING: Final = frozenset({"PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
@@ -64,14 +64,14 @@ def last_ending(cluster: WireCluster, transactional_id: str) -> Ending:
     """
     state = _described(cluster, transactional_id)
     if state is None:
-        return Ending(Outcome.UNKNOWN)
+        return Ending(TransactionOutcome.UNKNOWN)
     partitions = frozenset(
         TopicPartition(topic.topic, number)
         for topic in state.topics
         for number in topic.partitions
         if not topic.topic.startswith("__")
     )
-    return Ending(_OUTCOMES.get(state.transaction_state, Outcome.UNKNOWN), partitions)
+    return Ending(_OUTCOMES.get(state.transaction_state, TransactionOutcome.UNKNOWN), partitions)
 
 
 def is_replicated(cluster: WireCluster, transactional_id: str) -> bool:

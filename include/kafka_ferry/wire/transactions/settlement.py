@@ -20,7 +20,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.transactions.endings import Ending, Outcome, is_replicated, open_on
+from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, is_replicated, open_on
 from kafka_ferry.wire.transactions.producer import TransactionalProducer, has_pending_offsets
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,9 @@ _GRACE_S: Final = 0.5
 _ROUNDS: Final = 5
 
 
-Evidence = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, Outcome] | None]
+Evidence = Callable[
+    [Mapping[TopicPartition, int]], Mapping[TopicPartition, TransactionOutcome] | None
+]
 """Says of each open partition, given with where the open part begins, how it was to end; None if it cannot."""
 
 
@@ -87,14 +89,19 @@ class Settlement:
                 return
             whole = dict.fromkeys(open_, ending.outcome)
             outcomes = (evidence(open_) if evidence else None) or whole
-            if Outcome.UNKNOWN in {*outcomes.values(), *([ending.outcome] if pending else [])}:
+            if TransactionOutcome.UNKNOWN in {
+                *outcomes.values(),
+                *([ending.outcome] if pending else []),
+            }:
                 self._raise_unsettled(open_)
-            for outcome in (Outcome.COMMITTED, Outcome.ABORTED):
+            for outcome in (TransactionOutcome.COMMITTED, TransactionOutcome.ABORTED):
                 partitions = [tp for tp, found in outcomes.items() if found == outcome]
                 self._end(outcome, partitions, offsets=pending and ending.outcome == outcome)
         raise FerryError(f"A transaction of {self._producer.transactional_id} stays open.")
 
-    def _end(self, outcome: Outcome, partitions: list[TopicPartition], *, offsets: bool) -> None:
+    def _end(
+        self, outcome: TransactionOutcome, partitions: list[TopicPartition], *, offsets: bool
+    ) -> None:
         if not (partitions or offsets):
             return
         names = ", ".join(sorted(map(str, partitions))) or f"the group {self._group}"
@@ -103,7 +110,7 @@ class Settlement:
             self._producer.add_partitions(partitions)
         if offsets:
             self._producer.add_group(self._group)
-        self._producer.end(commit=outcome == Outcome.COMMITTED)
+        self._producer.end(commit=outcome == TransactionOutcome.COMMITTED)
 
     def _raise_unsettled(self, partitions: Iterable[TopicPartition]) -> None:
         names = ", ".join(sorted(map(str, partitions))) or f"the group {self._group}"

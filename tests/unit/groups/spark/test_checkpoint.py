@@ -12,9 +12,9 @@ from kafka_ferry.batches import Segment
 from kafka_ferry.errors import CheckpointRefused
 from kafka_ferry.groups.routes import Route
 from kafka_ferry.groups.spark.checkpoint import (
-    Batch,
-    Checkpoint,
+    MicroBatch,
     Numbers,
+    SparkCheckpoint,
     initial_content,
     initial_offsets,
     kafka_offsets,
@@ -47,14 +47,14 @@ def on_target(offset: int) -> bytes:
 
 def a_checkpoint(
     *ends: str, committed: int = -1, begun: int = 0, stateful: bool = False
-) -> Checkpoint:
+) -> SparkCheckpoint:
     """One batch for each of ``ends``; the last ``committed`` of them is the newest that is finished."""
     last = len(ends) - 1 if committed == -1 else committed
     names = [str(number) for number in range(len(ends))]
     numbers = Numbers.of(names, names[: last + 1])
-    return Checkpoint(
+    return SparkCheckpoint(
         numbers,
-        {n: Batch.of(f"offsets/{n}", a_batch(ends[n])) for n in numbers.planned},
+        {n: MicroBatch.of(f"offsets/{n}", a_batch(ends[n])) for n in numbers.planned},
         {n: COMMIT for n in numbers.planned if n <= last},
         {"sources/0/0": {ORDERS: begun}},
         b'{"id":"59f2cac4"}',
@@ -75,7 +75,7 @@ def a_place(*ranges: CopiedRange, log: LogBounds | None = None, **more: Any) -> 
     return Placing(**fields | more)
 
 
-def refusal(checkpoint: Checkpoint, place: Placing, **more: Any) -> CheckpointRefused:
+def refusal(checkpoint: SparkCheckpoint, place: Placing, **more: Any) -> CheckpointRefused:
     with pytest.raises(CheckpointRefused) as caught:
         rewritten(checkpoint, place, **more)
     return caught.value
@@ -91,11 +91,11 @@ def test_a_batch_keeps_all_that_is_not_an_offset() -> None:
         a_batch(at(1), "-", at(2)),
         b'v2\n{"a":1}\n0:{"orders":{"0":50}}\nclicks:-',
     ):
-        assert bytes(Batch.of("offsets/0", text)) == text
+        assert bytes(MicroBatch.of("offsets/0", text)) == text
 
 
 def test_sources_of_version_2_are_known_by_their_ids() -> None:
-    batch = Batch.of("offsets/0", b'v2\n{"a":1}\n0:{"orders":{"0":50}}\nclicks:{"c":{"0":1}}')
+    batch = MicroBatch.of("offsets/0", b'v2\n{"a":1}\n0:{"orders":{"0":50}}\nclicks:{"c":{"0":1}}')
     assert [(name, end.text) for name, end in batch.sources()] == [
         ("sources/0/0", '{"orders":{"0":50}}'),
         ("sources/clicks/0", '{"c":{"0":1}}'),
@@ -105,7 +105,7 @@ def test_sources_of_version_2_are_known_by_their_ids() -> None:
 @pytest.mark.parametrize("content", [b"", b"v1", b"v3\n{}\n{}", b"PK\x03\x04\xff", b"v1\n{}"])
 def test_a_batch_of_another_version_is_refused_by_name(content: bytes) -> None:
     with pytest.raises(CheckpointRefused, match="offsets/7 is no batch of version 1 or 2"):
-        Batch.of("offsets/7", content)
+        MicroBatch.of("offsets/7", content)
 
 
 @pytest.mark.parametrize(
@@ -236,8 +236,8 @@ def test_state_cannot_leave_a_number_out() -> None:
 
 
 def test_each_source_of_a_query_is_translated_and_one_without_offsets_stays_so() -> None:
-    ends = Batch.of("offsets/0", a_batch(at(20), "-", at(30)))
-    checkpoint = Checkpoint(Numbers(0, None, None), {0: ends}, {0: COMMIT}, {})
+    ends = MicroBatch.of("offsets/0", a_batch(at(20), "-", at(30)))
+    checkpoint = SparkCheckpoint(Numbers(0, None, None), {0: ends}, {0: COMMIT}, {})
 
     found = rewritten(checkpoint, a_place())
 

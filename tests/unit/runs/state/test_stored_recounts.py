@@ -12,15 +12,15 @@ from kafka_ferry.runs.state import stored_recounts
 from kafka_ferry.runs.state.stored_recounts import StoredRecounts
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRecount, Recount
-from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.claim import RangeClaim
 
 ORDERS, CUSTOMERS = TopicPartition("primary.orders", 0), TopicPartition("primary.customers", 11)
 CLAIMS = {
     ORDERS: [
-        Claim((Segment(0, 0, 5), Segment(9, 9, 2**40)), 0, 2**60, True, 2**50, is_first=True),
-        Claim((), 7, 7, True),
+        RangeClaim((Segment(0, 0, 5), Segment(9, 9, 2**40)), 0, 2**60, True, 2**50, is_first=True),
+        RangeClaim((), 7, 7, True),
     ],
-    CUSTOMERS: [Claim((Segment(3, 1000, 5),), 3, 8)],
+    CUSTOMERS: [RangeClaim((Segment(3, 1000, 5),), 3, 8)],
 }
 FOUND = {
     ORDERS: PartitionRecount((Recount(2**40, "a", 1), Recount(0, "b")), 3, uncommitted=7),
@@ -46,7 +46,7 @@ def test_shards_are_taken_together(stored: StoredRecounts) -> None:
 
 def test_another_claim_was_not_read(stored: StoredRecounts) -> None:
     stored.save("mirror", CLAIMS, FOUND)
-    more = CLAIMS | {CUSTOMERS: [*CLAIMS[CUSTOMERS], Claim((Segment(8, 1005, 1),), 8, 9)]}
+    more = CLAIMS | {CUSTOMERS: [*CLAIMS[CUSTOMERS], RangeClaim((Segment(8, 1005, 1),), 8, 9)]}
     assert stored.of(more) == {ORDERS: FOUND[ORDERS]}
     assert stored.of({CUSTOMERS: [CLAIMS[CUSTOMERS][0]._replace(end=9)]}) == {}
 

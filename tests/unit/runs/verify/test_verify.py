@@ -21,7 +21,7 @@ from kafka_ferry.runs.verify import verify as verify_module
 from kafka_ferry.spark import recount
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import PartitionRecount, PartitionRow, RangeRow, Recount, Verdict
-from kafka_ferry.verify.claim import Claim
+from kafka_ferry.verify.claim import RangeClaim
 from tests.unit.ledger.entries import a_copied_range
 
 NO_SPARK: Any = lambda: None  # noqa: E731
@@ -73,7 +73,7 @@ class Target:
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = dict(THERE)
         self.positions: dict[TopicPartition, Position] = {}
-        self.asked: dict[TopicPartition, list[Claim]] = {}
+        self.asked: dict[TopicPartition, list[RangeClaim]] = {}
         self.logs: dict[TopicPartition, LogBounds] = {}
         self.uncommitted = 0
         self.appended: list[VerificationEntry] = []
@@ -90,7 +90,7 @@ class Target:
         self,
         _: object,
         __: object,
-        partitions: Mapping[TopicPartition, Sequence[Claim]],
+        partitions: Mapping[TopicPartition, Sequence[RangeClaim]],
     ) -> dict[TopicPartition, PartitionRecount]:
         assert {tp.topic for tp in partitions} <= self.topics.keys()
         self.asked = {tp: list(claims) for tp, claims in partitions.items()}
@@ -296,8 +296,8 @@ class TestPreservedOffsets:
 
         assert verdict.success
         assert target.asked[ORDERS] == [
-            Claim((Segment(20, 20, 40),), 20, 60, True, 7, is_first=True),
-            Claim((Segment(60, 60, 40),), 60, 100, True, 7),
+            RangeClaim((Segment(20, 20, 40),), 20, 60, True, 7, is_first=True),
+            RangeClaim((Segment(60, 60, 40),), 60, 100, True, 7),
         ]
         assert [(row.preserved, row.adopted, row.digest_comparable) for row in ranges] == [
             (True, 0, True),
@@ -331,7 +331,7 @@ class TestPreservedOffsets:
     ) -> None:
         target.copied(20, 100)
         verify(orders=(20, 100))
-        assert target.asked[ORDERS] == [Claim((Segment(20, 1020, 80),), 20, 100)]
+        assert target.asked[ORDERS] == [RangeClaim((Segment(20, 1020, 80),), 20, 100)]
 
     def test_that_the_ledger_has_shifted_fail_the_run(
         self, target: Target, verify: Callable[..., Verified]

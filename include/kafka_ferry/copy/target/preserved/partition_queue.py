@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from kafka_ferry.batches import Batch, ConvertedBatch, TopicLimits, empty_batches, next_sequence
 from kafka_ferry.batches.record_format.header import MAX_SEQUENCE
-from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue, Tally
+from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue, RangeTally
 from kafka_ferry.copy.target.preserved.uncommitted_tail import Ahead, Misplaced
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.model.positions import Position, ProducerState
@@ -167,7 +167,7 @@ def first_position(range_: Range) -> Position:
 
 def first_entry(queue: PreservedQueue, position: Position) -> CopiedRange:
     """What the ledger is to hold of a partition that nobody has written to yet: where it begins."""
-    queue.tally = Tally(position.offset, position.offset)
+    queue.tally = RangeTally(position.offset, position.offset)
     copied, queue.tally = PartitionQueue.copied(queue), None
     return copied.model_copy(update={"preserved": True, "producer": position.producer})
 

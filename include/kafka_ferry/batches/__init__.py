@@ -1,6 +1,11 @@
 """Record batches: what may pass unopened, what is rebuilt, what is dropped. Pure: bytes in, bytes out."""
 
-from kafka_ferry.batches.aborted_transactions import AbortedTransaction, AbortFilter
+from kafka_ferry.batches.aborted_transactions import (
+    AbortedTransaction,
+    AbortFilter,
+    TransactionFates,
+    is_abort_marker,
+)
 from kafka_ferry.batches.batch_filter import BatchFilter
 from kafka_ferry.batches.converted_batch import (
     Absent,
@@ -64,6 +69,7 @@ __all__ = [
     "TimeWindow",
     "Times",
     "TopicLimits",
+    "TransactionFates",
     "by_runs",
     "converted_batches",
     "cut_at",
@@ -74,6 +80,7 @@ __all__ = [
     "for_producer",
     "gap",
     "halves",
+    "is_abort_marker",
     "left_out",
     "lost",
     "next_sequence",

@@ -1,10 +1,21 @@
 import random
+from collections.abc import Mapping
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kafka_ferry.batches import AbortedTransaction, AbortFilter, MalformedBatch, split_batches
+from kafka_ferry.batches import (
+    AbortedTransaction,
+    AbortFilter,
+    MalformedBatch,
+    TransactionFates,
+    split_batches,
+)
+from kafka_ferry.batches.aborted_transactions import LONGEST_APPEND
 from tests.support import batches as build
 from tests.support.batches import a_batch, a_marker, an_empty_batch
+from tests.unit.batches.logs import Log, logs
 
 
 def written_by(producer_id: int, at: int, *, transactional: bool = True) -> bytes:
@@ -100,3 +111,94 @@ def test_a_marker_that_cannot_be_read_is_malformed_where_it_matters(payload: byt
     ):
         dropped([(1, 0)], written_by(1, 0), marker)
     assert dropped([(2, 0)], written_by(1, 0), marker) == []
+
+
+# Lists that lack something
+
+
+class Reader:
+    """Reads response after response, and looks ahead where it has to."""
+
+    def __init__(self, aborted: list[tuple[int, int, int]]) -> None:
+        self._aborted = aborted
+        self._fates = TransactionFates()
+        self.looked_ahead: list[tuple[int, dict[int, int]]] = []
+
+    def aborted_in(self, records: bytes, listed: list[AbortedTransaction]) -> set[int]:
+        """The base offsets of a response's batches with records of aborted transactions."""
+        batches = list(split_batches(records))
+
+        def judge(aborted: AbortFilter) -> set[int]:
+            return {
+                it.header.base_offset
+                for it in batches
+                if aborted.is_aborted(it) and it.header.records
+            }
+
+        return self._fates.judged(listed, judge, self._look_ahead)
+
+    def _look_ahead(self, start: int, undecided: Mapping[int, int]) -> dict[int, bool]:
+        self.looked_ahead.append((start, dict(undecided)))
+        return {
+            producer: any(
+                other == producer and began <= first < marker
+                for other, began, marker in self._aborted
+            )
+            for producer, first in undecided.items()
+        }
+
+
+@settings(max_examples=200, deadline=None)
+@given(logs(), st.lists(st.integers(1, 4), max_size=6), st.data())
+def test_whatever_a_list_lacks_the_markers_tell(
+    log: Log, sizes: list[int], data: st.DataObject
+) -> None:
+    start = data.draw(st.integers(log.start, log.end))
+    whole = Reader(log.aborted)
+    short = Reader(log.aborted)
+    for records, listed in log.responses(start, log.end, sizes):
+        left = [entry for entry in listed if data.draw(st.booleans())]
+        assert short.aborted_in(records, left) == whole.aborted_in(records, listed)
+
+
+def test_an_abort_that_is_not_listed_is_seen_by_its_marker_in_the_same_response() -> None:
+    log = [
+        written_by(1, 0),
+        abort(1, 2),
+        written_by(1, 3),
+        abort(1, 5),
+        written_by(2, 6),
+        commit(2, 8),
+    ]
+    reader = Reader([])
+    assert reader.aborted_in(b"".join(log), [AbortedTransaction(1, 0)]) == {0, 3}
+    assert reader.looked_ahead == []
+
+
+def test_a_transaction_that_goes_on_after_the_response_is_asked_for_once() -> None:
+    reader = Reader([(1, 3, 9)])
+    first = [written_by(1, 0), abort(1, 2), written_by(1, 3)]
+    assert reader.aborted_in(b"".join(first), [AbortedTransaction(1, 0)]) == {0, 3}
+    assert reader.aborted_in(written_by(1, 5), []) == {5}
+    assert reader.aborted_in(written_by(1, 7) + abort(1, 9) + written_by(1, 10), []) == {7}
+    assert reader.looked_ahead == [(5, {1: 3}), (12, {1: 10})]
+
+
+def test_a_list_is_believed_where_no_abort_of_the_producer_is_near() -> None:
+    reader = Reader([])
+    reader.aborted_in(a_batch(1, at=0), [])
+    far = split_batches(a_batch(1, at=1))
+    (batch,) = far
+    reader._fates.read(batch.header._replace(length=LONGEST_APPEND))
+    assert reader.aborted_in(written_by(1, 2), []) == set()
+    assert reader.looked_ahead == []
+    # An abort brings the doubt back.
+    reader.aborted_in(written_by(1, 4) + abort(1, 6) + written_by(1, 7), [AbortedTransaction(1, 4)])
+    assert reader.looked_ahead == [(9, {1: 7})]
+
+
+def test_a_filter_without_a_reader_believes_the_list() -> None:
+    judge = AbortFilter([])
+    for batch in split_batches(written_by(1, 0) + abort(1, 2)):
+        assert not judge.is_aborted(batch)
+    assert (judge.unlisted, judge.undecided) == ([], {})

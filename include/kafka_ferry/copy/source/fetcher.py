@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from kafka_ferry.batches import (
@@ -15,6 +16,7 @@ from kafka_ferry.batches import (
     ConvertedBatch,
     MalformedBatch,
     TopicLimits,
+    TransactionFates,
     converted_batches,
     gap,
     left_out,
@@ -44,6 +46,7 @@ from kafka_ferry.wire.error_codes import (
     fault,
     is_transient,
 )
+from kafka_ferry.wire.partitions.lookahead import fates_after
 
 # A topic that no broker knows for three seconds is not one that was just created.
 _MAX_UNKNOWN: Final = 6
@@ -105,6 +108,7 @@ class _Cursor:
     is_asked: bool = False
     must_be_alone: bool = False
     wave: int = 0
+    fates: TransactionFates = field(default_factory=TransactionFates)
 
     @property
     def expected(self) -> Expected:
@@ -295,14 +299,7 @@ class RangeFetcher:
         elif fetched.diverged_at is not None:
             self._judge_divergence(cursor, fetched.diverged_at)
         elif cursor.at < cursor.range.end:
-            try:
-                for converted in self._converted_batches(cursor, fetched):
-                    found.append(converted)
-                    room -= converted.batch.header.size if converted.batch else 0
-                    if room < 0:
-                        break
-            except MalformedBatch as error:
-                malformed = str(error)
+            found, malformed = self._converted_batches(cursor, fetched, node, room)
             if not found and not malformed:
                 found = self._judge_silence(cursor, fetched)
         if found:
@@ -313,12 +310,31 @@ class RangeFetcher:
             self._cursors.pop(cursor.range.source, None)
         return tuple(found)
 
-    def _converted_batches(self, cursor: _Cursor, fetched: Fetched) -> Iterator[ConvertedBatch]:
+    def _converted_batches(
+        self, cursor: _Cursor, fetched: Fetched, node: int, room: int
+    ) -> tuple[list[ConvertedBatch], str]:
+        """What the answer's batches become, up to one that is malformed, and what is wrong with that one."""
+        source, at, end = cursor.range.source, cursor.at, cursor.range.end
         topic_limits = self._rules.limits_by_topic.get(cursor.range.remote_topic, TopicLimits())
-        aborted = AbortFilter(fetched.aborted)
-        filters = self._rules.filters.get(cursor.range.source, ())
-        at, end = cursor.at, cursor.range.end
-        return converted_batches(fetched.records, aborted, at, end, topic_limits, filters)
+        filters = self._rules.filters.get(source, ())
+
+        def convert(aborted: AbortFilter) -> tuple[list[ConvertedBatch], str]:
+            found, left = list[ConvertedBatch](), room
+            all_of_it = converted_batches(fetched.records, aborted, at, end, topic_limits, filters)
+            try:
+                for converted in all_of_it:
+                    found.append(converted)
+                    left -= converted.batch.header.size if converted.batch else 0
+                    if left < 0:
+                        break
+            except MalformedBatch as error:
+                return found, str(error)
+            return found, ""
+
+        if not self._rules.committed:
+            return convert(AbortFilter(()))
+        look_ahead = partial(fates_after, self._cluster, node, source)
+        return cursor.fates.judged(fetched.aborted, convert, look_ahead)
 
     def _move(self, cursor: _Cursor, last: ConvertedBatch) -> None:
         cursor.at, cursor.leader_epoch, cursor.begun = last.end, last.leader_epoch, True

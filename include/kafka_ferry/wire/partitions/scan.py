@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
-from kafka_ferry.batches import AbortFilter, Batch, MalformedBatch, split_batches
+from kafka_ferry.batches import AbortFilter, Batch, MalformedBatch, TransactionFates, split_batches
 from kafka_ferry.errors import ClusterUnreachable, CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import NONE, OFFSET_OUT_OF_RANGE, THROTTLED, fault
 from kafka_ferry.wire.partitions.ends import high_watermarks
 from kafka_ferry.wire.partitions.fetch import Fetched, fetch, log_start
+from kafka_ferry.wire.partitions.lookahead import fates_after
 
 _FETCH_BYTES: Final = 16 * 1024 * 1024
 
@@ -46,16 +48,21 @@ def ended_batches(
     # A leader that was elected just now may not know yet how far its log is replicated: it shows less
     # than there is, without an error, and refuses to say where the log ends (KIP-207).
     high_watermarks(cluster, {partition: leader})
-    at, before = start, -1
+    at, before, fates = start, -1, TransactionFates()
+    look_ahead = partial(fates_after, cluster, leader, partition)
     while at > before:
         before = at
         fetched = _fetch(cluster, leader, partition, at)
-        aborted = AbortFilter(fetched.aborted)
-        for batch in _checked(cluster, partition, fetched):
-            header = batch.header
-            is_aborted = aborted.is_aborted(batch)
-            if header.next_offset > at:
-                at = header.next_offset
+        batches = list(_checked(cluster, partition, fetched))
+
+        def judge(aborted: AbortFilter, batches: Sequence[Batch] = batches) -> list[bool]:
+            return list(map(aborted.is_aborted, batches))
+
+        for batch, is_aborted in zip(
+            batches, fates.judged(fetched.aborted, judge, look_ahead), strict=True
+        ):
+            if batch.header.next_offset > at:
+                at = batch.header.next_offset
                 yield batch, is_aborted
 
 

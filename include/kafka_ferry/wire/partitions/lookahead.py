@@ -1,0 +1,115 @@
+"""How transactions end that are open where a reader stands: by the markers after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kafka_ferry.batches import MalformedBatch, is_abort_marker, split_batches
+from kafka_ferry.batches.aborted_transactions import LONGEST_APPEND
+from kafka_ferry.errors import CorruptBatch
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.error_codes import NONE, THROTTLED, fault
+from kafka_ferry.wire.partitions.ends import high_watermarks
+from kafka_ferry.wire.partitions.fetch import Fetched, fetch
+
+_FIRST_BYTES: Final = 256 * 1024
+_MOST_BYTES: Final = 8 * 1024 * 1024
+
+
+def fates_after(
+    cluster: WireCluster,
+    node: int,
+    partition: TopicPartition,
+    start: int,
+    undecided: Mapping[int, int],
+) -> dict[int, bool]:
+    """Whether transactions were aborted, by producer.
+
+    A transaction's marker tells, or a list of aborted ones that reaches far enough from ``start`` on to be
+    complete (``TransactionFates``); one that nothing is found of was committed.
+
+    Args:
+        cluster: the cluster, with no request on its way to ``node``.
+        node: the broker that leads the partition.
+        partition: the partition.
+        start: an offset after the transactions' first records, and before their markers.
+        undecided: by producer, the offset of the first record.
+
+    Raises:
+        CorruptBatch: on bytes that are no valid batch.
+        FerryError: if the partition cannot be read.
+    """
+    return _Lookahead(cluster, node, partition, start, undecided).fates()
+
+
+class _Lookahead:
+    def __init__(
+        self,
+        cluster: WireCluster,
+        node: int,
+        partition: TopicPartition,
+        start: int,
+        undecided: Mapping[int, int],
+    ) -> None:
+        self._cluster, self._node, self._partition = cluster, node, partition
+        self._at = start
+        self._left = dict(undecided)
+        self._fates: dict[int, bool] = dict.fromkeys(undecided, False)
+        self._bytes = 0
+
+    def fates(self) -> dict[int, bool]:
+        while self._left and self._goes_on(committed=True):
+            if self._bytes >= LONGEST_APPEND:
+                return self._fates
+        if self._left:
+            # Another transaction is open: it hides markers after its first record, and lists end there.
+            end = high_watermarks(self._cluster, {self._partition: self._node})[self._partition]
+            while self._left and self._at < end and self._goes_on(committed=False):
+                pass
+        return self._fates
+
+    def _goes_on(self, *, committed: bool) -> bool:
+        """Read on; whether there was something."""
+        fetched = self._fetch(committed=committed)
+        for entry in fetched.aborted:
+            if entry.first_offset <= self._left.get(entry.producer_id, -1):
+                self._decide(entry.producer_id, is_aborted=True)
+        before = self._at
+        try:
+            for batch in split_batches(fetched.records):
+                header = batch.header
+                if header.base_offset < before:
+                    continue
+                self._at = header.next_offset
+                self._bytes += header.size
+                if header.is_control and header.records and header.producer_id in self._left:
+                    self._decide(header.producer_id, is_aborted=is_abort_marker(batch))
+        except MalformedBatch as error:
+            raise CorruptBatch(
+                f"{self._partition} on {self._cluster.alias} holds {error}."
+            ) from error
+        return self._at > before
+
+    def _decide(self, producer: int, *, is_aborted: bool) -> None:
+        del self._left[producer]
+        self._fates[producer] = is_aborted
+
+    def _fetch(self, *, committed: bool) -> Fetched:
+        size = min(max(_FIRST_BYTES, self._bytes), _MOST_BYTES)
+        answers = fetch(
+            self._cluster,
+            self._node,
+            {self._partition: self._at},
+            max_bytes=size,
+            partition_max_bytes=size,
+            max_wait_ms=0,
+            committed=committed,
+        )
+        fetched = next(answers, None)
+        error = THROTTLED if fetched is None else fetched.error
+        if fetched is None or error != NONE:
+            doing = f"Looking for the ends of transactions in {self._partition}"
+            raise fault(error, f"{doing} on {self._cluster.alias} from offset {self._at}")
+        return fetched

@@ -1,6 +1,6 @@
 """Airflow's DAGs ``failover_{source}_to_{target}`` and ``failback_{source}_to_{target}`` for each flow file.
 
-Apart from ``mirrors.py``, so that Airflow reads the flows that have a timetable in half the time.
+They are not in ``mirrors.py``, so that Airflow reads the flows that have a timetable in half the time.
 """
 
 from pathlib import Path

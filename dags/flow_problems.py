@@ -1,9 +1,9 @@
-"""Holds no DAG: it exists to fail where a flow file is wrong.
+"""Holds no DAG: this file fails if a flow file has an error.
 
 Airflow drops all DAGs of a file that raises, so ``mirrors.py`` must not raise because of one flow.
-A log line would be overlooked, and a DAG that stands for the broken file would look like work that
-is waiting. A file of its own that raises gives what people look for: Airflow's import error, red
-on its first page and in ``airflow dags list-import-errors``, with file, key and reason.
+An operator would overlook a log line, and a DAG in place of the broken file would look like a DAG
+that waits to run. A separate file that raises gives what an operator looks for: Airflow's import
+error, red on its first page and in ``airflow dags list-import-errors``, with file, key and reason.
 """
 
 from pathlib import Path

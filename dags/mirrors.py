@@ -1,6 +1,6 @@
 """Airflow's DAGs: ``mirror_{source}_to_{target}`` for each flow file in ``include/configs``.
 
-What is wrong with a flow file is said by ``flow_problems.py``.
+``flow_problems.py`` reports errors in flow files.
 """
 
 from pathlib import Path

@@ -38,7 +38,7 @@ _OVER: Final = ("failed", "success")
 
 
 def add_notify_task(published: Any, flow: Flow) -> None:
-    """Adds the task ``notify`` after all other tasks of a run; none where the flow notifies nobody.
+    """Adds the task ``notify`` after all other tasks of a run; none if the flow has no channels.
 
     Args:
         published: the task ``publish``, or what it returns; its DAG has all other tasks by now.
@@ -61,7 +61,7 @@ def add_notify_task(published: Any, flow: Flow) -> None:
         execution_timeout=timedelta(minutes=3),
     )
     def notify() -> dict[str, str]:
-        """Tells people what became of the run, where there is something to tell."""
+        """Sends the run's message to each channel, if the run has something to report."""
         return _notify(flow)
 
     ends = getattr(published, "operator", published).dag.leaves

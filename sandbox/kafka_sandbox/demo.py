@@ -31,7 +31,7 @@ from kafka_sandbox.demo_offsets import Shown, shown
 from kafka_sandbox.errors import SandboxError
 
 FLOW_FILE = sandbox.PROJECT / "include" / "configs" / "primary_to_backup.yaml"
-OLDER_MIRROR = sandbox.PROJECT / "docs" / "examples" / "mirror-maker"
+MIRRORMAKER1 = sandbox.PROJECT / "docs" / "examples" / "mirror-maker"
 DAG_ID = "mirror_primary_to_backup"
 PRESERVED = "payments"
 """The topic whose records keep their offsets."""
@@ -231,15 +231,15 @@ def _print_places(airflow: Airflow, last: Round) -> None:
         ("The DAG", f"{airflow.url}/dags/{DAG_ID}"),
         ("", f"log in as {sandbox.USER}, password {airflow.password}"),
         ("Try", f"ferry plan --config {FLOW_FILE.relative_to(sandbox.PROJECT)}"),
-        ("", f"ferry mirror-maker {_older_mirror()}"),
+        ("", f"ferry mirror-maker {_mirrormaker1()}"),
         ("Stop all", "make demo-down"),
     ):
         console.print(f"{what:10} {where}", soft_wrap=True, markup=False)
 
 
-def _older_mirror() -> str:
-    """What an older mirror between the two clusters would be told."""
-    folder = OLDER_MIRROR.relative_to(sandbox.PROJECT)
+def _mirrormaker1() -> str:
+    """What MirrorMaker 1 between the two clusters would be told."""
+    folder = MIRRORMAKER1.relative_to(sandbox.PROJECT)
     return (
         f"--consumer.config {folder}/consumer.properties "
         f"--producer.config {folder}/producer.properties --whitelist customers"

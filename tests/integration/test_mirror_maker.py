@@ -1,4 +1,4 @@
-"""`ferry mirror-maker`: two sources into one target, by the files and options of an older mirror."""
+"""`ferry mirror-maker`: two sources into one target, by the files and options of MirrorMaker 1."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def test_who_may_only_look_sees_it_too(people: People) -> None:
 
 def test_a_mirror_that_there_is_not_says_so(browser_page: Page) -> None:
     browser_page.goto("/plugin/mirrors?flow=nobody_to_nowhere")
-    expect(browser_page.get_by_text("There is no such thing")).to_be_visible()
+    expect(browser_page.get_by_role("heading", name="Not found")).to_be_visible()
     browser_page.get_by_role("link", name="Mirrors").last.click()
     expect(table(browser_page, "Mirrors")).to_be_visible()
 

@@ -28,7 +28,7 @@ class GroupRow:
             nothing is, or where the target's own records lie between the copied ones.
         log_start: the first offset of the target's log.
         log_end: the offset after its last one.
-        past_verified: by how many offsets the group is behind both ``verified_end`` and
+        past_verified: by how many offsets the group is past both ``verified_end`` and
             ``log_start``: records that it has not read may lie between.
         past_end: by how many offsets it is after the log's end.
     """

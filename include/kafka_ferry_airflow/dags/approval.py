@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class PlanApprovalOperator(ApprovalOperator):
-    """Shows a person the plan of this run, and goes on once it is approved.
+    """Shows a person the plan of this run, and continues once the person has approved it.
 
-    Differs from its parent in three ways. What it shows is made when it runs, from the stored plan.
-    With ``approval: changes`` it asks nobody where the plan copies records and changes nothing else.
-    And a plan that is rejected fails the run, for good and with the name of who rejected it.
+    Differs from its parent in three ways. It reads the stored plan when it runs, and shows that.
+    With ``approval: changes`` it asks for no approval if the plan only copies records. And rejecting
+    the plan fails the run, for good and with the name of the person who rejected it.
 
     Args:
         flow: what is mirrored.
@@ -33,7 +33,7 @@ class PlanApprovalOperator(ApprovalOperator):
         self.flow = flow
 
     def execute(self, context: Context) -> Any:
-        """Asks, and waits in the state ``awaiting_input``, without a worker.
+        """Asks for approval, and waits in the state ``awaiting_input``, without a worker.
 
         Raises:
             AirflowFailException: there is no plan.
@@ -44,15 +44,17 @@ class PlanApprovalOperator(ApprovalOperator):
         with airflow_errors():
             plan = Run(self.flow, context["run_id"]).planned()
         if plan.options.dry_run:
-            raise AirflowSkipException("Nobody is asked: a dry run ends with its plan.")
+            raise AirflowSkipException("No approval is needed: a dry run ends with its plan.")
         if self.flow.approval == "changes" and not plan.changes:
-            self.log.info("Nobody is asked: the plan copies records and changes nothing else.")
+            self.log.info(
+                "No approval is needed: the plan copies records and changes nothing else."
+            )
             return None
         self.body = plan_markdown(plan)
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Goes on where a person has answered.
+        """Continues when a person has answered.
 
         Raises:
             AirflowFailException: the plan was rejected; nothing was changed.
@@ -60,7 +62,7 @@ class PlanApprovalOperator(ApprovalOperator):
         if event.get("chosen_options") == [self.REJECT]:
             person = event.get("responded_by_user") or {}
             raise AirflowFailException(
-                f"{person.get('name', 'Somebody')} rejected the plan of {self.flow.name}: "
-                "nothing was changed or copied. Clear the task plan to plan the run anew."
+                f"{person.get('name', 'A user')} rejected the plan of {self.flow.name}: "
+                "nothing was changed or copied. Clear the task plan to plan the run again."
             )
         return super().execute_complete(context, event)

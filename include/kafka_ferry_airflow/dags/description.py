@@ -1,4 +1,4 @@
-"""What a flow's DAG says of itself in Airflow's pages."""
+"""The text with which a flow's DAG describes itself in Airflow's pages."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ Copies {topics} of the cluster **{source.alias}** (`{from_}`) to the cluster
 | reports | `{folder}/runs/<run>/report.html`, one a run |
 | Data Docs | `{folder}/data_docs/index.html` |
 
-**plan** says what is copied and what is not, and why. **sync_topics** creates what the target
-lacks. **mirror** copies, **verify** reads the copy back and reconciles it with the source, also
-where some partitions failed. **publish** writes the report and fails unless all of it is proved.
+**plan** says what the run copies, what it does not copy, and why. **sync_topics** creates what the
+target lacks. **mirror** copies. **verify** reads the copy back and reconciles it with the source,
+even if some partitions failed. **publish** writes the report and fails unless everything is proved.
 {assets}
-The target itself holds what is done. Any task may be cleared, retried or killed at any time:
-nothing is lost and nothing is copied twice.
+The target itself records what is done. You may clear, retry or kill any task at any time: nothing is
+lost and nothing is copied twice.
 {ignored}"""
 
 _APPROVALS = {
     "never": "none: a run does what it has planned",
-    "changes": "**approve** waits for a person where a plan changes more than records",
+    "changes": "**approve** waits for a person if a plan changes more than records",
     "always": "**approve** waits for a person, in each run",
 }
 
@@ -63,7 +63,7 @@ def _when(flow: Flow) -> str:
         told = f"every `{flow.schedule}`" + (f", or {told}" if told else "")
     elif flow.schedule:
         told = f"`{flow.schedule}` ({flow.timezone})" + (f", or {told}" if told else "")
-    return told or "none: it is started by hand"
+    return told or "none: you trigger it"
 
 
 def _deadline(flow: Flow) -> str:
@@ -82,7 +82,7 @@ def _assets(flow: Flow) -> str:
 
 
 def _ignored(flow: Flow) -> Iterator[str]:
-    """What the file says in vain, where it does."""
+    """The keys of the file that have no effect, if there are any."""
     if flow.ignored:
         yield "\nIn the file, but without effect here:\n\n"
     yield from (f"- `{key}`: {why}\n" for key, why in flow.ignored)

@@ -1,6 +1,6 @@
-"""The DAGs of an emergency: ``failover_{source}_to_{target}`` and ``failback_{source}_to_{target}``.
+"""The DAGs for an emergency: ``failover_{source}_to_{target}`` and ``failback_{source}_to_{target}``.
 
-Both are started by hand, and are not paused, so that nobody has to know more than where to click.
+A person triggers them. They are not paused, so that one click is enough.
 """
 
 from __future__ import annotations
@@ -26,48 +26,52 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _GROUPS: Final = Param(
-    [], type="array", items={"type": "string"}, description="Only these groups; all where empty."
+    [],
+    type="array",
+    items={"type": "string"},
+    description="Only these groups; all groups if empty.",
 )
 _DRY_RUN: Final = Param(
-    False, type="boolean", description="Only say what would be done; change nothing."
+    False, type="boolean", description="Only say what the run would do; change nothing."
 )
 _SOURCE_DOWN: Final = Param(
-    False, type="boolean", description="Do not even try to ask the source cluster."
+    False, type="boolean", description="The source cluster is down: do not try to ask it."
 )
 _COPY_ONLY: Final = Param(
     False,
     type="boolean",
-    description="Copy, and move no groups: while applications still run on the target.",
+    description="Only copy, and move no groups: use it while applications still run on the target.",
 )
 _FAILOVER: Final = """\
-**The cluster {source} is lost, or is to be left: its applications go on at {target}.**
+**Use this DAG if the cluster {source} is lost, or if its applications are to continue at {target}.**
 
-The task commits on **{target}** what each group has read on **{source}**, and says in its log where each
-group goes on. It works while {source} is down. It may be repeated at any time; nothing is ever set back,
-and a group that is in use on {target} is left alone.
+The task commits on **{target}** the counterpart of what each group has read on **{source}**, and its log says
+where each group continues. It works while {source} is down. You may repeat it at any time: it never sets an
+offset back, and leaves alone the groups that are in use on {target}.
 
 1. Stop the applications on {source}, if they still run.
 2. Trigger this DAG. Read the log of the task **failover**: each group is READY, IN USE or STUCK, with the
    first record that it will read.
-3. Start the applications on {target}. Their topics are there called as `{naming}` says.
+3. Start the applications on {target}. `{naming}` determines the names of their topics there.
 """
 _FAILBACK: Final = """\
-**The cluster {source} is back: what is new on {target} is copied to it, and the groups go back.**
+**Use this DAG when the cluster {source} is back: it copies what is new on {target} to {source}, and moves the
+groups back.**
 
-1. Trigger this DAG with **copy_only** while the applications still run on {target}: this copies the bulk.
-2. Stop applications and producers on {target}.
+1. Trigger this DAG with **copy_only** while the applications still run on {target}: this copies most of the records.
+2. Stop the applications on {target}, consumers and producers.
 3. Trigger it again, without copy_only. Read the log of the task **move_groups**.
 4. Start the applications on {source}.
 """
 
 
 def failover_dag(flow: Flow) -> DAG:
-    """The DAG that lets the groups of ``flow`` go on on its target."""
+    """The DAG that lets the groups of ``flow`` continue on its target."""
     with _by_hand(flow, "failover", _FAILOVER) as dag:
 
         @task(task_id="failover")
         def fail_over() -> dict[str, Any]:
-            """Syncs the groups' offsets a last time; says where each group goes on."""
+            """Syncs the groups' offsets a last time; its log says where each group continues."""
             from kafka_ferry.runs.failover.failover import failover  # noqa: PLC0415  (PyArrow)
 
             params = get_current_context()["params"]
@@ -92,10 +96,10 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
 
     Args:
         flow: the flow.
-        add_tasks: adds the tasks of a run of the way back; gives the last one.
+        add_tasks: adds the tasks of a run of the reverse flow; returns the last one.
 
     Raises:
-        ConfigError: if the file's opposite flow is not right.
+        ConfigError: if the file's opposite flow is not valid.
     """
     back = load_way_back(flow.file, flow)
     with _by_hand(flow, "failback", _FAILBACK) as dag:
@@ -134,7 +138,7 @@ def _form(**params: Param) -> ParamsDict:
 def _by_hand(flow: Flow, what: str, text: str) -> DAG:
     return DAG(
         dag_id=f"{what}_{flow.slug}",
-        description=f"Started by hand: {what} of {flow.source.alias} to {flow.target.alias}",
+        description=f"You trigger it: {what} of {flow.source.alias} to {flow.target.alias}",
         doc_md=text.format(
             source=flow.source.alias, target=flow.target.alias, naming=flow.replication_policy_class
         ),

@@ -1,4 +1,4 @@
-"""The form of a run that is started by hand, and what a DAG run asks of the library."""
+"""The form of a manual run, and the options that a DAG run passes to the library."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from airflow.sdk import DAG, Context
 
 _SECTION: Final = "This run only"
-_BACKFILL: Final = "Backfill by hand"
+_BACKFILL: Final = "Manual backfill"
 _BACKFILL_RUN: Final = "backfill"
 
 
 def run_params() -> ParamsDict:
-    """What a person can ask of one run; a run of the timetable asks nothing of it."""
+    """The options that a person can give to one run; a run of the timetable has none."""
     return ParamsDict(_form())
 
 
 def show_form(dag: DAG, form: ParamsDict) -> None:
-    """Gives a DAG whose tasks are made the form that is filled in to start it.
+    """Gives a DAG whose tasks are made the form of its manual runs.
 
     Not when it is made, nor as its attribute is set otherwise: each task would copy the form and each
-    DAG check its schemas anew, which would take longer than all else about 200 flows.
+    DAG check its schemas again, which would take longer than everything else about 200 flows.
     """
     object.__setattr__(dag, "params", form)
 
@@ -47,22 +47,22 @@ def _form() -> dict[str, Param]:
             type="array",
             items={"type": "string"},
             title="Topics",
-            description="Names or Java regular expressions, one a line: only these of the flow's "
-            "topics. All where empty.",
+            description="Names or Java regular expressions, one a line: only the flow's topics that "
+            "match. All topics if empty.",
             section=_SECTION,
         ),
         "dry_run": Param(
             False,
             type="boolean",
             title="Dry run",
-            description="Only plan: read in the log of the task plan what would be done.",
+            description="Only plan: the log of the task plan says what a run would do.",
             section=_SECTION,
         ),
         "verify_all": Param(
             False,
             type="boolean",
             title="Verify everything",
-            description="Verify again all that the flow ever copied, not only what is new.",
+            description="Verify again everything that the flow ever copied, not only what is new.",
             section=_SECTION,
         ),
         "rate_limit": Param(
@@ -76,21 +76,21 @@ def _form() -> dict[str, Param]:
         "since": Param(
             None,
             title="Since",
-            description="With Until: copy the records of that span of time that the target does not "
-            "have, and nothing else.",
+            description="With Until: copy only the records of this span of time that the target does not "
+            "have.",
             **moment,
         ),
         "until": Param(
-            None, title="Until", description="The first moment after that span.", **moment
+            None, title="Until", description="The first moment after the span.", **moment
         ),
     }
 
 
 def options_of(context: Context) -> RunOptions:
-    """What the DAG run of a task asks of the library: its form's values, or a backfill's interval.
+    """The options that a task's DAG run passes to the library: its form's values, or a backfill's interval.
 
     Raises:
-        FerryError: since and until make no span of time, or a backfill's run has none.
+        FerryError: since and until are not a span of time, or a backfill's run has none.
     """
     params: Mapping[str, Any] = context["params"]
     rate = params.get("rate_limit")
@@ -115,7 +115,7 @@ def _window(dag_run: Any, since: str | None, until: str | None) -> Window | None
     if start is None or end is None or start >= end:
         raise FerryError(
             f"The backfill's run {dag_run.run_id} owns no span of time.",
-            advice="Start a run by hand, with since and until.",
+            advice="Trigger a run with since and until.",
         )
     return Window(ms_of(start), ms_of(end))
 

@@ -52,12 +52,12 @@ class StepOperator(BaseOperator):
             return self.step(Run(self.flow, context["run_id"]), context)
 
     def step(self, run: Run, context: Context) -> Any:
-        """What the task does; gives what it leaves for others."""
+        """Does the task's work; returns what later tasks need."""
         raise NotImplementedError
 
 
 class PlanOperator(StepOperator):
-    """Says what is copied, what is not, and why."""
+    """Says what the run copies, what it does not copy, and why."""
 
     def step(self, run: Run, context: Context) -> Any:
         """Plans what the run's form, or a backfill's interval, asks for."""
@@ -71,10 +71,10 @@ class PlanOperator(StepOperator):
 
 
 class SyncTopicsOperator(StepOperator):
-    """Creates on the target what it lacks."""
+    """Creates what the target lacks, and changes what differs from the plan."""
 
     def step(self, run: Run, context: Context) -> None:  # noqa: ARG002
-        """Changes what is planned; skips itself, and so all after it, where the run ends with its plan."""
+        """Makes the planned changes; in a dry run it skips itself, and so all tasks after it."""
         if run.planned().options.dry_run:
             raise AirflowSkipException("A dry run ends with its plan: nothing is changed.")
         run.sync_topics()
@@ -95,7 +95,7 @@ class PublishOperator(StepOperator):
     """Writes the report; fails unless the run is complete and proved."""
 
     def step(self, run: Run, context: Context) -> dict[str, Any]:  # noqa: ARG002
-        """Publishes, and tells Airflow's metrics."""
+        """Publishes the report, and sends metrics to Airflow."""
         from kafka_ferry.report import headline  # noqa: PLC0415  (jinja2, and rows of the proof)
         from kafka_ferry_airflow.monitoring.metrics import tell_airflow  # noqa: PLC0415  (the same)
 

@@ -199,7 +199,7 @@ class TestThePage:
                 "Find the other producer.",
                 "orders-3 [100, 200): 4 records of somebody else",
                 "What was checked",
-                "What became of the offsets",
+                "What happened to the offsets",
             )
         ]
         assert places == sorted(places)
@@ -242,12 +242,12 @@ class TestThePage:
 
     def test_of_a_run_that_only_noted_something_says_so(self) -> None:
         said = text(replace(REPORT, notes=(NOTE,)))
-        assert f"Out of the ordinary Noted when the run was planned {NOTE}" in said
+        assert f"Unusual Noted when the run was planned {NOTE}" in said
         assert "What the target does not have" not in said
 
     def test_of_a_run_without_either_has_no_such_section(self) -> None:
         said = text(replace(REPORT, dead_letter_topic="ferry-dead-letter.eu.internal"))
-        for words in ("Out of the ordinary", "does not have", "dead-letter"):
+        for words in ("Unusual", "does not have", "dead-letter"):
             assert words not in said
 
     def test_folds_away_all_but_the_first_losses(self) -> None:
@@ -299,20 +299,20 @@ class TestPreservedOffsets:
         said = text(replace(REPORT, choices=CHOICES))
         assert "Offsets preserved in 1 of 2 topics" in said
         assert (
-            "How offsets are kept All topics orders preserved offsets: preserved. "
+            "Translated or preserved offsets All topics orders preserved offsets: preserved. "
             "customers translated auto: about 20% have a record." in said
         )
 
     def test_of_none_take_no_room(self) -> None:
         said = text(replace(REPORT, choices=CHOICES[1:]))
-        for words in ("preserved", "Uncommitted", "Adopted", "How offsets are kept"):
+        for words in ("preserved", "Uncommitted", "Adopted", "Translated or preserved offsets"):
             assert words not in said
 
     def test_say_what_was_adopted_and_where(self) -> None:
         said = text(replace(REPORT, adopted=1_200, adoptions=("orders-3 [100, 2000): 1,200.",)))
         assert (
-            "Out of the ordinary Records that were on the target already: 1,200 An attempt that "
-            "broke off had written them. Each was compared with the source's. "
+            "Unusual Records that were already on the target: 1,200 An attempt that "
+            "broke off had written them. Each was compared with the source's record. "
             "orders-3 [100, 2000): 1,200." in said
         )
 
@@ -322,8 +322,8 @@ class TestPreservedOffsets:
         assert "orders-3: 1,040 on eu.orders, from offset 200 on." in said
         assert said.count(" on eu.orders, from") == 1
 
-    def test_without_either_say_nothing_out_of_the_ordinary(self) -> None:
-        assert "Out of the ordinary" not in text(replace(REPORT, choices=CHOICES))
+    def test_without_either_say_nothing_unusual(self) -> None:
+        assert "Unusual" not in text(replace(REPORT, choices=CHOICES))
 
     def test_have_columns_of_their_own(self) -> None:
         partition = replace(KEPT_PARTITION, target_before=71, unreached=72, exposed=73)
@@ -388,7 +388,7 @@ class TestTheTables:
         off = replace(PARTITION, topic="zebra", **changes)
         html = render(replace(REPORT, partitions=(PARTITION, off)))
         assert html.count('<tr class="off">') == 1
-        assert "1 not as they should be" in html
+        assert "1 not as expected" in html
         assert html.index("zebra-3") < html.index("orders-3")
 
     def test_have_columns_for_what_was_lost_dead_lettered_or_deleted_since(self) -> None:
@@ -498,21 +498,26 @@ class TestWhatWasChanged:
 
     def test_says_each_change_and_what_could_not_be_changed(self) -> None:
         said = text(replace(REPORT, changes=(self.CHANGE,), unapplied=(self.UNAPPLIED,)))
-        assert "1 change on the target beside topics and records" in said
+        assert "1 change on the target in addition to topics and records" in said
         assert self.CHANGE in said
         failed = said.index("Could not be changed on the target")
         assert said.index("What failed") < failed < said.index(self.UNAPPLIED)
 
     def test_says_what_has_drifted_and_what_is_retired(self) -> None:
         said = text(replace(REPORT, drifts=(self.DRIFT,), retirements=(self.RETIREMENT,)))
-        assert "Out of the ordinary" in said
+        assert "Unusual" in said
         assert self.DRIFT in said
         assert self.RETIREMENT in said
         assert "What failed" not in said
 
     def test_says_nothing_of_it_where_there_is_nothing(self) -> None:
         said = text(REPORT)
-        for word in ("beside topics", "could not be changed", "flow has not set", "are gone"):
+        for word in (
+            "in addition to topics",
+            "could not be changed",
+            "flow has not set",
+            "are gone",
+        ):
             assert word not in said.casefold()
 
     def test_of_thousands_of_changes_shows_a_few(self) -> None:
@@ -529,13 +534,13 @@ def test_says_until_when_the_copy_is_proved_and_how_far_it_is_behind() -> None:
     measures = Measures(2.0, REPORT.planned_at, rows)
     shown = text(replace(REPORT, measures=measures))
     assert "Proved complete until 2026-11-21 01:29:12 UTC" in shown
-    assert "Behind when it ended 1,200 offsets, 1 min 35 s" in shown
+    assert "Lag at the end 1,200 offsets, 1 min 35 s" in shown
 
 
 def test_says_which_metrics_are_missing_and_nothing_of_any_in_an_older_report() -> None:
     untold = "The metrics could not be pushed to http://gateway: it is <down>."
     shown = text(replace(REPORT, measures=Measures(missing=(untold,))))
-    assert f"Metrics that nobody has {untold}" in shown
+    assert f"Metrics that could not be measured or sent {untold}" in shown
     older = text(REPORT)
     assert "Proved complete until" not in older
-    assert "Behind when it ended" not in older
+    assert "Lag at the end" not in older

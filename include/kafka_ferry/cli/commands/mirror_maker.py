@@ -55,7 +55,7 @@ def mirror_maker(
     write_config: options.WriteConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy from each source to the target what is new, by the files and options of older mirrors.
+    """Copy from each source to the target what is new, by the files and options of MirrorMaker 1.
 
     Topics keep their names. It ends with 0 only if all of it is proved; the next call goes on from there.
     """
@@ -92,7 +92,7 @@ def mirror_maker(
 
 
 def _carry_out(mirror: OlderMirror, write_config: Path | None, *, as_json: bool) -> None:
-    """Run the flows of an older mirror, or write them down."""
+    """Run the flows of MirrorMaker 1, or write them down."""
     from kafka_ferry.runs.takeover.mirrormaker1 import as_properties, ask_cluster_ids
 
     ids = ask_cluster_ids(mirror)

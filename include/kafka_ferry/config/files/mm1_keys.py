@@ -1,4 +1,4 @@
-"""What the properties of the older mirrors' clients become here, of all Kafka releases since 0.7.
+"""What the properties of MirrorMaker 1's clients become here, of all Kafka releases since 0.7.
 
 Sources: ``kafka.consumer.ConsumerConfig``, ``kafka.producer.ProducerConfig`` and their kin of 0.7.2
 and 0.8.2; the Java clients' ``ConsumerConfig`` and ``ProducerConfig`` after them.

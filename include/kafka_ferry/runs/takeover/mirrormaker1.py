@@ -1,4 +1,4 @@
-"""An older mirror's property files and options as flows: one from each of its sources into its target.
+"""MirrorMaker 1's property files and options as flows: one from each of its sources into its target.
 
 Those files have no names for clusters. A source and the target are called by their cluster ids, so that
 a flow finds its positions again whatever its file is called and whichever files stand beside it.
@@ -35,7 +35,7 @@ AS_THOSE_MIRRORS: Final[Mapping[str, str]] = {
     "emit.checkpoints.enabled": "false",
     "emit.heartbeats.enabled": "false",
 }
-"""Options of every flow that came from an older mirror."""
+"""Options of every flow that came from MirrorMaker 1."""
 
 _COMMITTED_ONLY: Final = Remark(
     "isolation.level",
@@ -55,7 +55,7 @@ _FROM_THE_START: Final = Remark(
 
 @dataclass(frozen=True)
 class OlderMirror:
-    """What an older mirror is told, in files and options.
+    """What MirrorMaker 1 is told, in files and options.
 
     Attributes:
         sources: the consumers' files.
@@ -188,7 +188,7 @@ def as_properties(mirror: OlderMirror, ids: ClusterIds) -> str:
     clusters = [*zip(ids.sources, mirror.sources, strict=True), (ids.target, mirror.target)]
     parts = [
         _part(
-            "The flows of an older mirror. Clusters are called by their ids, by which flows find\n"
+            "The flows of MirrorMaker 1. Clusters are called by their ids, by which flows find\n"
             "their positions again.",
             {"clusters": ", ".join(alias for alias, _ in clusters), **AS_THOSE_MIRRORS},
         )

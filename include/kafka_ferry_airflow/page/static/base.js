@@ -1,4 +1,4 @@
-// What Airflow's pages share with apps of plugins: React, Chakra UI with Airflow's theme, and its router.
+// What Airflow's pages share with plugins' apps: React, Chakra UI with Airflow's theme, and its router.
 // Nothing is loaded from anywhere else, and there is no build step: this file is what the browser runs.
 
 export const { React, ChakraUI: C, ReactRouterDOM: Router } = globalThis;
@@ -9,13 +9,13 @@ const ROOT = new URL("kafka-ferry/", document.baseURI);
 const answers = new Map();
 const KEPT = 60;
 
-/** The address of something that the plugin's application serves. */
+/** The address of a path that the plugin's application serves. */
 export const address = (path) => new URL(path, ROOT).href;
 
 /** The path of a flow's part of the API; every piece is escaped. */
 export const api = (...pieces) => `api/flows${pieces.map((piece) => `/${encodeURIComponent(piece)}`).join("")}`;
 
-/** `path` with a query of those parameters that say something. */
+/** `path` with a query of the parameters that have a value. */
 export const withQuery = (path, query) => {
   const said = Object.entries(query).filter(([, value]) => value !== undefined && value !== "" && value !== null);
   return said.length ? `${path}?${new URLSearchParams(said)}` : path;
@@ -31,8 +31,8 @@ async function ask(path, signal) {
 }
 
 /**
- * What the API answers, asked again every `refresh` seconds while somebody looks.
- * While a new question is open, the last answer stays, so that nothing jumps.
+ * The API's answer, requested again every `refresh` seconds while the page is visible.
+ * Until a new answer arrives, the last one stays, so that nothing jumps.
  */
 export function useApi(path, { refresh = 0 } = {}) {
   const [state, setState] = useState(() => ({ path, data: path ? answers.get(path) : undefined }));
@@ -65,7 +65,7 @@ export function useApi(path, { refresh = 0 } = {}) {
   return { data: state.data, error: state.error, isWaiting: state.path !== path && !answers.has(path) };
 }
 
-/** Where we are on the page, kept in the browser's address; `go` changes some of it. */
+/** The current place on the page, kept in the browser's address; `go` changes parts of it. */
 export function usePlace() {
   const [params, setParams] = Router.useSearchParams();
   const place = Object.fromEntries(params);
@@ -95,6 +95,6 @@ export function Place({ to, children, ...props }) {
 export const Inside = ({ to, children, ...props }) =>
   h(C.Link, { asChild: true, color: "fg.info", ...props }, h(Router.Link, { to }, children));
 
-/** A link to a page of its own: a report, or Data Docs. */
+/** A link that opens a separate page: a report, or Data Docs. */
 export const Outside = ({ path, children, ...props }) =>
   h(C.Link, { href: address(path), target: "_blank", rel: "noopener", color: "fg.info", ...props }, children);

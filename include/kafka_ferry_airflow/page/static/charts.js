@@ -32,7 +32,7 @@ function useWidth() {
 
 /**
  * A plot of `points`, each with `at` and `value`; a value of null is a gap.
- * What it shows is said in words too, and every number of it is in the table of runs.
+ * A label says the same in words, and the table of runs has every number.
  */
 export function Plot({ label, points, format, steps, bars = false, toneOf, onChoose }) {
   const [box, width] = useWidth();
@@ -70,7 +70,7 @@ const bar = (point, x, y, slot, near, toneOf) => {
     fill: COLOURS[toneOf?.(point) ?? "line"] ?? COLOURS.line, opacity: near && near !== point ? 0.55 : 0.9 });
 };
 
-/** A path for each stretch without a gap; a point that stands alone is a dot. */
+/** A path for each stretch without a gap; a single point is a dot. */
 function line(points, x, y) {
   const stretches = [[]];
   for (const point of points) {
@@ -86,7 +86,7 @@ function line(points, x, y) {
   });
 }
 
-/** Times below the plot, as many as have room: of a day the hours, of more the days. */
+/** Times below the plot, as many as fit: hours for up to a day, days for more. */
 function times(from, until, inner) {
   if (until <= from) return from ? [[from, clock(from)]] : [];
   const many = Math.max(1, Math.min(6, Math.floor(inner / 90)));

@@ -1,4 +1,4 @@
-// One mirror: what it comes to, its topics, partitions, runs and groups.
+// One mirror: its state, topics, partitions, runs and groups.
 
 import { C, Inside, Outside, Place, api, h, useApi, usePlace } from "./base.js";
 import { brief, count, duration, number, size } from "./format.js";
@@ -37,7 +37,7 @@ function Head({ flow }) {
       h(Stat, { label: "Lag" }, h(Count, { value: current?.records_behind }), current?.records_behind ? " records" : ""),
       h(Stat, { label: "Lag, time" }, duration(current?.seconds_behind)),
       h(Stat, { label: "Verified until" }, h(When, { ms: current?.verified_until })),
-      h(Stat, { label: "Copied in all" }, `${brief(totals.records)} records`),
+      h(Stat, { label: "Copied in total" }, `${brief(totals.records)} records`),
       h(Stat, { label: "Lost" }, h(Count, { value: totals.lost, alarm: true })),
       h(Stat, { label: "Drift" }, h(Count, { value: last?.drifts, alarm: true })),
       h(Stat, { label: "Last run" }, last ? h(Place, { to: { flow: flow.slug, run: last.run } }, h(When, { ms: last.finished_at })) : h(When, {})),
@@ -66,7 +66,7 @@ function Overview({ flow }) {
 const NeverRun = ({ flow }) =>
   h(Empty, { title: "This mirror has not run yet" },
     flow.dag?.paused ? ["Its DAG is paused. Switch it on: ", h(Inside, { key: "dag", to: `/dags/${flow.dag_id}` }, flow.dag_id), "."]
-      : ["Its first run publishes what it copied and proved here. Start one by hand: ", h(Inside, { key: "dag", to: `/dags/${flow.dag_id}` }, flow.dag_id), "."]);
+      : ["Its first run publishes here what it copied and proved. To start a run, trigger the DAG: ", h(Inside, { key: "dag", to: `/dags/${flow.dag_id}` }, flow.dag_id), "."]);
 
 export const Attention = ({ kinds }) =>
   kinds.length ? h(C.VStack, { as: "ul", align: "stretch", gap: 2, listStyleType: "none" }, kinds.map((kind) => h(Kind, { key: kind.title, kind }))) : null;
@@ -87,7 +87,7 @@ const WORDS = {
   "dead-lettered": "sent to the dead letter topic", returned: "came from the target, left out", "outside-window": "outside of the window", "copied-before": "copied before",
 };
 
-/** Copied records and all reasons: together they are all offsets, always. */
+/** Copied records and all reasons: together they are always all offsets. */
 export function Reasons({ copied, reasons }) {
   const rows = [["copied", copied], ...Object.entries(reasons).sort((a, b) => b[1] - a[1])];
   const all = rows.reduce((sum, [, value]) => sum + value, 0);
@@ -119,7 +119,7 @@ const AMOUNTS = [
   { key: "preserved", title: "Offsets", hideBelow: "xl", show: (row) => (row.preserved ? "preserved" : "translated") },
 ];
 const below = (row) => h(Below, null, `lag ${brief(row.records_behind)}, verified until `, h(When, { ms: row.verified_until }));
-const nothingCopied = h(C.Text, { color: "fg.muted", py: 4, role: "status" }, "Nothing yet: a run writes them down when it is published.");
+const nothingCopied = h(C.Text, { color: "fg.muted", py: 4, role: "status" }, "Nothing yet: the first run that is published adds them.");
 
 function Topics({ flow }) {
   const columns = [
@@ -173,5 +173,5 @@ function Groups({ flow }) {
     { key: "reason", title: "Why", hideBelow: "lg", breaks: "12rem", show: (row) => h(C.Span, { color: "fg.muted", fontSize: "sm" }, row.reason) }];
   const before = (data) => (data?.groups ? h(C.Text, { fontSize: "sm", color: "fg.muted" }, [count(data.groups, "group"), ...Object.entries(data.actions).map(([action, many]) => `${number(many)} ${ACTIONS[action] ?? action}`)].join(", ")) : null);
   return h(ApiTable, { path: `${api(flow.slug)}/groups`, noun: "offset", search: "Search groups", columns, before, keyOf: (row) => `${row.group} ${row.topic} ${row.partition}`,
-    empty: h(Empty, { title: "No groups yet" }, "A run lists here what each consumer group has read on the source, and the same place on the target. The option sync.group.offsets.enabled commits it there.") });
+    empty: h(Empty, { title: "No groups yet" }, "A run lists here each consumer group's offset on the source and its counterpart on the target. With sync.group.offsets.enabled the run commits it on the target.") });
 }

@@ -76,10 +76,10 @@ export function Flows() {
 
 const Nothing = ({ folder }) =>
   h(Empty, { title: "No mirrors yet" },
-    folder ? ["Write a flow's file into ", h(C.Code, { key: "folder" }, folder), ": which cluster is copied to which one. It appears here, and as a DAG, within a minute."]
-      : "There is none whose DAG you may read.");
+    folder ? ["Write a file that says which cluster is copied to which one, and put it into ", h(C.Code, { key: "folder" }, folder), ". The mirror appears here, and as a DAG, within a minute."]
+      : "There is no mirror whose DAG you may read.");
 
-/** Files that are no flows: for those who may see what is wrong with DAG files. */
+/** Files that hold no valid flow: for users who may see import errors. */
 export const Problems = ({ problems }) =>
   problems.length ? h(C.Alert.Root, { status: "error", mb: 3, alignItems: "flex-start" }, h(Shape, { name: "alert", mt: 0.5 }),
     h(C.Alert.Content, null, h(C.Alert.Title, null, `${count(problems.length, "file")} of mirrors cannot be read`),

@@ -7,7 +7,7 @@ export const NOTHING = "–";
 
 export const number = (value) => (value === null || value === undefined ? NOTHING : plain.format(value));
 
-/** 12,345 as it is, and 12.3M of what is longer. */
+/** 12,345 in full, and longer numbers as 12.3M. */
 export const brief = (value) =>
   value === null || value === undefined ? NOTHING : value < 100_000 ? plain.format(value) : short.format(value);
 

@@ -1,12 +1,12 @@
-// The page "Mirrors". Airflow loads this file and renders what it leaves behind under the plugin's name.
+// The page "Mirrors". Airflow loads this file and renders the component that it stores under the plugin's name.
 
 import { C, h, useEffect, usePlace } from "./base.js";
 import { Flow } from "./flow.js";
 import { Flows } from "./flows.js";
 import { Run } from "./run.js";
 
-// Airflow mounts an app anew the first time that the address changes after it was loaded, and whoever uses
-// the keyboard would lose their place. So the address is set once, to what it is, before anybody has begun.
+// Airflow mounts an app again the first time that the address changes after it was loaded, and a keyboard
+// user would lose the focus. So the page sets the address once, to its present value, at the start.
 let isSettled = false;
 
 function Page() {
@@ -21,7 +21,7 @@ function Page() {
   return h(C.Box, { as: "section", "aria-label": "Mirrors", height: "100%", overflow: "auto", p: 2, "data-testid": "mirrors" }, view);
 }
 
-// In the navigation, the icon is white like those of Airflow's other pages while the page is open.
+// While the page is open, its icon in the navigation is white, like the icons of Airflow's other pages.
 const style = document.createElement("style");
 style.textContent = 'nav a[aria-current="page"] img[src*="kafka-ferry/static"], a[aria-current="page"] > img[src*="kafka-ferry/static"] { filter: brightness(0) invert(1); }';
 document.head.append(style);

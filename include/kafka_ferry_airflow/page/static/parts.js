@@ -34,7 +34,7 @@ export const Shape = ({ name, ...props }) =>
     h("svg", { viewBox: "0 0 24 24", fill: "none", stroke: "currentColor", strokeWidth: 2.2, strokeLinecap: "round",
       strokeLinejoin: "round", "aria-hidden": true, focusable: false }, h("path", { d: SHAPES[name] })));
 
-/** As Airflow shows the state of a run; `quiet` where there are many of them. */
+/** Like Airflow's state of a run; `quiet` if there are many of them. */
 export function State({ state, quiet = false, children, ...props }) {
   const palette = paletteOf(state);
   return h(C.Badge, { borderRadius: "full", colorPalette: palette, color: quiet ? `${palette}.fg` : `${palette}.contrast`, fontSize: "sm",
@@ -54,18 +54,18 @@ export const Stats = ({ children }) =>
   h(C.Grid, { as: "dl", columnGap: 6, rowGap: 3, m: 0, templateColumns: "repeat(auto-fill, minmax(min(7.5rem, 45%), 1fr))" },
     children);
 
-/** What a phone shows below a row's name instead of in columns of its own. */
+/** What a phone shows below a row's name instead of in separate columns. */
 export const Below = ({ children }) =>
   h(C.Box, { as: "span", display: { base: "block", md: "none" }, fontSize: "xs", fontWeight: "normal", color: "fg.muted", mt: 0.5 }, children);
 
-/** A time as the distance from now; the time itself when pointed at. */
+/** A time relative to now; the time itself as a tooltip. */
 export function When({ ms, quiet = false }) {
   if (!ms) return h(C.Span, { color: "fg.muted" }, NOTHING);
   return h("time", { dateTime: new Date(ms).toISOString(), title: at(ms), style: { whiteSpace: "nowrap" } },
     quiet ? at(ms) : ago(ms));
 }
 
-/** A number, shortened where it is long; all of it when pointed at. */
+/** A number, shortened if it is long; the whole number as a tooltip. */
 export const Count = ({ value, alarm }) =>
   h(C.Span, { title: number(value), whiteSpace: "nowrap",
     color: alarm && value ? "failed.fg" : value ? undefined : "fg.muted", fontWeight: alarm && value ? "semibold" : undefined },
@@ -74,14 +74,14 @@ export const Count = ({ value, alarm }) =>
 export const Title = ({ children, ...props }) =>
   h(C.Heading, { size: "md", as: "h2", ...props }, children);
 
-/** A box with a head, as Airflow's cards. */
+/** A box with a head, like Airflow's cards. */
 export const Card = ({ title, aside, children, ...props }) =>
   h(C.Box, { as: "section", borderWidth: 1, borderColor: "border.emphasized", borderRadius: 8, overflow: "hidden", minW: 0, ...props },
     h(C.Flex, { bg: "bg.muted", px: 3, py: 2, alignItems: "center", justifyContent: "space-between", gap: 3 },
       h(C.Heading, { as: "h2", size: "sm" }, title), aside),
     h(C.Box, { p: 3 }, children));
 
-/** What there is not, and what to do about it. */
+/** What is missing, and what to do about it. */
 export const Empty = ({ title, children }) =>
   h(C.VStack, { py: 12, px: 4, gap: 2, textAlign: "center", role: "status" },
     h(C.Heading, { size: "lg", as: "h2" }, title), h(C.Box, { color: "fg.muted", maxW: "38rem" }, children));
@@ -93,8 +93,8 @@ export function Failure({ error }) {
     return h(Empty, { title: "You are no longer logged in" },
       h(C.Link, { href: new URL(`auth/login?next=${back}`, document.baseURI).href, color: "fg.info" }, "Log in again"));
   }
-  const titles = { 403: "You may not see this", 404: "There is no such thing" };
-  return h(Empty, { title: titles[error.status] ?? "This cannot be shown just now" },
+  const titles = { 403: "You may not see this", 404: "Not found" };
+  return h(Empty, { title: titles[error.status] ?? "This cannot be shown at the moment" },
     error.status ? error.message : "Airflow's API server does not answer. The page tries again by itself.");
 }
 
@@ -102,7 +102,7 @@ export const Waiting = () =>
   h(C.VStack, { align: "stretch", gap: 3, py: 2, role: "status", "aria-label": "Loading" },
     [18, 10, 10, 10].map((height, at) => h(C.Skeleton, { key: at, height })));
 
-/** Searches while one types, and keeps the word in the page's address. */
+/** Searches while the user types, and keeps the search in the page's address. */
 export function Search({ value = "", onSearch, label }) {
   const [text, setText] = useState(value);
   const last = useRef(value);
@@ -118,13 +118,13 @@ export function Search({ value = "", onSearch, label }) {
     h(C.Input, { type: "search", "aria-label": label, placeholder: label, value: text, onChange: (event) => setText(event.target.value) }));
 }
 
-/** One of a few, as Airflow's filters. */
+/** One of a few, like Airflow's filters. */
 export const Choice = ({ label, options, value, onChoose }) =>
   h(C.ButtonGroup, { attached: true, size: "sm", variant: "outline", role: "group", "aria-label": label, flexWrap: "wrap" },
     options.map(([key, name]) =>
       h(C.Button, { key, variant: key === value ? "solid" : "outline", "aria-pressed": key === value, onClick: () => onChoose(key) }, name)));
 
-/** As the tabs of a DAG. */
+/** Like the tabs of a DAG. */
 export const Tabs = ({ tabs, current, hrefOf }) =>
   h(C.Flex, { as: "nav", "aria-label": "Parts of this mirror", alignItems: "center", borderBottomWidth: 1, mb: 3, mt: 4, overflowX: "auto", overflowY: "hidden" },
     tabs.map(([key, name, many]) =>

@@ -22,7 +22,7 @@ export function Run({ slug, run }) {
       h(C.SimpleGrid, { columns: { base: 1, lg: 2 }, gap: 3, alignItems: "start" },
         h(Card, { title: "Tasks" }, h(Tasks, { flow, run, data })),
         data.has_report ? h(Card, { title: "Source offsets of this run" }, h(Reasons, { copied: data.summary?.records ?? 0, reasons: data.reasons }), h(Rebuilt, { rebuilt: data.rebuilt, batches: data.batches })) : null,
-        data.expectations.length ? h(Card, { title: "What was expected" }, h(Expectations, { checks: data.expectations })) : null,
+        data.expectations.length ? h(Card, { title: "What was checked" }, h(Expectations, { checks: data.expectations })) : null,
         data.changes.length ? h(Card, { title: "Changed on the target" }, h(C.VStack, { as: "ul", align: "stretch", gap: 1, fontSize: "sm", listStyleType: "none" }, data.changes.map((change) => h(C.Text, { as: "li", key: change, overflowWrap: "anywhere" }, change)))) : null),
       h(C.Box, null, h(Title, { mb: 3, mt: 2 }, "Ranges"), h(Ranges, { slug, run }))));
 }
@@ -50,14 +50,14 @@ function Head({ flow, run, data }) {
       h(Stat, { label: "Partitions" }, number(summary?.partitions))));
 }
 
-/** What was asked of this run beyond what the flow says, in a sentence. */
+/** The options of this run that its flow does not set, in a sentence. */
 function askedFor(options) {
   if (!options) return "";
   const parts = [];
   if (options.window) parts.push(`a backfill of the records from ${at(options.window.since_ms)} to ${at(options.window.until_ms)}`);
   if (options.topics?.length) parts.push(`only ${options.topics.join(", ")}`);
-  if (options.dry_run) parts.push("a plan, and nothing more");
-  if (options.verify_all) parts.push("all that was ever copied verified again");
+  if (options.dry_run) parts.push("only a plan");
+  if (options.verify_all) parts.push("a new verification of everything that was ever copied");
   if (options.max_bytes_per_s) parts.push(`at most ${size(options.max_bytes_per_s)}/s`);
   return parts.length ? `Asked for: ${parts.join("; ")}.` : "";
 }
@@ -119,4 +119,4 @@ const said = (counts) => {
 const Ranges = ({ slug, run }) =>
   h(ApiTable, { path: `${api(slug, "runs", run)}/ranges`, noun: "range", columns: WIDE, pre: "range-", refresh: 4 * REFRESH_S,
     keyOf: (row) => `${row.topic} ${row.partition} ${row.start}`,
-    empty: h(C.Text, { color: "fg.muted", role: "status" }, "This run has copied nothing: there was nothing new, or it has not come so far.") });
+    empty: h(C.Text, { color: "fg.muted", role: "status" }, "This run has copied nothing: there was nothing new, or it has not begun to copy.") });

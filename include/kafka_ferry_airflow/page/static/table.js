@@ -1,4 +1,4 @@
-// Tables that the server searches, sorts and cuts: ten rows or ten thousand are the same to the browser.
+// Tables that the server searches, sorts and pages: ten rows or ten thousand are the same to the browser.
 
 import { C, h, useApi, useCallback, usePlace, withQuery } from "./base.js";
 import { number } from "./format.js";

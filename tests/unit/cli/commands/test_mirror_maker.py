@@ -1,4 +1,4 @@
-"""Which options of the older mirrors are taken, and what is said of the others."""
+"""Which options of MirrorMaker 1 and of Kafka 0.7's mirror are taken, and what is said of the others."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_every_option_without_effect_has_a_reason() -> None:
 
 
 def test_every_option_is_in_the_docs(mirror_maker: MirrorMaker) -> None:
-    docs = (Path(__file__).parents[4] / "docs" / "older-mirrors.md").read_text()
+    docs = (Path(__file__).parents[4] / "docs" / "mirrormaker1.md").read_text()
     options = re.findall(r"--[\w.-]+", mirror_maker("--help", files=False).out)
     assert len(set(options)) > len(OF_ALL_RELEASES)
     for option in options:

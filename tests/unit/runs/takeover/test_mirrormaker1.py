@@ -1,4 +1,4 @@
-"""The files and options of an older mirror become flows that ``load_flows`` reads."""
+"""MirrorMaker 1's files and options become flows that ``load_flows`` reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TARGET = "bootstrap.servers=target:9092\n"
 
 
 def mirror(folder: Path, west: str = "", east: str = "", **told: Any) -> OlderMirror:
-    """An older mirror of two sources whose files have some lines more."""
+    """MirrorMaker 1 of two sources whose files have some lines more."""
     texts = {"west.properties": WEST + west, "east.properties": EAST + east, "target": TARGET}
     for name, text in texts.items():
         (folder / name).write_text(text)

@@ -26,7 +26,7 @@ from kafka_ferry.batches.record_format.header import (
     for_producer,
     next_sequence,
 )
-from kafka_ferry.batches.record_format.records import Record, read_records, single_record
+from kafka_ferry.batches.record_format.records import Record, read_records, single_record, value_of
 from kafka_ferry.batches.record_format.split import split_batches
 from kafka_ferry.batches.record_times import NO_AGES, Spread, Times, first_time
 from kafka_ferry.batches.rejected_records import (
@@ -92,4 +92,5 @@ __all__ = [
     "single_record",
     "split_batches",
     "unfit",
+    "value_of",
 ]

@@ -21,7 +21,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.latency import RangeAges
 from kafka_ferry.copy.outcome import Failure, Outcome
 from kafka_ferry.copy.rate_limit import RateLimit
-from kafka_ferry.copy.source.fetcher import Read
+from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.source.prefetch import RangeReader
 from kafka_ferry.copy.target.writer import StartOver, Writer
 from kafka_ferry.errors import Fenced, FerryError

@@ -13,7 +13,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.copier import Limits, copy_ranges
 from kafka_ferry.copy.outcome import Outcome
 from kafka_ferry.copy.rate_limit import RateLimit
-from kafka_ferry.copy.source.fetcher import ReadRules
+from kafka_ferry.copy.source.cursor import ReadRules
 from kafka_ferry.copy.source.opposite_flow_filter import ReturnedRecords
 from kafka_ferry.copy.source.prefetch import RangeReader
 from kafka_ferry.copy.target.backfill_writer import Backfilled, BackfillWriter

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kafka_ferry.config import Cluster
-from kafka_ferry.control.topic_records import TopicRecords
+from kafka_ferry.config import Cluster, kafka_python_config
 from kafka_ferry.ledger.record import Entry, decode
 from kafka_ferry.model.plan import Creation
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.scan import committed_values
 
 # Nothing in a ledger may expire: it is the only offset map there is.
 LEDGER_CONFIGS: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -29,8 +31,10 @@ def read_ledger(cluster: Cluster, topic: str, start: int) -> Iterator[tuple[int,
 
     Raises:
         LedgerError: if a record cannot be read.
-        ClusterUnreachable: if the target does not answer for half a minute.
+        ClusterUnreachable: if the target does not answer for a minute.
     """
-    for message in TopicRecords(cluster, topic, {0: start}, doing=f"reading the ledger {topic}"):
-        at = message.offset()
-        yield at, decode(message.value(), at=f"{topic} offset {at}")
+    # Not by librdkafka, which believes whatever a broker lists as aborted (``TransactionFates``).
+    settings = kafka_python_config(cluster.client_properties("consumer"))
+    with WireCluster(cluster.alias, settings) as wire:
+        for at, value in committed_values(wire, TopicPartition(topic, 0), start):
+            yield at, decode(value or b"", at=f"{topic} offset {at}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kafka_ferry.batches import ConvertedBatch, gap
 from kafka_ferry.copy.outcome import Failure
-from kafka_ferry.copy.source.fetcher import Read
+from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.model import Position, Range, TopicPartition
 
 STEP = 10

@@ -8,7 +8,7 @@ from kafka_ferry.batches import NO_AGES, Batch, BatchHeader, ConvertedBatch, Spr
 from kafka_ferry.copy import Limits, copy_ranges
 from kafka_ferry.copy.latency import RangeAges
 from kafka_ferry.copy.outcome import Failure
-from kafka_ferry.copy.source.fetcher import Read
+from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.model import TopicPartition
 

@@ -6,32 +6,24 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from kafka_ferry.batches import (
-    AbortFilter,
-    BatchFilter,
     ConvertedBatch,
-    MalformedBatch,
-    TopicLimits,
-    TransactionFates,
-    converted_batches,
     gap,
     left_out,
     lost,
 )
 from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.outcome import Failure
+from kafka_ferry.copy.source.cursor import Cursor, Read, ReadRules
 from kafka_ferry.copy.source.fetch_pipeline import PendingRequests, SentFetch
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.plan.schedule.priority import waves
-from kafka_ferry.retry import RETRY_S
 from kafka_ferry.wire import (
-    Expected,
     Fetched,
     PartitionLeader,
     WireCluster,
@@ -58,64 +50,7 @@ _LEAST_SHARE: Final = 256 * 1024
 _JUMP_RECORDS: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """What was read of one range.
-
-    Attributes:
-        range: the range.
-        converted_batches: what its next batches become, in order; they join what was read before.
-        failure: why nothing more will come of it, if so.
-    """
-
-    range: Range
-    converted_batches: tuple[ConvertedBatch, ...] = ()
-    failure: Failure | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadRules:
-    """How ranges are read.
-
-    Attributes:
-        max_bytes: soft bound of one fetch response, in bytes.
-        wait_s: how long a partition may give nothing while leaders move and brokers restart.
-        committed: whether only committed records are copied.
-        skip_lost: go on at the log's start where records were deleted before they were copied.
-        rewind: go back to where the source's log was truncated, if that is below the position.
-        limits_by_topic: what each remote topic takes.
-        filters: by source partition, what leaves records of it out.
-    """
-
-    max_bytes: int
-    wait_s: float = RETRY_S
-    committed: bool = True
-    skip_lost: bool = False
-    rewind: bool = False
-    limits_by_topic: Mapping[str, TopicLimits] = field(default_factory=dict)
-    filters: Mapping[TopicPartition, Sequence[BatchFilter]] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Cursor:
-    range: Range
-    at: int
-    leader_epoch: int
-    begun: bool = False
-    transient_failures: int = 0
-    failing_since: float = 0.0
-    not_before: float = 0.0
-    is_asked: bool = False
-    must_be_alone: bool = False
-    wave: int = 0
-    fates: TransactionFates = field(default_factory=TransactionFates)
-
-    @property
-    def expected(self) -> Expected:
-        return Expected(self.range.topic_id, self.leader_epoch)
-
-
-def _first(ready: Sequence[_Cursor]) -> list[_Cursor]:
+def _first(ready: Sequence[Cursor]) -> list[Cursor]:
     """Those whose turn it is: what would expire first is copied first."""
     wave = min((cursor.wave for cursor in ready), default=0)
     return [cursor for cursor in ready if cursor.wave == wave]
@@ -141,13 +76,13 @@ class RangeFetcher:
         self._rules = rules
         turns = waves(starts, now_ms())
         self._cursors = {
-            range_.source: _Cursor(
+            range_.source: Cursor(
                 range_, position.offset, position.leader_epoch, wave=turns[range_.source]
             )
             for range_, position in starts.items()
         }
         self._leaders: dict[TopicPartition, int] = {}
-        self._pending = PendingRequests[_Cursor](cluster)
+        self._pending = PendingRequests[Cursor](cluster)
         self._failed: list[Read] = []
 
     def responses(self, stopped: threading.Event) -> Iterator[list[Read]]:
@@ -199,14 +134,14 @@ class RangeFetcher:
                     del self._cursors[cursor.range.source]
         return jumps
 
-    def _left_out_at(self, cursor: _Cursor) -> ConvertedBatch | None:
+    def _left_out_at(self, cursor: Cursor) -> ConvertedBatch | None:
         """What the cursor stands before, if a filter leaves all of it out."""
         for batch_filter in self._rules.filters.get(cursor.range.source, ()):
             if absent := batch_filter.left_out_from(cursor.at):
                 return left_out(absent._replace(end=min(absent.end, cursor.range.end)))
         return None
 
-    def _by_leader(self, cursors: Sequence[_Cursor]) -> dict[int, list[_Cursor]]:
+    def _by_leader(self, cursors: Sequence[Cursor]) -> dict[int, list[Cursor]]:
         """The cursors by the broker to ask; a leader that is not known (any more) is asked for first."""
         lost_sight = [cursor for cursor in cursors if cursor.range.source not in self._leaders]
         if lost_sight:
@@ -218,13 +153,13 @@ class RangeFetcher:
             for cursor in lost_sight:
                 if leader := leaders.get(cursor.range.source):
                     self._meet(cursor, leader)
-        by_leader: dict[int, list[_Cursor]] = defaultdict(list)
+        by_leader: dict[int, list[Cursor]] = defaultdict(list)
         for cursor in cursors:
             if cursor.range.source in self._leaders:
                 by_leader[self._leaders[cursor.range.source]].append(cursor)
         return by_leader
 
-    def _meet(self, cursor: _Cursor, leader: PartitionLeader) -> None:
+    def _meet(self, cursor: Cursor, leader: PartitionLeader) -> None:
         range_ = cursor.range
         if leader.topic_id and leader.topic_id != range_.topic_id:
             message = (
@@ -242,7 +177,7 @@ class RangeFetcher:
         else:
             self._judge_error(cursor, leader.error)
 
-    def _send(self, node: int, cursors: Sequence[_Cursor]) -> None:
+    def _send(self, node: int, cursors: Sequence[Cursor]) -> None:
         asked = [cursor for cursor in cursors if cursor.must_be_alone][:1] or cursors
         try:
             pending = send_fetch(
@@ -262,7 +197,7 @@ class RangeFetcher:
         for cursor in asked:
             cursor.is_asked = True
 
-    def _receive(self, asked: SentFetch[_Cursor]) -> list[Read]:
+    def _receive(self, asked: SentFetch[Cursor]) -> list[Read]:
         reads = []
         room = self._rules.max_bytes
         for cursor in asked.about:
@@ -277,13 +212,13 @@ class RangeFetcher:
             self._retry_or_raise(asked.about, error)
         return [read for read in reads if read.converted_batches]
 
-    def _retry_or_raise(self, cursors: Sequence[_Cursor], error: FerryError) -> None:
+    def _retry_or_raise(self, cursors: Sequence[Cursor], error: FerryError) -> None:
         if not error.transient:
             raise error
         self._failed_transiently(cursors, error.message)
 
     def _judge(
-        self, cursor: _Cursor, fetched: Fetched, node: int, room: int
+        self, cursor: Cursor, fetched: Fetched, node: int, room: int
     ) -> tuple[ConvertedBatch, ...]:
         """What the answer makes of the cursor's next offsets; the cursor moves after them.
 
@@ -299,7 +234,8 @@ class RangeFetcher:
         elif fetched.diverged_at is not None:
             self._judge_divergence(cursor, fetched.diverged_at)
         elif cursor.at < cursor.range.end:
-            found, malformed = self._converted_batches(cursor, fetched, node, room)
+            look_ahead = partial(fates_after, self._cluster, node, cursor.range.source)
+            found, malformed = cursor.convert(fetched, self._rules, room, look_ahead)
             if not found and not malformed:
                 found = self._judge_silence(cursor, fetched)
         if found:
@@ -310,39 +246,13 @@ class RangeFetcher:
             self._cursors.pop(cursor.range.source, None)
         return tuple(found)
 
-    def _converted_batches(
-        self, cursor: _Cursor, fetched: Fetched, node: int, room: int
-    ) -> tuple[list[ConvertedBatch], str]:
-        """What the answer's batches become, up to one that is malformed, and what is wrong with that one."""
-        source, at, end = cursor.range.source, cursor.at, cursor.range.end
-        topic_limits = self._rules.limits_by_topic.get(cursor.range.remote_topic, TopicLimits())
-        filters = self._rules.filters.get(source, ())
-
-        def convert(aborted: AbortFilter) -> tuple[list[ConvertedBatch], str]:
-            found, left = list[ConvertedBatch](), room
-            all_of_it = converted_batches(fetched.records, aborted, at, end, topic_limits, filters)
-            try:
-                for converted in all_of_it:
-                    found.append(converted)
-                    left -= converted.batch.header.size if converted.batch else 0
-                    if left < 0:
-                        break
-            except MalformedBatch as error:
-                return found, str(error)
-            return found, ""
-
-        if not self._rules.committed:
-            return convert(AbortFilter(()))
-        look_ahead = partial(fates_after, self._cluster, node, source)
-        return cursor.fates.judged(fetched.aborted, convert, look_ahead)
-
-    def _move(self, cursor: _Cursor, last: ConvertedBatch) -> None:
+    def _move(self, cursor: Cursor, last: ConvertedBatch) -> None:
         cursor.at, cursor.leader_epoch, cursor.begun = last.end, last.leader_epoch, True
         cursor.transient_failures, cursor.must_be_alone = 0, False
         # Whoever got something goes to the end of the line, since brokers fill responses in order.
         self._cursors[cursor.range.source] = self._cursors.pop(cursor.range.source)
 
-    def _judge_silence(self, cursor: _Cursor, fetched: Fetched) -> list[ConvertedBatch]:
+    def _judge_silence(self, cursor: Cursor, fetched: Fetched) -> list[ConvertedBatch]:
         if not fetched.alone:
             # Another partition may have filled the response: only an answer to nobody else tells.
             cursor.must_be_alone = True
@@ -352,7 +262,7 @@ class RangeFetcher:
             self._failed_transiently([cursor], f"the source's log ends at {fetched.end} for now")
         return []
 
-    def _judge_out_of_range(self, cursor: _Cursor, node: int) -> list[ConvertedBatch]:
+    def _judge_out_of_range(self, cursor: Cursor, node: int) -> list[ConvertedBatch]:
         """The broker does not have the offset (any more)."""
         at, end = cursor.at, cursor.range.end
         first = log_start(self._cluster, node, cursor.range.source)
@@ -372,7 +282,7 @@ class RangeFetcher:
             self._fail(cursor, message, transient=False)
         return []
 
-    def _judge_divergence(self, cursor: _Cursor, diverged_at: int) -> None:
+    def _judge_divergence(self, cursor: Cursor, diverged_at: int) -> None:
         """The log was truncated below the cursor, and has gone on with other records since."""
         if self._rules.rewind and not cursor.begun:
             cursor.at, cursor.leader_epoch, cursor.begun = min(diverged_at, cursor.at), -1, True
@@ -384,7 +294,7 @@ class RangeFetcher:
         advice = " With on.source.divergence=continue the position is set back to there."
         self._fail(cursor, message + advice, transient=self._rules.rewind)
 
-    def _judge_error(self, cursor: _Cursor, code: int) -> None:
+    def _judge_error(self, cursor: Cursor, code: int) -> None:
         """Try again or give up, as ``code`` says."""
         self._leaders.pop(cursor.range.source, None)
         if is_transient(code):
@@ -393,7 +303,7 @@ class RangeFetcher:
             doing = f"Reading {cursor.range.source}"
             self._fail(cursor, str(fault(code, doing)), transient=False)
 
-    def _failed_transiently(self, cursors: Sequence[_Cursor], why: str) -> None:
+    def _failed_transiently(self, cursors: Sequence[Cursor], why: str) -> None:
         now = time.monotonic()
         for cursor in cursors:
             cursor.is_asked = False
@@ -406,7 +316,7 @@ class RangeFetcher:
                 doubled = 0.05 * 2 ** min(cursor.transient_failures, 10)
                 cursor.not_before = now + min(doubled, _LONGEST_BACK_OFF_S)
 
-    def _fail(self, cursor: _Cursor, message: str, *, transient: bool) -> None:
+    def _fail(self, cursor: Cursor, message: str, *, transient: bool) -> None:
         self._cursors.pop(cursor.range.source, None)
         failure = Failure(cursor.range, cursor.at, message, transient)
         self._failed.append(Read(cursor.range, failure=failure))

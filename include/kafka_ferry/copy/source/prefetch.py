@@ -13,7 +13,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kafka_ferry.copy.source.fetcher import RangeFetcher, Read, ReadRules
+from kafka_ferry.copy.source.cursor import Read, ReadRules
+from kafka_ferry.copy.source.fetcher import RangeFetcher
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range
 from kafka_ferry.wire import WireCluster

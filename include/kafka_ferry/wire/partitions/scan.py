@@ -6,9 +6,18 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from kafka_ferry.batches import AbortFilter, Batch, MalformedBatch, TransactionFates, split_batches
-from kafka_ferry.errors import ClusterUnreachable, CorruptBatch
+from kafka_ferry.batches import (
+    AbortFilter,
+    Batch,
+    MalformedBatch,
+    TransactionFates,
+    read_records,
+    split_batches,
+    value_of,
+)
+from kafka_ferry.errors import ClusterUnreachable, CorruptBatch, FerryError
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import NONE, OFFSET_OUT_OF_RANGE, THROTTLED, fault
 from kafka_ferry.wire.partitions.ends import high_watermarks
@@ -36,6 +45,55 @@ def committed_batches(
     for batch, is_aborted in ended_batches(cluster, leader, partition, start):
         if not (is_aborted or batch.header.is_control):
             yield batch
+
+
+def committed_values(
+    cluster: WireCluster, partition: TopicPartition, start: int
+) -> Iterator[tuple[int, bytes | None]]:
+    """The values of a partition's committed records from ``start`` on, with their offsets.
+
+    Goes on after what passes by itself. Where the log begins after ``start``, or ends before it, the log's
+    start is where it begins.
+
+    Args:
+        cluster: the cluster, with no request on its way.
+        partition: the partition.
+        start: the first offset to read.
+
+    Raises:
+        CorruptBatch: on bytes that are no valid batch.
+        FerryError: if the partition cannot be read for a minute.
+    """
+    at = retry(lambda: _inside(cluster, partition, start))
+    batches: Iterator[Batch] | None = None
+
+    def following() -> Batch | None:
+        nonlocal batches
+        try:
+            if batches is None:
+                batches = committed_batches(cluster, leader_of(cluster, partition), partition, at)
+            return next(batches, None)
+        except FerryError:
+            batches = None
+            raise
+
+    while batch := retry(following):
+        try:
+            for record in read_records(batch):
+                if record[0] >= at:
+                    yield record[0], value_of(record)
+        except MalformedBatch as error:
+            raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
+        at = batch.header.next_offset
+
+
+def _inside(cluster: WireCluster, partition: TopicPartition, offset: int) -> int:
+    leader = leader_of(cluster, partition)
+    first = log_start(cluster, leader, partition)
+    if not offset:
+        return first
+    end = high_watermarks(cluster, {partition: leader})[partition]
+    return max(offset, first) if offset <= end else first
 
 
 def ended_batches(

@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,12 +58,15 @@ class Running:
 
     def failures(self) -> list[str] | None:
         """What it said of its failures, after it ended; None if it ended in another way."""
-        last = self.log.read_text(errors="replace").rstrip().rpartition("\n")[2]
-        try:
-            said = json.loads(last)
-        except ValueError:
+        if self.process.returncode:
             return None
-        return said if isinstance(said, list) and self.process.returncode == 0 else None
+        # Spark's JVM may log something after it.
+        for line in reversed(self.log.read_text(errors="replace").splitlines()):
+            with suppress(ValueError):
+                said = json.loads(line)
+                if isinstance(said, list):
+                    return said
+        return None
 
 
 class Runs:

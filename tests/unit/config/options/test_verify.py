@@ -7,7 +7,9 @@ from kafka_ferry.config.options.verify import VerifyOptions
 
 
 def of(**options: object) -> VerifyOptions:
-    return VerifyOptions.model_validate({name.replace("_", "."): it for name, it in options.items()})
+    return VerifyOptions.model_validate(
+        {name.replace("_", "."): it for name, it in options.items()}
+    )
 
 
 def test_checks_weigh_as_usual_and_reports_are_kept_for_three_months() -> None:

@@ -607,5 +607,5 @@ def test_a_quota_that_somebody_changes_after_the_plan_waits_for_the_next(
 
     (said,) = run.sync_topics().unapplied
 
-    assert f"somebody has changed {RATE}" in said
+    assert f"another client has changed {RATE}" in said
     assert quotas_of(backup)[client, RATE] == 5

@@ -466,7 +466,7 @@ def test_only_what_is_gone_is_deleted_and_only_what_nobody_has_changed(
 
     assert [one.action for one in move.partitions] == ["deleted", "held", "unchanged"]
     assert move.partitions[1].reason == (
-        "gone from the source, but somebody has committed 7 on the target."
+        "gone from the source, but another client has committed 7 on the target."
     )
     assert committed(backup, group) == {(there, 1): 7, (there, 2): 0}
 

@@ -423,7 +423,7 @@ def test_rights_that_are_missing_are_told(copy: Copied, monkeypatch: pytest.Monk
     with monkeypatch.context() as patch:
         patch.setattr(ClusterControl, "delete_topics", lambda *_: {copy.remote: denied})
         with pytest.raises(
-            FerryError, match=r"Not authorized\. Grant DELETE\. Then repair it again"
+            FerryError, match=r"Not authorized\. Grant DELETE\. Then run repair again"
         ):
             repaired(copy)
     repaired(copy)

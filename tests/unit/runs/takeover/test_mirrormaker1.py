@@ -161,7 +161,7 @@ BLACK = "mirror.topics.blacklist=orders\n"
 @pytest.mark.parametrize(
     ("west", "told", "said"),
     [
-        ("", {}, "nothing says which"),
+        ("", {}, "no option or file selects any"),
         ("", {"whitelist": "a", "blacklist": "b"}, "--whitelist and --blacklist are given"),
         (
             WHITE + BLACK,

@@ -295,7 +295,7 @@ def test_what_the_flows_own_runs_copy_is_left_to_them(
     flow = make_flow(folder, primary, backup, [orders])
     plan = plan_backfill(flow, day(1))
     assert (plan.ranges, plan.pins) == ((), ())
-    assert "4 offsets that may be of the window are not below the flow's position" in str(
+    assert "4 offsets that may be in the window are not below the flow's position" in str(
         plan.notes[-1]
     )
     ordinary(flow, "ordinary")

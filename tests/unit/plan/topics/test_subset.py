@@ -47,7 +47,7 @@ def test_a_run_is_about_the_topics_that_match(topics: tuple[str, ...], expected:
 
 def test_a_note_says_what_waits() -> None:
     (note,) = about("orders").notes
-    assert "about orders only: 1 of the flow's topics" in str(note)
+    assert "only for orders: 1 of the flow's topics" in str(note)
     assert "The other 2" in str(note)
     assert about().notes == ()
 

@@ -1,11 +1,11 @@
-"""How fast a task may send: a token bucket, as the time at which all that was sent will be paid for."""
+"""A task's rate limit: a token bucket, kept as the time at which all that was sent is paid for."""
 
 from __future__ import annotations
 
 import time
 from typing import Final
 
-# What was not sent while the source had nothing to give may be made up for, up to so much of it.
+# The burst: time without records on the source may be made up for, up to so many seconds.
 _CREDIT_S: Final = 1.0
 
 
@@ -23,7 +23,7 @@ class RateLimit:
         self._paid_at = time.monotonic()
 
     def spend(self, size: int) -> None:
-        """Take note of ``size`` bytes that are about to be sent."""
+        """Count ``size`` bytes that are about to be sent."""
         if self.bytes_per_s:
             earliest = time.monotonic() - _CREDIT_S
             self._paid_at = max(self._paid_at, earliest) + size / self.bytes_per_s

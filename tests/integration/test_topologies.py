@@ -159,7 +159,7 @@ def test_what_no_ledger_knows_is_somebody_elses_in_a_shared_topic_too(
         verified(flows[0], "first")
     write(b, "orders", "b1")
     copy_all(flows[1:], "second")
-    with pytest.raises(VerificationFailed, match="1 record of somebody else in orders-0"):
+    with pytest.raises(VerificationFailed, match="1 record of another producer in orders-0"):
         verified(flows[1], "second")
 
 

@@ -240,7 +240,9 @@ def test_what_was_committed_further_ahead_on_the_target_stays(
     (move,) = synced(flow, "run-2").groups
 
     assert [one.action for one in move.partitions] == ["held", "written"]
-    assert move.partitions[0].reason == "somebody has committed 9 on the target, further ahead."
+    assert (
+        move.partitions[0].reason == "another client has committed 9 on the target, further ahead."
+    )
     assert committed(backup, group) == {(there, 0): 9, (there, 1): 6}
 
 

@@ -142,7 +142,7 @@ def test_topics_that_nobody_has_and_patterns_that_are_none_are_refused(
     with pytest.raises(FerryError, match=r"no topic on .* that matches ordres") as raised:
         planned(flow, "run-1", topics=("ordres",))
     assert not raised.value.transient
-    with pytest.raises(ConfigError, match=r"no valid regular expression"):
+    with pytest.raises(ConfigError, match=r"not a valid regular expression"):
         planned(flow, "run-1", topics=("*",))
 
 

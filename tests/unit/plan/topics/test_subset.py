@@ -66,7 +66,7 @@ def test_a_name_that_matches_nothing_is_an_error_and_says_why_where_it_can() -> 
     assert not raised.value.transient
     with pytest.raises(FerryError, match=r"payments is left out: excluded by 'payments'"):
         about("payments", topics_exclude=["payments"])
-    with pytest.raises(ConfigError, match=r"no valid regular expression"):
+    with pytest.raises(ConfigError, match=r"not a valid regular expression"):
         about("*")
 
 

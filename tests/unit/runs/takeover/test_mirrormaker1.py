@@ -168,7 +168,7 @@ BLACK = "mirror.topics.blacklist=orders\n"
             {},
             "mirror.topics.whitelist and mirror.topics.blacklist are given",
         ),
-        ("", {"whitelist": "a{1,3}"}, "no valid regular expression"),
+        ("", {"whitelist": "a{1,3}"}, "not a valid regular expression"),
         ("", {"whitelist": " '' "}, "names no topic"),
     ],
 )

@@ -35,7 +35,7 @@ class GroupRow(NamedTuple):
 
 
 def group_rows(moves: GroupMoves) -> list[GroupRow]:
-    """All partitions of all groups, those first that need a look."""
+    """All partitions of all groups, those that need attention first."""
     rows = [GroupRow(group.group.name, group.group.type, one) for group, one in moves.partitions()]
     return sorted(rows, key=lambda row: _ORDER.index(row.move.action))
 
@@ -50,7 +50,7 @@ def group_counts(moves: GroupMoves) -> str:
 
 
 def left_alone(moves: GroupMoves) -> Iterator[str]:
-    """A sentence for each group that nothing of was moved, with the reason."""
+    """A sentence for each group of which no offset was moved, with the reason."""
     for group in moves.groups:
         if group.reason:
             yield f"{group.group.name}: {group.reason}"

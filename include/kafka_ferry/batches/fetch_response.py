@@ -1,16 +1,16 @@
-"""What becomes of the batches of one fetch response.
+"""Converts the batches of one fetch response.
 
 Promises, for every batch and every range:
 
 (a) each source offset of the range is accounted for once: a record on the target or one reason;
-(b) a batch that a broker would store wrongly is never passed as it is;
-(c) nothing is decided from the bytes before their CRC was checked;
-(d) a backfill gets the records of its window alone, one by one where a batch has others too;
-(e) where the target keeps the source's offsets, the records of a batch are at offsets in a row,
+(b) a batch that a broker would alter is never copied unopened;
+(c) no decision uses the bytes before their CRC was checked;
+(d) a backfill gets only the records of its window, one by one where a batch has others too;
+(e) where the target keeps the source's offsets, the records of a batch have consecutive offsets,
     however many batches that takes.
 
-Not promised here: that the target accepts the batch. A record may be larger than all that it takes,
-and its refusal names the partition.
+Not promised here: that the target accepts the batch. A record may exceed its limits, and its refusal
+names the partition.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from kafka_ferry.batches.topic_limits import TopicLimits
 from kafka_ferry.batches.windows import TimeWindow
 
 _ANY = TopicLimits()
-# A few kilobytes may unpack to half a gibibyte: what is rebuilt is in memory so much at a time.
+# A few kilobytes may decompress to half a gibibyte: at most so much is rebuilt in memory at a time.
 _STRETCH_BYTES: Final = 8 * 1024 * 1024
 _STRETCH_RECORDS: Final = 100_000
 
@@ -60,23 +60,23 @@ def converted_batches(
     returned: Returned = NOTHING,
     window: TimeWindow | None = None,
 ) -> Iterator[ConvertedBatch]:
-    """What becomes of the batches of one fetch response, for the offsets ``[start, end)``.
+    """Convert the batches of one fetch response, for the offsets ``[start, end)``.
 
     Args:
         records: the partition's ``records`` field of the response.
         aborted: the filter made from the same response.
         start: the next source offset to account for.
         end: the end of the range.
-        topic_limits: what the target topic takes.
+        topic_limits: the target topic's limits.
         returned: the source offsets of records that came from the target.
-        window: what a backfill wants; None for all.
+        window: what a backfill copies; None for all.
 
     Yields:
         Converted batches that join without a gap, from ``start`` on.
 
     Raises:
-        MalformedBatch: if bytes are no valid batch or a CRC does not match; what was yielded
-            before stays right.
+        MalformedBatch: if bytes are not a valid batch or a CRC does not match; what was yielded
+            before stays correct.
     """
     passing = _Passing(start, end, topic_limits, returned, window)
     try:
@@ -91,7 +91,7 @@ def converted_batches(
 
 
 class _Passing:
-    """Judges batch after batch; small ones wait for their neighbours.
+    """Converts batch after batch; small ones wait for their neighbours.
 
     Attributes:
         at: the next source offset to account for.
@@ -171,11 +171,11 @@ class _Passing:
         self.at = wanted.case.end
 
     def _goes_along(self, wanted: _Wanted) -> bool:
-        """Whether it goes into one batch with those that wait, and is counted among them then.
+        """Whether it is joined with the waiting batches, and then counted among them.
 
-        Nothing is opened before all else speaks for it.
+        A batch is opened only if all other criteria are met.
         """
-        # Producers leave a batch uncompressed that compressing does not shrink.
+        # Producers leave a batch uncompressed if compression does not shrink it.
         if NONE not in (self._codec, wanted.case.codec) and self._codec != wanted.case.codec:
             return False
         limit = self._topic_limits.join_limit
@@ -236,10 +236,10 @@ def _stretches(all_wanted: Sequence[_Wanted]) -> Iterator[list[Record]]:
 
 
 class _Wanted:
-    """What is wanted of a batch; it is opened when somebody asks for its records, and once.
+    """The wanted part of a batch, which is opened at most once, when its records are needed.
 
     Attributes:
-        case: the batch as it is judged.
+        case: the batch and its context.
         absent: the offsets of those of its records that a backfill leaves out.
     """
 
@@ -275,7 +275,7 @@ class _Wanted:
         return self._records
 
     def parts(self) -> Iterator[list[Record]]:
-        """The same, a part after the other."""
+        """The same, part by part."""
         if self._records is not None:
             yield self._records
             return
@@ -284,8 +284,8 @@ class _Wanted:
     def size(self, limit: int) -> int:
         """Plain bytes, with what a record's offset and time take at most between neighbours.
 
-        More than ``limit`` where that is so, however much more, and for compressed ones that cannot
-        be read: a broker opens these itself, and is the judge of them.
+        Any number above ``limit`` if there are more, and for compressed ones that cannot be read: a
+        broker opens and judges these itself.
 
         Raises:
             MalformedBatch: if they cannot be read, though nothing is compressed.

@@ -10,7 +10,7 @@ from kafka_ferry.control.topic_records import TopicRecords
 from kafka_ferry.ledger.record import Entry, decode
 from kafka_ferry.model.plan import Creation
 
-# Nothing in a ledger may expire: it is the only offset map there is.
+# Nothing in a ledger may expire: it is the only offset map.
 LEDGER_CONFIGS: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 
 
@@ -20,7 +20,7 @@ def ledger_creation(topic: str, replication_factor: int) -> Creation:
 
 
 def read_ledger(cluster: Cluster, topic: str, start: int) -> Iterator[tuple[int, Entry]]:
-    """The committed entries of the ledger from offset ``start`` on, with their offsets, to its end now.
+    """The ledger's committed entries from offset ``start`` on, with their offsets, up to its current end.
 
     Args:
         cluster: the target.

@@ -76,6 +76,6 @@ def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
     unasked = api.trigger(dag_id)
     wait_until(lambda: api.task(dag_id, unasked, "mirror")["state"] in ("success", "failed"), 300)
 
-    assert "Nobody is asked" in api.log(dag_id, unasked, "approve")
+    assert "No approval needed" in api.log(dag_id, unasked, "approve")
     assert_same(primary, topic, backup, f"{source}.{topic}")
     api.stop_run(dag_id, unasked)

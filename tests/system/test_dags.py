@@ -460,7 +460,7 @@ def test_a_cluster_named_that_no_file_knows_is_an_error(
 
     assert mirrors(bag) == ["mirror_left_to_right"]
     (error,) = bag.import_errors.values()
-    assert "FERRY_CLUSTERS: wrong: is a cluster of no file" in error
+    assert "FERRY_CLUSTERS: wrong: is not a cluster of any file" in error
 
 
 def test_a_missing_folder_of_flows_is_named(load: Load, configs: Path) -> None:

@@ -1,4 +1,4 @@
-"""The task in which a run waits until a person approves its plan."""
+"""The task in which a run waits until a user approves its plan."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class PlanApprovalOperator(ApprovalOperator):
-    """Shows a person the plan of this run, and goes on once it is approved.
+    """Shows the plan of this run to a user, and continues once it is approved.
 
     Differs from its parent in three ways. What it shows is made when it runs, from the stored plan.
-    With ``approval: changes`` it asks nobody where the plan copies records and changes nothing else.
-    And a plan that is rejected fails the run, for good and with the name of who rejected it.
+    With ``approval: changes`` it needs no approval if the plan only copies records. And a rejected plan
+    fails the run without retries, with the name of the user who rejected it.
 
     Args:
         flow: what is mirrored.
@@ -44,15 +44,15 @@ class PlanApprovalOperator(ApprovalOperator):
         with airflow_errors():
             plan = Run(self.flow, context["run_id"]).planned()
         if plan.options.dry_run:
-            raise AirflowSkipException("Nobody is asked: a dry run ends with its plan.")
+            raise AirflowSkipException("No approval needed: a dry run ends with its plan.")
         if self.flow.approval == "changes" and not plan.changes:
-            self.log.info("Nobody is asked: the plan copies records and changes nothing else.")
+            self.log.info("No approval needed: the plan copies records and changes nothing else.")
             return None
         self.body = plan_markdown(plan)
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Goes on where a person has answered.
+        """Continues when a user has answered.
 
         Raises:
             AirflowFailException: the plan was rejected; nothing was changed.
@@ -60,7 +60,7 @@ class PlanApprovalOperator(ApprovalOperator):
         if event.get("chosen_options") == [self.REJECT]:
             person = event.get("responded_by_user") or {}
             raise AirflowFailException(
-                f"{person.get('name', 'Somebody')} rejected the plan of {self.flow.name}: "
-                "nothing was changed or copied. Clear the task plan to plan the run anew."
+                f"{person.get('name', 'A user')} rejected the plan of {self.flow.name}: "
+                "nothing was changed or copied. Clear the task plan to plan the run again."
             )
         return super().execute_complete(context, event)

@@ -1,4 +1,4 @@
-"""What a flow's DAG says of itself in Airflow's pages."""
+"""The description of a flow's DAG in Airflow's pages."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ nothing is lost and nothing is copied twice.
 
 _APPROVALS = {
     "never": "none: a run does what it has planned",
-    "changes": "**approve** waits for a person where a plan changes more than records",
-    "always": "**approve** waits for a person, in each run",
+    "changes": "**approve** waits for a user where a plan changes more than records",
+    "always": "**approve** waits for a user, in each run",
 }
 
 
@@ -63,7 +63,7 @@ def _when(flow: Flow) -> str:
         told = f"every `{flow.schedule}`" + (f", or {told}" if told else "")
     elif flow.schedule:
         told = f"`{flow.schedule}` ({flow.timezone})" + (f", or {told}" if told else "")
-    return told or "none: it is started by hand"
+    return told or "none: it is started manually"
 
 
 def _deadline(flow: Flow) -> str:
@@ -82,7 +82,7 @@ def _assets(flow: Flow) -> str:
 
 
 def _ignored(flow: Flow) -> Iterator[str]:
-    """What the file says in vain, where it does."""
+    """The file's keys without effect, if any."""
     if flow.ignored:
         yield "\nIn the file, but without effect here:\n\n"
     yield from (f"- `{key}`: {why}\n" for key, why in flow.ignored)
@@ -94,7 +94,7 @@ def _brokers(cluster: Cluster) -> str:
 
 
 def _patterns(patterns: tuple[str, ...]) -> str:
-    # A bar would end the cell of a table.
+    # A bar would end the table cell.
     return ", ".join(f"`{pattern}`" for pattern in patterns).replace("|", "\\|") or "nothing"
 
 

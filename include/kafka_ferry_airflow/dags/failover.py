@@ -1,6 +1,6 @@
-"""The DAGs of an emergency: ``failover_{source}_to_{target}`` and ``failback_{source}_to_{target}``.
+"""The DAGs for emergencies: ``failover_{source}_to_{target}`` and ``failback_{source}_to_{target}``.
 
-Both are started by hand, and are not paused, so that nobody has to know more than where to click.
+Both are started manually, and are not paused, so that triggering them is all that an operator has to do.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ _GROUPS: Final = Param(
     [], type="array", items={"type": "string"}, description="Only these groups; all where empty."
 )
 _DRY_RUN: Final = Param(
-    False, type="boolean", description="Only say what would be done; change nothing."
+    False, type="boolean", description="Show what would be done; change nothing."
 )
 _SOURCE_DOWN: Final = Param(
-    False, type="boolean", description="Do not even try to ask the source cluster."
+    False, type="boolean", description="Do not try to reach the source cluster."
 )
 _COPY_ONLY: Final = Param(
     False,
     type="boolean",
-    description="Copy, and move no groups: while applications still run on the target.",
+    description="Copy records, but move no groups: while applications still run on the target.",
 )
 _FAILOVER: Final = """\
-**The cluster {source} is lost, or is to be left: its applications go on at {target}.**
+**The cluster {source} is lost, or is to be left: its applications continue on {target}.**
 
-The task commits on **{target}** what each group has read on **{source}**, and says in its log where each
-group goes on. It works while {source} is down. It may be repeated at any time; nothing is ever set back,
-and a group that is in use on {target} is left alone.
+The task commits each group's progress on **{source}** as offsets on **{target}**, and shows in its log where
+each group continues. It works while {source} is down. It may be repeated at any time; no offset is ever
+moved backwards, and a group that is in use on {target} is left alone.
 
 1. Stop the applications on {source}, if they still run.
 2. Trigger this DAG. Read the log of the task **failover**: each group is READY, IN USE or STUCK, with the
    first record that it will read.
-3. Start the applications on {target}. Their topics are there called as `{naming}` says.
+3. Start the applications on {target}. There `{naming}` names their topics.
 """
 _FAILBACK: Final = """\
-**The cluster {source} is back: what is new on {target} is copied to it, and the groups go back.**
+**The cluster {source} is back: new records on {target} are copied to it, and the groups move back.**
 
 1. Trigger this DAG with **copy_only** while the applications still run on {target}: this copies the bulk.
 2. Stop applications and producers on {target}.
@@ -62,12 +62,12 @@ _FAILBACK: Final = """\
 
 
 def failover_dag(flow: Flow) -> DAG:
-    """The DAG that lets the groups of ``flow`` go on on its target."""
+    """The DAG that moves the groups of ``flow`` to its target."""
     with _by_hand(flow, "failover", _FAILOVER) as dag:
 
         @task(task_id="failover")
         def fail_over() -> dict[str, Any]:
-            """Syncs the groups' offsets a last time; says where each group goes on."""
+            """Syncs the groups' offsets a last time; shows where each group continues."""
             from kafka_ferry.runs.failover.failover import failover  # noqa: PLC0415  (PyArrow)
 
             params = get_current_context()["params"]
@@ -88,14 +88,14 @@ def failover_dag(flow: Flow) -> DAG:
 
 
 def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
-    """The DAG that copies what is new on ``flow``'s target back, and moves the groups back.
+    """The DAG that copies new records on ``flow``'s target back, and moves the groups back.
 
     Args:
         flow: the flow.
-        add_tasks: adds the tasks of a run of the way back; gives the last one.
+        add_tasks: adds the tasks of a run of the reverse flow; returns the last one.
 
     Raises:
-        ConfigError: if the file's opposite flow is not right.
+        ConfigError: if the file's opposite flow is invalid.
     """
     back = load_way_back(flow.file, flow)
     with _by_hand(flow, "failback", _FAILBACK) as dag:
@@ -127,14 +127,14 @@ def _failback_form() -> ParamsDict:
 
 
 def _form(**params: Param) -> ParamsDict:
-    # Airflow writes what a run is started with into them.
+    # Airflow writes a run's parameters into them.
     return ParamsDict({name: copy(param) for name, param in params.items()})
 
 
 def _by_hand(flow: Flow, what: str, text: str) -> DAG:
     return DAG(
         dag_id=f"{what}_{flow.slug}",
-        description=f"Started by hand: {what} of {flow.source.alias} to {flow.target.alias}",
+        description=f"Started manually: {what} of {flow.source.alias} to {flow.target.alias}",
         doc_md=text.format(
             source=flow.source.alias, target=flow.target.alias, naming=flow.replication_policy_class
         ),

@@ -1,4 +1,4 @@
-"""The form of a run that is started by hand, and what a DAG run asks of the library."""
+"""The form of a manual run, and the library's options for a DAG run."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _BACKFILL_RUN: Final = "backfill"
 
 
 def run_params() -> ParamsDict:
-    """What a person can ask of one run; a run of the timetable asks nothing of it."""
+    """The options of a manual run; a scheduled run has none of them."""
     return ParamsDict(_form())
 
 
 def show_form(dag: DAG, form: ParamsDict) -> None:
-    """Gives a DAG whose tasks are made the form that is filled in to start it.
+    """Adds the form of manual runs to a DAG whose tasks exist already.
 
-    Not when it is made, nor as its attribute is set otherwise: each task would copy the form and each
-    DAG check its schemas anew, which would take longer than all else about 200 flows.
+    Not in its constructor, nor by setting the attribute: each task would copy the form and each DAG
+    check its schemas again, which would take longer than everything else for 200 flows.
     """
     object.__setattr__(dag, "params", form)
 
@@ -55,7 +55,7 @@ def _form() -> dict[str, Param]:
             False,
             type="boolean",
             title="Dry run",
-            description="Only plan: read in the log of the task plan what would be done.",
+            description="Only plan: the log of the task plan shows what would be done.",
             section=_SECTION,
         ),
         "verify_all": Param(
@@ -76,21 +76,21 @@ def _form() -> dict[str, Param]:
         "since": Param(
             None,
             title="Since",
-            description="With Until: copy the records of that span of time that the target does not "
+            description="With Until: copy the records of that time window that the target does not "
             "have, and nothing else.",
             **moment,
         ),
         "until": Param(
-            None, title="Until", description="The first moment after that span.", **moment
+            None, title="Until", description="The first moment after that window.", **moment
         ),
     }
 
 
 def options_of(context: Context) -> RunOptions:
-    """What the DAG run of a task asks of the library: its form's values, or a backfill's interval.
+    """The library's options for a task's DAG run: its form's values, or a backfill's interval.
 
     Raises:
-        FerryError: since and until make no span of time, or a backfill's run has none.
+        FerryError: since and until are not a valid window, or a backfill's run has none.
     """
     params: Mapping[str, Any] = context["params"]
     rate = params.get("rate_limit")
@@ -114,8 +114,8 @@ def _window(dag_run: Any, since: str | None, until: str | None) -> Window | None
     start, end = dag_run.data_interval_start, dag_run.data_interval_end
     if start is None or end is None or start >= end:
         raise FerryError(
-            f"The backfill's run {dag_run.run_id} owns no span of time.",
-            advice="Start a run by hand, with since and until.",
+            f"The backfill's run {dag_run.run_id} has no data interval.",
+            advice="Start a run manually, with since and until.",
         )
     return Window(ms_of(start), ms_of(end))
 
@@ -135,4 +135,4 @@ def _moment(name: str, text: str) -> int:
     try:
         return read_moment(text)
     except ValueError:
-        raise FerryError(f"{name}: {text!r} is no date with a time.") from None
+        raise FerryError(f"{name}: {text!r} is not a date with a time.") from None

@@ -168,7 +168,7 @@ def _compare_group() -> str:
             )
     records = sum(left.records for left in here.values())
     return (
-        f"The group {group} goes on at backup where it stopped at primary: the {records:,} records of "
+        f"The group {group} continues on backup where it stopped on primary: the {records:,} records of "
         f"{topic}\nthat it has not read, each once ({_translated(here, there)})."
     )
 
@@ -238,7 +238,7 @@ def _print_places(airflow: Airflow, last: Round) -> None:
 
 
 def _older_mirror() -> str:
-    """What an older mirror between the two clusters would be told."""
+    """A MirrorMaker 1's configuration for the two clusters."""
     folder = OLDER_MIRROR.relative_to(sandbox.PROJECT)
     return (
         f"--consumer.config {folder}/consumer.properties "

@@ -41,7 +41,7 @@ def _spark_home() -> Path | None:
 
 
 def _java_version() -> str | None:
-    """The version of the Java that Spark's scripts start, by the file that says it beside each Java."""
+    """The version of the Java that Spark's scripts start, from the release file of its installation."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin" if home else None)
     release = Path(java).resolve().parents[1] / "release" if java else None

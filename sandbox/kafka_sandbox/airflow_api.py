@@ -243,7 +243,9 @@ class AirflowApi:
         deadline = time.monotonic() + timeout
         while (state := self._call("GET", path)["state"]) != "awaiting_input":
             if time.monotonic() > deadline:
-                raise SandboxError(f"{dag_id}.{task_id} requests no input after {timeout:g} s: {state}")
+                raise SandboxError(
+                    f"{dag_id}.{task_id} requests no input after {timeout:g} s: {state}"
+                )
             time.sleep(0.5)
         return str(self._call("GET", _details(dag_id, run_id, task_id))["body"])
 

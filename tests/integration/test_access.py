@@ -568,7 +568,7 @@ def test_somebody_elses_quota_is_named_and_kept_unless_the_flow_says_otherwise(
 
     plan = plan_now(flow, "run-2")
 
-    assert ["somebody else's hand" in str(note) for note in plan.notes] == [True]
+    assert ["changed by another client" in str(note) for note in plan.notes] == [True]
     wait_until(lambda: quotas_of(backup)[client, RATE] == value)
 
 

@@ -355,7 +355,7 @@ def test_what_the_source_has_lost_is_named_and_nothing_is_made_up(
     delete_before(primary, orders, 4)
     plan = plan_backfill(latest, day(1))
     assert [(it.start, it.end) for it in plan.ranges] == [(4, 7)]
-    assert "starts inside" in str(plan.notes[-1])
+    assert "starts within" in str(plan.notes[-1])
     delete_before(primary, orders, 5)
     assert failures(copy_backfill(latest, plan)) == []
     report = proved(latest, "backfill")

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class KafkaFerryPlugin(AirflowPlugin):
-    """Everything that Kafka Ferry adds to Airflow beside its DAGs."""
+    """Everything that Kafka Ferry adds to Airflow in addition to its DAGs."""
 
     name = "kafka_ferry"
     fastapi_apps = (fastapi_app(ROOT),)

@@ -15,7 +15,7 @@ class AsJson:
     """Gives a dataclass ``to_json`` and ``from_json``.
 
     Attributes:
-        WHAT: what an object is, with its article, for the error about a text that is none.
+        WHAT: what an object is, with its article, for the error about text that is not one.
     """
 
     __slots__ = ()
@@ -27,10 +27,10 @@ class AsJson:
 
     @classmethod
     def from_json(cls, text: bytes | str) -> Self:
-        """What ``to_json`` wrote.
+        """Reads what ``to_json`` wrote.
 
         Raises:
-            FerryError: if it is something else.
+            FerryError: if the text is anything else.
         """
         try:
             read: Self = _adapter(cls).validate_json(text)
@@ -40,5 +40,5 @@ class AsJson:
         return read
 
 
-# To make one takes longer than to use it.
+# Building one takes longer than using it.
 _adapter: Callable[[type], TypeAdapter[Any]] = cache(TypeAdapter)

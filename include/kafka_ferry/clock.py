@@ -22,10 +22,10 @@ def moment_text(at_ms: int, *, seconds: bool = True) -> str:
 
     Args:
         at_ms: milliseconds since 1970.
-        seconds: whether to tell them, too.
+        seconds: whether to show seconds too.
 
     Raises:
-        OverflowError, OSError, ValueError: the moment is in no year that a calendar has.
+        OverflowError, OSError, ValueError: the moment is outside the calendar's years.
     """
     moment = datetime.fromtimestamp(at_ms / 1000, UTC)
     return moment.strftime("%Y-%m-%d %H:%M:%S UTC" if seconds else "%Y-%m-%d %H:%M UTC")
@@ -44,7 +44,7 @@ def duration_text(seconds: float) -> str:
 
 
 def run_id_now(command: str) -> str:
-    """The id of a run that a command starts now, ``failover__2026-08-01T10:00:00+00:00``."""
+    """The id of a run that a command starts now: ``failover__2026-08-01T10:00:00+00:00``."""
     return f"{command}__{datetime.now(UTC).isoformat(timespec='seconds')}"
 
 

@@ -1,6 +1,6 @@
-"""The tree of errors: what happened, whether another try can help, and what to do.
+"""The tree of errors: what happened, whether a retry can help, and what to do.
 
-An error is *terminal* (another try gives the same result until somebody changes something) or
+An error is *terminal* (a retry gives the same result until something is changed) or
 *transient* (brokers and networks do such things; a later try may succeed). The command line maps
 ``exit_code`` to its own exit status, Airflow maps ``transient`` to its retries.
 """
@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 
 
 class FerryError(Exception):
-    """Root of everything that Kafka Ferry raises on purpose.
+    """Base class of every error that Kafka Ferry raises on purpose.
 
     Attributes:
         message: one sentence that names the file, key, topic or partition.
-        advice: what to check or to change; empty where nothing can be advised.
+        advice: what to check or change; empty where there is no advice.
         transient: whether the same call may succeed later without a change.
         exit_code: the command line's exit status for it.
     """
@@ -44,9 +44,9 @@ def _rebuild(kind: type[FerryError], state: dict[str, object]) -> FerryError:
 
 
 class ConfigError(FerryError):
-    """A flow's file is wrong: ``file``, ``key`` and the reason say where and why."""
+    """A flow's file is invalid: ``file``, ``key`` and the reason say where and why."""
 
-    # Not 2, which `ferry plan` ends with where there are differences.
+    # Not 2, with which `ferry plan` exits where there are differences.
     exit_code = 9
 
     def __init__(self, file: str, key: str, reason: str, *, advice: str = "") -> None:
@@ -57,14 +57,14 @@ class ConfigError(FerryError):
 
 
 class ClusterUnreachable(FerryError):
-    """No broker of a cluster answers, or it stopped answering."""
+    """No broker of a cluster answers, or the cluster stopped answering."""
 
     transient = True
     exit_code = 3
 
 
 class AccessDenied(FerryError):
-    """A cluster refuses the login, or the principal lacks a right."""
+    """A cluster refuses the login, or the principal lacks a permission."""
 
     exit_code = 4
 
@@ -76,17 +76,17 @@ class SameCluster(FerryError):
 
 
 class Fenced(FerryError):
-    """Another run of the flow has taken its writers over; this one must stop and not try again."""
+    """Another run of the flow has taken over its writers; this run must stop and must not be retried."""
 
     exit_code = 5
 
 
 class CorruptBatch(FerryError):
-    """Bytes that are no valid record batch, with their coordinates in the message."""
+    """Bytes that are not a valid record batch; the message has their coordinates."""
 
 
 class BrokerError(FerryError):
-    """A broker answered with an error code that no other error here stands for.
+    """A broker answered with an error code that no other class here covers.
 
     Attributes:
         code: Kafka's error code.
@@ -106,7 +106,7 @@ class RangesFailed(FerryError):
     """Some partitions were not copied to their end; the others were.
 
     Attributes:
-        failures: one sentence a partition, each naming topic, partition, offset and reason.
+        failures: one sentence per partition, each naming topic, partition, offset and reason.
     """
 
     exit_code = 6
@@ -119,13 +119,13 @@ class RangesFailed(FerryError):
 
 
 class SparkFailed(FerryError):
-    """Spark broke a job off; the message has its own words."""
+    """Spark aborted a job; the message is Spark's own."""
 
     transient = True
 
 
 class SparkNeeded(FerryError):
-    """Something was tried without Spark, and there is something for it to do after all."""
+    """A step was tried without Spark, and turned out to have work for Spark."""
 
     transient = True
 
@@ -137,7 +137,7 @@ class VerificationFailed(FerryError):
 
 
 class FlowsFailed(FerryError):
-    """Some of several flows failed, each for a reason of its own that was told before; the others did not.
+    """Some of several flows failed, each for a reason already reported; the others did not.
 
     Attributes:
         flows: their names.
@@ -151,10 +151,10 @@ class FlowsFailed(FerryError):
 
 
 class NotApplied(FerryError):
-    """Some changes beside topics and records could not be made on the target; records were copied all the same.
+    """Some changes other than topics and records could not be made on the target; records were copied anyway.
 
     Attributes:
-        failures: one sentence a change, each naming what could not be changed and why.
+        failures: one sentence per change, each naming what could not be changed and why.
     """
 
     exit_code = 8
@@ -185,7 +185,7 @@ class CheckpointRefused(FerryError):
     """A Spark checkpoint is not translated, and nothing was written.
 
     Attributes:
-        reasons: a sentence for each thing that has no right answer.
+        reasons: one sentence for each part that cannot be translated.
     """
 
     exit_code = 11
@@ -198,7 +198,7 @@ class CheckpointRefused(FerryError):
 
 
 class StepFailed(FerryError):
-    """What a step of a run said in another process, as that process stored it."""
+    """An error that a step of a run raised in another process, as that process stored it."""
 
     def __init__(self, message: str, *, transient: bool, exit_code: int) -> None:
         super().__init__(message)

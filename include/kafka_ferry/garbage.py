@@ -1,4 +1,4 @@
-"""Python's search for garbage, as rare as suits processes that mostly import and soon end."""
+"""Python's garbage collection, as rare as suits short processes that mostly import."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import gc
 
 
 def search_seldom() -> None:
-    """Have it searched for after 50,000 new objects instead of 700; called before large imports.
+    """Collect after 50,000 new objects instead of 700; call this before large imports.
 
-    They make some million objects, nearly all of which stay.
+    Those create some million objects, nearly all of which stay.
     """
     gc.set_threshold(50_000, 20, 20)

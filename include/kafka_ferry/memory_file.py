@@ -1,4 +1,4 @@
-"""A file that other code wants to have a name, and that is nowhere on a disk: it ends with its process."""
+"""A file for code that needs a file name, held in memory only: it disappears with its process."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def memory_file(content: str) -> Iterator[str]:
-    """The name of a file with that content, for this process and those that it starts, while it is held.
+    """Yields the name of a file with that content, valid in this process and its children.
 
-    Where the system has no such files (macOS), it is a temporary one that only its owner may read.
+    Where the system has no such files (macOS), it is a temporary file that only its owner may read.
     """
     if not hasattr(os, "memfd_create"):
         with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Text from elsewhere as a terminal or a log may show it: names from a cluster can hold control characters."""
+"""Makes foreign text safe for a terminal or a log: names from a cluster can hold control characters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 import regex
 
-# All but line breaks and tabs, with those that change the direction of writing.
+# All except line breaks and tabs, and those that change the direction of writing.
 _CONTROL: Final = regex.compile(r"[^\P{Cc}\n\t]|[\u202A-\u202E\u2066-\u2069]")
 
 

@@ -1,4 +1,4 @@
-"""Trying again for a while: what brokers say while they start, elect leaders or load coordinators."""
+"""Retries of transient errors: what brokers answer while they start, elect leaders or load coordinators."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _K = TypeVar("_K")
 _P = ParamSpec("_P")
 RETRY_S: Final = 60
 _limit_s: ContextVar[float | None] = ContextVar("patience", default=None)
-# Coordinators load and leaders move within a few seconds: of what takes longer, people are told.
+# Coordinators load and leaders move within a few seconds: what takes longer is logged.
 _SILENT_S: Final = 5
 
 
 @contextmanager
 def retry_for(seconds: float) -> Iterator[None]:
-    """Let every patient call in it take so many seconds, instead of a minute."""
+    """Let every retried call in the body take so many seconds, instead of a minute."""
     token = _limit_s.set(seconds)
     try:
         yield
@@ -41,7 +41,7 @@ def retry_for(seconds: float) -> Iterator[None]:
 
 
 def at_most(seconds: float) -> float:
-    """How long a single request may take: ``seconds``, or less where patience ends before."""
+    """How long a single request may take: ``seconds``, or less where the retry time ends before."""
     limit_s = _limit_s.get()
     return seconds if limit_s is None else min(seconds, limit_s)
 
@@ -49,7 +49,7 @@ def at_most(seconds: float) -> float:
 def retry(do: Callable[[], _T]) -> _T:
     """Call ``do`` until it succeeds, for up to a minute, as long as its errors are transient.
 
-    ``retry_for`` gives another time than a minute.
+    ``retry_for`` sets another time.
     """
     limit_s = _limit_s.get()
     retrying = Retrying(
@@ -63,17 +63,17 @@ def retry(do: Callable[[], _T]) -> _T:
 
 
 def retry_each(keys: Iterable[_K], ask: Callable[[list[_K]], Mapping[_K, _T]]) -> dict[_K, _T]:
-    """Ask about many things, and again about those that a transient error came back for.
+    """Ask about many keys, and again about those that got a transient error.
 
     Args:
-        keys: the things.
+        keys: the keys.
         ask: asks once about some of them; gives an answer for each, which may be an error.
 
     Returns:
-        An answer for each: the error too that stayed when patience was at its end.
+        An answer for each key; it is the last error where the retry time ran out.
 
     Raises:
-        FerryError: what ``ask`` raises, as ``retry`` has it.
+        FerryError: what ``ask`` raises, as in ``retry``.
     """
     answers: dict[_K, _T] = {}
     left = list(keys)
@@ -91,7 +91,7 @@ def retry_each(keys: Iterable[_K], ask: Callable[[list[_K]], Mapping[_K, _T]]) -
 
 
 class _Unsettled(FerryError):
-    """Some answers may be others in a while."""
+    """Some answers may change in a while."""
 
     transient = True
 
@@ -114,7 +114,7 @@ def _tell_once() -> Callable[[RetryCallState], None]:
 
 
 def retried(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Make every call of ``function`` a patient one; it must be safe to repeat."""
+    """Retry every call of ``function``, which must be safe to repeat."""
 
     @wraps(function)
     def tried_again(*args: _P.args, **kwargs: _P.kwargs) -> _T:

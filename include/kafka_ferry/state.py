@@ -1,6 +1,6 @@
 """A flow's state folder: a local path, or a URI of HDFS or an object store.
 
-Nothing in it is the truth (that is the target cluster): it may be deleted at any time.
+It is never the source of truth (the target cluster is): it may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class StateFolder:
 
     @property
     def local_path(self) -> Path | None:
-        """Where it is on this machine, None if it is elsewhere."""
+        """Its path on this machine, None if it is elsewhere."""
         return Path(self._root) if isinstance(self._files, fs.LocalFileSystem) else None
 
     @property
     def uri(self) -> str:
-        """The location for Spark, which takes a path without a scheme to be on its default file system."""
+        """The location for Spark, which looks for a path without a scheme on its default file system."""
         return f"{_LOCAL_SCHEME}://{self._root}" if self.local_path else self.location
 
     def read(self, name: str) -> bytes | None:
@@ -54,9 +54,9 @@ class StateFolder:
             return None
 
     def write(self, name: str, content: bytes | str) -> None:
-        """Write a file whole: a reader sees the old content or the new one, never a part.
+        """Write a file atomically: a reader sees the old content or the new one, never a part.
 
-        On a local path not even after a power cut. What is elsewhere is as durable as its store.
+        On a local path that holds even after a power cut; elsewhere it is as durable as the store.
         """
         data = content.encode() if isinstance(content, str) else content
         target = self._at(name)
@@ -69,7 +69,7 @@ class StateFolder:
         self._files.move(unfinished, target)
 
     def empty_files(self) -> list[str]:
-        """The files of this folder and those below it that hold no byte."""
+        """The empty files in this folder and below it."""
         selector = fs.FileSelector(self._root, allow_not_found=True, recursive=True)
         root = len(self._root.rstrip("/")) + 1
         return [
@@ -79,7 +79,7 @@ class StateFolder:
         ]
 
     def stamp(self, name: str) -> tuple[int, int] | None:
-        """What changes whenever a file does: its time in nanoseconds and its size; None if there is none."""
+        """Changes with the file: its time in nanoseconds and its size; None if there is no file."""
         found = self._files.get_file_info(self._at(name))
         return (found.mtime_ns or 0, found.size) if found.type == fs.FileType.File else None
 
@@ -98,7 +98,7 @@ class StateFolder:
         return sorted(f.base_name for f in found if f.type == fs.FileType.Directory)
 
     def changes(self) -> dict[str, int]:
-        """All files of this folder and those below it, each with when it changed, in milliseconds since 1970.
+        """All files in this folder and below it, each with its time of change, in milliseconds since 1970.
 
         Names have ``/`` between folders; there are none if it does not exist.
         """
@@ -111,18 +111,18 @@ class StateFolder:
         }
 
     def delete_folder(self, name: str) -> None:
-        """Delete a folder below this one with all that is in it; one that is gone does not matter."""
+        """Delete a folder below this one with all its content; does nothing if it does not exist."""
         try:
             self._files.delete_dir(self._at(name))
         except FileNotFoundError:
             return
 
     def is_empty(self) -> bool:
-        """Whether nothing is in it, at any depth, or it does not exist."""
+        """Whether it holds no file at any depth, or does not exist."""
         return not self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
 
     def copy_to(self, other: StateFolder) -> None:
-        """Copy all files of this folder and of those below it.
+        """Copy all files in this folder and below it.
 
         Raises:
             FileNotFoundError: if one of them is deleted meanwhile.
@@ -135,7 +135,7 @@ class StateFolder:
         )
 
     def delete(self, names: Iterable[str]) -> None:
-        """Delete files; one that is gone already does not matter."""
+        """Delete files; those that are gone already are ignored."""
         for name in names:
             try:
                 self._files.delete_file(self._at(name))
@@ -143,7 +143,7 @@ class StateFolder:
                 continue
 
     def open_parquet(self, name: str) -> pa.NativeFile:
-        """A file opened for reading at any place."""
+        """A file opened for random access reading."""
         return self._files.open_input_file(self._at(name))
 
     def _at(self, name: str) -> str:
@@ -151,7 +151,7 @@ class StateFolder:
 
 
 def _flush(file: str) -> None:
-    """Bring a file's content to its disk: renamed before that, it may be empty after a power cut."""
+    """Flush a file's content to disk: renamed before that, it may be empty after a power cut."""
     opened = os.open(file, os.O_RDONLY)
     try:
         os.fsync(opened)

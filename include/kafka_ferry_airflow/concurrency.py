@@ -1,8 +1,8 @@
-"""Runs of a flow that is copied in shards take turns.
+"""Prevents concurrent runs of a flow that is copied in shards.
 
 Airflow's own limit for one task, ``max_active_tis_per_dag``, would let only one shard copy at a time;
-``max_active_runs`` does not count a backfill's runs. So a shard looks before it begins. Two runs that
-look at the same moment may still meet: then the writers' fence decides, and nothing is copied twice.
+``max_active_runs`` does not count a backfill's runs. So a shard checks before it begins. Two runs that
+check at the same moment may still overlap: then one fences the other, and nothing is copied twice.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Apart from each other, so that of several that wait one is the first.
+# Spread, so that one of several waiting runs is the first.
 _PAUSE_S: Final = (20.0, 45.0)
 
 
 def await_other_runs(context: Context) -> None:
-    """Let the task go on only if no other run of its DAG runs the same task.
+    """Let the task continue only if no other run of its DAG runs the same task.
 
     Raises:
-        AirflowRescheduleException: another run does; the task gives its slot back and asks again.
+        AirflowRescheduleException: another run does; the task gives its slot back and checks again.
     """
     ti: Any = context["ti"]
     asked = {"dag_id": ti.dag_id, "task_ids": [ti.task_id], "states": ["running"]}
     others = ti.get_ti_count(**asked) - ti.get_ti_count(**asked, run_ids=[ti.run_id])
     if others > 0:
         pause = random.uniform(*_PAUSE_S)
-        log.info("Another run of %s copies: asking again in %.0f s.", ti.dag_id, pause)
+        log.info("Another run of %s is copying: checking again in %.0f s.", ti.dag_id, pause)
         again = datetime.now(UTC) + timedelta(seconds=pause)
         raise AirflowRescheduleException(again)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Airflow's Kafka connections, handed to the library where it looks for them: in the environment."""
+"""Passes Airflow's Kafka connections to the library, which reads them from the environment."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from kafka_ferry_airflow.errors import as_airflow
 def provide_connections(flow: Flow) -> None:
     """Puts the connections that ``flow``'s clusters name into this task's environment.
 
-    Wherever Airflow keeps them (its database, a secrets backend), the library finds them then, and
-    so does a Spark driver that this task starts. No argument, template or Spark property has them.
+    So the library, and a Spark driver that this task starts, find them wherever Airflow keeps them (its
+    database, a secrets backend). No argument, template or Spark property has them.
 
     Raises:
         AirflowFailException: there is no such connection.

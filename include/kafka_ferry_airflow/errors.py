@@ -21,7 +21,7 @@ def airflow_errors() -> Iterator[None]:
     """Runs a library call inside a task.
 
     Raises:
-        AirflowFailException: nothing changes by trying again.
+        AirflowFailException: a retry cannot help.
         AirflowException: a later try may succeed.
     """
     try:

@@ -29,10 +29,10 @@ Kind = Literal["mirror", "emergency"]
 
 @dataclass(frozen=True)
 class Mirrors:
-    """What a folder of flows comes to in Airflow.
+    """The DAGs of a folder of flows.
 
     Attributes:
-        dags: by DAG id, those of all good and enabled flows.
+        dags: by DAG id, those of all valid and enabled flows.
         problems: what is wrong with the others: file, key and reason.
     """
 
@@ -43,7 +43,7 @@ class Mirrors:
         """Does nothing if there are none.
 
         Raises:
-            FerryError: that lists them all.
+            FerryError: listing all of them.
         """
         if self.problems:
             listed = "\n  ".join(map(str, self.problems))
@@ -57,13 +57,13 @@ def build_mirrors(
 ) -> Mirrors:
     """The DAGs of all flow files; never raises because of one of them.
 
-    In the process of a task it makes the DAG of that task and no other.
+    In the process of a task it makes only the DAG of that task.
 
     Args:
         root: the folder that holds ``dags/``, ``include/`` and ``spark_jobs/``.
-        kinds: which DAGs of each flow: those with a timetable, and those that are started by hand in
-            an emergency. Airflow reads 200 flows in a second, but not for both.
-        check: what else is tried of each flow; a ``ConfigError`` that it raises is a problem.
+        kinds: which DAGs of each flow: the scheduled ones, or those that are started manually in an
+            emergency. Airflow reads 200 flows in a second, but not for both.
+        check: a further check of each flow; a ``ConfigError`` that it raises is a problem.
     """
     project = Project(root)
     # The tasks' processes load this file too, and Spark's inherit their environment.
@@ -79,24 +79,24 @@ def build_mirrors(
         except ConfigError as error:
             problems.append(error)
         except Exception as error:
-            # What Airflow itself refuses in a DAG.
+            # Errors of Airflow itself about a DAG.
             problems.append(ConfigError(flow.file, flow.name, f"gives no DAG: {error}"))
     return Mirrors(dags, tuple({str(problem): problem for problem in problems}.values()))
 
 
 def raise_problems(root: Path) -> None:
-    """Does nothing if all flow files are good; makes no DAG to stay.
+    """Does nothing if all flow files are valid; keeps no DAG.
 
     Raises:
-        FerryError: that lists what is wrong.
+        FerryError: listing what is wrong.
     """
     kinds: tuple[Kind, ...] = ("mirror",)
-    # The DAGs of emergencies are made of the same tasks, by this flow.
+    # The emergency DAGs have the same tasks, from this flow.
     build_mirrors(root, kinds, check_flow).raise_problems()
 
 
 def _dags_of(flow: Flow, project: Project, asked: str, kinds: Collection[Kind]) -> dict[str, DAG]:
-    """The DAGs of a flow by their ids; only the one that is asked for, if one is."""
+    """The DAGs of a flow by their ids; only the requested one, if there is one."""
     dags: list[DAG] = []
     if "mirror" in kinds and asked in ("", f"mirror_{flow.slug}"):
         dags.append(mirror_dag(flow, project))
@@ -106,7 +106,7 @@ def _dags_of(flow: Flow, project: Project, asked: str, kinds: Collection[Kind]) 
 
 
 def mirror_dag(flow: Flow, project: Project) -> DAG:
-    """The DAG ``mirror_{source}_to_{target}``, whose runs each own a span of time.
+    """The DAG ``mirror_{source}_to_{target}``, whose runs each have a data interval.
 
     Raises:
         ConfigError: the provider of a channel that the flow notifies is not installed.
@@ -137,7 +137,7 @@ def emergency_dags(flow: Flow, project: Project) -> tuple[DAG, DAG]:
     """The DAGs ``failover_{source}_to_{target}`` and ``failback_{source}_to_{target}``, started by hand.
 
     Raises:
-        ConfigError: if the opposite flow of the flow's file is not right.
+        ConfigError: if the opposite flow in the flow's file is invalid.
     """
     over = failover_dag(flow)
     back = failback_dag(flow, lambda way_back: add_tasks(way_back, project, way_back_of=flow))

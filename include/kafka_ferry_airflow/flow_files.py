@@ -1,4 +1,4 @@
-"""The flows of this Airflow, and what is wrong with their files: the same for DAGs and for the page."""
+"""The flows of this Airflow, and problems with their files, for both the DAGs and the page."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _GONE: Final = (0, 0)
 
 @dataclass(frozen=True)
 class FlowFile:
-    """What a file holds.
+    """A file's content.
 
     Attributes:
         path: the file.
         stamp: its time and size when it was read.
         aliases: of its clusters, where it can be read.
         flows: its enabled flows.
-        problems: why it could not be read, or what stands in the way of its flows' DAGs.
+        problems: why it could not be read, or what prevents its flows' DAGs.
     """
 
     path: Path
@@ -39,7 +39,7 @@ class FlowFile:
 
 @dataclass(frozen=True)
 class FlowsFound:
-    """What a folder of flows comes to.
+    """The flows of a folder.
 
     Attributes:
         flows: the enabled flows by slug; of two files with the same flow, the first one's.
@@ -54,8 +54,8 @@ def check_flow(flow: Flow) -> None:
     """Does nothing where Airflow can make all DAGs of a flow that could be read.
 
     Raises:
-        ConfigError: the opposite flow of its file is not right, or the provider of one of its channels
-            is not installed.
+        ConfigError: the opposite flow in its file is invalid, or the provider of one of its channels is
+            not installed.
     """
     load_way_back(flow.file, flow)
     check_providers(flow)
@@ -66,7 +66,7 @@ class FlowFiles:
 
     Args:
         project: where that folder is.
-        check: what else is tried of each flow; a ``ConfigError`` that it raises is a problem.
+        check: a further check of each flow; a ``ConfigError`` that it raises is a problem.
     """
 
     def __init__(self, project: Project, check: Callable[[Flow], object] = lambda _: None) -> None:
@@ -81,7 +81,7 @@ class FlowFiles:
         return self._project.configs
 
     def read(self) -> FlowsFound:
-        """The flows and the problems of all files; none of the files can keep the others from counting."""
+        """The flows and the problems of all files; a bad file does not affect the others."""
         try:
             files = flow_files(self.folder)
         except ConfigError as error:
@@ -130,4 +130,4 @@ class FlowFiles:
     def _unknown_clusters(self, files: Iterable[FlowFile]) -> Iterator[ConfigError]:
         known = {alias for file in files for alias in file.aliases}
         for alias in sorted({*self._project.clusters} - known):
-            yield ConfigError(CLUSTERS, alias, "is a cluster of no file that can be read")
+            yield ConfigError(CLUSTERS, alias, "is not a cluster of any file that can be read")

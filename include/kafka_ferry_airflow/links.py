@@ -1,7 +1,7 @@
 """Buttons on each task of a flow: to its page, to the run's report, to the Data Docs, to Spark's own page.
 
-They are links of the plugin for all operators: Airflow asks for them when somebody looks at a task, in
-the API server, also while the task runs. What a task's own links are is known only when it has ended.
+They are the plugin's links for all operators: Airflow gets them in the API server when a user opens a
+task, even while the task runs. A task's own links are known only when it has ended.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def operator_links(root: Path) -> tuple[BaseOperatorLink, ...]:
         from kafka_ferry_airflow.flow_files import FlowFiles  # noqa: PLC0415  (every process has us)
         from kafka_ferry_airflow.project import Project  # noqa: PLC0415
 
-        # Relative paths of flows begin where the DAG processor and the tasks let them begin.
+        # Relative paths of flows start at the same place as in the DAG processor and the tasks.
         os.environ.setdefault("FERRY_HOME", str(root))
         return FlowFiles(Project(root))
 
@@ -85,7 +85,7 @@ class _FlowLink(BaseOperatorLink):
         self._flows = flows
 
     def get_link(self, operator: Any, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
-        """The address, "" where there is nothing to see: Airflow shows no button then."""
+        """The address, "" where there is nothing to show: Airflow then shows no button."""
         kind = next((kind for kind in _DAGS if ti_key.dag_id.startswith(kind)), None)
         if kind is None:
             return ""
@@ -93,7 +93,7 @@ class _FlowLink(BaseOperatorLink):
             flow = self._flows().get(ti_key.dag_id.removeprefix(kind))
             return self._of(flow, ti_key) if flow else ""
         except Exception:
-            # One link that fails would take those of all other plugins away.
+            # A link that fails would remove those of all other plugins.
             log.warning("No link %s for %s", self.name, ti_key, exc_info=True)
             return ""
 
@@ -140,7 +140,7 @@ class _Spark(_FlowLink):
 
 
 def _is_run(key: TaskInstanceKey) -> bool:
-    """Whether a task belongs to a run of the flow itself, and not to an emergency's DAG."""
+    """Whether a task belongs to a run of the flow itself, and not to an emergency DAG."""
     return key.dag_id.startswith(_DAGS[0])
 
 
@@ -151,7 +151,7 @@ def _state(flow: Flow) -> StateFolder:
 
 
 def _below_base(path: str) -> str:
-    """A path of this very Airflow: right by whichever name a person's browser knows it."""
+    """A path in this Airflow, which works under any host name that the browser uses."""
     return f"{urlsplit(_base_url()).path}{path}"
 
 

@@ -1,10 +1,10 @@
-"""Tells people what became of a run: one message a run and channel, written when all of it is over.
+"""Sends notifications about a run: one message per run and channel, when all tasks have ended.
 
-A teardown task tells them, and no callback of the DAG. Airflow 3.3 runs a DAG's callbacks in the DAG
-processor: once at most, together with reading the file, which is killed after 50 s, with a log of its
-own that no page shows, and maybe on a machine without the state folder; a run that somebody marks as
-failed has none. A teardown runs on a worker when all other tasks have ended, however they did, is
-tried again, has a log in its place, and does not decide whether the run failed.
+A teardown task sends them, not a callback of the DAG. Airflow 3.3 runs a DAG's callbacks in the DAG
+processor: at most once, while it parses the file, which is killed after 50 s, with a log that no page
+shows, and maybe on a machine without the state folder; a run that a user marks as failed has none. A
+teardown runs on a worker when all other tasks have ended, in any state, is retried, has an ordinary log,
+and does not decide whether the run failed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def add_notify_task(published: Any, flow: Flow) -> None:
         return
     check_providers(flow)
 
-    # What is remembered from run to run is written by one at a time.
+    # The state that is kept from run to run has one writer at a time.
     @task(
         task_id=NOTIFY,
         max_active_tis_per_dag=1,
@@ -69,15 +69,15 @@ def add_notify_task(published: Any, flow: Flow) -> None:
 
 
 async def deadline_missed(config: str, flow: str, context: Mapping[str, Any] | None = None) -> None:
-    """Tells people that a run has not ended in time: for ``AsyncCallback``, in the triggerer.
+    """Notifies the channels that a run has not ended in time: for ``AsyncCallback``, in the triggerer.
 
     Not for ``SyncCallback``: Airflow 3.3 gives that a token with which it may not read a connection
-    (its Execution API answers 403). Never raises: Airflow would say so where nobody looks.
+    (its Execution API answers 403). Never raises: Airflow would log that where users do not look.
 
     Args:
         config: the flow's file.
         flow: the flow's name.
-        context: what Airflow knows of the run and its deadline.
+        context: Airflow's context of the run and its deadline.
     """
     await asyncio.to_thread(_tell_late, config, flow, context or {})
 
@@ -85,21 +85,21 @@ async def deadline_missed(config: str, flow: str, context: Mapping[str, Any] | N
 def _tell_late(config: str, name: str, context: Mapping[str, Any]) -> None:
     from kafka_ferry.config import load_flow  # noqa: PLC0415  (for the triggerer only)
 
-    # Relative paths of flows begin where the DAG processor and the tasks let them begin.
+    # Relative paths of flows start at the same place as in the DAG processor and the tasks.
     os.environ.setdefault("FERRY_HOME", str(Path(__file__).resolve().parents[2]))
     run: Mapping[str, Any] = context.get("dag_run") or {}
     if run.get("state") in _OVER:
-        # A run that has failed keeps its deadline, and that it failed was told already.
-        log.info("The run %s is over: nobody is told of its deadline.", run.get("dag_run_id"))
+        # A failed run keeps its deadline, and its failure was already sent.
+        log.info("The run %s has ended: no notification about its deadline.", run.get("dag_run_id"))
         return
     try:
         flow = load_flow(config, name)
         if flow.deadline_from == "logical-date" and run.get("run_type") == "backfill":
-            log.info("A backfill's run is late from the start: nobody is told.")
+            log.info("A backfill's run is late from the start: no notification is sent.")
             return
         notice = _late(flow, str(run.get("dag_run_id", "")), context.get("deadline") or {})
     except Exception:
-        log.exception("The deadline of %s passed; nobody could be told.", name)
+        log.exception("The deadline of %s passed; no notification could be sent.", name)
         return
     log.warning("%s", notice.title)
     for channel in flow.notify:
@@ -130,7 +130,7 @@ def _when(time: object) -> str:
 
 
 def _notify(flow: Flow) -> dict[str, str]:
-    """Tells each channel that has not been told; gives what became of each."""
+    """Notifies each channel that has not got the notice; returns the result of each."""
     from kafka_ferry.runs.publish.notifications import Notices  # noqa: PLC0415  (PyArrow)
     from kafka_ferry_airflow.errors import airflow_errors  # noqa: PLC0415
 
@@ -151,30 +151,30 @@ def _notify(flow: Flow) -> dict[str, str]:
             told = notices.mark(told, channel.name)
             outcome[channel.name] = "told"
         else:
-            outcome[channel.name] = "could not be told"
+            outcome[channel.name] = "could not be notified"
         log.info("%s: %s: %s", channel.name, outcome[channel.name], notice.title)
-    untold = [name for name, what in outcome.items() if what == "could not be told"]
+    untold = [name for name, what in outcome.items() if what == "could not be notified"]
     if untold:
-        raise AirflowException(f"Could not tell {', '.join(untold)}: see above.")
+        raise AirflowException(f"Could not notify {', '.join(untold)}: see above.")
     return outcome
 
 
 def _tell(channel: Channel, notice: Notice, more: Mapping[str, str]) -> bool:
-    """Whether a channel was told; the log says why not."""
+    """Whether a channel was notified; the log says why not."""
     try:
         send(channel, notice, more)
     except Exception:
-        # Airflow masks in it what it knows of the connection's secrets.
-        log.exception("%s could not be told.", channel.name)
+        # Airflow masks the connection's secrets in it.
+        log.exception("%s could not be notified.", channel.name)
         return False
     return True
 
 
 def task_states(states: Mapping[str, Any]) -> dict[str, str]:
-    """The state of each task; of one that is mapped, the worst of its instances.
+    """The state of each task; for a mapped one, the worst of its instances.
 
     Args:
-        states: as Airflow gives them: by task id, and after it an underscore and a number where mapped.
+        states: Airflow's, by task id, followed by an underscore and a number where mapped.
     """
     found: dict[str, str] = {}
     for name, state in states.items():
@@ -190,7 +190,7 @@ def _badness(state: str) -> int:
 
 
 def links(flow: Flow, notice: Notice) -> dict[str, str]:
-    """Where there is more of a run: names and addresses."""
+    """Names and addresses of a run's further pages."""
     run = quote(notice.run, safe="")
     found = {
         "Run in Airflow": absolute(f"/dags/mirror_{quote(flow.slug)}/runs/{run}"),

@@ -34,36 +34,36 @@ if TYPE_CHECKING:
     from kafka_ferry.runs import Run
 
 LOCAL = "local[*]"
-# What a task's log needs.
+# Lines that a task's log needs.
 CONF = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 _ENDED = (
-    "The task {} was told to end, and its Spark application has ended with it. What was committed "
-    "stays; the next try does the rest."
+    "The task {} was terminated, and its Spark application with it. What was committed "
+    "stays; the next try copies the rest."
 )
 
 
 class FerrySparkSubmitOperator(SparkSubmitOperator):
-    """Submits ``spark_jobs/{step}.py`` for this run of a flow and tells its failure by name.
+    """Submits ``spark_jobs/{step}.py`` for this run of a flow and reports its failure by name.
 
-    Differs from its parent in five ways. Where there is nothing for Spark to do, it does the step
-    itself and submits nothing: nothing to copy, or all of it read back by the application that has
-    copied it. It fails with what the library said in the job (topic, partition, offset and reason)
-    instead of an exit code, and for good where no retry can help.
+    Differs from its parent in five ways. Where there is no work for Spark, it executes the step itself
+    and submits nothing: nothing is to be copied, or all of it was read back by the application that has
+    copied it. It fails with the library's error in the job (topic, partition, offset and reason)
+    instead of an exit code, and without retries where none can help.
     Without its connection, Spark runs in this machine's own processes (``local[*]``) and the log
     says so; its parent would look for YARN. The job runs on the interpreter that runs Airflow. And
-    whatever ends the task, its processes of Spark on this machine end with it: see ``ProcessGuard``.
+    however the task ends, its Spark processes on this machine end with it: see ``ProcessGuard``.
 
     Args:
         step: ``mirror`` or ``verify``.
         shard: the only shard of the run that is copied; None for all. May be expanded over.
-        shard_name: what Airflow's pages call it.
+        shard_name: its name in Airflow's pages.
         project: where the Spark jobs and the library's wheel are.
         flow: what is mirrored.
-        way_back_of: the flow of the file that ``flow`` is the way back of, if it is one.
-        conn_id: the Spark connection. Its extras that are named ``spark.*`` are Spark properties,
-            beside and above the others.
-        conf: Spark properties, beside and above ``CONF``.
+        way_back_of: the file's flow of which ``flow`` is the reverse flow, if it is one.
+        conn_id: the Spark connection. Its extras named ``spark.*`` are Spark properties, which override
+            the others.
+        conf: Spark properties, which override ``CONF``.
         kwargs: as for ``SparkSubmitOperator``.
     """
 
@@ -122,7 +122,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         try:
             with ProcessGuard() as self._guard, self._told_privately():
                 if self._told_to_end:
-                    raise AirflowException("It was told to end before Spark was started.")
+                    raise AirflowException("It was terminated before Spark was started.")
                 super().execute(context)
         except Exception as error:
             if self._told_to_end:
@@ -134,25 +134,25 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
 
     @contextmanager
     def _told_privately(self) -> Iterator[None]:
-        """Hands the connection's properties over in a file: any user sees a process's arguments."""
+        """Passes the connection's properties in a file: any user can see a process's arguments."""
         own = _properties(BaseHook.get_connection(self._conn_id))
         if not own:
             self._hook = self._get_hook()
             yield
             return
-        # What stands there wins over a file of properties, so what the connection says must not.
+        # Arguments win over a properties file, so the connection's properties must not be arguments.
         self.conf = {name: text for name, text in (self.conf or {}).items() if name not in own}
         with memory_file(_as_file(own, self.properties_file)) as self.properties_file:
             self._hook = self._get_hook()
             yield
 
     def submit_job(self, context: Context) -> str | None:
-        """Submits a driver to a cluster, where the task does not find one that it has submitted before."""
+        """Submits a driver to a cluster, unless the task finds one that it has submitted before."""
         self._forget(context)
         return super().submit_job(context)
 
     def on_kill(self) -> None:
-        """Ends the task's processes of Spark on this machine, and asks a cluster to end its driver elsewhere."""
+        """Ends the task's Spark processes on this machine, and asks a cluster to end its driver elsewhere."""
         self._told_to_end = True
         if self._guard:
             self._guard.end_all()
@@ -160,7 +160,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
             super().on_kill()
 
     def _done_without_spark(self, context: Context) -> bool:
-        """Does the step in this process, unless there is something for Spark to do.
+        """Executes the step in this process, unless there is work for Spark.
 
         Raises:
             AirflowFailException: the step failed and no retry can help.
@@ -171,7 +171,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
             try:
                 if run.needs_spark(self.step, self.shard):
                     return False
-                self.log.info("There is nothing for Spark to do")
+                self.log.info("There is no work for Spark")
                 if self.step == "mirror":
                     run.mirror(no_spark, self.shard)
                 else:
@@ -204,7 +204,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         return BaseHook.get_connection(self._conn_id)
 
     def _prepare(self, connection: Connection) -> None:
-        """Makes the environment, which spark-submit inherits, and the library fit the master."""
+        """Adapts the environment, which spark-submit inherits, and the library to the master."""
         # spark-submit looks for Spark with the python3 that it finds first.
         binaries = Path(sys.executable).parent
         os.environ["PATH"] = f"{binaries}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
@@ -219,15 +219,15 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         }
         library = self.project.library
         if (connection.host or "").startswith("local"):
-            # Nobody else need reach it.
+            # Only this machine need reach it.
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         elif library:
-            # Not for local workers: they import what is installed, and a wheel could be older.
+            # Not for local workers: they import the installed library, and a wheel could be older.
             self.py_files = ",".join(filter(None, [self.py_files, str(library)]))
 
 
 def _properties(connection: Connection) -> dict[str, str]:
-    """The Spark properties among a connection's extras: all that are named ``spark.*``."""
+    """The Spark properties among a connection's extras: all those named ``spark.*``."""
     return {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in connection.extra_dejson.items()

@@ -1,10 +1,10 @@
-"""The pools whose slots flows share; and a listener that makes them where they are missing.
+"""The pools whose slots flows share; and a listener that creates missing ones.
 
 A task has one pool, a flow two clusters: unless its file says otherwise, its Spark jobs are in the
-pool of the *target*. There the work is: what is written is replicated, and verification reads it
-back; several readers of one source share its page cache, and ``rate.limit.bytes`` bounds what they
-take. A task in a pool that nobody made would wait for ever, so the listener, which the plugin
-registers, makes those of a run as the scheduler starts it.
+pool of the *target*, which has most of the work: written data is replicated, and verification reads it
+back; several readers of one source share its page cache, and ``rate.limit.bytes`` bounds their
+throughput. A task in a missing pool would wait for ever, so the listener, which the plugin registers,
+creates those of a run when the scheduler starts it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _PLUGIN: Final = "kafka_ferry_plugin.py"
 def pool_of(flow: Flow, project: Project) -> str:
     """The pool of the Spark tasks of ``flow``.
 
-    ``FERRY_POOL``, where it is set, is the pool of all flows. A cluster's own pool is taken only
-    where the plugin is there to make it.
+    ``FERRY_POOL``, where it is set, is the pool of all flows. A cluster's own pool is used only where
+    the plugin is present to create it.
     """
     if project.pool:
         return project.pool
@@ -48,7 +48,7 @@ def pool_of(flow: Flow, project: Project) -> str:
 
 @hookimpl
 def on_dag_run_running(dag_run: Any) -> None:
-    """Make the pools of a run that the scheduler has just started, where they are missing."""
+    """Create the missing pools of a run that the scheduler has just started."""
     from sqlalchemy.orm import object_session  # noqa: PLC0415  (only schedulers need it)
 
     session, dag = object_session(dag_run), getattr(dag_run, "dag", None)
@@ -59,7 +59,7 @@ def on_dag_run_running(dag_run: Any) -> None:
 
 
 def _make(session: Session, pool: str) -> None:
-    """Add the pool to the scheduler's own transaction, in which nobody else may commit."""
+    """Add the pool to the scheduler's own transaction, which a listener may not commit."""
     from airflow.models.pool import Pool  # noqa: PLC0415
     from sqlalchemy import insert, select  # noqa: PLC0415
 
@@ -71,7 +71,7 @@ def _make(session: Session, pool: str) -> None:
         "description": f"Spark jobs that copy to or from {pool.removeprefix(PREFIX)}",
         "include_deferred": False,
     }
-    # Another scheduler may do the same at this moment, and an error would cost the transaction.
+    # Another scheduler may do the same at this moment, and an error would abort the transaction.
     statement: Any = insert(Pool).values(**row)
     dialect = session.get_bind().dialect.name
     if dialect == "mysql":
@@ -83,7 +83,7 @@ def _make(session: Session, pool: str) -> None:
     elif dialect == "sqlite":
         statement = statement.prefix_with("OR IGNORE")
     session.execute(statement)
-    log.info("Made the pool %s with %d slots.", pool, row["slots"])
+    log.info("Created the pool %s with %d slots.", pool, row["slots"])
 
 
 def _slots() -> int:
@@ -92,5 +92,5 @@ def _slots() -> int:
 
 
 def _are_made() -> bool:
-    """Whether this Airflow has the plugin whose listener makes pools."""
+    """Whether this Airflow has the plugin whose listener creates pools."""
     return (Path(conf.get("core", "plugins_folder")) / _PLUGIN).is_file()

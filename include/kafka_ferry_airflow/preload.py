@@ -1,6 +1,6 @@
-"""What a task imports, imported once in the scheduler, whose LocalExecutor forks its tasks' processes.
+"""Imports the tasks' modules once in the scheduler, whose LocalExecutor forks its tasks' processes.
 
-Otherwise each task imports it anew, which takes longer than most of them do. Where tasks run elsewhere
+Otherwise each task imports them again, which takes longer than most tasks. Where tasks run elsewhere
 (Celery, Kubernetes) nothing is imported here. Restart the scheduler after a change of the library.
 """
 
@@ -29,7 +29,7 @@ _MODULES: Final = (
 
 @hookimpl
 def on_starting(component: Any) -> None:  # noqa: ARG001
-    """Import it, where this process is a scheduler that is about to start its LocalExecutor."""
+    """Import the library, if this process is a scheduler that is about to start its LocalExecutor."""
     # The component is a job that does not know its kind yet.
     if "scheduler" not in sys.argv or "LocalExecutor" not in conf.get("core", "executor"):
         return
@@ -40,5 +40,5 @@ def on_starting(component: Any) -> None:  # noqa: ARG001
 
         great_expectations()
     except Exception:
-        # A task that needs it says so.
+        # A task that needs it reports the error.
         log.exception("Kafka Ferry's library cannot be imported in the scheduler")

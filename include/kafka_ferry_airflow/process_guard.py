@@ -1,12 +1,12 @@
-"""An end for a task's Spark application when the task ends, however it ends.
+"""Ends a task's Spark application when the task ends, in whatever way.
 
-A task's process may be killed so that it can say nothing more, and with it, or before it, the process
-of Airflow that supervises it. Spark's JVM, its Python driver and their Python workers would go on then:
-they are not the same process group, and nobody's children. So each task has a watcher of its own, in a
-session of its own, which this file is, run as a script. It holds one end of a pipe whose other end
-only the task holds, and ends whatever carries the task's mark in its environment.
+A task's process may be killed without a chance to clean up, and with it, or before it, its supervising
+Airflow process. Spark's JVM, its Python driver and their Python workers would continue then: they are in
+other process groups, and orphaned. So each task has its own watcher, in its own session: this file, run
+as a script. It holds one end of a pipe whose other end only the task holds, and ends all processes that
+carry the task's mark in their environment.
 
-What is not on this machine is not reached: a driver that ``deploy_mode: cluster`` has put elsewhere.
+Processes on other machines are not reached, such as a driver with ``deploy_mode: cluster``.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _LOOK_AGAIN_S: Final = 0.1
 
 
 class ProcessGuard:
-    """Within it, what this process starts carries a mark; after it, nothing that does is left.
+    """In its body, all processes that this process starts carry a mark; after it, none of them is left.
 
-    Everything that carries the mark is ended when the block is left, when ``end_all`` is called, when this
-    process dies, and when its parent does: Airflow's supervisor, without which the task is lost. Then
-    this process is killed too.
+    Marked processes are ended when the body is left, when ``end_all`` is called, when this process dies,
+    and when its parent does: Airflow's supervisor, without which the task is lost. Then this process is
+    killed too.
     """
 
     def __init__(self) -> None:
@@ -48,12 +48,12 @@ class ProcessGuard:
 
     def __enter__(self) -> ProcessGuard:
         environment = {name: value for name, value in os.environ.items() if name != MARK}
-        # Isolated: nothing that a task's environment says can keep it from starting.
+        # Isolated: a task's environment cannot keep it from starting.
         command = [sys.executable, "-I", str(Path(__file__)), self._mark]
         self._watcher = subprocess.Popen(
             [*command, str(os.getpid()), str(os.getppid())],
             stdin=subprocess.PIPE,
-            # Airflow takes a task for unfinished while anybody holds its output.
+            # Airflow treats a task as unfinished while any process holds its output.
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env=environment,
@@ -71,12 +71,12 @@ class ProcessGuard:
             self._watcher.stdin.close()
 
     def end_all(self) -> int:
-        """End all that carries the mark; how many processes that were."""
+        """End all marked processes; returns how many there were."""
         return end_marked(self._mark)
 
 
 def end_marked(mark: str) -> int:
-    """End all processes of this user that carry a mark: politely, and after three seconds for certain.
+    """End all processes of this user that carry a mark: with SIGTERM, and after three seconds with SIGKILL.
 
     Returns:
         How many there were.
@@ -87,7 +87,7 @@ def end_marked(mark: str) -> int:
     while left and time.monotonic() < now + _GIVE_UP_S:
         if time.monotonic() > now + _GRACE_S:
             _signal(left, psutil.Process.kill)
-        # Not psutil's own waiting: it would take the exit status from who has started the process.
+        # Not psutil's own wait: it would take the exit status from the process's parent.
         time.sleep(_LOOK_AGAIN_S)
         left = _marked(mark)
     return len(ended)
@@ -96,7 +96,7 @@ def end_marked(mark: str) -> int:
 def _marked(mark: str) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
-        # Gone, another user's, or dead and not yet waited for.
+        # Gone, another user's, or a zombie.
         with contextlib.suppress(psutil.Error):
             if process.pid != os.getpid() and process.environ().get(MARK) == mark:
                 found.append(process)
@@ -110,10 +110,10 @@ def _signal(processes: Iterable[psutil.Process], how: Callable[[psutil.Process],
 
 
 def _watch(mark: str, task: int, supervisor: int) -> None:
-    """Wait until a task or its supervisor is gone; then end what carries the mark, and the task."""
+    """Wait until a task or its supervisor is gone; then end the marked processes, and the task."""
     with contextlib.suppress(psutil.NoSuchProcess):
         process = psutil.Process(task)
-        # Whoever loses its parent gets another one.
+        # An orphaned process gets another parent.
         while process.ppid() == supervisor:
             # The other end of the pipe closes with the task.
             if select.select([sys.stdin], [], [], _LOOK_S)[0]:

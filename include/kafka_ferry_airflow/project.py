@@ -30,9 +30,9 @@ class Project:
 
     @property
     def clusters(self) -> tuple[str, ...]:
-        """The targets whose flows are DAGs here: ``FERRY_CLUSTERS``, with commas; else all are.
+        """The targets whose flows are DAGs here: ``FERRY_CLUSTERS``, with commas; by default all.
 
-        As MirrorMaker 2's ``--clusters``, for several Airflows that share their files, each near to
+        Like MirrorMaker 2's ``--clusters``, for several Airflows that share their files, each close to
         some of the clusters.
         """
         return split_list(os.environ.get(CLUSTERS, ""))

@@ -45,8 +45,8 @@ class Airflow:
     Attributes:
         home: where all of it is (``AIRFLOW_HOME``); made if absent.
         port: of the web server; that of the running one, if one runs.
-        extra: environment variables beside and above the sandbox's own.
-        users: the role (``viewer``, ``user``, ``op``) of each user beside ``admin``.
+        extra: environment variables, which override the sandbox's own.
+        users: the role (``viewer``, ``user``, ``op``) of each further user.
         daemon: whether it outlives this process; otherwise it is killed with it, however this
             process ends.
     """
@@ -201,7 +201,7 @@ class Airflow:
         self._forget()
 
     def kill(self) -> None:
-        """Ends all of its processes at once, as a machine does that goes out; ``start`` goes on from there."""
+        """Kills all of its processes at once, as a power cut does; ``start`` continues from there."""
         if pid := self.pid:
             for process in self._session(pid):
                 with contextlib.suppress(psutil.NoSuchProcess):

@@ -102,7 +102,7 @@ class AirflowApi:
             time.sleep(0.5)
 
     def unpause_and_find_run(self, dag_id: str, timeout: float = 60) -> str | None:
-        """Lets the scheduler run the DAG; the id of the run that goes on or is due, if any.
+        """Unpauses the DAG; returns the id of the run that is running or due, if any.
 
         Raises:
             SandboxError: a run is due and the scheduler has not started it in ``timeout`` seconds.
@@ -122,7 +122,7 @@ class AirflowApi:
             time.sleep(0.2)
 
     def pause_all(self) -> None:
-        """Lets the scheduler start and go on with nothing any more."""
+        """Pauses all DAGs: the scheduler starts and continues none of them."""
         self._call("PATCH", "/dags?dag_id_pattern=~&limit=100", {"is_paused": True})
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> str:
@@ -243,7 +243,9 @@ class AirflowApi:
         deadline = time.monotonic() + timeout
         while (state := self._call("GET", path)["state"]) != "awaiting_input":
             if time.monotonic() > deadline:
-                raise SandboxError(f"{dag_id}.{task_id} asks nobody after {timeout:g} s: {state}")
+                raise SandboxError(
+                    f"{dag_id}.{task_id} requests no input after {timeout:g} s: {state}"
+                )
             time.sleep(0.5)
         return str(self._call("GET", _details(dag_id, run_id, task_id))["body"])
 
@@ -272,7 +274,7 @@ class AirflowApi:
                 self._call("PATCH", _details(dag_id, run_id, task_id), body)
                 answered = task["try_number"]
             if time.monotonic() > deadline:
-                raise SandboxError(f"{dag_id}.{task_id} goes on asking: {task['state']}")
+                raise SandboxError(f"{dag_id}.{task_id} still requests input: {task['state']}")
             time.sleep(0.5)
 
     def task(self, dag_id: str, run_id: str, task_id: str) -> Mapping[str, Any]:

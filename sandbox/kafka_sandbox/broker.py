@@ -35,7 +35,7 @@ _candidates = iter(random.SystemRandom().sample(range(10_000, 19_000), 9_000))
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on; never the same twice in one process."""
+    """A free port of 127.0.0.1; never the same twice in one process."""
     return next(port for port in _candidates if _is_free(port))
 
 
@@ -48,7 +48,7 @@ def quiet_client(bootstrap: str) -> AdminClient:
 class Broker(KafkaCluster):
     """A KRaft broker and controller in one process, with everything it owns in one directory.
 
-    The directory holds ``server.properties`` (written anew at each start), ``data/``,
+    The directory holds ``server.properties`` (rewritten at each start), ``data/``,
     ``broker.log`` and, while it runs, ``broker.pid``. A second ``Broker`` on the same directory,
     in any process, is the same broker. Clients that do not log in are super users
     (``User:ANONYMOUS``), and an authorizer is on, so that ACLs can be written and read.
@@ -57,7 +57,7 @@ class Broker(KafkaCluster):
         directory: where all of it is; made if absent.
         port: of the plaintext listener, free unless given.
         controller_port: of the controller's listener, free unless given.
-        config: broker properties beside and above the sandbox's own. A further listener is added
+        config: broker properties, which override the sandbox's own. A further listener is added
             with ``listeners``, which must then name ``PLAINTEXT`` and ``CONTROLLER`` too.
         daemon: whether the broker outlives this process; otherwise it is killed with it, however
             this process ends.
@@ -222,7 +222,7 @@ class Broker(KafkaCluster):
         }
 
     def _prepare(self) -> None:
-        """What the broker's own process needs to start, beside its properties."""
+        """What the broker's own process needs to start, in addition to its properties."""
         if not (self._data / "meta.properties").exists():
             node = self._properties()["node.id"]
             format_storage(self._data, self._jars, node, self.cluster_id)

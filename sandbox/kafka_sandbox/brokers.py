@@ -47,7 +47,7 @@ class Brokers(KafkaCluster):
         count: how many brokers.
         ports: of the plaintext listeners, free ones unless given; each one's controller listens on
             the next port where they are given.
-        config: properties of all brokers, beside and above the sandbox's own.
+        config: properties of all brokers, which override the sandbox's own.
         daemon: as of ``Broker``.
         kind: the class of the brokers.
 
@@ -129,7 +129,7 @@ class Brokers(KafkaCluster):
             SandboxError: a broker coordinates no groups, or no transactions.
         """
         with WireCluster("sandbox", {"bootstrap_servers": self.bootstrap.split(",")}) as cluster:
-            # A cluster makes these topics when somebody asks who coordinates.
+            # A cluster creates these topics when a client first asks for a coordinator.
             for kind in (GROUP, TRANSACTION):
                 retry(partial(cluster.coordinator, "any", kind))
         for topic in ("__transaction_state", "__consumer_offsets"):

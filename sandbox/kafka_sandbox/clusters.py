@@ -74,7 +74,7 @@ def _cluster(name: str, port: int, count: int | None) -> Brokers:
     so_far = len([*folder.glob("broker-*")])
     if count and so_far not in (0, count):
         raise SandboxError(
-            f"{name} has data of {so_far} broker(s), and cannot go on with {count}: delete it with "
+            f"{name} has data of {so_far} broker(s), and cannot continue with {count}: delete it with "
             "`make clean`, or leave BROKERS out."
         )
     count = count or so_far or 1

@@ -168,7 +168,7 @@ def _compare_group() -> str:
             )
     records = sum(left.records for left in here.values())
     return (
-        f"The group {group} goes on at backup where it stopped at primary: the {records:,} records of "
+        f"The group {group} continues on backup where it stopped on primary: the {records:,} records of "
         f"{topic}\nthat it has not read, each once ({_translated(here, there)})."
     )
 

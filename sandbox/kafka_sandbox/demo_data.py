@@ -31,7 +31,7 @@ _SPAN_MS = 6 * 3600 * 1000
 _TRANSACTIONS = 40
 _ABORT_EVERY = 8
 
-# A word on realism: the names are made up, the prices are in cents, and nobody lives anywhere.
+# The names are made up, and the prices are in cents.
 _FIRST_NAMES = ["Ada", "Ben", "Chloe", "Daan", "Elif", "Greta", "Hugo", "Ines", "Kaja", "Luca"]
 _LAST_NAMES = ["Almeida", "Bauer", "Costa", "Dubois", "Eriksen", "Horvat", "Jansen", "Kowalski"]
 _CITIES = [

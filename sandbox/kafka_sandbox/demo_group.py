@@ -1,4 +1,4 @@
-"""A consumer group that reads on one cluster, and could go on at the other."""
+"""A consumer group that reads on one cluster, and could continue on the other."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def command(
         main_class: such as ``kafka.Kafka``.
         arguments: of its ``main``.
         jars: the jars that it is in.
-        options: of the JVM, beside those that every command has.
+        options: of the JVM, in addition to those that every command has.
         archive_to: where the JVM is to leave an archive of its classes at an orderly end, for
             ``adopt_archive``; it leaves none where there is a good one already.
 

@@ -90,13 +90,13 @@ def one_way(
 class MirrorMaker2:
     """MirrorMaker 2 in its dedicated mode, with its files in one folder.
 
-    The folder gets ``mm2.properties`` (written anew at each start) and ``mirrormaker2.log``. The
+    The folder gets ``mm2.properties`` (rewritten at each start) and ``mirrormaker2.log``. The
     process ends with this one, however this one ends. It may be started again after its end.
 
     Attributes:
         folder: where its files are; made if absent.
-        properties: what ``mm2.properties`` holds. Beside them, and below them, one replica of each of
-            its own topics and short intervals are set.
+        properties: the content of ``mm2.properties``; they override the sandbox's own, which are one
+            replica of each internal topic, and short intervals.
     """
 
     def __init__(self, folder: Path, properties: Mapping[str, str]) -> None:
@@ -196,7 +196,7 @@ class MirrorMaker2:
         self._process().suspend()
 
     def resume(self) -> None:
-        """Lets a paused process go on."""
+        """Resumes a paused process."""
         self._process().resume()
 
     def _process(self) -> psutil.Process:

@@ -114,7 +114,7 @@ class SecureBroker(Broker):
     """A ``Broker`` with three listeners more: ``SSL``, ``SASL_SSL`` and ``SASL_PLAINTEXT``.
 
     ``SSL`` asks for a client's certificate and takes clients without one, who are then super users as
-    those of the plaintext listener are; ``required`` takes nobody without one. The SASL listeners
+    those of the plaintext listener are; ``required`` accepts no client without one. The SASL listeners
     offer PLAIN and SCRAM. Certificates are for 127.0.0.1 only: ``localhost`` is a wrong name for it.
 
     Args:

@@ -568,7 +568,7 @@ def test_somebody_elses_quota_is_named_and_kept_unless_the_flow_says_otherwise(
 
     plan = plan_now(flow, "run-2")
 
-    assert ["somebody else's hand" in str(note) for note in plan.notes] == [True]
+    assert ["changed by another client" in str(note) for note in plan.notes] == [True]
     wait_until(lambda: quotas_of(backup)[client, RATE] == value)
 
 
@@ -607,5 +607,5 @@ def test_a_quota_that_somebody_changes_after_the_plan_waits_for_the_next(
 
     (said,) = run.sync_topics().unapplied
 
-    assert f"somebody has changed {RATE}" in said
+    assert f"another client has changed {RATE}" in said
     assert quotas_of(backup)[client, RATE] == 5

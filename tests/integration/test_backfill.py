@@ -296,7 +296,7 @@ def test_what_the_flows_own_runs_copy_is_left_to_them(
     flow = make_flow(folder, primary, backup, [orders])
     plan = plan_backfill(flow, day(1))
     assert (plan.ranges, plan.pins) == ((), ())
-    assert "4 offsets that may be of the window are not below the flow's position" in str(
+    assert "4 offsets that may be in the window are not below the flow's position" in str(
         plan.notes[-1]
     )
     ordinary(flow, "ordinary")
@@ -356,7 +356,7 @@ def test_what_the_source_has_lost_is_named_and_nothing_is_made_up(
     delete_before(primary, orders, 4)
     plan = plan_backfill(latest, day(1))
     assert [(it.start, it.end) for it in plan.ranges] == [(4, 7)]
-    assert "starts inside" in str(plan.notes[-1])
+    assert "starts within" in str(plan.notes[-1])
     delete_before(primary, orders, 5)
     assert failures(copy_backfill(latest, plan)) == []
     report = proved(latest, "backfill")

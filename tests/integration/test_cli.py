@@ -60,7 +60,7 @@ def test_the_lag_is_what_the_positions_have_not_reached(
 @pytest.mark.parametrize(
     ("change", "status", "said"),
     [
-        (('"topics"', '"topcis"'), 9, "topcis: is no option of a flow. Did you mean 'topics'?"),
+        (('"topics"', '"topcis"'), 9, "topcis: is not an option of a flow. Did you mean 'topics'?"),
         (('["orders"]', '["(orders"]'), 9, "(orders"),
         (('"alias": "backup"', '"name": "backup"'), 9, "target"),
         (('"writers": 4', '"writers": 0'), 9, "writers"),

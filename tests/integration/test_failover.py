@@ -276,7 +276,7 @@ def test_the_command_line_fails_over_and_back(
     tried = ferry("failback", "--config", this.there.file, "--dry-run")
     assert tried.returncode == 0, tried.stderr
     assert "dry run: about" in tried.stderr
-    assert "The groups can only be translated once records were copied" in tried.stderr
+    assert "The groups can only be translated once records are copied" in tried.stderr
     back = ferry_process("failback", "--config", this.there.file, "--json")
     assert back.returncode == 0, back.stderr
     (group,) = json.loads(back.stdout)["groups"]

@@ -57,5 +57,5 @@ def test_what_no_ledger_on_the_source_says_of_origins_counts_for_nothing(
     assert [(range_.topic, len(range_)) for range_ in plan.ranges] == [(topic, 10)]
     told = " ".join(note.message for note in plan.notes)
     for group in strangers:
-        assert f"Somebody has committed in the group {group}" in told
+        assert f"Another client has committed in the group {group}" in told
     assert not failures(copy_now(flow))

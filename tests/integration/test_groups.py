@@ -239,7 +239,9 @@ def test_what_was_committed_further_ahead_on_the_target_stays(
     (move,) = synced(flow, "run-2").groups
 
     assert [one.action for one in move.partitions] == ["held", "written"]
-    assert move.partitions[0].reason == "somebody has committed 9 on the target, further ahead."
+    assert (
+        move.partitions[0].reason == "another client has committed 9 on the target, further ahead."
+    )
     assert committed(backup, group) == {(there, 0): 9, (there, 1): 6}
 
 
@@ -465,7 +467,7 @@ def test_only_what_is_gone_is_deleted_and_only_what_nobody_has_changed(
 
     assert [one.action for one in move.partitions] == ["deleted", "held", "unchanged"]
     assert move.partitions[1].reason == (
-        "gone from the source, but somebody has committed 7 on the target."
+        "gone from the source, but another client has committed 7 on the target."
     )
     assert committed(backup, group) == {(there, 1): 7, (there, 2): 0}
 

@@ -46,7 +46,7 @@ def test_a_record_of_somebody_else_is_named(
     with pytest.raises(LedgerError) as caught:
         list(read_ledger(flow.target, ledger, 0))
     assert caught.value.message.startswith(
-        f"{ledger} offset {_end(backup, ledger) - 1}: no ledger record"
+        f"{ledger} offset {_end(backup, ledger) - 1}: not a ledger record"
     )
     with pytest.raises(LedgerError):
         ledger_of(flow)

@@ -81,7 +81,7 @@ def test_a_moved_position_is_refused_by_name_or_the_ledgers_is_restored(
     _, plan = planned(copied, "run-3")
 
     (refusal,) = plan.refused
-    assert f"the position {offset}, and by the ledger copying has come to 200" in str(refusal)
+    assert f"the position {offset}, but by the ledger copying has reached 200" in str(refusal)
     assert plan.ranges == ()
     assert position(copied) == offset, "a refused partition is left as it is"
     (row,) = lag(copied)
@@ -89,7 +89,7 @@ def test_a_moved_position_is_refused_by_name_or_the_ledgers_is_restored(
 
     flow = with_policy(copied, "ledger")
     run, plan = planned(flow, "run-4")
-    assert "Copying goes on at 200" in str(plan.notes)
+    assert "Copying continues at 200" in str(plan.notes)
     assert position(flow) == 200
     assert not failures(copy_planned(flow, plan))
     run.verify(NO_SPARK)

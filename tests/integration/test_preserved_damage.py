@@ -433,7 +433,7 @@ def test_a_writer_that_wakes_after_its_producer_was_forgotten_is_named(forgotten
     assert producer is not None
     assert write_as(forgotten.flow, forgotten.remote, replace(producer, sequence=7)) == (0, 20)
     forgotten.more()
-    forgotten.assert_named("offset 20", "sequence number 7", "taken for dead", "ferry repair")
+    forgotten.assert_named("offset 20", "sequence number 7", "treated as dead", "ferry repair")
 
 
 @pytest.mark.parametrize("policy", ["follow", "keep"])

@@ -183,7 +183,7 @@ def test_what_would_take_too_long_is_refused_or_translated(
     one_by_one(primary, topic, 5)
     too_long = {"offsets": "preserved", "fill_max_ms": 29}
     refusal = refusal_of(plan_now(make_flow(folder, primary, backup, [topic], **too_long)))
-    assert "passing over about 5 offsets without a record" in refusal.reason
+    assert "filling about 5 offsets without a record" in refusal.reason
     assert "on.fill.limit: translate" in refusal.advice
 
     options = too_long | {"fill": "markers"}
@@ -276,7 +276,7 @@ def test_a_mirror_cannot_begin_after_the_end(
     flow = make_flow(folder, primary, backup, [topic], offsets="preserved", offsets_start=31)
     (refusal,) = plan_now(flow).refused
     assert (refusal.partition, refusal.reason) == (
-        *(0, "its mirror is to begin at 31, and its log ends at 30."),
+        *(0, "its mirror is to begin at 31, but its log ends at 30."),
     )
 
 

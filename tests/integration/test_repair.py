@@ -222,7 +222,7 @@ def test_a_sequence_number_that_does_not_belong_is_found(copy: Copied) -> None:
     restore_positions(copy.flow, "run-1", {TopicPartition(copy.remote, 0): wrong})
     offset, problem = copy.problem()
     assert offset == 20
-    assert "sequence number 20 of the flow's own producer stands where 7 belongs" in problem
+    assert "the flow's own producer has sequence number 20 where 7 was expected" in problem
     repaired(copy)
     copy.assert_the_next_run_copies_all()
     copy.assert_later_runs_go_on()
@@ -265,7 +265,7 @@ def test_what_the_source_has_no_more_is_told_before_it_is_lost(copy: Copied) -> 
     (part,) = copy.look().partitions
     assert part.only_copy == (0, 15)
     said = ferry_repair(copy).stdout
-    assert "up to 15 offsets that were copied to it, and that the source has no more" in said
+    assert "up to 15 offsets that were copied to it, and that the source no longer has" in said
     assert "in partition 0 [0, 15)." in said
     repaired(copy)
     copy.assert_the_next_run_copies_all()
@@ -276,7 +276,7 @@ def test_a_copy_that_nobody_could_make_again_is_only_given_up_by_its_name(copy: 
     delete_topic(copy.source, copy.topic)
     done = ferry_repair(copy, "--yes")
     assert done.returncode == 2
-    assert "Nothing copies it again" in done.stdout
+    assert "No run can copy it again" in done.stdout
     assert copy.remote in ClusterControl(copy.flow.target).topic_names()
     assert ferry_repair(copy, "--yes", "--topic", copy.remote).returncode == 0
     assert copy.remote not in ClusterControl(copy.flow.target).topic_names()
@@ -339,12 +339,12 @@ def test_killed_between_release_and_deletion_it_is_finished(
         with pytest.raises(Killed):
             repaired(copy)
     assert ledger_of(copy.flow).released() == {copy.id_of(copy.remote)}
-    assert copy.look().problem == "it was given up, and is still there."
+    assert copy.look().problem == "it was given up, and still exists."
 
     # A run meanwhile leaves it alone, and is proved for the others.
     plan = plan_now(copy.flow, "run-2")
     (refusal,) = plan.refused
-    assert "was given up, and is still there" in refusal.reason
+    assert "was given up, and still exists" in refusal.reason
     assert not failures(copy_planned(copy.flow, plan))
     verdict = verified(copy.flow, "run-2").verdict
     assert verdict and verdict.success
@@ -423,7 +423,7 @@ def test_rights_that_are_missing_are_told(copy: Copied, monkeypatch: pytest.Monk
     with monkeypatch.context() as patch:
         patch.setattr(ClusterControl, "delete_topics", lambda *_: {copy.remote: denied})
         with pytest.raises(
-            FerryError, match=r"Not authorized\. Grant DELETE\. Then repair it again"
+            FerryError, match=r"Not authorized\. Grant DELETE\. Then run repair again"
         ):
             repaired(copy)
     repaired(copy)

@@ -244,7 +244,7 @@ def test_a_copy_of_another_cluster_stays(
     plan = plan_now(moved, "run-2")
 
     assert plan.retirements == ()
-    assert any("a copy of another cluster" in note.message for note in plan.notes)
+    assert any("a copy of a cluster other than" in note.message for note in plan.notes)
     assert exists(backup, remote(flow, topic))
 
 
@@ -264,7 +264,7 @@ def test_a_topic_that_is_only_hidden_is_no_topic_that_is_gone(
 
     assert (plan.retirements, plan.refused) == ((), ())
     (note,) = plan.notes
-    assert "the source does not let it be seen, which is no proof" in note.message
+    assert "the source does not let the flow see it, which is no proof" in note.message
     assert exists(backup, remote(flow, topic))
 
 

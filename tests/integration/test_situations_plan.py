@@ -143,11 +143,10 @@ def test_records_that_may_not_be_read_are_not_written_after(
 
     (refusal,) = plan.refused
     assert refusal.topic == topic
-    assert "nobody can tell whose records they are" in refusal.reason
+    assert "whose records they are is unknown" in refusal.reason
     assert "TOPIC_AUTHORIZATION_FAILED" in refusal.reason
     assert (
-        "Grant READ on it, or mend what it holds. Or set on.foreign.records: adopt."
-        in refusal.advice
+        "Grant READ on it, or repair the topic. Or set on.foreign.records: adopt." in refusal.advice
     )
     assert [range_.topic for range_ in plan.ranges] == [other]
 

@@ -183,7 +183,7 @@ def test_a_batch_that_was_not_finished_and_is_not_copied_yet_gives_its_number_up
     run_flow(flow, "run-2")
     spark.run(a_query(backup, remote(flow, topic), new))
 
-    assert f"is read in batch {number + 1}" in found.notes[0]
+    assert f"are read in batch {number + 1}" in found.notes[0]
     assert (query.output / "_spark_metadata" / str(number + 1)).exists()
     assert sorted(written(query.output)) == sorted(values)
 

@@ -170,7 +170,7 @@ def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
         compacted: "ready",
     }
     assert [taken[name].state for name in (live, transactions, compacted)] == ["taken over"] * 3
-    assert "somebody else" in taken[foreign].reason
+    assert "another producer" in taken[foreign].reason
     parts = taken[live].partitions
     assert [part.compared for part in parts] == [len(before[part.partition]) for part in parts]
     print(f"positions after their data: {[(p.position, p.end) for p in parts]}")
@@ -350,7 +350,7 @@ def test_what_was_not_verified_is_not_built_upon(
     assert take_over(flow, settle_s=0)[topic].state == "taken over"
     assert failures(copy_now(flow)) == []
 
-    with pytest.raises(FerryError, match="were not verified yet"):
+    with pytest.raises(FerryError, match="are not verified yet"):
         take_over(flow, settle_s=0)
     Run(flow, "run-1").verify(NO_SPARK)
 

@@ -340,7 +340,7 @@ def test_what_somebody_changes_while_a_plan_waits_is_left_alone_and_named(
     unapplied = run.sync_topics().unapplied
 
     assert len(unapplied) == 2
-    assert any("somebody has changed it since the run was planned" in it for it in unapplied)
+    assert any("another client has changed it since the run was planned" in it for it in unapplied)
     assert any("the topic was deleted since the run was planned" in it for it in unapplied)
     assert overrides(backup, remote(flow, topic)) == {"retention.ms": "9000000"}
     assert overrides(backup, remote(flow, lost)) == {"retention.ms": "5000000"}
@@ -624,7 +624,7 @@ def test_a_broker_that_changes_no_single_config_is_told_of_once(
             plan = plan_now(flow, f"run-{number}")
             assert len(plan.config_changes) == 2
             (note,) = plan.notes
-            assert "lets no single config of a topic be changed" in str(note)
+            assert "cannot change single configs of a topic" in str(note)
             assert (plan.unapplied, plan.drifts, plan.refused) == ((), (), ())
 
 

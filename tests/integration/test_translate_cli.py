@@ -171,7 +171,7 @@ def test_offsets_are_translated_while_the_source_is_down(
     result = translate(copied.flow, "--json", "--offset", f"{copied.topic}:0:3")
 
     assert result.places() == [(copied.remote, 3, "exact")]
-    assert "topics are taken to be those that were copied last" in result.err
+    assert "topics are assumed to be those that were copied last" in result.err
 
 
 def test_what_has_no_answer_is_said_to_have_none(

@@ -175,7 +175,7 @@ def test_a_flow_that_is_gone_is_told_to_the_log_alone(
 
     asyncio.run(deadline_missed(str(tmp_path / "gone.yaml"), "eu->us", late_run("running")))
 
-    assert "nobody could be told" in caplog.text
+    assert "no notification could be sent" in caplog.text
 
 
 def test_of_mapped_tasks_the_worst_one_counts_and_the_notice_itself_does_not() -> None:

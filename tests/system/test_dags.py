@@ -392,7 +392,7 @@ def test_a_flow_that_is_switched_off_is_no_dag_and_no_error(load: Load, configs:
         (GOOD.replace("left", "l") + "timetable: '@daily'", "bad.yaml: timetable: "),
         (
             GOOD.replace("left", "l") + "schedule: 99 * * * *",
-            "bad.yaml: schedule: is no cron expression",
+            "bad.yaml: schedule: is not a cron expression",
         ),
         (GOOD.replace("left", "l") + "start.date: 2024-02-30", "bad.yaml: start.date: is no date"),
         (
@@ -460,11 +460,11 @@ def test_a_cluster_named_that_no_file_knows_is_an_error(
 
     assert mirrors(bag) == ["mirror_left_to_right"]
     (error,) = bag.import_errors.values()
-    assert "FERRY_CLUSTERS: wrong: is a cluster of no file" in error
+    assert "FERRY_CLUSTERS: wrong: is not a cluster of any file" in error
 
 
 def test_a_missing_folder_of_flows_is_named(load: Load, configs: Path) -> None:
     configs.rmdir()
 
     (error,) = load().import_errors.values()
-    assert f"{configs}: file: is no folder" in error
+    assert f"{configs}: file: is not a folder" in error

@@ -133,7 +133,7 @@ def test_a_killed_task_is_told_once_to_each_channel_and_then_that_all_is_well(
 
     assert good.state == "success", good.log
     assert good.tasks["notify"] == "failed"
-    assert "Could not tell webhook:dead" in api.log(dag_id, good_id, "notify")
+    assert "Could not notify webhook:dead" in api.log(dag_id, good_id, "notify")
     wait_until(lambda: "deadline" in events_of(web, good_id), 60)
     events = events_of(web, good_id)
     assert set(events) == {"deadline", "recovered"}

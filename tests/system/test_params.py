@@ -98,7 +98,7 @@ def test_a_backfill_may_be_asked_for_by_hand(since: str, until: str) -> None:
             "manual",
             (TEN, ELEVEN),
             {"since": "yesterday", "until": "2026-11-21T10:00Z"},
-            "since: 'yesterday' is no date with a time",
+            "since: 'yesterday' is not a date with a time",
         ),
         (
             "backfill",
@@ -106,8 +106,8 @@ def test_a_backfill_may_be_asked_for_by_hand(since: str, until: str) -> None:
             {"since": "2026-11-21T10:00Z", "until": "2026-11-21T11:00Z"},
             "copies the intervals of its runs",
         ),
-        ("backfill", (None, None), {}, "owns no span of time"),
-        ("backfill", (TEN, TEN), {}, "owns no span of time"),
+        ("backfill", (None, None), {}, "has no data interval"),
+        ("backfill", (TEN, TEN), {}, "has no data interval"),
     ],
 )
 def test_a_span_that_is_none_is_refused(

@@ -104,7 +104,7 @@ def test_however_a_mirror_task_ends_spark_ends_with_it_and_a_rerun_completes_the
             last_words.append(said.rpartition("ENDED ")[2])
             assert Run(flow, "run-1").failure("mirror") is None or end is kill_spark
 
-    assert "The task mirror was told to end" in last_words[-1]
+    assert "The task mirror was terminated" in last_words[-1]
     complete(folder, flow)
     assert_exact(flow, primary, topic, backup)
 

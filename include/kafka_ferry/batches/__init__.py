@@ -1,4 +1,4 @@
-"""Record batches: what may pass unopened, what is rebuilt, what is dropped. Pure: bytes in, bytes out."""
+"""Record batches: what is copied unopened, rebuilt or dropped. Pure: bytes in, bytes out."""
 
 from kafka_ferry.batches.aborted_transactions import (
     AbortedTransaction,

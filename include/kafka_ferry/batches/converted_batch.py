@@ -1,4 +1,4 @@
-"""What a stretch of source offsets became: records on the target, or reasons why there are none."""
+"""What a span of source offsets became: records on the target, or reasons why there are none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Reason(StrEnum):
 
 
 class Rebuilt(StrEnum):
-    """Why a batch could not pass unopened (broker's rule in ``LogValidator``)."""
+    """Why a batch could not be copied unopened (broker's rule in ``LogValidator``)."""
 
     RANGE_EDGE = "range edge inside the batch"
     OFFSET_GAPS = "offset gaps"
@@ -42,7 +42,7 @@ class Rebuilt(StrEnum):
 
 
 class Absent(NamedTuple):
-    """Source offsets in a row, ``[first, end)``, that have no record on the target."""
+    """Consecutive source offsets, ``[first, end)``, that have no record on the target."""
 
     first: int
     end: int
@@ -51,9 +51,9 @@ class Absent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConvertedBatch:
-    """What a stretch of source offsets ``[start, end)`` became.
+    """What a span of source offsets ``[start, end)`` became.
 
-    Each offset of it is in ``runs`` or in ``absent``, and in no other of the two.
+    Each of its offsets is either in ``runs`` or in ``absent``.
 
     Attributes:
         start: first source offset accounted for.
@@ -89,7 +89,7 @@ class ConvertedBatch:
 
 
 def gap(start: int, end: int) -> ConvertedBatch:
-    """The converted batch for offsets that the source's log does not hold any more between others that it does."""
+    """The converted batch for offsets that are missing between others in the source's log."""
     return ConvertedBatch(start, end, absent=(Absent(start, end, Reason.COMPACTED),))
 
 

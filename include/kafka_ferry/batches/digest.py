@@ -1,8 +1,8 @@
 """The digest by which a copied range is compared with what the target gives back.
 
-It runs over the bytes after each batch header (compressed or not), with the codec, the number of
-records and the base timestamp in front: all that a broker keeps when it stores a batch. Producer,
-sequence, offsets and maximum timestamp are the broker's or the writer's own and stay out.
+It is computed over the bytes after each batch header (compressed or not), preceded by the codec, the
+number of records and the base timestamp: all that a broker keeps when it stores a batch. Producer,
+sequence, offsets and maximum timestamp are set by the broker or the writer and are not included.
 """
 
 from __future__ import annotations

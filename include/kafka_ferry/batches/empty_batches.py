@@ -1,8 +1,8 @@
-"""Batches of empty records, which move a log's end on to where a mirror is to start.
+"""Batches of empty records, which move a log's end to where a mirror is to start.
 
-Their records are deleted before anybody reads them. Each has an empty key, since a compacted topic
-refuses records without one, no value, no headers, and no timestamp (-1): a topic takes that whatever
-times it allows, and a segment whose other records are older does not stay longer for it.
+Their records are deleted before any consumer reads them. Each has an empty key, since a compacted topic
+refuses records without one, no value, no headers, and no timestamp (-1): a topic accepts that whatever
+its timestamp limits, and it does not extend the retention of a segment with older records.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def empty_batch(records: int, codec: int = ZSTD) -> Batch:
 
 
 def empty_batches(records: int, topic_limits: TopicLimits) -> Iterator[Batch]:
-    """Batches of empty records, ``records`` of them in all, that a topic takes.
+    """Batches of empty records, ``records`` in total, that a topic accepts.
 
-    They are of the codec that the topic pins, if so, and otherwise of zstd, which packs them best.
+    They have the topic's own codec, if it sets one, and otherwise zstd, which compresses them best.
     """
     codec = ZSTD if topic_limits.codec is None else topic_limits.codec
     most = _most(codec, topic_limits.max_batch_bytes)

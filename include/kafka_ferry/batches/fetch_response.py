@@ -1,4 +1,4 @@
-"""What becomes of the batches of one fetch response.
+"""Converts the batches of one fetch response.
 
 Promises, for every batch and every range:
 
@@ -9,8 +9,8 @@ Promises, for every batch and every range:
 (e) where the target keeps the source's offsets, the records of a batch are at offsets in a row,
     however many batches that takes.
 
-Not promised here: that the target accepts the batch. A record may be larger than all that it takes,
-and its refusal names the partition.
+Not promised here: that the target accepts the batch. A record may exceed its limits, and its refusal
+names the partition.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from kafka_ferry.batches.rules import Case, judge
 from kafka_ferry.batches.topic_limits import TopicLimits
 
 _ANY = TopicLimits()
-# A few kilobytes may unpack to half a gibibyte: what is rebuilt is in memory so much at a time.
+# A few kilobytes may decompress to half a gibibyte: at most so much is rebuilt in memory at a time.
 _STRETCH_BYTES: Final = 8 * 1024 * 1024
 _STRETCH_RECORDS: Final = 100_000
 
@@ -58,7 +58,7 @@ def converted_batches(
     topic_limits: TopicLimits = _ANY,
     filters: Sequence[BatchFilter] = (),
 ) -> Iterator[ConvertedBatch]:
-    """What becomes of the batches of one fetch response, for the offsets ``[start, end)``.
+    """Convert the batches of one fetch response, for the offsets ``[start, end)``.
 
     Args:
         records: the partition's ``records`` field of the response.
@@ -72,8 +72,8 @@ def converted_batches(
         Converted batches that join without a gap, from ``start`` on.
 
     Raises:
-        MalformedBatch: if bytes are no valid batch or a CRC does not match; what was yielded
-            before stays right.
+        MalformedBatch: if bytes are not a valid batch or a CRC does not match; what was yielded
+            before stays correct.
     """
     passing = _Passing(start, end, topic_limits, filters)
     try:
@@ -88,7 +88,7 @@ def converted_batches(
 
 
 class _Passing:
-    """Judges batch after batch; small ones wait for their neighbours.
+    """Converts batch after batch; small ones wait for their neighbours.
 
     Attributes:
         at: the next source offset to account for.
@@ -166,11 +166,11 @@ class _Passing:
         self.at = wanted.case.end
 
     def _goes_along(self, wanted: _Wanted) -> bool:
-        """Whether it goes into one batch with those that wait, and is counted among them then.
+        """Whether it is joined with the waiting batches, and then counted among them.
 
-        Nothing is opened before all else speaks for it.
+        A batch is opened only if all other criteria are met.
         """
-        # Producers leave a batch uncompressed that compressing does not shrink.
+        # Producers leave a batch uncompressed if compression does not shrink it.
         if NONE not in (self._codec, wanted.case.codec) and self._codec != wanted.case.codec:
             return False
         limit = self._topic_limits.join_limit
@@ -231,10 +231,10 @@ def _stretches(all_wanted: Sequence[_Wanted]) -> Iterator[list[Record]]:
 
 
 class _Wanted:
-    """What is wanted of a batch; it is opened when somebody asks for its records, and once.
+    """The wanted part of a batch, which is opened at most once, when its records are needed.
 
     Attributes:
-        case: the batch as it is judged.
+        case: the batch and its context.
         absent: the offsets of those of its records that filters leave out.
     """
 
@@ -269,7 +269,7 @@ class _Wanted:
         return self._records
 
     def parts(self) -> Iterator[list[Record]]:
-        """The same, a part after the other."""
+        """The same, part by part."""
         if self._records is not None:
             yield self._records
             return
@@ -278,8 +278,8 @@ class _Wanted:
     def size(self, limit: int) -> int:
         """Plain bytes, with what a record's offset and time take at most between neighbours.
 
-        More than ``limit`` where that is so, however much more, and for compressed ones that cannot
-        be read: a broker opens these itself, and is the judge of them.
+        Any number above ``limit`` if there are more, and for compressed ones that cannot be read: a
+        broker opens and judges these itself.
 
         Raises:
             MalformedBatch: if they cannot be read, though nothing is compressed.

@@ -1,4 +1,4 @@
-"""How old records are, by the headers of their batches: nothing is opened to find out."""
+"""The age of records, by the headers of their batches: no batch is opened."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ NO_AGES: Final = Spread()
 
 
 class Times:
-    """The times of records in batches that came one after the other.
+    """The times of records in consecutive batches.
 
-    A header has the time of the batch's newest record, and of its first one, which is taken for the
-    oldest; what lies between them counts as in the middle. A producer that stamps its records as it
-    sends them makes all of that exact but the middle.
+    A header has the time of the batch's newest record, and of its first one, which is treated as the
+    oldest; the others count as in the middle. If a producer stamps its records as it sends them, all of
+    that is exact except the middle.
     """
 
     __slots__ = ("_count", "_last", "_newest", "_oldest", "_total")

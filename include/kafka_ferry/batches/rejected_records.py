@@ -1,4 +1,4 @@
-"""Records that a target does not take: found, taken out of their batch, and kept as they are."""
+"""Records that a target rejects: found, taken out of their batch, and kept unchanged."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _outside(absent: Iterable[Absent], runs: Runs) -> Iterator[Absent]:
 
 
 def halves(converted: ConvertedBatch) -> tuple[ConvertedBatch, ConvertedBatch]:
-    """The converted batch, of two records or more, cut in the middle of its records."""
+    """The converted batch, of two records or more, split in the middle of its records."""
     offsets = _offsets(converted)
     return cut_at(converted, offsets[len(offsets) // 2])
 
@@ -200,7 +200,7 @@ def by_runs(converted: ConvertedBatch) -> Iterator[ConvertedBatch]:
 def dead_letter(rejected: Rejected, headers: Sequence[tuple[str, bytes]]) -> Batch:
     """A batch of that one record, with ``headers`` after its own.
 
-    It is compressed, so that what came compressed has room in a request again.
+    It is compressed, so that a record from a compressed batch fits into a request again.
 
     Raises:
         MalformedBatch: if the record does not tell where its headers begin.

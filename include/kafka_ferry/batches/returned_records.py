@@ -28,11 +28,11 @@ class Returned(BatchFilter):
                 self._ends.append(end)
 
     def __len__(self) -> int:
-        """How many stretches there are."""
+        """The number of spans."""
         return len(self._starts)
 
     def end_at(self, offset: int) -> int:
-        """The end of the stretch that holds ``offset``; ``offset`` itself where none does."""
+        """The end of the span that holds ``offset``; ``offset`` itself where none does."""
         at = bisect_right(self._starts, offset) - 1
         return max(offset, self._ends[at]) if at >= 0 else offset
 
@@ -45,7 +45,7 @@ class Returned(BatchFilter):
         """See ``BatchFilter``: all of a batch or nothing of it, since brokers never mix batches.
 
         Raises:
-            MalformedBatch: if only a part of it is, so that the ledger speaks of another log.
+            MalformedBatch: if only a part of it is, so that the ledger is of another log.
         """
         first, end = batch.header.base_offset, batch.header.next_offset
         if end <= self.end_at(first):

@@ -1,4 +1,4 @@
-"""Whether a source batch passes unopened, is rebuilt or is dropped: one table, and who reads it."""
+"""Whether a source batch is copied unopened, rebuilt or dropped: one table, and its lookup."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kafka_ferry.batches.topic_limits import TopicLimits
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A source batch in the situation in which it is judged.
+    """A source batch and its context.
 
     Attributes:
         batch: the batch.
         start: first source offset that is wanted of it.
         end: source offset after the last one that is wanted of it.
-        topic_limits: what the target topic takes.
+        topic_limits: the target topic's limits.
         is_aborted: whether it is data of an aborted transaction.
         has_neighbours: whether it is one of several small batches in a row.
         left_out: why a filter leaves all of its records out, if one does.
@@ -37,7 +37,7 @@ class Case:
 
     @property
     def is_small(self) -> bool:
-        """Whether it would rather travel with its neighbours."""
+        """Whether it should be joined with its neighbours."""
         return self.batch.header.size < self.topic_limits.join_below
 
     @property
@@ -60,7 +60,7 @@ class Case:
 Rule = tuple[Callable[[Case], bool], Reason | Rebuilt]
 
 
-# The first rule that holds decides; named are the checks of the broker that demand it.
+# The first rule that holds decides; the comments name the broker's checks behind it.
 DROPPED: Final[tuple[Rule, ...]] = (
     # A client's control batch is refused; no consumer sees the records of the other two.
     (lambda case: case.batch.header.is_control, Reason.CONTROL),
@@ -74,11 +74,11 @@ REBUILT: Final[tuple[Rule, ...]] = (
     (lambda case: case.is_thinned, Rebuilt.WINDOW_EDGE),
     # LogValidator.validateBatch: the offsets must be as many as the records.
     (lambda case: not case.is_dense, Rebuilt.OFFSET_GAPS),
-    # A CreateTime topic would fall back to the producer's time, which nobody saw.
+    # A CreateTime topic would fall back to the producer's time, which no consumer saw.
     (lambda case: case.batch.header.is_log_append_time, Rebuilt.LOG_APPEND_TIME),
-    # The broker would recompress it, and the digest of what it stores would be another.
+    # The broker would recompress it, which changes the stored digest.
     (lambda case: case.codec != case.batch.header.codec, Rebuilt.OTHER_CODEC),
-    # UnifiedLog.append: RecordTooLarge. One record cannot be divided: the broker shall say so.
+    # UnifiedLog.append: RecordTooLarge. A single record cannot be divided: the broker reports it.
     (
         lambda case: (
             case.batch.header.size > case.topic_limits.max_batch_bytes
@@ -86,13 +86,13 @@ REBUILT: Final[tuple[Rule, ...]] = (
         ),
         Rebuilt.TOO_LARGE,
     ),
-    # A request for each small batch is what makes a copy slow.
+    # One request per small batch would make a copy slow.
     (lambda case: case.has_neighbours, Rebuilt.JOINED),
 )
 
 
 def judge(case: Case) -> Reason | Rebuilt | None:
-    """Why a batch is dropped or rebuilt, None if it passes unopened."""
+    """Why a batch is dropped or rebuilt, None if it is copied unopened."""
     return _first(DROPPED, case) or case.left_out or _first(REBUILT, case)
 
 

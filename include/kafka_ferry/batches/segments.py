@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Segment(NamedTuple):
-    """``records`` records in a row: source offset ``source + i`` is target offset ``target + i``."""
+    """``records`` consecutive records: source offset ``source + i`` is target offset ``target + i``."""
 
     source: int
     target: int
@@ -22,7 +22,7 @@ class Segment(NamedTuple):
 
 
 class SegmentList(list[Segment]):
-    """Segments in order, each as long as it can be."""
+    """Segments in order, each as long as possible."""
 
     def add(self, runs: Iterable[tuple[int, int]], base_offset: int) -> None:
         """Append a batch that the target stored at ``base_offset``.

@@ -1,4 +1,4 @@
-"""What a target topic takes without changing it, by its configs."""
+"""What a target topic accepts unchanged, by its configs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CODECS: Final = {"uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": L
 
 @dataclass(frozen=True, slots=True)
 class TopicLimits:
-    """What a target topic takes; the defaults are Kafka's.
+    """The limits of a target topic; the defaults are Kafka's.
 
     Attributes:
         max_batch_bytes: the largest batch (``max.message.bytes``).
@@ -29,7 +29,7 @@ class TopicLimits:
         keys_required: whether it refuses records without a key, being compacted.
         before_max_ms: how much older than now a timestamp may be.
         after_max_ms: how much newer than now a timestamp may be.
-        min_insync_replicas: so many replicas must be in sync, or it takes nothing; where it has
+        min_insync_replicas: so many replicas must be in sync, or it accepts nothing; where it has
             fewer replicas, all of them.
         join_below: neighbouring batches smaller than so many bytes are joined; 0 for none.
         join_up_to: joined batches have at most so many bytes before they are compressed.
@@ -55,7 +55,7 @@ class TopicLimits:
         join_below: int = JOIN_BELOW,
         offsets_kept: bool = False,
     ) -> TopicLimits:
-        """What a topic takes.
+        """The limits of a topic.
 
         Args:
             configs: its effective configs; Kafka's defaults stand in for missing ones.
@@ -64,7 +64,7 @@ class TopicLimits:
         """
         latest = _HOUR_MS
         if configs.get("message.timestamp.type") == "LogAppendTime":
-            # The broker sets the time itself, and does not look at the one that comes.
+            # The broker sets the time itself, and ignores the producer's.
             configs = {name: value for name, value in configs.items() if "timestamp" not in name}
             latest = _FOREVER_MS
         return cls(

@@ -1,7 +1,7 @@
-"""Which records of a source partition a backfill copies: those of its window that are not there yet.
+"""Which records of a source partition a backfill copies: those of its window that the target lacks.
 
-A batch is decided on as a whole where its header is enough. What it has for certain is the time of its
-newest record; its first record need not be the oldest. So a batch is opened unless it is too old,
+A batch is decided as a whole where its header is enough. The header has only the time of the newest
+record for certain; the first record need not be the oldest. So a batch is opened unless it is too old,
 the broker has stamped all of its records with one time, or all of its offsets are settled.
 """
 
@@ -29,7 +29,7 @@ class SettledSpan(NamedTuple):
 
 
 class TimeWindow(BatchFilter):
-    """What a backfill of one partition wants.
+    """What a backfill copies of one partition.
 
     Args:
         since: the first timestamp of the window, in milliseconds since 1970.
@@ -41,7 +41,7 @@ class TimeWindow(BatchFilter):
         self._since, self._until = since, until
         self._settled = sorted(settled)
         self._starts = [span.start for span in self._settled]
-        # Spans overlap in their offsets: how far any of those before reaches.
+        # Spans may overlap in offsets: the furthest end of all spans so far.
         self._reach: list[int] = []
         for span in self._settled:
             self._reach.append(max(span.end, self._reach[-1] if self._reach else span.end))
@@ -100,7 +100,7 @@ class TimeWindow(BatchFilter):
         return kept, absent
 
     def _has_one_time(self, batch: Batch) -> bool:
-        """Whether the newest record's time, which the header has, is that of all."""
+        """Whether all records have the newest record's time, which the header has."""
         return batch.stored_format >= _NEWEST_FORMAT and batch.header.is_log_append_time
 
     def _touching(self, start: int, end: int) -> Iterator[SettledSpan]:

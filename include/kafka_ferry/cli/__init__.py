@@ -2,7 +2,7 @@
 
 from kafka_ferry.garbage import search_seldom
 
-# Before the commands are imported, and what they need.
+# Before the commands and their dependencies are imported.
 search_seldom()
 
 from kafka_ferry.cli.entry import app, main  # noqa: E402

@@ -1,4 +1,4 @@
-"""What ``ferry translate --spark-checkpoint`` says of a checkpoint that it has written."""
+"""What ``ferry translate --spark-checkpoint`` shows of a checkpoint that it has written."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ ToOption = Annotated[
     typer.Option(
         "--to",
         metavar="FOLDER",
-        help="With --spark-checkpoint: where the checkpoint for the target is written; an empty folder "
-        "or none yet.",
+        help="With --spark-checkpoint: where to write the checkpoint for the target; an empty folder "
+        "or one that does not exist yet.",
     ),
 ]
 ClampOption = Annotated[
     bool,
     typer.Option(
         "--clamp",
-        help="With --spark-checkpoint: take offsets that the copy does not account for as its end or "
-        "its start, for when the source is lost.",
+        help="With --spark-checkpoint: replace offsets that the copy does not account for by its end or "
+        "its start; for when the source is lost.",
     ),
 ]
 
 
 def write_checkpoint(flow: Flow, old: str, new: str, *, clamp: bool, as_json: bool) -> None:
-    """Write the checkpoint for the target, and say where the query goes on.
+    """Write the checkpoint for the target, and show where the query continues.
 
     Raises:
-        CheckpointRefused: naming what has no right answer; nothing was written.
+        CheckpointRefused: naming what cannot be translated; nothing was written.
     """
     from kafka_ferry.runs.sync_groups.spark_checkpoint import translate_checkpoint
 
@@ -70,7 +70,7 @@ def write_checkpoint(flow: Flow, old: str, new: str, *, clamp: bool, as_json: bo
         if placed.doubt:
             out.print(placed.sentence, style="yellow", markup=False)
     out.print(
-        f"{new} goes on after batch {found.batch}. Start the query there with checkpointLocation set "
+        f"{new} continues after batch {found.batch}. Start the query there with checkpointLocation set "
         f"to it, kafka.bootstrap.servers to those of {flow.target.alias}, and these topics: "
         f"{', '.join(sorted(found.topics.values()))}.",
         markup=False,

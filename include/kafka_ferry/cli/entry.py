@@ -1,4 +1,4 @@
-"""The command ``ferry``: its commands, and how an error ends it."""
+"""The command ``ferry``: its subcommands, and its exit status after an error."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _CLUSTERS: Final = "--clusters"
 
 
 def main() -> None:
-    """Run the command line; an error of ours ends it with its own exit status."""
+    """Run the command line; a ``FerryError`` ends it with that error's exit status."""
     handler = logging.StreamHandler()
     handler.setFormatter(Printable("%(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
@@ -64,7 +64,7 @@ def main() -> None:
     except typer.TyperException as error:
         shown: Any = error
         shown.show()
-        # Not typer's own status, which is 2: that of a plan with differences.
+        # Not typer's own status 2, which means a plan with differences.
         sys.exit(ConfigError.exit_code)
     sys.exit(status or 0)
 

@@ -1,4 +1,4 @@
-"""The flows that a command is about, and trying each of them whatever becomes of the others."""
+"""The flows that a command is about; a failing flow does not stop the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Result = TypeVar("_Result")
 
 
 def one_flow(config: Path, name: str | None) -> Flow:
-    """The file's flow of that name, or its only one; what the file says in vain is told.
+    """The file's flow of that name, or its only one; shows keys that have no effect.
 
     Raises:
         ConfigError: as ``load_flow``.
@@ -28,7 +28,7 @@ def one_flow(config: Path, name: str | None) -> Flow:
 
 
 def flows_of(config: Path, name: str | None, clusters: Iterable[str] | None) -> tuple[Flow, ...]:
-    """The flow of that name; or all of the file's, or those into ``clusters``.
+    """The flow of that name; else all flows of the file, or those into ``clusters``.
 
     Raises:
         ConfigError: as ``load_flows``; or there is no such flow.
@@ -49,7 +49,7 @@ def flows_of(config: Path, name: str | None, clusters: Iterable[str] | None) -> 
 
 @dataclass(frozen=True)
 class Attempts(Generic[_Result]):
-    """What became of each flow.
+    """The outcome of each flow.
 
     Attributes:
         results: of those that did not fail.
@@ -76,7 +76,7 @@ class Attempts(Generic[_Result]):
 def for_each(flows: Sequence[Flow], act: Callable[[Flow], _Result]) -> Attempts[_Result]:
     """Do ``act`` to one flow after the other; a flow's failure does not stop the others.
 
-    Where there are several, each failure is told at once, with the flow's name.
+    With several flows, each failure is shown at once, with the flow's name.
     """
     attempts = Attempts[_Result]([], {})
     for flow in flows:
@@ -90,6 +90,6 @@ def for_each(flows: Sequence[Flow], act: Callable[[Flow], _Result]) -> Attempts[
 
 
 def _tell_ignored(config: Path, flows: Sequence[Flow]) -> None:
-    """What is in the file and has no effect here, once for all of its flows."""
+    """Show the file's keys that have no effect here, once for all of its flows."""
     for key, why in dict.fromkeys(said for flow in flows for said in flow.ignored):
         messages.print(f"{config}: {key} has no effect here: {why}", markup=False)

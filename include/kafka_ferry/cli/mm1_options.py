@@ -1,4 +1,4 @@
-"""The options of the mirrors before MirrorMaker 2, of all their releases, and what becomes of each here.
+"""MirrorMaker 1's options, of all its releases, and what each does here.
 
 ``kafka.tools.MirrorMaker`` of 0.7.2 (the first one), 0.8.1 (``queue.size``), 0.8.2 (``new.producer``),
 0.9 to 2.8 (handlers, listeners, ``abort.on.send.failure``) and 3.0 to 3.9 (``include``).
@@ -37,7 +37,7 @@ WhitelistOption = Annotated[
 ]
 BlacklistOption = Annotated[
     str | None,
-    typer.Option("--blacklist", metavar="REGEX", help="The topics to leave out, likewise."),
+    typer.Option("--blacklist", metavar="REGEX", help="The topics to leave out, in the same form."),
 ]
 StreamsOption = Annotated[
     int | None,
@@ -46,7 +46,7 @@ StreamsOption = Annotated[
         metavar="N",
         min=1,
         max=_MOST_WRITERS,
-        help="Writers of each flow, and tasks of Spark at a time.",
+        help="Writers of each flow, and Spark tasks at a time.",
     ),
 ]
 ProducersOption = Annotated[
@@ -70,14 +70,14 @@ CommitIntervalOption = Annotated[
     ),
 ]
 OLDER_ABORTS: Final = ("--abortOnSendFail", "--abort.on.send.fail")
-"""What ``--abort.on.send.failure`` was called at first."""
+"""The first name of ``--abort.on.send.failure``."""
 
 AbortOption = Annotated[
     str,
     typer.Option(
         *("--abort.on.send.failure", *OLDER_ABORTS),
         metavar="[true]",
-        help="A partition that cannot be written to stops, and the run fails by its name. "
+        help="A partition that cannot be written to stops, and the run's error names it. "
         "false is refused: it loses records.",
     ),
 ]
@@ -112,11 +112,11 @@ WriteConfigOption = Annotated[
 ]
 
 _NOTHING_IS_OPENED: Final = (
-    "batches are copied as they are, and no record is opened, so that nothing can be called for each "
-    "of them. What changes records has to read the copy."
+    "batches are copied as they are, and no record is opened, so that no handler can be called for "
+    "each. To change records, read the copy."
 )
 _NOTHING_REBALANCES: Final = (
-    "each partition belongs to one writer, and no consumer group shares them out, so that there is no "
+    "each partition belongs to one writer, and no consumer group assigns them, so that there is no "
     "rebalance to listen to."
 )
 REFUSED: Final[Mapping[str, str]] = {
@@ -125,11 +125,11 @@ REFUSED: Final[Mapping[str, str]] = {
     "--consumer.rebalance.listener": _NOTHING_REBALANCES,
     "--rebalance.listener.args": _NOTHING_REBALANCES,
 }
-"""Options that name somebody's own code, each with the reason why it cannot run here."""
+"""Options that name custom code, each with the reason why it cannot run here."""
 
 IN_VAIN: Final[Mapping[str, str]] = {
     "--queue.size": "no records queue between a consumer and a producer; transaction.max.bytes bounds "
-    "what is on its way, for each writer",
+    "the data in flight of each writer",
     "--new.consumer": "there is one kind of consumer",
     "--new.producer": "there is one kind of producer",
 }

@@ -36,18 +36,18 @@ ClustersOption = Annotated[
     typer.Option(
         "--clusters",
         metavar="ALIAS...",
-        help="Only the flows into these clusters; one or more aliases, as MirrorMaker 2 has it.",
+        help="Only the flows into these clusters; one or more aliases, as in MirrorMaker 2.",
     ),
 ]
 JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print JSON for programs; of several flows, a list.")
+    bool, typer.Option("--json", help="Print JSON for programs; a list if there are several flows.")
 ]
 TopicsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--topics",
         metavar="NAME,...",
-        help="Only these topics of the flow: names on the source, or Java regular expressions.",
+        help="Only these topics of the flow, by their names on the source or by Java regular expressions.",
     ),
 ]
 DryRunOption = Annotated[
@@ -78,7 +78,7 @@ def run_options(
     verify_all: bool = False,
     rate_limit: int = 0,
 ) -> RunOptions:
-    """What is asked of a run, from the command line's options."""
+    """The run's options, from the command line's."""
     listed = (pattern.strip() for text in topics or () for pattern in text.split(","))
     return RunOptions(
         topics=tuple(filter(None, listed)),

@@ -1,4 +1,4 @@
-"""Plans, for people at a terminal."""
+"""Plans, shown on a terminal."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _STYLES: Final[dict[Tone, str]] = {
 
 
 def show_plan(planned: Plan, *, verbose: bool = False) -> None:
-    """Print all that a plan says.
+    """Print a whole plan.
 
     Args:
         planned: the plan.
-        verbose: whether to list each partition, instead of sums by topic.
+        verbose: whether to list each partition instead of sums by topic.
     """
     _show(plan_text(planned, verbose=verbose))
 
 
 def show_notes(notes: Iterable[object]) -> None:
-    """Print what is out of the ordinary, and lets the run go on."""
+    """Print notes: what is unusual but does not stop the run."""
     _show(Line(f"NOTE {note}", "warning") for note in notes)
 
 

@@ -1,4 +1,4 @@
-"""Reports, for people at a terminal."""
+"""Reports, shown on a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka_ferry.report.group_rows import group_counts
 
 
 def show_report(report: RunReport, page: Path | None) -> None:
-    """Print what a run came to, and where its page is."""
+    """Print a run's result, and where its report page is."""
     if report.window:
         out.print(f"backfill: {report.window}", markup=False, highlight=False)
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.reasons.items())

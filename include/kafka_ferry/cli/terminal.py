@@ -14,7 +14,7 @@ from kafka_ferry.printable import printable
 
 
 class _Terminal(Console):
-    """Shows text from clusters as text: control characters could rewrite what stands above them."""
+    """Escapes text from clusters: control characters could rewrite the lines above them."""
 
     def render_str(self, text: str, **options: Any) -> Text:
         """As rich does, with control characters escaped."""
@@ -29,13 +29,13 @@ class Printable(logging.Formatter):
         return printable(super().format(record))
 
 
-# Lines are not broken: they hold paths and sentences that people copy and programs search.
+# No line is wrapped: people copy paths and sentences from them, and programs search them.
 out = _Terminal(soft_wrap=True)
 messages = _Terminal(stderr=True, soft_wrap=True)
 
 
 def show_error(error: object) -> None:
-    """Say on stderr what went wrong."""
+    """Write an error to stderr."""
     messages.print(f"ERROR: {error}", style="red", markup=False, highlight=False)
 
 
@@ -43,8 +43,8 @@ def show_json(found: Sequence[object], *, several: bool) -> None:
     """Print JSON for programs.
 
     Args:
-        found: what was found, of each flow that did not fail.
-        several: whether there are several flows, whose JSON is a list.
+        found: the result of each flow that did not fail.
+        several: whether there are several flows; their JSON is a list.
     """
     if several or found:
         print(json.dumps(found if several else found[0], indent=1, ensure_ascii=False))

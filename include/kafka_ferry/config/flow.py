@@ -1,7 +1,7 @@
-"""A flow: everything that says what is copied from where to where, and when.
+"""A flow: everything that says what is copied from which cluster to which, and when.
 
-Each option stands here once, with its name in files (the alias), its type, default and
-description. Where MirrorMaker 2 has an option of that meaning, the name is MirrorMaker 2's.
+Each option is defined once, with its name in files (the alias), its type, default and description.
+Where MirrorMaker 2 has an option with that meaning, the name is MirrorMaker 2's.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Flow(
     MetricsOptions,
     NotifyOptions,
 ):
-    """One source cluster, one target cluster, and how topics travel between them."""
+    """One source cluster, one target cluster, and how topics are copied between them."""
 
     source: Cluster = Field(description="The cluster to copy from.")
     target: Cluster = Field(description="The cluster to copy to.")
@@ -112,8 +112,8 @@ class Flow(
     topics_optional: Names = Field(
         default=(),
         description="Which of the topics may be missing on the source: names, or Java regular expressions "
-        "of names. A name in topics that is missing there is refused, and so is a flow of which the source "
-        "has no topic at all; a pattern in topics that may match nothing stands here as it stands there.",
+        "of names. A name in topics that is missing there is refused, and so is a flow without any "
+        "topic on the source; repeat a pattern of topics here, unchanged, if it may match nothing.",
     )
     replication_policy_class: str = Field(
         default="DefaultReplicationPolicy",
@@ -125,7 +125,7 @@ class Flow(
     replication_policy_separator: str = Field(
         default=".",
         pattern=r"^[A-Za-z0-9._-]+$",
-        description="What stands between the source's alias and the topic's name.",
+        description="The separator between the source's alias and the topic's name.",
     )
     replication_factor: Number = Field(
         default=2,
@@ -137,8 +137,8 @@ class Flow(
         default=32,
         ge=1,
         le=1000,
-        description="Transactional producers that share the target's partitions among them, and "
-        "so the most tasks that copy at a time.",
+        description="Transactional producers that divide the target's partitions among themselves, "
+        "and so the maximum number of tasks that copy at a time.",
     )
     transaction_max_bytes: Bytes = Field(
         default=64 * MIB,
@@ -150,26 +150,26 @@ class Flow(
         gt=0,
         lt=_FIFTEEN_MINUTES_MS,
         description="A writer ends its transaction after this many milliseconds; read_committed "
-        "readers of the target wait that long at most.",
+        "consumers of the target wait at most that long.",
     )
     partition_wait_ms: Number = Field(
         default=60_000,
         gt=0,
         lt=_FIFTEEN_MINUTES_MS,
-        description="How long a run waits for a partition that has no leader or too few replicas "
-        "in sync, and for a coordinator that moves, before it names the partition as failed, in "
+        description="How long a run waits for a partition without a leader or with too few in-sync "
+        "replicas, and for a coordinator that moves, before it reports the partition as failed, in "
         "milliseconds. The writer's other partitions are copied meanwhile.",
     )
     fetch_max_bytes: Bytes = Field(
         default=16 * MIB,
         gt=0,
         le=_INT32_MAX,
-        description="The most that one fetch request to the source asks for, in bytes.",
+        description="The maximum size that one fetch request to the source asks for, in bytes.",
     )
     isolation_level: IsolationLevelName = Field(
         default="read_committed",
         description="Which of the source's records are copied: those of committed transactions, "
-        "or with read_uncommitted those of open and aborted ones too.",
+        "or with read_uncommitted also those of open and aborted ones.",
     )
     join_batches_below: Bytes = Field(
         default=32 * KIB,
@@ -192,33 +192,33 @@ class Flow(
         Field(
             default=PerTopic("log-start"),
             description="Where the mirror of a topic with preserved offsets begins: at the start of the "
-            "source's log, or at an offset; of 0, the offsets that the source no longer has are gaps. "
+            "source's log, or at an offset; with 0, the offsets that the source no longer has are gaps. "
             "One value or a mapping, as for offsets.",
         )
     )
     fill: Literal["auto", "transactions", "markers"] = Field(
         default="auto",
-        description="How offsets without a record are passed over where offsets are preserved: by "
+        description="How offsets without a record are filled where offsets are preserved: by "
         "WriteTxnMarkers requests, which need CLUSTER_ACTION on the target, by empty transactions, "
-        "which are slower and not safe from leaders that move, or (auto) by the first where the "
-        "flow has that right.",
+        "which are slower and not safe when leaders move, or (auto) by the former where the "
+        "flow has that permission.",
     )
     fill_max_ms: Number = Field(
         default=600_000,
         ge=0,
-        description="The longest that passing over one topic's offsets without a record may be "
-        "expected to take in one run, in milliseconds.",
+        description="The maximum expected time for filling one topic's offsets without a record in "
+        "one run, in milliseconds.",
     )
     state_dir: str = Field(
         default=".ferry",
         min_length=1,
-        description="Folder or object store for what can be rebuilt from the target: Spark's "
+        description="Folder or object store for state that can be rebuilt from the target: Spark's "
         "checkpoint and the ledger's table. Relative to FERRY_HOME, else to where Ferry runs.",
     )
     policy_settings: tuple[tuple[str, str], ...] = Field(
         default=(),
         alias="policy_settings",
-        description="What else begins with replication.policy., for a policy of your own.",
+        description="Further keys that begin with replication.policy., for your own policy.",
     )
     file: str = Field(default="", description="The file that the flow was read from.")
     ignored: tuple[tuple[str, str], ...] = Field(
@@ -244,8 +244,8 @@ class Flow(
     def _names_no_user(cls, folder: str) -> str:
         if "://" in folder and "@" in folder.partition("://")[2].partition("/")[0]:
             raise ValueError(
-                "must not hold a user's name, key or secret, since it is shown: the object store's own "
-                "variables and files have them, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+                "must not hold a user's name, key or secret, since it is shown: use the object store's own "
+                "variables and files, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
             )
         return folder
 
@@ -271,7 +271,7 @@ class Flow(
     def _another_cluster(cls, target: Cluster, info: ValidationInfo) -> Cluster:
         source = info.data.get("source")
         if source is not None and source.alias == target.alias:
-            raise ValueError("must have another alias than the source")
+            raise ValueError("must have an alias other than the source's")
         return target
 
     @property
@@ -281,7 +281,7 @@ class Flow(
 
     @property
     def short_file(self) -> str:
-        """The flow's file by its name and its folder's: all before that changes with each checkout."""
+        """The flow's file with only its folder's name: the path before that changes with each checkout."""
         return "/".join(Path(self.file).parts[-2:])
 
     @property
@@ -307,7 +307,7 @@ class Flow(
 
     @property
     def dead_letter_name(self) -> str:
-        """The topic of the target that takes the records which their remote topic cannot take."""
+        """The target's topic for records that their remote topic rejects."""
         return self.dead_letter_topic or f"ferry-dead-letter.{self.source.alias}.internal"
 
     @property
@@ -330,20 +330,20 @@ def names_of(source: str, target: str) -> tuple[str, str]:
 
 
 def is_policy_setting(name: str) -> bool:
-    """Whether a key is one that only a replication policy of your own can know."""
+    """Whether only a user's own replication policy can know a key."""
     return name.startswith(_POLICY_SETTING) and name not in OPTIONS
 
 
 def misplaced_setting(key: str, name: str, policy: object) -> Problem | None:
-    """What is wrong with a setting of a policy that is none of your own, and so reads no settings."""
+    """What is wrong with a setting of a built-in policy, which reads no settings."""
     if str(policy).removeprefix(_POLICY_PACKAGE) not in _POLICIES:
         return None
-    reason = "is no option, and only a policy of your own reads settings of its own"
+    reason = "is not an option, and only your own policy reads further settings"
     return Problem(key, reason, did_you_mean(name, OPTIONS))
 
 
 def _group(name: str) -> int:
-    """Where an option's group stands: pydantic lists inherited fields before a class's own."""
+    """The place of an option's group: pydantic lists inherited fields before a class's own."""
     groups = (group for group in Flow.__bases__ if issubclass(group, Options))
     return next((at for at, group in enumerate(groups, 1) if name in group.model_fields), 0)
 
@@ -353,4 +353,4 @@ OPTIONS: Final[tuple[str, ...]] = tuple(
     for name in sorted(Flow.model_fields, key=_group)
     if name not in {"source", "target", "policy_settings", "file", "ignored"}
 )
-"""The names of all options of a flow, as they stand in files."""
+"""The names of all options of a flow, as in files."""

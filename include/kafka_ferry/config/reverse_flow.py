@@ -1,4 +1,4 @@
-"""The way back of a flow: the same flow from its target to its source."""
+"""A flow's reverse flow: the same flow from its target to its source."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _ARROW: Final = "->"
 
 
 def way_back(flow: Flow) -> Flow:
-    """The flow from ``flow``'s target to its source, with the same options but for these.
+    """The flow from ``flow``'s target to its source, with the same options except these.
 
-    What came from the source is left out (``on.returned.records``), the source's own topics are written to
-    (``on.foreign.records``), and so offsets are translated; names of ``topics.rename`` are taken back; and it has
-    no timetable.
+    Records that came from the source are left out (``on.returned.records``), the source's own topics are
+    written to (``on.foreign.records``), and so offsets are translated; ``topics.rename`` is inverted; and
+    it has no timetable.
     """
     renamed = {remote: topic for topic, remote in flow.topics_rename.items()}
     return for_way_back(
@@ -38,26 +38,26 @@ def way_back(flow: Flow) -> Flow:
 
 
 def for_way_back(flow: Flow) -> Flow:
-    """The same flow, so that it may write to topics of its target and returns nothing that came from there."""
+    """The same flow, allowed to write to the target's own topics, without records that came from there."""
     return flow.model_copy(
         update={"on_returned_records": "leave-out", "on_foreign_records": "adopt"}
     )
 
 
 def load_way_back(path: str | Path, flow: Flow) -> Flow:
-    """The way back of ``flow``: the opposite flow of its file, if it has that one, or else derived.
+    """The reverse flow of ``flow``: the opposite flow of its file, if there is one, else derived from it.
 
     Raises:
-        ConfigError: if the file's opposite flow is not right.
+        ConfigError: if the file's opposite flow is invalid.
     """
     if Path(path).suffix != ".properties":
-        # Such a file holds no other flow, and to read it again would take the longest by far.
+        # Such a file holds no other flow, and reading it again would take by far the longest time.
         return for_way_back(way_back(flow))
     return for_way_back(load_either(path, f"{flow.target.alias}{_ARROW}{flow.source.alias}"))
 
 
 def load_either(path: str | Path, name: str | None = None) -> Flow:
-    """The flow ``name`` of a file, as ``load_flow``; or the way back of the one that goes the other way.
+    """The flow ``name`` of a file, as ``load_flow``; or the reverse flow of its opposite flow.
 
     Raises:
         ConfigError: as ``load_flow``; or the file has neither of the two.

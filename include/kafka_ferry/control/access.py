@@ -1,7 +1,7 @@
 """ACLs, client quotas and SCRAM users of a cluster.
 
-Over the data plane's connections: librdkafka has no requests for quotas, and its others cannot be
-relied on where a right is missing (``wire.access.acls``, ``wire.access.scram_users``).
+Over the data plane's connections: librdkafka has no requests for quotas, and its others are unreliable
+without the necessary permissions (``wire.access.acls``, ``wire.access.scram_users``).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from kafka_ferry.wire.access.scram_users import change_user, describe_users
 
 
 class AccessControl:
-    """Reads and changes who may do what on a cluster; to be closed.
+    """Reads and changes a cluster's ACLs, quotas and users; must be closed.
 
     Args:
         cluster: the cluster from the flow's config.
 
-    Every method is patient for a minute. Every one raises ``ClusterUnreachable`` if no broker
-    answers in time, and ``TooOld`` if brokers do not know such requests; those that look raise
-    ``AccessDenied`` without the right, and ``BrokerError`` for whatever else a broker says.
+    Every method retries for a minute. Every one raises ``ClusterUnreachable`` if no broker answers in
+    time, and ``TooOld`` if brokers do not support such requests; those that read raise ``AccessDenied``
+    without permission, and ``BrokerError`` for any other error of a broker.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -46,18 +46,18 @@ class AccessControl:
         return retry(lambda: describe_acls(self._wire))
 
     def grant(self, acls: Iterable[Acl]) -> dict[Acl, FerryError]:
-        """Create ACLs; gives an error for each that could not be; needs ALTER on the cluster."""
+        """Create ACLs; returns an error for each that could not be created; needs ALTER on the cluster."""
         listed = list(acls)
         return retry(lambda: create_acls(self._wire, listed))
 
     def revoke(self, acls: Iterable[Acl]) -> dict[Acl, FerryError]:
-        """Delete ACLs; gives an error for each that could not be; needs ALTER on the cluster."""
+        """Delete ACLs; returns an error for each that could not be deleted; needs ALTER on the cluster."""
         listed = list(acls)
         return retry(lambda: delete_acls(self._wire, listed))
 
     @retried
     def see_acls(self, there: AbstractSet[Acl], gone: AbstractSet[Acl]) -> None:
-        """Wait until the cluster shows what was changed: brokers hear of it a moment later."""
+        """Wait until the cluster shows what was changed: brokers learn of it a moment later."""
         shown = describe_acls(self._wire) if there or gone else there
         if not there <= shown or gone & shown:
             raise self._not_yet("ACLs")
@@ -67,7 +67,7 @@ class AccessControl:
         return retry(lambda: describe_quotas(self._wire))
 
     def change_quotas(self, changes: Iterable[QuotaChange]) -> dict[QuotaChange, FerryError]:
-        """Set client quotas, or delete them; gives an error for each that could not be changed.
+        """Set client quotas, or delete them; returns an error for each that could not be changed.
 
         Needs ALTER_CONFIGS on the cluster.
         """
@@ -88,7 +88,7 @@ class AccessControl:
     def change_users(
         self, changes: Iterable[UserChange], passwords: Mapping[str, str]
     ) -> dict[UserChange, FerryError]:
-        """Create SCRAM credentials, or delete them; gives an error for each that could not be changed.
+        """Create SCRAM credentials, or delete them; returns an error for each that could not be changed.
 
         Needs ALTER on the cluster.
 
@@ -105,7 +105,7 @@ class AccessControl:
 
     @retried
     def see_users(self, there: Sequence[UserChange], gone: Sequence[UserChange]) -> None:
-        """Wait until the cluster shows who was created and who was deleted."""
+        """Wait until the cluster shows the created and deleted users."""
         shown = describe_users(self._wire) if there or gone else {}
         missing = [it for it in there if (it.user, it.mechanism) not in shown]
         if missing or any((it.user, it.mechanism) in shown for it in gone):

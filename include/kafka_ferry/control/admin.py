@@ -1,4 +1,4 @@
-"""confluent-kafka's admin client, for a cluster that has let us in."""
+"""confluent-kafka's admin client, for a cluster that has accepted our login."""
 
 from __future__ import annotations
 
@@ -18,20 +18,19 @@ _KNOCK_MS: Final = 5_000
 def admin_client(cluster: Cluster) -> AdminClient:
     """An admin client of ``cluster``.
 
-    Where TLS or a login stand before it, the data plane knocks first: librdkafka tries a login that
-    was refused, or a certificate that it does not trust, again and again until a request's time is
-    up, and then speaks of a time-out.
+    Where TLS or a login is configured, the data plane connects first: librdkafka retries a refused
+    login, or an untrusted certificate, until the request times out, and then reports a time-out.
 
     Raises:
-        AccessDenied: the cluster refuses the login or the client's certificate, or has a
-            certificate that is not to be trusted.
-        ConfigError: the client's settings are such that it cannot be made.
+        AccessDenied: the cluster refuses the login or the client's certificate, or its certificate is
+            not trusted.
+        ConfigError: no client can be created with the settings.
     """
     properties = cluster.client_properties("admin")
     settings = kafka_python_config(properties)
     if settings["security_protocol"] != "PLAINTEXT":
         patience = {"request_timeout_ms": _KNOCK_MS}
-        # Whoever does not answer is told of by the first request, which waits longer for it.
+        # The first request reports a cluster that does not answer, and waits longer for it.
         with (
             suppress(ClusterUnreachable),
             WireCluster(cluster.alias, settings | patience) as door,
@@ -40,5 +39,5 @@ def admin_client(cluster: Cluster) -> AdminClient:
     try:
         return AdminClient({**confluent_config(properties, "admin"), "log_level": 0})
     except KafkaException as raised:
-        reason = f"no client can be made of its properties: {raised.args[0].str()}"
+        reason = f"no client can be created from its properties: {raised.args[0].str()}"
         raise ConfigError(cluster.origin, "admin", reason) from None

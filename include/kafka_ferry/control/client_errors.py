@@ -1,4 +1,4 @@
-"""What confluent-kafka raises, as errors of ours."""
+"""confluent-kafka's exceptions, as errors of ours."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _UNREACHABLE: Final = frozenset(
         KafkaError._TIMED_OUT_QUEUE,
     }
 )
-# librdkafka's words for partitions whose broker has just restarted, and for those of a topic that
-# the broker it asked has not heard of yet.
+# librdkafka's errors for partitions whose broker has just restarted, and for those of a topic that
+# the broker does not know yet.
 _TRANSIENT: Final = frozenset({KafkaError._NOENT, KafkaError._UNKNOWN_PARTITION})
 _DENIED: Final = frozenset(
     {
@@ -37,7 +37,7 @@ _DENIED: Final = frozenset(
 
 @contextmanager
 def as_ours(alias: str, doing: str) -> Iterator[None]:
-    """Within, what confluent-kafka raises is raised as ``as_ferry_error`` has it."""
+    """Raises confluent-kafka's exceptions in the body as ``as_ferry_error`` translates them."""
     try:
         yield
     except KafkaException as raised:
@@ -45,12 +45,12 @@ def as_ours(alias: str, doing: str) -> Iterator[None]:
 
 
 def as_ferry_error(raised: KafkaException, alias: str, doing: str) -> FerryError:
-    """The error that stands for one of confluent-kafka's.
+    """The error for one of confluent-kafka's.
 
     Args:
         raised: the exception.
         alias: the cluster's alias.
-        doing: what was being done, to follow "while".
+        doing: the operation, to follow "while".
     """
     error = raised.args[0]
     message = f"{alias}, while {doing}: {error.str()} ({error.name()})."
@@ -60,7 +60,7 @@ def as_ferry_error(raised: KafkaException, alias: str, doing: str) -> FerryError
             advice=f"Check {alias}.bootstrap.servers and security.protocol, and that its brokers run.",
         )
     if error.code() in _DENIED:
-        return AccessDenied(message, advice="Check the login and the principal's rights.")
+        return AccessDenied(message, advice="Check the login and the principal's permissions.")
     return BrokerError(
         message,
         code=error.code(),

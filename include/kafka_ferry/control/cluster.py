@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 _TIMEOUT_S: Final = 15.0
 _PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 2.0
-# One describe or list request for so many topics or partitions, so that no answer gets too large.
+# Limits a describe or list request to so many topics or partitions, so that no answer gets too large.
 _TOPICS_AT_ONCE: Final = 500
 _PARTITIONS_AT_ONCE: Final = 5_000
 # What librdkafka gives for topics of brokers before 2.8, which have no ids.
@@ -48,14 +48,14 @@ _ISOLATION: Final[dict[IsolationLevelName, IsolationLevel]] = {
 
 
 class ClusterControl:
-    """Reads and changes what a cluster says about itself; never its records.
+    """Reads and changes a cluster's metadata; never its records.
 
     Args:
         cluster: the cluster from the flow's config.
 
-    Every method that only looks is patient for a minute. Every method raises
-    ``ClusterUnreachable`` if no broker answers in time, ``AccessDenied`` without the right, and
-    ``BrokerError`` for whatever else a broker says.
+    Every method that only reads retries for a minute. Every method raises ``ClusterUnreachable`` if no
+    broker answers in time, ``AccessDenied`` without permission, and ``BrokerError`` for any other error
+    of a broker.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -110,7 +110,7 @@ class ClusterControl:
 
         Args:
             names: names of topics.
-            wait_for: those of them that were created just now: brokers hear of them a moment later.
+            wait_for: those of them that were just created: brokers learn of them a moment later.
         """
         ids = {}
         for some in _chunks(sorted(names), _TOPICS_AT_ONCE):
@@ -119,7 +119,7 @@ class ClusterControl:
             unknown = [name for name in some if name in wait_for and name not in described]
             if unknown:
                 created = ", ".join(unknown)
-                raise ClusterUnreachable(f"{self.alias} knows nothing of {created} yet.")
+                raise ClusterUnreachable(f"{self.alias} does not know {created} yet.")
         return ids
 
     def log_bounds(
@@ -129,9 +129,9 @@ class ClusterControl:
         *,
         wait_s: float = 0.0,
     ) -> dict[TopicPartition, LogBounds]:
-        """What a consumer of that isolation level can read of the partitions of ``topics``.
+        """What a consumer with that isolation level can read of the partitions of ``topics``.
 
-        A partition that has no leader, even after ``wait_s`` seconds, is absent.
+        A partition that still has no leader after ``wait_s`` seconds is absent.
         """
         missing = [
             TopicPartition(topic.name, number)
@@ -141,7 +141,7 @@ class ClusterControl:
         bounds, unknown = self._log_bounds(missing, isolation)
         deadline = time.monotonic() + wait_s
         pause = _PAUSE_S
-        # What brokers know nothing of is deleted, and has nothing to wait for.
+        # A topic that brokers do not know is deleted, and there is nothing to wait for.
         while missing := [tp for tp in missing if tp not in bounds and tp not in unknown]:
             self._refresh_leaders()
             found, unknown = self._log_bounds(missing, isolation)
@@ -154,7 +154,7 @@ class ClusterControl:
 
     @retried
     def _refresh_leaders(self) -> None:
-        """Read the cluster's metadata anew: librdkafka asks who led a partition at first for minutes."""
+        """Refresh the cluster's metadata: librdkafka keeps asking a partition's first leader for minutes."""
         with self._errors("looking for leaders"):
             self._admin.list_topics(timeout=at_most(_TIMEOUT_S))
 
@@ -162,7 +162,7 @@ class ClusterControl:
     def _log_bounds(
         self, partitions: list[TopicPartition], isolation: IsolationLevelName
     ) -> tuple[dict[TopicPartition, LogBounds], set[TopicPartition]]:
-        """What answers there are now; and which partitions do not exist."""
+        """The answers so far; and the partitions that do not exist."""
         level = _ISOLATION[isolation]
         bounds: dict[TopicPartition, LogBounds] = {}
         unknown: set[TopicPartition] = set()
@@ -175,7 +175,7 @@ class ClusterControl:
         return bounds, unknown
 
     def create_topics(self, creations: Iterable[Creation]) -> dict[str, FerryError]:
-        """Create topics, each with its final configs at once; one that is there already is left as it is.
+        """Create topics with their final configs; existing topics stay unchanged.
 
         Returns:
             An error for each topic that could not be created.
@@ -210,7 +210,7 @@ class ClusterControl:
         )
 
     def alter_configs(self, changes: Mapping[str, Sequence[ConfigChange]]) -> dict[str, FerryError]:
-        """Set and unset configs of topics; of one topic all of them, or none.
+        """Set and unset configs of topics; for each topic all of them, or none.
 
         Args:
             changes: by topic's name.
@@ -232,8 +232,8 @@ class ClusterControl:
     def unknown(self, names: Iterable[str]) -> set[str]:
         """The topics of ``names`` that the cluster says it does not have.
 
-        Those that the principal may not see are not among them: of a topic that is asked for by its
-        name brokers say whether it is not there, or may not be seen.
+        Those that the principal may not see are not among them: for a topic that is requested by name,
+        brokers say whether it does not exist or may not be seen.
         """
         unknown = set()
         for some in _chunks(sorted(names), _TOPICS_AT_ONCE):
@@ -253,10 +253,10 @@ class ClusterControl:
         """The names of all consumer groups.
 
         Raises:
-            AccessDenied: also without DESCRIBE on the cluster, where brokers leave out, without a
-                word, the groups that the principal may not see.
+            AccessDenied: also without DESCRIBE on the cluster, where brokers silently leave out the
+                groups that the principal may not see.
         """
-        with self._errors("reading the rights on the cluster"):
+        with self._errors("reading the permissions on the cluster"):
             described = self._admin.describe_cluster(
                 include_authorized_operations=True, request_timeout=at_most(_TIMEOUT_S)
             ).result()
@@ -273,15 +273,15 @@ class ClusterControl:
         with self._errors("listing groups"):
             listed = self._admin.list_consumer_groups(request_timeout=at_most(_TIMEOUT_S)).result()
             for error in listed.errors or ():
-                # Its documentation promises exceptions; what comes are the errors in them.
+                # Its documentation says exceptions; what comes are the errors in them.
                 raise error if isinstance(error, KafkaException) else KafkaException(error)
         return sorted(group.group_id for group in listed.valid)
 
     def delete_topics(self, topic_ids: Mapping[str, str]) -> dict[str, FerryError]:
-        """Delete topics, each only if it still has the id that it is given with; needs DELETE on them.
+        """Delete topics, each only if it still has the given id; needs DELETE on them.
 
         Returns:
-            An error for each topic that could not be deleted; the others are gone then.
+            An error for each topic that could not be deleted; the others are gone.
         """
         known = self.topic_ids(topic_ids)
         names = [name for name, topic_id in topic_ids.items() if known.get(name) == topic_id]
@@ -297,7 +297,7 @@ class ClusterControl:
 
     @retried
     def _see_gone(self, topic_ids: Mapping[str, str]) -> None:
-        """Brokers hear of a deletion a moment later."""
+        """Brokers learn of a deletion a moment later."""
         left = dict(topic_ids.items() & self.topic_ids(topic_ids).items())
         if left:
             raise ClusterUnreachable(f"{self.alias} still knows {', '.join(sorted(left))}.")
@@ -340,7 +340,7 @@ class ClusterControl:
         level: IsolationLevel,
         unknown: set[TopicPartition],
     ) -> dict[TopicPartition, int]:
-        """What answers there are; to ``unknown`` goes what does not exist."""
+        """The answers so far; ``unknown`` collects what does not exist."""
         asked = {ConfluentPartition(tp.topic, tp.partition): spec for tp in partitions}
         with self._errors("reading the ends of logs"):
             futures = self._admin.list_offsets(
@@ -366,7 +366,7 @@ class ClusterControl:
         *,
         done: int = KafkaError.TOPIC_ALREADY_EXISTS,
     ) -> dict[str, FerryError]:
-        """Wait for all of them; ``done`` is the code that says that there is nothing to do."""
+        """Wait for all of them; ``done`` is the error code that means that nothing was to be done."""
         errors: dict[str, FerryError] = {}
         for name, future in futures.items():
             try:

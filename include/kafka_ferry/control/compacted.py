@@ -1,4 +1,4 @@
-"""Small compacted topics of one partition: what they say of each key.
+"""Small compacted topics with one partition: the newest value of each key.
 
 Without transactions, as MirrorMaker 2 writes its own.
 """
@@ -16,7 +16,7 @@ _COMPACTED: Final = {"cleanup.policy": "compact"}
 
 
 def create_compacted(control: ClusterControl, topic: str, replication_factor: int) -> None:
-    """Create the topic unless it is there.
+    """Create the topic if it does not exist.
 
     Args:
         control: the cluster.
@@ -25,7 +25,7 @@ def create_compacted(control: ClusterControl, topic: str, replication_factor: in
             brokers' default.
 
     Raises:
-        FerryError: if it is not there and cannot be created, ``AccessDenied`` without the right.
+        FerryError: if it does not exist and cannot be created, ``AccessDenied`` without permission.
     """
     if topic not in control.unknown([topic]):
         return
@@ -36,7 +36,7 @@ def create_compacted(control: ClusterControl, topic: str, replication_factor: in
 
 
 def newest_values(cluster: Cluster, topic: str) -> dict[bytes, bytes]:
-    """The newest value of each key, to the topic's end now; keys of tombstones have none.
+    """The newest value of each key, up to the topic's current end; keys with tombstones have none.
 
     Raises:
         FerryError: if it cannot be read, ``AccessDenied`` without READ on it.

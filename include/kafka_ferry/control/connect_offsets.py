@@ -19,10 +19,9 @@ class StoredRecord(NamedTuple):
 
 
 def read_newest(cluster: Cluster, topic: str, partitions: int) -> tuple[list[StoredRecord], int]:
-    """The newest record of each key, and how many offsets the topic's partitions have had together.
+    """The newest record of each key, and the sum of all partitions' end offsets.
 
-    With exactly-once support on, Connect writes offsets in transactions: only what is committed
-    counts.
+    With exactly-once support, Connect writes offsets in transactions: only committed ones count.
 
     Raises:
         FerryError: if it cannot be read, ``AccessDenied`` without READ on it.

@@ -1,7 +1,7 @@
-"""Consumer groups of a cluster: which there are, what they have committed, and changes to that.
+"""A cluster's consumer groups and their offsets.
 
-Over the data plane's connections: librdkafka asks about one group at a time, and reads the
-metadata beside an offset past its end.
+Over the data plane's connections: librdkafka asks about one group at a time, and reads past the end of
+an offset's metadata.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _Key = tuple[str, TopicPartition]
 
 
 class GroupControl:
-    """Reads and changes the groups of a cluster; to be closed.
+    """Reads and changes the groups of a cluster; must be closed.
 
     Args:
         cluster: the cluster from the flow's config.
 
-    Every method is patient for a minute with coordinators that load or move. What fails for a
-    group or a partition is in the answer; every method raises ``ClusterUnreachable`` if no broker
-    answers, and ``AccessDenied`` if the cluster refuses the login.
+    Every method retries for a minute while coordinators load or move. Errors of a group or a partition
+    are in the answer; every method raises ``ClusterUnreachable`` if no broker answers, and
+    ``AccessDenied`` if the cluster refuses the login.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -54,31 +54,30 @@ class GroupControl:
         """All groups that the principal may see: with DESCRIBE on the cluster all, otherwise its own.
 
         Raises:
-            AccessDenied: where the cluster shows none without DESCRIBE on itself.
+            AccessDenied: where brokers list no groups without DESCRIBE on the cluster.
         """
         return retry(lambda: list_groups(self._wire))
 
     def described(self, names: Collection[str]) -> dict[str, Group | FerryError]:
-        """Groups as they are at this moment, needing DESCRIBE on each; ``Dead`` is what does not exist."""
+        """The groups' current states; needs DESCRIBE on each; a group that does not exist is ``Dead``."""
         if not names:
             return {}
         seen: dict[str, Group | FerryError] = {**self._listed_of(names)}
-        # A listing leaves out what is unknown or not to be seen, and before Kafka 2.6 all states.
+        # A listing leaves out groups that are unknown or hidden, and before Kafka 2.6 all states.
         rest = [name for name in names if name not in seen]
         seen |= retry_each(rest, lambda some: describe_groups(self._wire, some))
-        # Only classic groups can be asked for by name: any other one that changed its coordinator
-        # between the two looks at them would be taken for dead.
+        # Only classic groups can be described by name: any other one whose coordinator changed between
+        # the two requests would be treated as dead.
         dead = [name for name in rest if _is_dead(seen[name])]
         return seen | self._listed_of(dead)
 
     def committed(
         self, groups: Collection[Group]
     ) -> dict[str, dict[TopicPartition, Committed] | FerryError]:
-        """What groups have committed; needs DESCRIBE on each.
+        """Groups' committed offsets; needs DESCRIBE on each.
 
-        Topics that the principal may not DESCRIBE are left out: a cluster does not tell that there
-        are any. Of a share group these are start offsets (``wire.groups.share_groups``), which brokers
-        before 4.1 do not tell.
+        Topics that the principal may not DESCRIBE are silently left out. For a share group these are
+        start offsets (``wire.groups.share_groups``), which brokers before 4.1 do not return.
         """
         shared = [group.name for group in groups if group.type == "share"]
         others = [group.name for group in groups if group.type != "share"]
@@ -92,7 +91,7 @@ class GroupControl:
         """Commit offsets of groups without members; needs READ on each group and topic.
 
         Returns:
-            By group what was not committed, and why; the others are.
+            By group what was not committed, and why; the others were.
         """
         shared = {group.name: some for group, some in offsets.items() if group.type == "share"}
         others = {group.name: some for group, some in offsets.items() if group.type != "share"}
@@ -106,7 +105,7 @@ class GroupControl:
         """Delete what groups have committed; needs DELETE on each group and READ on each topic.
 
         Returns:
-            By group what is still there, and why.
+            By group what still exists, and why.
         """
         if not partitions:
             return {}
@@ -129,18 +128,18 @@ class GroupControl:
         """Delete groups without members; needs DELETE on each.
 
         Returns:
-            An error for each that is still there.
+            An error for each that still exists.
         """
         answers = retry_each(names, lambda some: delete_groups(self._wire, some))
         return {name: error for name, error in answers.items() if error}
 
     def _listed_of(self, names: Collection[str]) -> dict[str, Group]:
-        """Those of some groups that are shown with a state."""
+        """Those of some groups that are listed with a state."""
         listed = {group.name: group for group in self._listed()} if names else {}
         return {name: listed[name] for name in names if name in listed and listed[name].state}
 
     def _listed(self) -> list[Group]:
-        """All groups that are shown: none by an old broker that needs another right for it."""
+        """All listed groups: none by an old broker that needs another permission for it."""
         try:
             return self.groups()
         except AccessDenied:
@@ -149,7 +148,7 @@ class GroupControl:
     def _only_in_part(
         self, partitions: Mapping[str, Collection[TopicPartition]]
     ) -> dict[str, Refused]:
-        """Refusals for topics of share groups, which only forget whole ones, of which a part is to go."""
+        """Refusals for share groups' topics of which only a part is to be deleted: they delete whole topics."""
         known = self.committed([Group(name, "share") for name in partitions])
         refused: dict[str, Refused] = defaultdict(dict)
         for name, some in partitions.items():
@@ -162,7 +161,7 @@ class GroupControl:
                 if other := others.get(tp.topic):
                     refused[name][tp] = FerryError(
                         f"{self.alias}, deleting the offset of {tp} in the group {name}: a share "
-                        f"group only forgets whole topics, and {other} is to stay."
+                        f"group only deletes whole topics, and {other} is to stay."
                     )
         return dict(refused)
 
@@ -175,7 +174,7 @@ def _patiently(
     wanted: Mapping[str, Mapping[TopicPartition, _T]],
     ask: Callable[[Mapping[str, Mapping[TopicPartition, _T]]], Mapping[str, Refused]],
 ) -> dict[str, Refused]:
-    """What is refused in the end, when all that was refused for a while was asked for again."""
+    """The final refusals, after transient ones were retried."""
 
     def ask_again(left: list[_Key]) -> dict[_Key, FerryError | None]:
         by_group: dict[str, dict[TopicPartition, _T]] = defaultdict(dict)

@@ -10,11 +10,11 @@ from kafka_ferry.wire.transactions.producer import committed_offsets
 
 
 def read_positions(target: Cluster, flow: str) -> dict[TopicPartition, Position]:
-    """The position of each *target* partition that ``flow`` has committed one for.
+    """The position of each *target* partition for which ``flow`` has committed one.
 
-    Through the data plane's protocol: confluent-kafka 2.16 reads the metadata beside an offset
-    past its end, and fails on what it finds there. What a transaction has pending is not waited
-    for: a dead run's would be pending until a writer takes over, which reads them again.
+    Through the data plane's protocol: confluent-kafka 2.16 reads past the end of an offset's metadata,
+    and fails on what it finds there. It does not wait for pending transactions: a dead run's would be
+    pending until a writer takes over, which reads the positions again.
 
     Raises:
         AccessDenied: without READ on the flow's group.

@@ -1,4 +1,4 @@
-"""The configs of topics as brokers describe them (DescribeConfigs), and what is sent to change them."""
+"""Topic configs as brokers describe them (DescribeConfigs), and the requests to change them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
 from kafka_ferry.model.changes import ConfigChange
 
 _OF_TOPIC: Final = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-# Brokers before 1.1 only say whether a value is the default one; of a topic, what is not is its own.
+# Brokers before 1.1 only say whether a value is the default; any other value is the topic's own.
 _UNKNOWN: Final = ConfigSource.UNKNOWN_CONFIG.value
 _OF_BROKERS: Final = frozenset(
     {
@@ -29,7 +29,7 @@ _OF_BROKERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TopicConfigs:
-    """What ``Topic`` says of configs, in fields of the same names."""
+    """The config attributes of ``Topic``, in fields of the same names."""
 
     configs: Mapping[str, str]
     overrides: frozenset[str]
@@ -38,7 +38,7 @@ class TopicConfigs:
 
 
 def topic_configs(entries: Mapping[str, Any]) -> TopicConfigs:
-    """What a broker's answer says of a topic.
+    """Reads a broker's answer about a topic.
 
     Args:
         entries: confluent-kafka's ``ConfigEntry`` by name.

@@ -1,4 +1,4 @@
-"""Small topics: every record to the end, and new records that stand outside of transactions."""
+"""Small topics: reads every record to the end, and writes records outside of transactions."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.retry import at_most, retry
 
 READER: Final = "ferry-ledger-reader"
-"""The group that every reader names, as Kafka demands; none joins it or commits anything."""
+"""The group that every reader names, as Kafka requires; none joins it or commits anything."""
 _READ_S: Final = 30.0
 _WRITE_S: Final = 60.0
 _AT_ONCE: Final = 1_000
 
 
 class TopicRecords:
-    """The records of some partitions of a topic, to the ends that they have now.
+    """The records of some partitions of a topic, up to their current ends.
 
     Args:
         cluster: the cluster.
         topic: the topic, which exists.
         starts: by partition, the first offset to read; where the log begins after it, its start. (A
-            reader that asks for the log's start, before it knows a leader, asks again half a second later.)
-        isolation: whether records of transactions that are open or aborted are left out.
-        doing: what an error says was being done.
+            reader that asks for the log's start before it knows a leader retries after half a second.)
+        isolation: whether records of open or aborted transactions are left out.
+        doing: the operation, for errors.
 
     Attributes:
         ends: by partition, the offset after the last one; complete when all records were read.
@@ -57,11 +57,11 @@ class TopicRecords:
 
     @classmethod
     def whole(cls, cluster: Cluster, topic: str, partitions: int) -> TopicRecords:
-        """All that was committed to a topic of so many partitions."""
+        """All committed records of a topic with so many partitions."""
         return cls(cluster, topic, dict.fromkeys(range(partitions), 0))
 
     def __iter__(self) -> Iterator[Message]:
-        """The records, those of a partition in their order.
+        """The records, in order within a partition.
 
         Raises:
             FerryError: if they cannot be read, ``AccessDenied`` without READ on the topic,
@@ -88,17 +88,17 @@ class TopicRecords:
             first = consumer.poll(at_most(_READ_S))
             if first is None:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-            # What has come meanwhile; with a time to wait, it would wait for all of so many.
+            # Takes what has arrived; with a timeout it would wait for the full number.
             return [first, *consumer.consume(_AT_ONCE, timeout=0)]
 
     def _is_wanted(self, message: Message) -> bool:
         error = message.error()
         if error is None:
-            # A partition that grows goes on after the end that it had.
+            # A growing partition continues after its earlier end.
             return message.partition() not in self.ends
         if error.code() != KafkaError._PARTITION_EOF:
             raise as_ferry_error(KafkaException(error), self._cluster.alias, self._doing)
-        # A leader that was just elected gives out less than is committed, until followers have
+        # A newly elected leader returns less than is committed, until followers have
         # answered it; only then does it say where its log ends (KIP-207).
         if message.offset() >= self._known_ends[message.partition()]:
             self.ends.setdefault(message.partition(), message.offset())
@@ -109,7 +109,7 @@ class TopicRecords:
             with as_ours(self._cluster.alias, self._doing):
                 return {number: self._ask_end(consumer, number) for number in self._starts}
         except FerryError:
-            # The leader may have moved, which librdkafka does not look up again by itself.
+            # The leader may have moved, and librdkafka does not look it up again by itself.
             with as_ours(self._cluster.alias, self._doing):
                 consumer.list_topics(self._topic, timeout=at_most(_READ_S))
             raise
@@ -127,9 +127,9 @@ class TopicRecords:
             "enable.partition.eof": True,
             "isolation.level": self._isolation,
             "auto.offset.reset": "earliest",
-            # The end is only known from a fetch that waited in vain.
+            # The end is only known after a fetch that returned nothing.
             "fetch.wait.max.ms": 10,
-            # A topic that was just created has no leader yet; half a second later it has had one for long.
+            # A new topic has no leader yet; half a second later it has one.
             "fetch.error.backoff.ms": 20,
             "log_level": 0,
         }
@@ -152,7 +152,7 @@ class NewRecord(NamedTuple):
 
 
 def append_records(cluster: Cluster, topic: str, records: Iterable[NewRecord]) -> None:
-    """Write records, in their order, and wait until all of them are in the log.
+    """Write records, in order, and wait until all of them are in the log.
 
     Writing a record again, after an answer that was lost, must change nothing: these topics are
     compacted, and the newest record of a key counts.
@@ -163,8 +163,8 @@ def append_records(cluster: Cluster, topic: str, records: Iterable[NewRecord]) -
         records: the records.
 
     Raises:
-        FerryError: what the first of them failed with that was not taken, ``AccessDenied`` without
-            WRITE on the topic; some may have been taken.
+        FerryError: the error of the first refused record, ``AccessDenied`` without WRITE on the topic;
+            some may have been written.
     """
     doing = f"writing to {topic}"
     failed: list[KafkaError] = []
@@ -177,7 +177,7 @@ def append_records(cluster: Cluster, topic: str, records: Iterable[NewRecord]) -
     with as_ours(cluster.alias, doing):
         producer = Producer(_producer_settings(cluster, timeout_s))
         for record in records:
-            # One that cannot be written stands for all that follow.
+            # The first error counts for all records that follow.
             if failed:
                 break
             _queue(producer, topic, record, delivered)
@@ -193,8 +193,8 @@ def _producer_settings(cluster: Cluster, timeout_s: float) -> dict[str, object]:
     settings.pop("transactional.id", None)
     return settings | {
         "acks": "all",
-        # Brokers before 3.0 demand a right of its own for idempotence, which only joins it to
-        # records written twice; one request at a time keeps the order.
+        # Brokers before 3.0 require a separate permission for idempotence, which would only prevent
+        # duplicates; one request at a time keeps the order.
         "enable.idempotence": False,
         "max.in.flight.requests.per.connection": 1,
         "partitioner": "murmur2_random",
@@ -216,7 +216,7 @@ def _queue(producer: Producer, topic: str, record: NewRecord, delivered: Any) ->
 
 
 def _first(failed: list[KafkaError], alias: str, doing: str) -> FerryError:
-    """The error that says most: what is after one that was refused is only told that it is late."""
+    """The most specific error: records after a refused one only report a timeout."""
     late = (KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._PURGE_QUEUE)
     telling = next((error for error in failed if error.code() not in late), failed[0])
     return as_ferry_error(KafkaException(telling), alias, doing)

@@ -4,7 +4,7 @@ Promises:
 (a) when ``copy_ranges`` returns, every range is at its end or has a failure that says why not;
 (b) a failure of one range does not stop the others;
 (c) the writer commits whenever its bounds in bytes and time are reached, so that committed
-    readers of the target never wait longer than that, however slow it has to be.
+    consumers of the target never wait longer than that, however slow the copying is.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from kafka_ferry.retry import RETRY_S
 
 log = logging.getLogger(__name__)
 
-# The target is tried again after 0.1, 0.2, 0.4 ... s; each try also waits for its coordinators.
+# Retries of the target follow after 0.1, 0.2, 0.4 ... s; each also waits for its coordinators.
 _LONGEST_BACK_OFF_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to commit, and where not to begin.
+    """When to commit, which positions to accept, and how long to retry.
 
     Attributes:
         transaction_bytes: commit after so many bytes.
         transaction_ms: commit after so many milliseconds.
-        append_recreated: whether a topic that was recreated on the source goes after the old one.
+        append_recreated: whether a topic recreated on the source is appended to the old one's copy.
         rewind: whether a position beyond the range's end may be set back by the reader.
-        wait_s: how long the target may take nothing before what is unfinished fails.
+        wait_s: how long the target may accept nothing before unfinished ranges fail.
     """
 
     transaction_bytes: int
@@ -75,7 +75,7 @@ def copy_ranges(
         source: opens a reader of the source.
         writer: the writer that the ranges' target partitions belong to.
         limits: when to commit.
-        rate: how fast to send; None for as fast as can be.
+        rate: how fast to send; None for no limit.
 
     Returns:
         An outcome for each range, in the order given.
@@ -117,12 +117,12 @@ class _Copy:
                     self._fail_all(str(error), transient=False, fenced=fenced)
 
     def _turn(self) -> list[Range]:
-        """The ranges to copy next: those that the target waits for when nothing else is left."""
+        """The ranges to copy next; those that are set aside for retry only when nothing else is left."""
         left = [range_ for range_ in self._pending() if range_.source not in self.done]
         return [range_ for range_ in left if range_.source not in self.writer.waiting] or left
 
     def _start_over(self, error: FerryError, *, excludes: bool = False) -> None:
-        """Get ready for another try, or let what is unfinished fail if none has helped for too long."""
+        """Prepare a retry, or fail the unfinished ranges if retries have not helped for too long."""
         log.warning("Writing again from the last committed positions: %s", error)
         others = any(range_.source not in self.writer.waiting for range_ in self._turn())
         self.voids += not (excludes and others)
@@ -162,7 +162,7 @@ class _Copy:
                 self.failures[range_.source] = Failure(range_, at, message, transient, fenced)
 
     def _starts(self, pending: Sequence[Range]) -> dict[Range, Position]:
-        """Where each range goes on, once the writer has taken over."""
+        """Where each range continues, once the writer has taken over."""
         self.uncommitted_since = None
         for ages in self.ages.values():
             ages.void()
@@ -170,7 +170,7 @@ class _Copy:
         try:
             positions = self.writer.take_over(pending)
         except FerryError:
-            # It has waited for coordinators itself.
+            # take_over has waited for coordinators itself.
             self.void_since = began if self.void_since is None else self.void_since
             raise
         starts = {}
@@ -192,9 +192,9 @@ class _Copy:
         return starts
 
     def _record(self, range_: Range, start: Position, *, is_new: bool) -> None:
-        """See to it that the target knows the position of a range that holds nothing."""
+        """Commit the position of an empty range on the target."""
         if is_new:
-            # In the ledger too: without a trace of it, the partition would begin anew.
+            # In the ledger too: without an entry, the partition would start over.
             self.writer.write(range_, ConvertedBatch(start.offset, start.offset))
         else:
             self.writer.refresh(range_, start)
@@ -234,7 +234,7 @@ class _Copy:
                 self._commit()
 
     def _hold_back(self) -> None:
-        """Wait until what was sent is paid for; nobody waits longer for a transaction's end for that."""
+        """Wait until the rate limit allows more, but not past the time of the next commit."""
         while (wait_s := self.rate.wait_s) > 0:
             self.writer.send()
             if self._time_left() <= 0:
@@ -242,7 +242,7 @@ class _Copy:
             time.sleep(min(wait_s, max(self._time_left(), 0.001)))
 
     def _time_left(self) -> float:
-        """Seconds until the writer must commit; some time while all is committed."""
+        """Seconds until the writer must commit; a default while everything is committed."""
         if self.uncommitted_since is None:
             return 1.0
         return self.uncommitted_since + self.limits.transaction_ms / 1000 - time.monotonic()

@@ -1,4 +1,4 @@
-"""How old the records of a range are on their way: when they are read, and when the target has them."""
+"""The age of a range's records when they are read, and when the target has them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class RangeAges:
     """The ages of one range's records.
 
     Attributes:
-        read: when they came from the source; what is read again counts again.
+        read: when they came from the source; a record that is read again counts again.
         stored: when the transaction that has them, or their position, was committed on the target.
     """
 
@@ -23,7 +23,7 @@ class RangeAges:
     _uncommitted: Times = field(default_factory=Times)
 
     def came(self, converted_batches: Iterable[ConvertedBatch]) -> None:
-        """Converted batches were read just now."""
+        """Record that converted batches were read just now."""
         times = Times()
         for converted in converted_batches:
             if converted.batch:
@@ -31,15 +31,15 @@ class RangeAges:
         self.read += times.ages(now_ms())
 
     def written(self, converted: ConvertedBatch) -> None:
-        """A converted batch was handed to the writer."""
+        """Record that a converted batch was handed to the writer."""
         if converted.batch:
             self._uncommitted.add(converted.batch.header)
 
     def committed(self) -> None:
-        """What was handed to the writer is on the target, as of now."""
+        """Record that all that was handed to the writer is on the target now."""
         self.stored += self._uncommitted.ages(now_ms())
         self._uncommitted = Times()
 
     def void(self) -> None:
-        """What was handed to the writer and not committed is written again."""
+        """Record that uncommitted batches are written again."""
         self._uncommitted = Times()

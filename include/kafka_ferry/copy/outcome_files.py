@@ -1,4 +1,4 @@
-"""The outcomes of copying, stored in a run's folder by the process that heard of them."""
+"""The outcomes of copying, stored in a run's folder by the Spark driver."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OutcomeFiles:
 
     Attributes:
         folder: the run's folder.
-        attempt: a text that no other attempt has.
+        attempt: a unique text for this attempt.
     """
 
     folder: StateFolder
@@ -40,7 +40,7 @@ class OutcomeFiles:
     def read_all(cls, folder: StateFolder) -> list[Outcome]:
         """The outcomes of every attempt at the run, a range's as often as it was tried.
 
-        A file that no release has written is left out: they are for measures, not for proofs.
+        An invalid file is ignored: outcomes are for measures, not for proofs.
         """
         outcomes: list[Outcome] = []
         for name in folder.names(".json"):
@@ -49,5 +49,5 @@ class OutcomeFiles:
                     outcomes += _OUTCOMES.validate_json(folder.read(name) or b"")
                 except ValidationError as error:
                     reason = error.errors(include_url=False, include_input=False)[0]["msg"]
-                    log.warning("%s in %s is left out: %s", name, folder.location, reason)
+                    log.warning("%s in %s is ignored: %s", name, folder.location, reason)
         return outcomes

@@ -1,4 +1,4 @@
-"""How fast a task may send: a token bucket, as the time at which all that was sent will be paid for."""
+"""A task's rate limit: a token bucket, kept as the time at which all that was sent is paid for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from kafka_ferry.batches import BatchHeader
 from kafka_ferry.model.rate import UNLIMITED, Rate
 
-# What was not sent while the source had nothing to give may be made up for, up to so much of it.
+# The burst: time without records on the source may be made up for, up to so many seconds.
 _CREDIT_S: Final = 1.0
 
 
@@ -26,7 +26,7 @@ class RateLimit:
         self._paid_at = time.monotonic()
 
     def spend(self, header: BatchHeader) -> None:
-        """Take note of a batch that is about to be sent."""
+        """Count a batch that is about to be sent."""
         spent = ((header.size, self.rate.bytes_per_s), (header.records, self.rate.records_per_s))
         # By what takes longer: so the sum of it keeps to both.
         seconds = max((amount / limit for amount, limit in spent if limit), default=0.0)

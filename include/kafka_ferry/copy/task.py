@@ -1,4 +1,4 @@
-"""Copying one writer's ranges of a flow: what a task does, whoever runs it."""
+"""Copies one writer's ranges of a flow: the work of a task, in Spark or elsewhere."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def copy_for_flow(
     """Copy ``ranges``, one or more, as ``flow`` says.
 
     Args:
-        flow: the flow, with whatever secrets its clusters need.
+        flow: the flow, with the secrets that its clusters need.
         run: the run's id, for positions and ledger.
         ranges: all of one writer, with offsets kept in the same way, at most one of a partition;
             all of one backfill, or none of any.
-        rate: how fast to send, shared with whatever else the task copies; None for no limit.
+        rate: how fast to send, shared with the task's other ranges; None for no limit.
 
     Returns:
         An outcome for each range, in the order given.
@@ -51,7 +51,7 @@ def copy_for_flow(
     limits_by_topic = _LimitsByTopic(flow, offsets_kept=preserved)
     returned = ReturnedRecords(flow, ranges)
     backfilled = Backfilled(flow, run, ranges) if ranges[0].backfill else None
-    # Neither is possible where offsets are kept: the plan refuses them, and so does the copier.
+    # Neither is possible where offsets are preserved: the plan refuses them, and so does the copier.
     append_recreated = flow.on_source_topic_recreated == "append" and not preserved
     rewind = flow.on_source_divergence == "continue" and not preserved and not backfilled
     wait_s = flow.partition_wait_ms / 1000
@@ -61,7 +61,7 @@ def copy_for_flow(
             max_bytes=_fetch_bytes(flow, rate),
             wait_s=wait_s,
             committed=flow.isolation_level == "read_committed",
-            # What is that old expires while it is copied: the ledger names it, and so does the proof.
+            # Records that old expire while they are copied: the ledger names them, and so does the proof.
             skip_lost=flow.on_source_truncation == "continue" or backfilled is not None,
             rewind=rewind,
             limits_by_topic=limits_by_topic.of({range_.remote_topic for range_ in starts}),
@@ -105,14 +105,14 @@ def _by_partition(
 
 
 def _fetch_bytes(flow: Flow, rate: RateLimit | None) -> int:
-    """How much to ask the source for at a time: under a limit, no more than can be sent in a second."""
+    """How much to fetch at a time: under a rate limit, no more than can be sent in a second."""
     if rate is None or not rate.rate.bytes_per_s:
         return flow.fetch_max_bytes
     return min(flow.fetch_max_bytes, max(rate.rate.bytes_per_s, _LEAST_FETCH))
 
 
 class _LimitsByTopic:
-    """What the flow's remote topics take, asked of the target once."""
+    """The limits of the flow's remote topics, read from the target once."""
 
     def __init__(self, flow: Flow, *, offsets_kept: bool) -> None:
         self._flow = flow
@@ -120,7 +120,7 @@ class _LimitsByTopic:
         self._known: dict[str, TopicLimits] = {}
 
     def of(self, topics: AbstractSet[str]) -> Mapping[str, TopicLimits]:
-        """The limits of each of ``topics``; the broker's defaults for one that is not there."""
+        """The limits of each of ``topics``; the broker's defaults for one that does not exist."""
         if unknown := topics - self._known.keys():
             found = ClusterControl(self._flow.target).topics(unknown)
             for name in unknown:

@@ -1,1 +1,1 @@
-"""Consumer groups: what an offset of theirs is on the other cluster, and what is done with it."""
+"""Consumer groups: translation of their offsets to the other cluster, and what is done with them."""

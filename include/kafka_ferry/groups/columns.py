@@ -30,7 +30,7 @@ class RangeColumns(NamedTuple):
         records: its records.
         batches: how many batches each range was written in; 0 where another mirror had written it.
         preserved: whether all records kept their offsets.
-        backfill: which ranges a backfill has copied; None where none is.
+        backfill: which ranges a backfill has copied; None if there are none.
     """
 
     start: Offsets
@@ -56,21 +56,21 @@ class RangeColumns(NamedTuple):
         return cls(start, end, rewound_from, lengths, source, target, records, batches, preserved)
 
     def ordinary(self, starts: Offsets, ends: Offsets) -> tuple[Offsets, Offsets]:
-        """Those of ``starts`` and ``ends``, a pair for each range, that are of no backfill."""
+        """Those of ``starts`` and ``ends``, a pair for each range, that are not of a backfill."""
         if self.backfill is None or not self.backfill.any():
             return starts, ends
         return starts[~self.backfill], ends[~self.backfill]
 
 
 class Runs(NamedTuple):
-    """Offsets in a row: ``start + i`` is ``image + i`` on the other side, for each ``i`` below ``length``."""
+    """Consecutive offsets: ``start + i`` is ``image + i`` on the other side, for each ``i`` below ``length``."""
 
     start: Offsets
     image: Offsets
     length: Offsets
 
     def turned(self) -> Runs:
-        """The same as seen from the other side."""
+        """The same, seen from the other side."""
         return Runs(self.image, self.start, self.length)
 
     def where(self, wanted: npt.NDArray[np.bool_]) -> Runs:
@@ -89,19 +89,19 @@ class Runs(NamedTuple):
 
 
 class History(NamedTuple):
-    """What one flow's ranges come to.
+    """The known part of one flow's ranges.
 
     Attributes:
         exists: whether there is any range.
         start: the first offset that a range accounts for.
         end: the offset after the last one.
-        holes: the intervals between without a record that are not accounted for to their ends; what
-            lies between a backfill's ranges nobody has copied, which is known.
-        left: the offsets behind ``end`` that only a branch had which the source has lost: who has
-            committed one of them has read nothing of what came in its place.
+        holes: the intervals between that are not fully accounted for; between a backfill's ranges
+            nothing was copied, which is known.
+        left: the offsets after ``end`` that existed only in a branch that the source has lost: a group
+            that has committed one of them has read nothing of what replaced it.
         kept: the records that the source's log still has as they were copied.
-        written: all that were written, those of branches that the source has lost too.
-        ranges: all that it was made from.
+        written: all that were written, including those of branches that the source has lost.
+        ranges: its input.
     """
 
     exists: bool
@@ -115,7 +115,7 @@ class History(NamedTuple):
 
     @classmethod
     def of(cls, ranges: RangeColumns) -> History:
-        """What ``ranges`` come to."""
+        """Derives it from ``ranges``."""
         written = kept = Runs(ranges.source, ranges.target, ranges.records)
         if not ranges.start.size:
             return cls(False, FOREVER, 0, [], (0, 0), kept, written, ranges)
@@ -137,13 +137,13 @@ class History(NamedTuple):
         return cls(True, begun, end, holes, (end + 1, left_from + 1), kept, written, ranges)
 
     def around(self, hole: tuple[int, int]) -> tuple[int, int]:
-        """The offsets on the other side between what was copied before a hole and what after it."""
+        """The offsets on the other side between what was copied before and after a hole."""
         before, after = self.kept.start < hole[0], self.kept.start >= hole[1]
         return self.kept.where(before).turned().end, self.kept.where(after).turned().first
 
 
 def gaps(starts: Offsets, ends: Offsets) -> list[tuple[int, int]]:
-    """What lies between intervals, and is in none of them."""
+    """The gaps between intervals."""
     if (starts[1:] == ends[:-1]).all():
         return []
     order = np.argsort(starts, kind="stable")
@@ -153,14 +153,14 @@ def gaps(starts: Offsets, ends: Offsets) -> list[tuple[int, int]]:
 
 
 def disjoint(runs: Runs) -> Runs:
-    """The same, ascending, and each offset once: with the first of its images."""
+    """The same, ascending, with each offset once: with the first of its images."""
     if (runs.start[1:] < runs.start[:-1]).any():
         order = np.argsort(runs.start, kind="stable")
         runs = Runs(*(column[order] for column in runs))
     ends = runs.start + runs.length
     if not (runs.start[1:] < ends[:-1]).any():
         return runs
-    # Cut wherever one of them starts or ends: pieces are the same offsets then, or have none in common.
+    # Split wherever one of them starts or ends: then pieces are equal or disjoint.
     edges = np.unique(np.concatenate((runs.start, ends)))
     first, last = edges.searchsorted(runs.start), edges.searchsorted(ends)
     owner = np.repeat(np.arange(runs.start.size), last - first)
@@ -175,15 +175,15 @@ def disjoint(runs: Runs) -> Runs:
 
 
 def least_from(numbers: Offsets) -> Offsets:
-    """For each place, the least number from there on."""
+    """For each index, the minimum from there on."""
     return np.minimum.accumulate(numbers[::-1])[::-1]
 
 
 def marker_offsets(ranges: RangeColumns) -> Offsets:
-    """1 for each segment after which surely lies its transaction's marker, else 0.
+    """1 for each segment that is certainly followed by its transaction's marker, else 0.
 
-    A range is a transaction's part: where one offset alone lies before the next range, it is that. What
-    another mirror had written, which a takeover has found there, may have ended without a marker.
+    A range is a transaction's part: a single offset before the next range is the marker. Records that
+    another mirror had written, which a takeover has found, may end without a marker.
     """
     number = np.repeat(np.arange(ranges.lengths.size), ranges.lengths)
     ends = ranges.target + ranges.records

@@ -1,16 +1,16 @@
 """What is done with each offset that a group has committed, and why. Pure.
 
-What is promised, whatever the order of runs, crashes and people:
+Promises, whatever the order of runs, crashes and manual changes:
 
 (a) an offset goes forward on the target only as far as is copied and verified, so that a consumer
     that begins there misses nothing that it had not read;
 (b) it never goes back, unless the group was set back on the source since the last sync and the flow
     says ``on.source.group.reset: follow``;
-(c) what somebody else has committed further ahead on the target stays;
+(c) an offset that another client has committed further ahead on the target stays;
 (d) a group that reads preserved and translated topics moves in all of its partitions or in none.
 
-Not promised: that nobody commits between the look and the write. Brokers have no such condition; they
-refuse the write while a group has members.
+Not promised: that no other client commits between the read and the commit. Brokers offer no conditional
+commit; they refuse the commit while a group has members.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 UNKNOWN: Final = "the ledger does not account for that offset."
 FROM_TARGET: Final = "the topic came from the target: only `ferry failback` moves offsets home."
 NOT_COPIED: Final = "nothing of it is copied and verified yet."
-NO_LOG: Final = "the ends of its log on the target are not known."
+NO_LOG: Final = "the start and end of its log on the target are not known."
 
 
 def translated(
@@ -42,20 +42,20 @@ def translated(
     end: int,
     log: LogBounds | None,
 ) -> PartitionMove:
-    """What a committed offset is on the target.
+    """Translates a committed offset to the target.
 
     Args:
         source: the partition on the source.
         committed: what the group has committed there.
-        route: where the partition goes, as far as it may be translated.
+        route: the partition's route, as far as it may be translated.
         end: the partition's end on the source, -1 where it is not known.
-        log: what the target holds of its partition, None where that is not known.
+        log: the target's log of its partition, None where that is not known.
     """
     move = PartitionMove(source, committed, end, route.target)
     if log is None:
         return replace(move, action="held", reason=NO_LOG)
     if 0 <= end < committed.offset:
-        # Of a log that was truncated, or another one: what comes there next has not been read.
+        # The log was truncated or replaced: what comes there next has not been read.
         reason = f"it is after the end of the source's log, {end}."
         return replace(move, action="held", reason=reason)
     found = route.map.translate(committed.offset, log_start=log.start, log_end=log.end)
@@ -71,16 +71,16 @@ def untouched(
     *,
     logs: tuple[LogBounds | None, LogBounds | None],
 ) -> PartitionMove:
-    """The same of a partition that nothing was ever copied of.
+    """The same for a partition of which nothing was ever copied.
 
-    Where the source's log is empty, and the group is at its end, everything still to come goes after
-    the target's end.
+    Where the source's log is empty, and the group is at its end, all future records go after the
+    target's end.
 
     Args:
         source: the partition on the source.
         committed: what the group has committed there.
         target: the partition on the target.
-        logs: what both hold, None where that is not known.
+        logs: both logs, None where not known.
     """
     here, there = logs
     move = PartitionMove(source, committed, here.end if here else -1, target)
@@ -90,7 +90,7 @@ def untouched(
 
 
 def why_not(group: Group, there: Group, target: str) -> str:
-    """Why nothing of a group may be written on the target, "" where something may.
+    """Why no offset of a group may be committed on the target, "" where one may.
 
     Args:
         group: the group on the source.
@@ -115,7 +115,7 @@ def decided(
     follow: bool,
     preserved: Collection[str] = (),
 ) -> GroupMove:
-    """The group with what is to be done: its partitions are ``written``, ``unchanged`` or ``held``.
+    """The group with the decisions: its partitions are ``written``, ``unchanged`` or ``held``.
 
     Args:
         group: the group, translated.
@@ -161,7 +161,7 @@ def _going_back(
     offset: int, committed: int, there: int, last: SyncedOffset | None, follow: bool
 ) -> tuple[Action, str]:
     if last is None or last.source < 0 or there > last.target:
-        return "held", f"somebody has committed {there} on the target, further ahead."
+        return "held", f"another client has committed {there} on the target, further ahead."
     if committed >= last.source:
         return "held", (
             f"it would go back from {there} to {offset}, although the group did not go back on the "
@@ -175,7 +175,7 @@ def _going_back(
 
 def _stuck_as_one(moves: Collection[PartitionMove], preserved: Collection[str]) -> str:
     """Why a group that reads both kinds of topics is held as a whole, "" where it is not."""
-    # Whatever becomes of the others, a run leaves these where they are.
+    # Whatever happens to the others, a run leaves these where they are.
     moves = [move for move in moves if move.reason != FROM_TARGET]
     kinds = {move.source.topic in preserved for move in moves}
     stuck = [move for move in moves if move.action == "held"]

@@ -22,7 +22,7 @@ Synced = tuple[str, str, int, SyncedOffset]
 
 
 def synced_key(remote_topic_id: str, target: TopicPartition) -> tuple[str, int]:
-    """What an offset on the target is known by: brokers before 2.8 give topics no ids."""
+    """The key of an offset on the target; brokers before 2.8 give topics no ids."""
     return remote_topic_id or target.topic, target.partition
 
 
@@ -50,7 +50,7 @@ def entries_of(synced: Iterable[Synced], *, flow: str, run: str, at: int) -> Ite
 
 
 def _bytes_of(groups: Mapping[str, Mapping[str, object]], group: str, topic_id: str) -> int:
-    """What one more offset takes in the entry at most."""
+    """How many bytes another offset takes in the entry at most."""
     names = [
         name
         for name, known in ((group, groups), (topic_id, groups.get(group, ())))

@@ -1,4 +1,4 @@
-"""What became of each group's offsets in one go: for the report, the checkpoints, the metrics and failover."""
+"""What became of each group's offsets in one sync: for the report, checkpoints, metrics and failover."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
 
 Action = Literal["shown", "written", "unchanged", "held", "refused", "deleted"]
-"""``shown``: translated only, since nothing was to be written; ``written``: committed on the target;
-``unchanged``: there already; ``held``: left alone by a rule, which the reason names; ``refused``: a
-broker said no; ``deleted``: gone from the source, and now from the target."""
+"""``shown``: only translated, since nothing was to be committed; ``written``: committed on the target;
+``unchanged``: already there; ``held``: left alone by a rule, which the reason names; ``refused``: refused
+by a broker; ``deleted``: gone from the source, and now from the target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class PartitionMove:
         committed: what the group has committed there; None where it has been deleted.
         end: that partition's end, -1 where it is not known.
         target: the partition on the other cluster, None where the flow has none for it.
-        offset: what ``committed`` is there, None where there is no right answer.
+        offset: the counterpart of ``committed`` there, None where there is no correct answer.
         kind: how exact that is.
-        action: what was done with it.
+        action: what was done.
         reason: why nothing was done, or why there is no answer.
     """
 
@@ -43,7 +43,7 @@ class PartitionMove:
 
     @property
     def lag(self) -> int | None:
-        """How many source offsets the group has still to read, None where that is not known."""
+        """How many source offsets the group has not read yet, None where not known."""
         if self.committed is None or self.end < 0:
             return None
         return max(self.end - self.committed.offset, 0)
@@ -54,9 +54,9 @@ class GroupMove:
     """One group.
 
     Attributes:
-        group: the group as the cluster lists it that the offsets come from.
+        group: the group, as listed by the cluster that the offsets come from.
         partitions: its partitions that the flow copies, ordered.
-        reason: why nothing of it moves, such as its members on the target; "" if something may.
+        reason: why none of its offsets move, such as members on the target; "" if some may.
         at: when it was translated, in milliseconds since 1970.
     """
 
@@ -73,11 +73,11 @@ class GroupMoves(AsJson):
     Attributes:
         at: when the offsets were read, in milliseconds since 1970.
         groups: ordered by name.
-        notes: sentences on what concerns no single group.
-        failures: a sentence for each thing that failed, naming group, topic and partition.
-        transient: whether all that failed may succeed later without a change.
-        done_at: when all that a run writes of groups was written, in milliseconds since 1970; 0
-            where nothing was to be.
+        notes: sentences that are not about a single group.
+        failures: a sentence for each failure, naming group, topic and partition.
+        transient: whether all failures may disappear without a change.
+        done_at: when the run had written everything for groups, in milliseconds since 1970; 0 where
+            nothing was to be written.
     """
 
     WHAT: ClassVar = "a record of groups"

@@ -1,4 +1,4 @@
-"""Where groups go on on the other cluster, and whether they can: what a failover or a failback comes to. Pure."""
+"""The result of a failover or failback: where groups continue on the other cluster, if they can. Pure."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 UNKNOWN: Final = -1
 
 State = Literal["ready", "in use", "stuck"]
-"""``ready``: its consumers may start on the other cluster; ``in use``: some have started there already;
-``stuck``: they would miss records, or read all of them again, for the reason that is given."""
+"""``ready``: its consumers may start on the other cluster; ``in use``: some have already started there;
+``stuck``: they would miss records, or read all of them again, for the given reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstRecord:
-    """The first record that a consumer of a partition will be given.
+    """The first record that a consumer of a partition will get.
 
     Attributes:
         offset: its offset.
         timestamp: its time, in milliseconds since 1970; -1 where it has none.
-        key: its key as text, or as ``0x...`` where it is none; cut off where it is long; None where
-            it has no key.
+        key: its key as text, or as ``0x...`` where it is not text; truncated where it is long; None
+            where it has no key.
     """
 
     offset: int
@@ -45,12 +45,12 @@ class PartitionOutlook:
         source: the partition on the cluster that the group leaves.
         target: the partition on the other one, None where the flow has none for it.
         committed: what the group had committed, as far as is known.
-        lag: the offsets that it had not read there, -1 where nobody can tell.
-        not_copied: the offsets that are there and not on the other cluster yet, -1 likewise.
-        offset: where it goes on, None where it has no offset there.
+        lag: the offsets that it had not read there, -1 where unknown.
+        not_copied: the offsets there that are not on the other cluster yet, -1 where unknown.
+        offset: where it continues, None where it has no offset there.
         kind: how exact that is.
-        first: the record that it is given first; None where there is none yet.
-        reason: why its offset was not set, or why it has none; "" where all is well.
+        first: the record that it gets first; None where there is none yet.
+        reason: why its offset was not set, or why it has none; "" where neither applies.
     """
 
     source: TopicPartition
@@ -70,9 +70,9 @@ class GroupOutlook:
 
     Attributes:
         name: the group.
-        state: whether its consumers may start on the other cluster, and miss nothing.
-        reason: why not, or what else is to be known.
-        at: when its offsets were read, in milliseconds since 1970; 0 where nobody can tell.
+        state: whether its consumers may start on the other cluster and miss nothing.
+        reason: why not, or a further remark.
+        at: when its offsets were read, in milliseconds since 1970; 0 where unknown.
         partitions: its partitions that the flow copies, ordered.
     """
 
@@ -84,12 +84,12 @@ class GroupOutlook:
 
     @property
     def lag(self) -> int:
-        """The offsets that it had not read, -1 where nobody can tell."""
+        """The offsets that it had not read, -1 where unknown."""
         return _sum(one.lag for one in self.partitions)
 
     @property
     def not_copied(self) -> int:
-        """The offsets of its partitions that are not on the other cluster, -1 where nobody can tell."""
+        """The offsets of its partitions that are not on the other cluster, -1 where unknown."""
         return _sum(one.not_copied for one in self.partitions)
 
 
@@ -99,15 +99,15 @@ class Outlook(AsJson):
 
     Attributes:
         flow: the flow whose ledger has translated the offsets.
-        run: under which id the ledger has what was committed.
+        run: the id under which the ledger has the commits.
         leaves: the alias of the cluster that the groups leave.
-        goes_to: the alias of the one that they go to.
+        goes_to: the alias of the cluster that they move to.
         at: when, in milliseconds since 1970.
-        source_answers: whether the cluster that they leave could be asked.
+        source_answers: whether the cluster that they leave could be reached.
         is_done: whether anything was committed; False for a dry run.
         groups: ordered by name.
-        notes: sentences on what concerns no single group.
-        failures: a sentence for each thing that failed.
+        notes: sentences that are not about a single group.
+        failures: a sentence for each failure.
     """
 
     WHAT: ClassVar = "a report of a failover"
@@ -144,11 +144,11 @@ def outlook_of(
     is_done: bool,
     goes_to: str,
 ) -> GroupOutlook:
-    """Where one group goes on.
+    """Where one group continues.
 
     Args:
         move: what was done with its offsets.
-        there: the group on the other cluster as it is now, None where nobody can tell.
+        there: the group's current state on the other cluster, None where unknown.
         committed: what it has committed there by now.
         copied_to: by the partition that it leaves, the offset up to which that one is copied.
         is_done: whether offsets were to be committed.
@@ -161,7 +161,7 @@ def outlook_of(
     reason = move.reason
     state: State = "ready"
     if there is not None and there.state not in ("", "Empty", "Dead"):
-        state, reason = "in use", f"it is in use on {goes_to} already (state {there.state})."
+        state, reason = "in use", f"it is already in use on {goes_to} (state {there.state})."
     elif without:
         state = "stuck"
         more = f" and {len(without) - 1} more" if len(without) > 1 else ""
@@ -201,7 +201,7 @@ def _partition(
 
 
 def shown_key(key: bytes | None, *, limit: int = 60) -> str | None:
-    """A record's key as text that does a terminal no harm: what is not printable text, in hexadecimal."""
+    """A record's key as text that is safe for a terminal; in hexadecimal if it is not printable text."""
     if key is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""A failover's or a failback's report in words, for a terminal and for a task's log. Pure."""
+"""A failover's or failback's report as text, for a terminal or a task's log. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka_ferry.groups.outlook import UNKNOWN, GroupOutlook, Outlook, Partition
 
 
 def told(found: Outlook) -> Iterator[str]:
-    """The report, line by line: notes, groups with their partitions, what failed, what to do now."""
+    """The report, line by line: notes, groups with their partitions, failures, what to do now."""
     for note in found.notes:
         yield f"NOTE {note}"
     for group in found.groups:
@@ -22,7 +22,7 @@ def told(found: Outlook) -> Iterator[str]:
 
 
 def summary(found: Outlook) -> str:
-    """One line: how many groups may start where."""
+    """One line: how many groups may start on which cluster."""
     states = [group.state for group in found.groups]
     ready, in_use, stuck = (states.count(state) for state in ("ready", "in use", "stuck"))
     would = "" if found.is_done else "dry run, nothing was changed: "

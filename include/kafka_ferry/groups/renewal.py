@@ -1,4 +1,4 @@
-"""When to commit an offset again that has not changed, so that the target does not forget it. Pure."""
+"""When to commit an unchanged offset again, so that it does not expire on the target. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _DAY_MS: Final = 24 * 60 * 60 * 1000
 def is_due(group: str, *, since: int, now: int) -> bool:
     """Whether the group's time of the day lies between the last run and now.
 
-    A broker forgets what a group without members has committed after ``offsets.retention.minutes``, 7
-    days by default, however alive the group is on the source. Each group has a time of the day of its
-    own, so that not all are written in one run.
+    A broker deletes the offsets of a group without members after ``offsets.retention.minutes``, 7 days
+    by default, however active the group is on the source. Each group has its own time of day, so that
+    not all are committed in one run.
 
     Args:
         group: its name.

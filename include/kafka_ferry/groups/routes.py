@@ -1,4 +1,4 @@
-"""A flow's ledger as offset maps: one for each source partition and the remote topic that it goes to."""
+"""A flow's ledger as offset maps: one for each source partition and its remote topic."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class Route:
-    """Where a source partition goes to.
+    """Where a source partition is copied to.
 
     Attributes:
         source: the partition on the source.
         target: the partition on the target.
         remote_topic_id: the remote topic's id.
         preserved: whether all records kept their offsets.
-        map: which offset is which.
+        map: the offset map.
     """
 
     source: TopicPartition
@@ -64,7 +64,7 @@ class _Key(NamedTuple):
         return self.topic, self.remote_topic
 
     def turned(self) -> _Key:
-        """The same partitions as the opposite flow names them."""
+        """The same partitions, named as by the opposite flow."""
         return _Key(
             self.remote_topic, self.remote_topic_id, self.partition, self.topic, self.topic_id
         )
@@ -81,16 +81,16 @@ def routes(
 ) -> dict[TopicPartition, Route]:
     """The offset maps of all partitions that the ledger knows, by *source* partition.
 
-    A topic that was recreated, on either side, has another id, and what was copied from or to the
-    one before says nothing; nor does what was copied to a remote topic that the flow has given up.
+    A topic that was recreated, on either side, has another id, and what was copied from or to its
+    predecessor does not count; nor does what was copied to a remote topic that the flow has given up.
 
     Args:
         ledger: the flow's, projected.
-        topic_ids: the ids that topics have on the source now, by name.
-        remote_ids: the ids that remote topics have on the target now, by name.
+        topic_ids: the current ids of topics on the source, by name.
+        remote_ids: the current ids of remote topics on the target, by name.
         before: only what the ledger has before this offset, such as ``verified_through``.
-        topics: only these source topics; all of them without.
-        opposite: the ledger of the flow from the target to the source, where records go both ways.
+        topics: only these source topics; by default all of them.
+        opposite: the ledger of the flow from the target to the source, where records flow both ways.
     """
     copied = _columns(ledger, topic_ids, remote_ids, topics, before)
     returned: dict[_Key, tuple[int, RangeColumns]] = {}
@@ -100,13 +100,13 @@ def routes(
         if topics:
             returned = {key: columns for key, columns in returned.items() if key.topic in topics}
     made: dict[TopicPartition, Route] = {}
-    # The one that was copied last counts, where a topic has been named in two ways.
+    # Where a topic has had two remote names, the one copied last counts.
     for key in sorted(copied.keys() | returned.keys(), key=lambda key: _last(key, copied)):
         columns = copied[key][1] if key in copied else RangeColumns.of(())
         inverse = returned[key][1] if key in returned else None
         is_shared = opposite is not None and key.topic == key.remote_topic
         if inverse is None and is_shared and not columns.preserved:
-            # The opposite flow has not come to it yet, and others may have written to it.
+            # The opposite flow has not reached it yet, and other producers may have written to it.
             inverse = RangeColumns.of(())
         source, target = (TopicPartition(name, key.partition) for name in key.names)
         offsets = OffsetMap(columns, inverse)
@@ -115,7 +115,7 @@ def routes(
 
 
 def copied_topic_ids(ledger: LedgerTable) -> dict[str, str]:
-    """The id of each source topic when it was last copied: for as long as the source does not answer."""
+    """The id of each source topic when it was last copied: used while the source does not answer."""
     rows = ledger.read(pc.field("type") == "transaction", ["topic", "topic_id"])
     return dict(zip(rows["topic"].to_pylist(), rows["topic_id"].to_pylist(), strict=True))
 
@@ -163,14 +163,14 @@ def _by_partition(rows: pa.Table) -> Iterator[tuple[_Key, tuple[int, RangeColumn
     ranges = _AllRanges(rows)
     keys = rows.select(_KEY).take(pa.array(edges[:-1])).to_pylist()
     for key, (first, last) in zip(keys, pairwise(edges), strict=True):
-        # What only backfills go to is no topic that a consumer of the source's could go on with.
+        # A consumer cannot continue in a topic that receives only backfills.
         if not ranges.is_ordinary(first, last):
             continue
         yield _Key(**key), (ranges.ledger_offset(last - 1), ranges.part(first, last))
 
 
 def _numbered(rows: pa.Table) -> npt.NDArray[np.int64]:
-    """For each row the number of its partition, in no particular order."""
+    """The number of each row's partition, in no particular order."""
     numbers = np.zeros(rows.num_rows, dtype=np.int64)
     for name in _KEY:
         values = rows[name].combine_chunks().dictionary_encode()
@@ -180,16 +180,16 @@ def _numbered(rows: pa.Table) -> npt.NDArray[np.int64]:
 
 
 class _AllRanges:
-    """The rows of many partitions as columns, of which each partition takes its part."""
+    """The rows of many partitions as columns, from which each partition takes its part."""
 
     def __init__(self, rows: pa.Table) -> None:
         rows = rows.combine_chunks()
         self._ledger_offset = _column(rows["ledger_offset"])
         self._start, self._end = _column(rows["start"]), _column(rows["end"])
-        # An earlier release has stored neither of these.
+        # Earlier releases stored neither of these.
         self._rewound = _column(pc.fill_null(rows["rewound_from"], -1))
         self._batches = _column(rows["batches"])
-        # A backfill's rows alone have a window.
+        # Only a backfill's rows have a window.
         self._backfill = _column(pc.cast(pc.is_valid(rows["since"]), pa.int8())).astype(bool)
         self._preserved = _column(pc.cast(pc.fill_null(rows["preserved"], False), pa.int8()))
         self._lengths = _column(pc.fill_null(pc.list_value_length(rows["segments"]), 0))

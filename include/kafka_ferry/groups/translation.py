@@ -1,7 +1,8 @@
-"""What an offset of a source partition is on the target, and the other way round. Pure.
+"""Translates offsets of a source partition to the target, and back. Pure.
 
-Both directions follow one rule. Whoever has committed an offset has not read what lies at that offset
-and after it. Its counterpart is the first place, on the other side, of anything that it has not read::
+Both directions follow one rule. A group that has committed an offset has not read what lies at that
+offset and after it. Its counterpart is the first place, on the other side, of anything that it has not
+read::
 
     source    0 1 2 3 4 . . 7 8 |        5 and 6: an aborted transaction; 9 is the end of what is copied
     target   10 11 12 13 14 m 16 17 |    m: the marker of our own transaction
@@ -11,8 +12,8 @@ and after it. Its counterpart is the first place, on the other side, of anything
 
 So nothing unread is ever skipped, whatever the order in which a partition was copied, answers ascend
 with offsets, and in a history that was copied in order each answer is the very record. No answer is
-given for offsets that no range accounts for between others that do, where someone else may have copied,
-or that only a branch had which the source has lost.
+given for offsets between ranges that no range accounts for, where another mirror may have copied, or
+that existed only in a branch that the source has lost.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from kafka_ferry.groups.columns import (
 from kafka_ferry.ledger import CopiedRange
 
 Kind = Literal["exact", "gap", "clamped"]
-"""``exact``: the record at that offset, or the end of what is copied for that end; ``gap``: no record was
-copied from there, or records behind it were copied before it, and this is the first that was not read;
-``clamped``: the offset is after what is copied, or before it, or the log does not reach so far."""
+"""``exact``: the record at that offset, or the end of the copy for its end; ``gap``: no record was copied
+from there, or records after it were copied before it, and this is the first that was not read;
+``clamped``: the offset is after what is copied, or before it, or outside of the log."""
 
 
 class Translation(NamedTuple):
@@ -57,8 +58,8 @@ class OffsetMap:
 
     Args:
         copied: what the flow has copied.
-        inverse: what the opposite flow has copied from the target to the source, if there is one:
-            then others than the flow write to the target, and none of what they wrote is skipped.
+        inverse: what the opposite flow has copied from the target to the source, if there is one: then
+            other producers also write to the target, and none of their records is skipped.
     """
 
     def __init__(self, copied: RangeColumns, inverse: RangeColumns | None = None) -> None:
@@ -69,13 +70,13 @@ class OffsetMap:
     def of(
         cls, ranges: Iterable[CopiedRange], inverse: Iterable[CopiedRange] | None = None
     ) -> OffsetMap:
-        """The map that the ledger's ranges make.
+        """The map of the ledger's ranges.
 
         Args:
             ranges: of one source topic's id, one remote topic's id and one partition, in the
                 ledger's order.
             inverse: those of the opposite flow, from the remote topic to the source's, where
-                records go both ways; its source offsets are target offsets here.
+                records flow both ways; its source offsets are target offsets here.
         """
         returned = None if inverse is None else RangeColumns.of(inverse)
         return cls(RangeColumns.of(ranges), returned)
@@ -93,7 +94,7 @@ class OffsetMap:
     def translate(
         self, offset: int, *, log_start: int = 0, log_end: int | None = None
     ) -> Translation | None:
-        """A source offset's counterpart on the target, None where nothing is known of it.
+        """A source offset's counterpart on the target, None where unknown.
 
         Args:
             offset: the next source offset to read.
@@ -105,7 +106,7 @@ class OffsetMap:
     def reverse(
         self, offset: int, *, log_start: int = 0, log_end: int | None = None
     ) -> Translation | None:
-        """A target offset's counterpart on the source, None where nothing is known of it.
+        """A target offset's counterpart on the source, None where unknown.
 
         Args:
             offset: the next target offset to read.
@@ -128,7 +129,7 @@ class OffsetMap:
 
     @cached_property
     def _backward(self) -> _Direction:
-        # Where offsets are the same, so are the answers.
+        # With equal offsets, the answers are equal too.
         return self._forward if self._is_identity else _Direction.of(self._back, self._there)
 
     @property
@@ -146,11 +147,12 @@ class _Direction:
 
     Args:
         runs: where records are, in any order.
-        is_known: whether there is anything to answer from.
+        is_known: whether any range exists.
         start: the first offset here that is accounted for.
         end: the offset after the last one.
-        unread: the first place there of what is on neither side yet; None if nothing was written.
-        unknown: intervals here of which nothing is known.
+        unread: the first place there for records that are on neither side yet; None if nothing was
+            written.
+        unknown: intervals here that are not accounted for.
         is_identity: whether offsets are the same on both sides.
     """
 
@@ -176,9 +178,9 @@ class _Direction:
     def of(
         cls, there: History | None, back: History | None, *, is_identity: bool = False
     ) -> _Direction:
-        """The direction in which ``there`` was copied; ``back`` was copied the other way round.
+        """The direction in which ``there`` was copied; ``back`` was copied in the opposite direction.
 
-        Where nobody copies back, nobody else writes there.
+        Where no flow copies back, no other producer writes there.
         """
         accounted_for = None if back is None else back.end
         there, back = there or _nothing(), back or _nothing()
@@ -193,7 +195,7 @@ class _Direction:
             is_known=there.exists or back.exists,
             start=min(there.start, written.first),
             end=max(there.end, written.end),
-            # Without records nothing says where in either log their places would be.
+            # Without records, their places in either log are unknown.
             unread=_first_unread(there, accounted_for) if any_written else None,
             unknown=[*there.holes, there.left, *map(back.around, back.holes)],
             is_identity=is_identity,
@@ -234,13 +236,13 @@ class _Direction:
 
 
 def _first_unread(there: History, accounted_for: int | None) -> int:
-    """The first offset there that is no copy from here, and not accounted for on its way to here either."""
+    """The first offset there that is not a copy from here, nor accounted for by the flow to here."""
     copies = there.written.turned()
     if accounted_for is None:
         return copies.end
     copied_to = copies.start + copies.length + marker_offsets(there.ranges)
     beyond = copied_to > accounted_for
-    # What is accounted for goes from the log's start to there.
+    # The accounted part reaches from the log's start to there.
     starts = np.append(copies.start[beyond], -1)
     ends = np.append(copied_to[beyond], accounted_for)
     left_out = gaps(starts, ends)

@@ -1,4 +1,4 @@
-"""Ledger records that a run itself writes, beside those of its writers' transactions."""
+"""Ledger records that a run itself writes, outside of its writers' transactions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kafka_ferry.wire.transactions.producer import TransactionalProducer, produc
 from kafka_ferry.wire.transactions.settlement import Settlement
 
 _TIMEOUT_MS: Final = 60_000
-# What a coordinator says to an EndTxn of a producer that is being fenced at that moment.
+# A coordinator's answers to EndTxn from a producer that is just being fenced.
 _UNKNOWN_SERVER_ERROR: Final = -1
 
 
@@ -44,12 +44,12 @@ _OfRun: TypeAlias = (
 def append_entry(flow: Flow, entry: _OfRun) -> None:
     """Append ``entry`` to the ledger, in a transaction of the flow's own.
 
-    Two runs of a flow may do so at the same time, a backfill beside one of the timetable: whoever
-    begins last fences the other, which tries again. An entry may be there twice then, where a broker
-    does not say whether it was committed; each is true however often it is said.
+    Two runs of a flow may do so at the same time, such as a backfill and a scheduled run: the later one
+    fences the other, which tries again. An entry may then be written twice, where a broker does not say
+    whether it was committed; repeated entries do no harm.
 
     Raises:
-        FerryError: if the target does not take it within a minute.
+        FerryError: if the target does not accept it within a minute.
     """
 
     def append() -> None:

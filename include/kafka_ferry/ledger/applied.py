@@ -1,4 +1,4 @@
-"""What a flow has applied so far: its ``applied`` entries, one after the other."""
+"""What a flow has applied so far, from its ``applied`` entries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka_ferry.model.changes import Acl, Applied, Entity, QuotaChange
 
 
 def fold_applied(entries: Iterable[str]) -> Applied:
-    """All entries together, of which the newest on a thing counts.
+    """All entries combined; the newest one about an object counts.
 
     Args:
         entries: each as JSON, in ledger order.
@@ -52,7 +52,7 @@ def fold_applied(entries: Iterable[str]) -> Applied:
 def _fold_quota(
     quotas: dict[tuple[Entity, str], frozenset[float | None]], change: QuotaChange
 ) -> None:
-    """Take a change that is about to be made, or was: then its value and the one before are the same."""
+    """Apply a change that is about to be made, or was made: then both of its values are the same."""
     what = change.entity, change.key
     ours = quotas.pop(what, frozenset({None})) & {change.before} | {change.value}
     if ours != {None}:

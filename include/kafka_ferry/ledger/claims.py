@@ -1,4 +1,4 @@
-"""What the ledger's table is compared in with its topic, before it is believed."""
+"""The part of the ledger's table that is compared with its topic before the table is trusted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_ferry.ledger.record import Entry
 
 
 class EntryClaim(NamedTuple):
-    """An entry of the ledger, as far as table and topic are compared."""
+    """The part of a ledger entry in which table and topic are compared."""
 
     type: str
     run: str
@@ -24,7 +24,7 @@ CLAIMED: Final = ["ledger_offset", *EntryClaim._fields]
 
 
 def claim_of(entry: Entry) -> EntryClaim:
-    """What a row of ``entry`` says."""
+    """The claim of a row of ``entry``."""
     return EntryClaim(entry.type, entry.run, entry.at, getattr(entry, "through", None))
 
 
@@ -40,5 +40,5 @@ def claims_in(table: pa.Table) -> dict[int, EntryClaim]:
 
 
 def is_verification(row: Mapping[str, Any]) -> bool:
-    """Whether a row is a verification of what was in the ledger before it, and of nothing yet to come."""
+    """Whether a row is a verification of entries before it only, and not of later ones."""
     return row["type"] == "verification" and bool(row["through"] <= row["ledger_offset"])

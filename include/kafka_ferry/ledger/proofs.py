@@ -1,4 +1,4 @@
-"""What the ledger has of proofs: the last one, and where what was proved ends."""
+"""The ledger's proofs: the last one, and where the proved part ends."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def last_proof(ledger: LedgerTable) -> Proof | None:
 def ends_before(
     ledger: LedgerTable, ledger_offset: int, remote_topics: Collection[str]
 ) -> dict[tuple[TopicPartition, str, TopicPartition, str], int]:
-    """Where the copying of partitions had come to by a ledger offset.
+    """How far partitions had been copied at a ledger offset.
 
     Args:
         ledger: the ledger.
-        ledger_offset: what comes from there on is left out.
-        remote_topics: whose partitions are asked for.
+        ledger_offset: entries from there on are left out.
+        remote_topics: the topics of the partitions.
 
     Returns:
         The source offset after the last one by source partition, its topic's id, target partition

@@ -1,14 +1,14 @@
-"""The ledger's format: what each record in ``ferry-ledger.{source}.internal`` says. docs/ledger.md describes it.
+"""The format of the records in ``ferry-ledger.{source}.internal``. docs/ledger.md describes it.
 
 Eight kinds of record, each a JSON object with a version and a type:
 
 - ``ownership``: remote topics that the flow marks as its own, and how offsets are kept in them;
 - ``applied``: configs, ACLs, quotas and users that a run has set on the target;
-- ``release``: remote topics that the flow gives up, so that they are copied anew;
+- ``release``: remote topics that the flow gives up, so that they are copied again;
 - ``run``: a run began, and with how many writers;
-- ``transaction``: a transaction of one writer, in which this very record was written, so that the
-  record is there exactly if the data and the positions are;
-- ``backfill``: the same of a backfill, which moves no position;
+- ``transaction``: a transaction of one writer, in which this record itself was written, so that the
+  record exists exactly if the data and the positions do;
+- ``backfill``: the same for a backfill, which moves no position;
 - ``groups``: what a run has committed for groups on the target;
 - ``verification``: everything before a ledger offset was read back and found complete.
 """
@@ -30,16 +30,16 @@ VERSION: Final = 1
 _LEDGER: Final = "ferry-ledger."
 _INTERNAL: Final = ".internal"
 
-# Kafka's numbers, which the ledger's table has columns for.
+# Kafka's integer types, for which the ledger's table has columns.
 _Int32 = Annotated[int, Field(ge=0, lt=2**31)]
 _Int64 = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class LedgerError(FerryError):
-    """A ledger record, or the table made of them, cannot be read.
+    """A ledger record, or the table made from them, cannot be read.
 
     Attributes:
-        transient: whether it may be read the next time.
+        transient: whether a later attempt may succeed.
     """
 
     def __init__(self, message: str, *, advice: str = "", transient: bool = False) -> None:
@@ -54,8 +54,8 @@ class _Model(BaseModel):
 class CopiedRange(_Model):
     """The source offsets ``[start, end)`` of one partition that one transaction accounted for.
 
-    ``end - start == records + sum(reasons.values())``, always; whether it is so is not asked here,
-    where an error would stop every run, but by the verification, which names the range.
+    ``end - start == records + sum(reasons.values())``, always. That is not checked here, where an error
+    would stop every run, but by the verification, which names the range.
 
     Attributes:
         topic: the source's topic.
@@ -66,13 +66,13 @@ class CopiedRange(_Model):
         start: first source offset.
         end: source offset after the last one.
         records: records written to the target.
-        bytes: bytes of their batches, headers included, compressed as they are.
+        bytes: bytes of their batches, including headers, as compressed.
         batches: batches written.
         reasons: offsets without a record on the target, by reason.
-        rebuilt: batches that could not pass unopened, by reason.
+        rebuilt: batches that could not be copied unopened, by reason.
         segments: the offset map, ascending in both offsets.
-        digest: of the batches as they were sent, or as adopted ones lie on the target (``RangeDigest``);
-            "" for what was taken over from another mirror, whose batches are none of ours.
+        digest: of the batches as they were sent, or as adopted ones are on the target (``RangeDigest``);
+            "" for ranges that were taken over from another mirror, whose batches are not ours.
         lost: the intervals ``(start, end)`` of source offsets that retention or DeleteRecords had
             taken before they were copied; their sum is ``reasons["lost"]``.
         leader_epoch: the source's leader epoch of the last batch, -1 where it is not known.
@@ -81,8 +81,8 @@ class CopiedRange(_Model):
         preserved: whether the records kept their offsets. They were written before this entry then,
             and not in its transaction.
         producer: the producer that wrote them then, as of ``end``.
-        adopted: how many of the records an earlier attempt had written, whose entry is missing, or
-            another mirror: they were compared with the source's one by one.
+        adopted: how many of the records were written by an earlier attempt, whose entry is missing, or
+            by another mirror: they were compared with the source's one by one.
         origins: the ids of all clusters that the topic's records came through, the source's too;
             earlier releases did not say.
     """
@@ -113,7 +113,7 @@ class CopiedRange(_Model):
     @classmethod
     def _are_offsets(cls, runs: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
         if not all(0 <= number < 2**63 for run in runs for number in run):
-            raise ValueError("a number that is no offset")
+            raise ValueError("a number that is not an offset")
         return runs
 
 
@@ -125,13 +125,13 @@ class _Entry(_Model):
 
 
 class RunEntry(_Entry):
-    """A run of the flow began; whoever reads an older one's name from here has been fenced.
+    """A run of the flow began; a run that finds a newer run's entry here has been fenced.
 
     Attributes:
-        writers: how many writers there are.
-        assignment: how the target's partitions are given to them, where that is not the usual way.
+        writers: the number of writers.
+        assignment: how the target's partitions are assigned to them, where that is not the default.
         file: the flow's file, by its name and its folder's; earlier releases did not say.
-        topics: which topics the file selects, and how they are named.
+        topics: which topics the file selects, and their names on the target.
     """
 
     type: Literal["run"] = "run"
@@ -150,10 +150,10 @@ class TransactionEntry(_Entry):
 
 
 class BackfillEntry(_Entry):
-    """One committed transaction of one writer that a backfill wrote.
+    """One committed transaction of a backfill's writer.
 
-    Its ranges lie below the positions that there were, and may cover what other ranges cover: they
-    account for the records whose timestamps are in the window, and move no position.
+    Its ranges lie below the positions at the time, and may overlap other ranges: they account for the
+    records whose timestamps are in the window, and move no position.
 
     Attributes:
         since: the window's first timestamp, in milliseconds since 1970.
@@ -180,14 +180,14 @@ class OwnershipEntry(_Entry):
 
 
 class ReleasedTopic(_Model):
-    """A topic on the target by its id: another one of that name is not meant."""
+    """A topic on the target by its id, which excludes others of the same name."""
 
     remote_topic: str
     remote_topic_id: str = Field(min_length=1)
 
 
 class ReleaseEntry(_Entry):
-    """The flow has given remote topics up: what was copied to them counts no more."""
+    """The flow has given remote topics up: what was copied to them no longer counts."""
 
     type: Literal["release"] = "release"
     remote_topics: tuple[ReleasedTopic, ...]
@@ -203,23 +203,23 @@ class VerificationEntry(_Entry):
 
 
 class AppliedEntry(_Entry):
-    """What a run has set on the target, or set back, beside topics; the newest entry on a thing counts.
+    """What a run has set or unset on the target other than topics; the newest entry about an object counts.
 
-    What is about to be set is written before, so that a crash never makes the flow's own change look
-    like somebody else's; what was set then, after.
+    An entry is written before a change, so that a crash never makes the flow's own change look like
+    another client's, and another one after it.
 
     Attributes:
         configs: by remote topic's id, all configs that the flow has set there, or is about to.
-        pending: by remote topic's id, what those of them had before that are about to be set: the
-            flow's own too, until a later entry on the topic; null where nothing was set.
-        creations: by remote topic's name, the configs of topics that are about to be created; null
-            when they are, or are not, and the id says more.
-        source_cluster_id: the cluster that the configs are of.
+        pending: by remote topic's id, the earlier values of those that are about to be set: they are the
+            flow's own too, until a later entry about the topic; null where nothing was set.
+        creations: by remote topic's name, the configs of topics that are about to be created; null once
+            that is settled, and the id says more.
+        source_cluster_id: the cluster whose configs they are.
         acls: ACLs that the flow has created, or is about to, or with ``revoke`` deleted.
         quotas: quotas that the flow is about to set, or to delete where they have no value; once it
             has, again, with the new value as the one before.
         users: SCRAM credentials that the flow has created, or is about to, or with ``delete`` deleted.
-        missed: by remote topic's id, since when its source topic is missed; 0 when it is there again.
+        missed: by remote topic's id, since when its source topic is missing; 0 when it is back.
     """
 
     type: Literal["applied"] = "applied"
@@ -236,7 +236,7 @@ class AppliedEntry(_Entry):
     @classmethod
     def _iterate_as_kafka_does(cls, users: tuple[UserChange, ...]) -> tuple[UserChange, ...]:
         if not all(0 <= user.iterations < 2**31 for user in users):
-            raise ValueError("a number that is none of iterations")
+            raise ValueError("a number that is not a number of iterations")
         return users
 
 
@@ -253,7 +253,7 @@ class SyncedOffset(_Model):
 
 
 class GroupsEntry(_Entry):
-    """What a run has committed for groups on the target; the newest entry on a partition counts.
+    """What a run has committed for groups on the target; the newest entry about a partition counts.
 
     Attributes:
         synced: by group, remote topic's id and partition.
@@ -264,7 +264,7 @@ class GroupsEntry(_Entry):
 
 
 CopyingEntry = TransactionEntry | BackfillEntry
-"""A transaction's entry, whoever's: its ranges are on the target."""
+"""The entry of any flow's transaction: its ranges are on the target."""
 
 Entry = (
     AppliedEntry
@@ -285,7 +285,7 @@ def ledger_topic(source_alias: str) -> str:
 
 
 def is_ledger_topic(topic: str) -> bool:
-    """Whether a topic is a ledger, of whatever source, by its name."""
+    """Whether a topic is a ledger of any source, by its name."""
     return topic.startswith(_LEDGER) and topic.endswith(_INTERNAL)
 
 
@@ -302,7 +302,7 @@ def decode(value: bytes, *, at: str) -> Entry:
         at: where it was read, for the error's message.
 
     Raises:
-        LedgerError: if it is no entry of a version that this release knows.
+        LedgerError: if it is not an entry of a version that this release knows.
     """
     try:
         return _ENTRY.validate_json(value)
@@ -310,6 +310,6 @@ def decode(value: bytes, *, at: str) -> Entry:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])
         raise LedgerError(
-            f"{at}: no ledger record of version {VERSION}: {key}: {first['msg']}.",
-            advice="Was it written by a newer release, or by something else?",
+            f"{at}: not a ledger record of version {VERSION}: {key}: {first['msg']}.",
+            advice="Was it written by a newer release, or by another program?",
         ) from error

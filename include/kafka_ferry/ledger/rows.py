@@ -1,4 +1,4 @@
-"""How an entry of the ledger looks as rows of its table, one for each copied range, and back."""
+"""Converts entries of the ledger to rows of its table, one for each copied range, and back."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ SCHEMA: Final = pa.schema(
 
 
 def copied_rows() -> pc.Expression:
-    """The rows of copied ranges, those of backfills too; ``positions`` and their like leave these out."""
-    # As a constant it would have pandas imported with this module: Arrow looks at each value with it.
+    """The rows of copied ranges, including backfills, which ``positions`` and similar queries leave out."""
+    # As a constant it would import pandas with this module, since Arrow checks each value with it.
     return (pc.field("type") == "transaction") | (pc.field("type") == "backfill")
 
 
@@ -144,7 +144,7 @@ def rows_of(offset: int, entry: Entry) -> Iterable[dict[str, Any]]:
 
 
 def copied_range(row: Mapping[str, Any]) -> CopiedRange:
-    """The range that ``rows_of`` made the row of; what an older release did not store has its default."""
+    """The range of a row by ``rows_of``; attributes that an older release did not store have defaults."""
     fields = {name: row[name] for name in CopiedRange.model_fields if row[name] is not None}
     fields["reasons"] = dict(row["reasons"])
     fields["rebuilt"] = dict(row["rebuilt"])

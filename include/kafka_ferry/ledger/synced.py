@@ -1,7 +1,7 @@
-"""What was last committed for groups: the ledger's ``groups`` entries, one after the other.
+"""What was last committed for groups, from the ledger's ``groups`` entries.
 
-Where thousands of groups move in every run, these entries soon are the most of a ledger. So what they
-come to is stored beside the table from time to time, and only later ones are read.
+Where thousands of groups move in every run, these entries soon are most of a ledger. So their result is
+stored next to the table from time to time, and only later entries are read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Synced = dict[str, dict[tuple[str, int], SyncedOffset]]
 """By group, then by remote topic's id and partition."""
 
 DAMAGE: Final = (pa.ArrowException, OSError)
-"""What Arrow raises for a file that is no table, or was cut off."""
+"""Arrow's exceptions for a file that is not a table, or is truncated."""
 _SUFFIX: Final = ".synced"
 _NAME: Final = re.compile(rf"[0-9]{{20}}{re.escape(_SUFFIX)}")
 _SCHEMA: Final = pa.schema(
@@ -44,7 +44,7 @@ def fold_synced(synced: Synced, entries: Iterable[str]) -> None:
 
 
 def stored_to(folder: StateFolder) -> int:
-    """The ledger offset before which all is in what is stored, 0 if nothing is."""
+    """The ledger offset up to which all entries are in the stored file, 0 without one."""
     name = stored_name(folder)
     return int(name.removesuffix(_SUFFIX)) if name else 0
 
@@ -55,7 +55,7 @@ def stored_name(folder: StateFolder) -> str:
 
 
 def stored_synced(folder: StateFolder) -> tuple[int, Synced]:
-    """What is stored, and the ledger offset before which everything is in it.
+    """The stored content, and the ledger offset up to which it has all entries.
 
     Raises:
         pa.ArrowException, OSError: if it is damaged.
@@ -69,7 +69,7 @@ def stored_synced(folder: StateFolder) -> tuple[int, Synced]:
 
 
 def store_synced(folder: StateFolder, end: int, synced: Synced) -> None:
-    """Store what all entries before the ledger offset ``end`` come to, instead of what was stored before."""
+    """Store the result of all entries before the ledger offset ``end``, replacing the earlier file."""
     earlier = _names(folder)
     rows = [
         (group, topic, number, offset.source, offset.target)

@@ -1,9 +1,9 @@
-"""The ledger's shadow: a Parquet table in the flow's state folder, one row per entry or copied range.
+"""The ledger's projection: a Parquet table in the flow's state folder, one row per entry or copied range.
 
-A file's name says which ledger offsets it holds, ``{first}-{next}.parquet``: where to go on is
-read from the names, nothing else is stored. The table may be deleted at any time, as a whole or file
-by file; the next projection makes it anew from the topic. The same happens to a file that cannot be
-read, after a power cut for example. Files of other names are left alone.
+A file's name says which ledger offsets it holds, ``{first}-{next}.parquet``: where to continue follows
+from the names, nothing else is stored. The table may be deleted at any time, as a whole or file by file;
+the next projection recreates it from the topic. The same happens to a file that cannot be read, for
+example after a power cut. Files with other names are left alone.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from kafka_ferry.state import StateFolder
 
 log = logging.getLogger(__name__)
 
-# An hourly flow makes some 9,000 files a year; they are merged whenever so many have come together.
+# An hourly flow writes some 9,000 files a year; they are merged whenever there are so many.
 _MERGE_AT: Final = 64
 _ROWS_AT_ONCE: Final = 20_000
-# What is nearer to the end is read on the way.
+# Entries closer to the end are read anyway.
 _NEAR: Final = 500
 _FOLD_AT_BYTES: Final = 2_000_000
 _PAUSES_S: Final = (0.01, 0.1, 0.5, 1.0)
@@ -55,7 +55,7 @@ _NAME: Final = re.compile(r"([0-9]{20})-([0-9]{20})\.parquet")
 
 
 class _OfAnotherTopicError(Exception):
-    """What the table has is not what the topic has."""
+    """The table disagrees with the topic."""
 
 
 class _Part(NamedTuple):
@@ -97,7 +97,7 @@ class LedgerTable:
             return self._project()
         except _OfAnotherTopicError:
             log.warning(
-                "The table of the ledger %s says what the topic does not: it is recreated.", topic
+                "The table of the ledger %s disagrees with the topic: it is recreated.", topic
             )
             self._folder.delete(self._folder.names())
             self._complete_to = 0
@@ -121,11 +121,11 @@ class LedgerTable:
         return following
 
     def _new_entries(self) -> Iterator[tuple[int, Entry]]:
-        """What the topic has and the table has not.
+        """The topic's entries that the table does not have.
 
         Raises:
-            _OfAnotherTopicError: the topic does not have what the table has: it was recreated, has lost
-                records, or somebody else has written to the state folder.
+            _OfAnotherTopicError: the topic lacks the table's entries: it was recreated, has lost records,
+                or another process has written to the state folder.
         """
         assert self._topic is not None
         claims = {} if self._is_compared else claims_in(self.read(columns=CLAIMED))
@@ -152,8 +152,8 @@ class LedgerTable:
         """The rows that match, in ledger order.
 
         Raises:
-            LedgerError: transient, if somebody deletes the table again and again meanwhile, or if a
-                file is damaged and nothing was projected yet.
+            LedgerError: transient, if the table is repeatedly deleted meanwhile, or if a file is damaged
+                and nothing was projected yet.
         """
         for pause_s in _PAUSES_S:
             parts = self._parts()
@@ -173,7 +173,7 @@ class LedgerTable:
         )
 
     def _mend(self, parts: Sequence[_Part]) -> bool:
-        """Project what damaged files held anew; whether there was any."""
+        """Project the content of damaged files again; returns whether there were any."""
         damaged = [part.name for part in parts if _is_damaged(self._folder, part.name)]
         if damaged:
             self._project_again(damaged)
@@ -184,7 +184,7 @@ class LedgerTable:
         if self._topic is None:
             raise LedgerError(
                 f"The ledger's table cannot be read: {where}.",
-                advice="Run the flow: it makes the table anew from the ledger's topic.",
+                advice="Run the flow: it recreates the table from the ledger's topic.",
                 transient=True,
             )
         log.warning("%s cannot be read: it is recreated from the ledger's topic.", where)
@@ -222,7 +222,7 @@ class LedgerTable:
             )
 
     def positions(self) -> dict[TopicPartition, Position]:
-        """The last position of each *target* partition, for those that the flow's group has forgotten."""
+        """The last position of each *target* partition, for those that the flow's group has lost."""
         rows = self.read(
             pc.field("type") == "transaction",
             [
@@ -262,7 +262,7 @@ class LedgerTable:
         rows = self.read(
             pc.field("type") == "ownership", [field.name for field in dataclasses.fields(Mark)]
         )
-        # An earlier release has stored no ``given_back``.
+        # Earlier releases did not store ``given_back``.
         return {
             row["remote_topic"]: Mark(**row | {"given_back": bool(row["given_back"])})
             for row in rows.to_pylist()
@@ -274,7 +274,7 @@ class LedgerTable:
         return frozenset(rows["remote_topic_id"].to_pylist())
 
     def applied(self) -> Applied:
-        """What the flow has applied on the target beside topics and records, all entries together."""
+        """What the flow has applied on the target other than topics and records, from all entries."""
         rows = self.read(pc.field("type") == "applied", ["applied"])
         return fold_applied(rows["applied"].to_pylist())
 
@@ -284,7 +284,7 @@ class LedgerTable:
             since, synced = stored_synced(self._folder)
         except DAMAGE:
             damaged = stored_name(self._folder)
-            # Merged files have left out what it held: only the topic still has that.
+            # Merged files do not have its content: only the topic still has it.
             self._project_again([damaged], all_of_it=True)
             since, synced = stored_synced(self._folder)
         end = self.next_offset
@@ -296,7 +296,7 @@ class LedgerTable:
         return synced
 
     def applied_since(self, ledger_offset: int, *, but_by: str) -> frozenset[str]:
-        """The ids of remote topics whose configs entries after ``ledger_offset`` name, but by one run."""
+        """The ids of remote topics in config entries after ``ledger_offset``, except those of one run."""
         written = (pc.field("ledger_offset") >= ledger_offset) & (pc.field("run") != but_by)
         rows = self.read((pc.field("type") == "applied") & written, ["applied"])
         return frozenset(fold_applied(rows["applied"].to_pylist()).configs)
@@ -309,7 +309,7 @@ class LedgerTable:
         if not rows.num_rows:
             return None
         last: dict[str, Any] = rows.slice(rows.num_rows - 1).to_pylist()[0]
-        # Earlier releases have not stored all of it.
+        # Earlier releases did not store all of it.
         return last | {name: last[name] or "" for name in told}
 
     def verified_through(self) -> int:
@@ -319,10 +319,10 @@ class LedgerTable:
         return max(found, default=0)
 
     def _parts(self) -> list[_Part]:
-        """What to read of which file so that each ledger offset from 0 on comes once, up to the first gap.
+        """What to read of each file so that every ledger offset from 0 on is read once, up to the first gap.
 
-        Files may overlap: a merge that was interrupted leaves both behind, and two runs of a flow
-        that are active at once project the same.
+        Files may overlap: an interrupted merge leaves both, and two concurrent runs of a flow project
+        the same entries.
         """
         parts: list[_Part] = []
         at = 0
@@ -343,7 +343,7 @@ class LedgerTable:
     def _merge(self) -> None:
         names = self._own_names()
         if len(names) >= _MERGE_AT:
-            # What is folded is not read again, and may be the most of the table.
+            # Folded entries are not read again, and may be most of the table.
             folded = stored_to(self._folder)
             needed = (pc.field("type") != "groups") | (pc.field("ledger_offset") >= folded)
             merged = self._write(self.read(needed), 0, self.next_offset)
@@ -362,7 +362,7 @@ def _interval(name: str) -> tuple[int, int]:
 
 
 def _is_damaged(folder: StateFolder, name: str) -> bool:
-    """Whether a file's bytes are no table; one that is gone, or whose storage fails, is not damaged."""
+    """Whether a file is damaged; one that is gone, or whose storage fails, is not."""
     content = folder.read(name)
     if content is None:
         return False

@@ -12,7 +12,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.scan import committed_values
 
-# Nothing in a ledger may expire: it is the only offset map there is.
+# Nothing in a ledger may expire: it is the only offset map.
 LEDGER_CONFIGS: Final = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 
 
@@ -22,7 +22,7 @@ def ledger_creation(topic: str, replication_factor: int) -> Creation:
 
 
 def read_ledger(cluster: Cluster, topic: str, start: int) -> Iterator[tuple[int, Entry]]:
-    """The committed entries of the ledger from offset ``start`` on, with their offsets, to its end now.
+    """The ledger's committed entries from offset ``start`` on, with their offsets, up to its current end.
 
     Args:
         cluster: the target.

@@ -1,4 +1,4 @@
-"""What all the parts speak of: topics, partitions, ranges, positions, changes and the plan. Pure."""
+"""The types that all parts share: topics, partitions, ranges, positions, changes and the plan. Pure."""
 
 from kafka_ferry.model.cluster_state import Found, LogBounds, Mark, Topic
 from kafka_ferry.model.plan import (

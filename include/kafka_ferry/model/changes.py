@@ -1,4 +1,4 @@
-"""What a run changes on the target beside topics and records: configs, ACLs, quotas, users.
+"""What a run changes on the target other than topics and records: configs, ACLs, quotas, users.
 
 Names of resources, operations and so on are Kafka's own constants, such as ``DESCRIBE_CONFIGS``.
 """
@@ -39,13 +39,13 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True)
 class SetConfigs:
-    """What the ledger is to say of a remote topic's configs, where it says something else, or nothing.
+    """A ledger entry about a remote topic's configs, where the ledger has another one or none.
 
     Attributes:
         remote_topic: the topic on the target.
         remote_topic_id: its id.
         configs: all that the flow has set there, once the plan's changes are made.
-        before: what the flow has set there for all that the ledger says.
+        before: what the flow has set there by the ledger.
     """
 
     remote_topic: str
@@ -76,7 +76,7 @@ class Drift:
 
     def __str__(self) -> str:
         if self.found is None:
-            said = f"has no {self.name} any more, which this flow had set"
+            said = f"no longer has {self.name}, which this flow had set"
         else:
             said = f"has {self.name}={self.found}, which this flow has not set"
         should = "the target's default" if self.wanted is None else self.wanted
@@ -156,18 +156,18 @@ class AclChange:
 
 
 Entity = tuple[tuple[str, str | None], ...]
-"""Whom a quota is for: pairs of a type (``user``, ``client-id``, ``ip``) and a name, None for the default."""
+"""A quota's entity: pairs of a type (``user``, ``client-id``, ``ip``) and a name, None for the default."""
 
 
 Quotas = Mapping[tuple[Entity, str], float]
-"""Client quotas: by whom they are for and by their key, such as ``producer_byte_rate``."""
+"""Client quotas by entity and key, such as ``producer_byte_rate``."""
 
 Users = Mapping[tuple[str, str], int]
 """SCRAM credentials: the iterations, by user and mechanism."""
 
 
 def quota_name(entity: Entity, key: str) -> str:
-    """What a quota is called in messages: such as ``producer_byte_rate of the user anna``."""
+    """A quota's name in messages, such as ``producer_byte_rate of the user anna``."""
     whom = " and ".join(
         f"the {kind} {name}" if name is not None else f"every {kind} without one"
         for kind, name in entity
@@ -185,7 +185,7 @@ class QuotaChange:
     """A client quota to set on the target, or to delete there (KIP-546).
 
     Attributes:
-        entity: whom it is for.
+        entity: its entity.
         key: such as ``producer_byte_rate``.
         value: its new value, None deletes it.
         before: what the target has now, None where it has none.
@@ -225,21 +225,21 @@ class UserChange:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What a flow has applied on its target so far, as the ledger has it.
+    """What a flow has applied on its target so far, by the ledger.
 
     Attributes:
-        configs: by remote topic's id, the configs that the flow has set there: what is set there
-            and is not in here, or is otherwise, somebody else has set.
-        pending: by remote topic's id, what some of them had before, if nobody knows whether they
-            were set since; None where nothing was set.
-        creations: by remote topic's name, the configs of topics that were about to be created, if
-            nobody knows whether they were.
+        configs: by remote topic's id, the configs that the flow has set there; any other value there
+            was set by another client.
+        pending: by remote topic's id, the earlier values of some of them, if it is unknown whether
+            they were changed since; None where nothing was set.
+        creations: by remote topic's name, the configs of topics that were about to be created, if it
+            is unknown whether they were.
         sources: by remote topic's id, the id of the cluster that it is a copy of.
         acls: the ACLs that the flow has created: only these are ever deleted.
-        quotas: the quotas that the flow has set, with the values that are its own: the newest, and
-            as long as it is not known whether that was set, the one before, None for no quota.
+        quotas: the quotas that the flow has set, with its own values: the newest, and as long as it is
+            unknown whether that was set, the one before, None for no quota.
         users: the SCRAM credentials that the flow has created, as user and mechanism.
-        missed: by remote topic's id, since when its source topic is missed, in milliseconds since 1970.
+        missed: by remote topic's id, since when its source topic is missing, in milliseconds since 1970.
     """
 
     configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a plan is made from: the clusters' topics and logs, and what is known of copying before."""
+"""The input of a plan: the clusters' topics and logs, and what was copied before."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Topic:
         topic_id: its id (KIP-516), as Kafka's tools print it.
         partitions: how many partitions it has.
         configs: the effective value of each of its configs.
-        overrides: the names of those that somebody set on the topic itself.
-        dynamic: the names of those that are as somebody set them for the brokers, while they run.
-        defaults: the names of those that are as Kafka has them by default. What is read-only or
-            secret, and what the brokers have from their own files, is in none of the three.
+        overrides: the names of those that are set on the topic itself.
+        dynamic: the names of those that come from dynamic broker configs.
+        defaults: the names of those with Kafka's default value. Configs that are read-only or secret,
+            or come from the brokers' own files, are in none of the three.
     """
 
     name: str
@@ -35,12 +35,12 @@ class Topic:
 
     @property
     def is_compacted(self) -> bool:
-        """Whether its cleaner removes records whose key has come again."""
+        """Whether log compaction removes records with a newer record of the same key."""
         return "compact" in self.configs.get("cleanup.policy", "")
 
     @property
     def stamps_anew(self) -> bool:
-        """Whether its brokers give records the time at which they come, instead of their own."""
+        """Whether its brokers replace records' timestamps with the time of appending."""
         return self.configs.get("message.timestamp.type") == "LogAppendTime"
 
 
@@ -55,7 +55,7 @@ class Mark:
         remote_topic_id: its id there: another topic of that name is not marked.
         preserved: whether records keep their offsets in it, for as long as it exists.
         created: whether the flow has created it.
-        given_back: whether the flow has given it to MirrorMaker 2, and did not take it over since.
+        given_back: whether the flow has given it to MirrorMaker 2, and not taken it over since.
     """
 
     topic: str
@@ -77,7 +77,7 @@ class LogBounds:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may do what on both clusters; None for what the flow does not sync, or may not see.
+    """ACLs, quotas and users of both clusters; None for what the flow does not sync, or may not see.
 
     Attributes:
         source_acls: the source's ACLs of the kinds that the flow syncs.
@@ -88,7 +88,7 @@ class Access:
         target_users: the target's.
         passwords: the users that ``scram.passwords.file`` has a password for, by their names on the
             target; None if it cannot be read.
-        notes: what could not be seen, a sentence or two each.
+        notes: what could not be read, a sentence or two each.
     """
 
     source_acls: frozenset[Acl] | None = None
@@ -103,7 +103,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Everything that a plan is made from.
+    """The whole input of a plan.
 
     Attributes:
         source_cluster_id: the source's cluster id.
@@ -111,15 +111,15 @@ class Found:
         source_names: the names of all topics of the source.
         source_topics: those of them that the flow selects, by name; one that vanished is absent.
         target_topics: the topics of the target, by name.
-        bounds: what each partition of the source holds, as far as the flow's isolation level shows.
+        bounds: the log bounds of each source partition, as visible at the flow's isolation level.
         positions: the flow's positions by *target* partition: the ledger's, or else the group's.
         moved: by *target* partition, the group's offset where the ledger has another one.
-        unconfirmed: the *target* partitions of whose position the ledger knows nothing.
+        unconfirmed: the *target* partitions whose position is not in the ledger.
         ledger_end: the ledger offset up to which its table is complete.
         copied: the source topics that the ledger knows, each with its remote topic.
         foreign: remote topics that hold committed records, none of them copied by this flow.
-        unreadable: remote topics of which that cannot be told, each with the reason.
-        diverged: by *source* partition, where the source's log parts from the one that was copied:
+        unreadable: remote topics for which that is unknown, each with the reason.
+        diverged: by *source* partition, where the source's log diverges from the one that was copied:
             the end offset there of the position's leader epoch, if that is below the position.
         marks: the newest mark on each remote topic's name, as the ledger has it.
         remote_bounds: by *target* partition, what a ``read_uncommitted`` consumer can read of the
@@ -129,24 +129,24 @@ class Found:
         first_copied: by *target* partition of topics whose offsets are or could be preserved, the
             first source offset that was ever copied.
         released: the ids of remote topics that the flow has given up: positions in them and marks
-            on them count no more.
+            on them no longer count.
         applied: what the flow has applied on the target so far.
         origins: by source topic, the ids of the clusters that its records came through before they
             came to the source; topics that no flow copied there are absent.
         first_marked: the ids of the remote topics that the flow's first run has marked, if it matters.
-        access: who may do what on both clusters.
+        access: ACLs, quotas and users of both clusters.
         gone: topics that were copied and that the source says it does not have, if the flow asks.
-        shared: by remote topic of those, whoever else copies to it; "?" where nobody can tell.
+        shared: by remote topic of those, the other flows that copy to it; "?" where unknown.
         sizes: by *source* partition, how many bytes its log takes; absent where the source does not say.
         expiring: by *source* partition, the first offset that retention leaves until the next run;
             partitions that keep all of their records are absent.
-        recent: by *source* partition, the first offset that was written since as long ago as the
-            next run is after the last one.
+        recent: by *source* partition, the first offset that was written within the last interval
+            between runs.
         oldest: by *source* partition with something to copy whose topic does not keep all records, the
             time of its log's first record, in milliseconds since 1970; absent where it has none.
-        returned: by source topic that holds records which the opposite flow has brought from the target,
-            and which are left out: the offset in that flow's ledger from which on it has to be read.
-        unknown: what could not be found out, and the plan does without, a sentence each.
+        returned: by source topic with records that the opposite flow has copied from the target, and
+            that are left out: the offset in that flow's ledger from which on it has to be read.
+        unknown: what could not be found out and the plan ignores, a sentence each.
     """
 
     source_cluster_id: str

@@ -1,4 +1,4 @@
-"""Groups as Kafka knows them, and which of them a flow moves."""
+"""Kafka's groups, and which of them a flow moves."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class Group:
 
     @property
     def idle(self) -> bool:
-        """Whether it surely has no members, so that its offsets may be set from outside."""
+        """Whether it certainly has no members, so that its offsets may be set from outside."""
         return self.state in ("Empty", "Dead")
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a group has committed for a partition.
+    """A group's committed offset of a partition.
 
     Attributes:
         offset: of the next record to read.
         leader_epoch: of the last record that was read, -1 where it is not known.
-        metadata: what the application stored beside it.
+        metadata: what the application stored with it.
     """
 
     offset: int
@@ -53,7 +53,7 @@ class Committed:
 
 
 def is_own_group(name: str) -> bool:
-    """Whether a group is one of Kafka Ferry's own, of whatever flow, by its name."""
+    """Whether a group is one of Kafka Ferry's own, of any flow, by its name."""
     return name.startswith(_OWN)
 
 

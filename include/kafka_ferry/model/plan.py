@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kafka_ferry.state import StateFolder
 
-# Of the topics in a shard's name, which stands in lists.
+# Topics in a shard's name, which appears in lists.
 _NAMES_LENGTH: Final = 40
 
 
@@ -77,12 +77,12 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a person should know of a topic or partition, although nothing fails.
+    """A remark on a topic or partition that fails nothing.
 
     Attributes:
         topic: the source's topic, "" for the whole flow.
         partition: the partition, None for the whole topic.
-        message: what there is to know, in sentences.
+        message: the remark, in sentences.
     """
 
     topic: str
@@ -97,13 +97,13 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """About how much there is to copy of a partition.
+    """An estimate of how much there is to copy of a partition.
 
     Attributes:
         topic: the source's topic.
         partition: the partition.
-        records: about how many records; offsets, where nobody has looked how many of them have one.
-        bytes: about how many bytes they take on the source, compressed as they are; None where the
+        records: about how many records; offsets, where the partition was not sampled.
+        bytes: about how many bytes they take on the source, as compressed there; None where the
             source does not say.
     """
 
@@ -125,8 +125,8 @@ class Risk:
     Attributes:
         topic: the source's topic.
         partition: the partition where the most is at risk.
-        partitions: in how many partitions something is.
-        offsets: how many offsets are, in all of them; 0 where only those that are yet to come.
+        partitions: in how many partitions records are at risk.
+        offsets: how many offsets are at risk, in all of them; 0 if only future ones are.
         message: what may happen, and when.
         advice: what to do.
     """
@@ -144,7 +144,7 @@ class Risk:
 
 
 PLAINLY_TRANSLATED: Final = "offsets: translated."
-"""The reason where a topic is translated, as the flow says and as it always was."""
+"""The reason where a topic is translated, as the flow says and as before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class OffsetsChoice:
         remote_topic: the topic on the target.
         preserved: whether records keep their offsets there.
         reason: why, as a sentence.
-        gaps: about how many offsets without a record the run has to pass over then.
+        gaps: about how many offsets without a record the run has to fill then.
         fill_ms: about how long that takes, in milliseconds.
         topic_id: the source topic's id.
         is_compacted: whether the source compacts the topic.
@@ -178,7 +178,7 @@ class AdvisedAcl:
 
     Attributes:
         remote_topic: the topic on the target.
-        principal: as Kafka writes it, or words where it is not known.
+        principal: in Kafka's form, or a description where it is not known.
         operation: Kafka's name of it.
         permission: ``ALLOW`` or ``DENY``.
     """
@@ -213,24 +213,24 @@ class Plan(AsJson):
         growths: remote topics to give more partitions before.
         skipped: topics that are not mirrored.
         refused: topics and partitions that should be and cannot.
-        notes: what is out of the ordinary, and lets the run go on.
-        choices: how the offsets of each topic that is planned are kept.
-        advised_acls: who should have access to remote topics whose offsets are preserved.
+        notes: what is unusual but does not stop the run.
+        choices: how the offsets of each planned topic are kept.
+        advised_acls: the ACLs that remote topics with preserved offsets should have.
         config_changes: configs of remote topics to set or to unset.
-        drifts: configs of remote topics that somebody else has changed.
-        set_configs: what the ledger is to say of the configs of remote topics.
+        drifts: configs of remote topics that another client has changed.
+        set_configs: the ledger's new entries about remote topics' configs.
         retirements: remote topics to delete, now or later, since their source topics are gone.
         acl_changes: ACLs to create or to delete on the target.
         quota_changes: client quotas to set or to delete there.
         user_changes: SCRAM users to create or to delete there.
         estimates: about how much each partition that has something to copy holds.
         risks: partitions whose records the source may delete before they are copied.
-        unapplied: what could not be changed on the target, a sentence each; records are copied all the
-            same, and then the run fails.
-        options: what was asked of this run.
-        pins: of a backfill's plan, empty ordinary ranges that are copied first: where a flow begins
-            that only copies what is yet to come, and that has not begun.
-        shards: the writers of each shard that copies for itself; empty where one task copies all.
+        unapplied: what could not be changed on the target, a sentence each; records are copied anyway,
+            and then the run fails.
+        options: the run's options.
+        pins: in a backfill's plan, empty ordinary ranges that are copied first: where a flow begins that
+            only copies future records, and that has not begun yet.
+        shards: the writers of each shard that copies independently; empty where one task copies all.
     """
 
     WHAT: ClassVar = "a plan"
@@ -273,7 +273,7 @@ class Plan(AsJson):
         return self._of_shard(self.ranges, shard)
 
     def pins_of_shard(self, shard: int | None) -> tuple[Range, ...]:
-        """The same of ``pins``."""
+        """The same for ``pins``."""
         return self._of_shard(self.pins, shard)
 
     def _of_shard(self, ranges: tuple[Range, ...], shard: int | None) -> tuple[Range, ...]:
@@ -289,12 +289,12 @@ class Plan(AsJson):
 
     @property
     def shard_names(self) -> tuple[str, ...]:
-        """What to call each shard: its number, and the first topics that it copies."""
+        """The name of each shard: its number, and the first topics that it copies."""
         return tuple(_shard_name(shard, self.of_shard(shard)) for shard in range(len(self.shards)))
 
     @property
     def is_idle_backfill(self) -> bool:
-        """Whether it is a backfill's plan with nothing to do: then nothing at all is written."""
+        """Whether it is a backfill's plan with nothing to do: then nothing is written."""
         return self.options.window is not None and not (self.ranges or self.pins)
 
     @property
@@ -304,7 +304,7 @@ class Plan(AsJson):
 
     @property
     def changes(self) -> dict[str, int]:
-        """What a run changes on the target beside records and positions: how many of each kind there are."""
+        """What a run changes on the target other than records and positions: the number of each kind."""
         counts = {
             "topics to create": len(self.creations),
             "topics to grow": len(self.growths),
@@ -318,9 +318,9 @@ class Plan(AsJson):
 
     @property
     def differences(self) -> dict[str, int]:
-        """All that a run would change or copy, or refuse to: how many of each kind there are.
+        """All that a run would change, copy or refuse: the number of each kind.
 
-        Empty where both clusters agree: such a run only keeps its positions from being forgotten.
+        Empty where both clusters agree: such a run only renews its positions.
         """
         counts = {
             "partitions to copy": sum(range_.is_work for range_ in self.ranges),

@@ -1,4 +1,4 @@
-"""Where a partition's copying goes on, and what is stored beside that offset in the flow's group."""
+"""Where a partition's copying continues, and the metadata of that offset in the flow's group."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _GROUPS: Final = "ferry."
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """The producer whose batches a partition with preserved offsets holds, and how far it has counted.
+    """The producer of a partition with preserved offsets, and its next sequence number.
 
     Sequence numbers count the records that it ever wrote to the partition, and wrap at 2^31
     (``DefaultRecordBatch.incrementSequence``).
 
     Attributes:
         producer_id: its id on the target.
-        epoch: its epoch, which never changes: with another one its sequences would begin anew.
+        epoch: its epoch, which never changes: with another one its sequences would start over.
         sequence: of the next record.
         unfilled_to: while the offsets before the mirror's start are being filled, that start; -1
             from the first copied range on.
@@ -33,10 +33,10 @@ class ProducerState:
 
 @dataclass(frozen=True, slots=True)
 class PositionMetadata:
-    """What is committed beside a position, as JSON.
+    """A position's metadata, as JSON.
 
     Attributes:
-        topic_id: the source topic's id: a position in another topic of the same name means nothing.
+        topic_id: the source topic's id: a position in another topic of the same name does not count.
         remote_topic_id: the same for the target's topic.
         run: the run that committed it.
         at: when, in milliseconds since 1970.
@@ -59,7 +59,7 @@ class PositionMetadata:
 
     @classmethod
     def decode(cls, text: str) -> PositionMetadata | None:
-        """What ``encode`` wrote; None for anything else."""
+        """Reads what ``encode`` wrote; None for anything else."""
         try:
             return _METADATA.validate_json(text)
         except ValidationError:
@@ -78,11 +78,11 @@ class Position:
         topic_id: of the source topic that the offset belongs to; "" where that is not known.
         remote_topic_id: of the target topic that everything before it is in; "" where not known.
         at: when it was committed, in milliseconds since 1970; 0 where not known.
-        origin: read from the flow's group, or recovered from the ledger because the group forgot it.
+        origin: read from the flow's group, or recovered from the ledger because the group lost it.
         leader_epoch: the source's leader epoch of the last batch before ``offset`` (KIP-101): a
             log that was truncated below ``offset`` has another one there; -1 where not known.
         producer: of a partition with preserved offsets, as of ``offset``; None elsewhere.
-        origins: the ids of all clusters that the topic's records came through, as far as is known.
+        origins: the ids of all clusters that the topic's records came through, as far as known.
     """
 
     offset: int
@@ -96,7 +96,7 @@ class Position:
 
 
 def is_of_topics(position: Position, topic_id: str, remote_topic_id: str) -> bool:
-    """Whether ``position`` is one of these very topics, as far as it says."""
+    """Whether ``position`` is one of exactly these topics, as far as it says."""
     return position.topic_id in ("", topic_id) and position.remote_topic_id in ("", remote_topic_id)
 
 
@@ -106,7 +106,7 @@ def position_group(flow: str) -> str:
 
 
 def is_position_group(group: str) -> bool:
-    """Whether a group holds the positions of a flow into the cluster that it is on, as its name says."""
+    """Whether a group holds the positions of a flow into its cluster, by its name."""
     return group.startswith(_GROUPS) and "->" in group
 
 

@@ -1,6 +1,6 @@
 """Ranges, the unit of work, and the arithmetic over them.
 
-An offset is always the next one to read: a range holds ``start`` and does not hold ``end``.
+An offset is always the next one to read: a range includes ``start`` and excludes ``end``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 import xxhash
 
 NEIGHBOURS: Final = 4
-"""How many partitions of a topic in a row share a writer."""
+"""How many consecutive partitions of a topic share a writer."""
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -27,12 +27,12 @@ class TopicPartition:
 
 @dataclass(frozen=True, order=True, slots=True)
 class Settled:
-    """Source offsets ``[start, end)`` of which a part of the records is accounted for already.
+    """Source offsets ``[start, end)`` of which some records are already accounted for.
 
     Attributes:
         start: the first offset.
         end: the offset after the last one.
-        since: the first timestamp of the records that are, in milliseconds since 1970.
+        since: the first timestamp of these records, in milliseconds since 1970.
         until: the first one after them.
     """
 
@@ -44,14 +44,14 @@ class Settled:
 
 @dataclass(frozen=True, order=True, slots=True)
 class Backfill:
-    """What a backfill copies of its range: the records of a window of time that are not there.
+    """What a backfill copies of its range: the records of a time window that the target lacks.
 
     Attributes:
         since: the first timestamp in the window, in milliseconds since 1970.
         until: the first one after it.
         ledger_since: the ledger offset from which on backfills may have settled more than ``settled``.
-        settled: what the target has by the ledger before that, or has a reason not to have; disjoint
-            in offsets and timestamps taken together.
+        settled: what the target has by the ledger before that, or has a reason not to have; the
+            rectangles of offsets and timestamps are disjoint.
     """
 
     since: int
@@ -65,7 +65,7 @@ class Range:
     """The offsets ``[start, end)`` of one source partition, and where they go.
 
     An empty range (``start == end``) copies nothing; it refreshes the partition's position, which
-    a broker would otherwise forget after ``offsets.retention.minutes``.
+    would otherwise expire after ``offsets.retention.minutes``.
 
     Attributes:
         topic: the source's topic.
@@ -76,14 +76,14 @@ class Range:
         remote_topic: the topic's name on the target.
         writer: the number of the writer that the target partition belongs to.
         remote_topic_id: the remote topic's id when the range was planned, "" where the topic was
-            still to be created: ``start`` means nothing for another topic of the same name.
+            still to be created: ``start`` does not apply to another topic of the same name.
         preserved: whether its records keep their offsets on the target.
-        log_start: where the remote partition's log is to start then; -1 leaves it as it is.
+        log_start: where the remote partition's log is to start then; -1 leaves it unchanged.
         origins: the ids of all clusters that the topic's records came through, the source's too.
         returned_since: the offset in the opposite flow's ledger, on the source, from which on it names
             records that came from the target and are left out; -1 where none are.
         expires_at: about when the source may delete the first of its records, in milliseconds since
-            1970; -1 for never, or where nobody knows.
+            1970; -1 for never or unknown.
         backfill: of a backfill's range, which of its records are copied; None of an ordinary one,
             whose end becomes the partition's position.
     """
@@ -115,19 +115,19 @@ class Range:
 
     @property
     def owner(self) -> tuple[bool, int]:
-        """What ranges have in common that one writer writes: how offsets are kept, and its number."""
+        """What the ranges of one writer have in common: how offsets are kept, and the writer's number."""
         return self.preserved, self.writer
 
     @property
     def is_work(self) -> bool:
-        """Whether anything but the age of a position changes by it."""
+        """Whether it changes anything other than the age of a position."""
         return self.start < self.end or (self.log_start >= 0 and self.start > 0)
 
     def __len__(self) -> int:
         return self.end - self.start
 
     def __bool__(self) -> bool:
-        # An empty range, too, is one: nobody who asks for one means its length.
+        # An empty range is true as well: truth does not mean its length.
         return True
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a person, or a timetable, asks of one run beyond what its flow says."""
+"""A run's options in addition to its flow's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The span of record timestamps that a backfill is for.
+    """The window of record timestamps that a backfill is for.
 
     Attributes:
         since_ms: the first timestamp in it, in milliseconds since 1970.
@@ -44,7 +44,7 @@ def _moment(at_ms: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What is asked of one run; kept in its plan, so that every step and every retry knows it.
+    """The options of one run; stored in its plan, so that every step and every retry has them.
 
     Attributes:
         topics: names or Java regular expressions: only these of the flow's topics; empty for all.
@@ -63,23 +63,23 @@ class RunOptions:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the run is about all that its flow copies, and so proves all of it when it is verified."""
+        """Whether the run is for all that its flow copies, and so proves all of it when it is verified."""
         return not self.topics and self.window is None
 
     @property
     def topic_filter(self) -> NameFilter | None:
-        """The topics that the run is about; None where it is about all of its flow's.
+        """The run's topics; None where it is for all of its flow's.
 
         Raises:
             ConfigError: a pattern is not valid.
         """
         if not self.topics:
             return None
-        return NameFilter(self.topics, (), file="what is asked of the run")
+        return NameFilter(self.topics, (), file="the run's options")
 
 
 ORDINARY = RunOptions()
-"""A run of which nothing in particular is asked."""
+"""A run without any options."""
 
 
 def rate_of(flow: Flow, options: RunOptions) -> Rate:

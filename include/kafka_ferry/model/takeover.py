@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 TopicState = Literal["taken over", "ready", "up to date", "given back", "refused"]
-"""``ready``: nothing stands in the way, and nothing was changed; ``up to date``: nothing is left to be done."""
+"""``ready``: it can be done, and nothing was changed; ``up to date``: nothing is left to be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,13 +15,13 @@ class PartitionHandover:
 
     Attributes:
         partition: its number.
-        position: the next source offset that the other mirror would copy, by its own words; None
+        position: the next source offset that the other mirror would copy, by its own account; None
             where it has none.
         start: the first source offset that was accounted for.
-        end: the source offset that copying goes on with.
+        end: the source offset at which copying continues.
         compared: records that were found on both sides.
-        doubled: records that the other mirror has written again, beyond the first time.
-        unknown: records of the target that the source has no more.
+        doubled: duplicates that the other mirror has written.
+        unknown: records of the target that the source no longer has.
     """
 
     partition: int
@@ -41,8 +41,8 @@ class TopicHandover:
         topic: the source's topic.
         remote_topic: the topic on the target.
         state: what became of it.
-        reason: why it was refused, or what there is to know about it.
-        partitions: those that say something.
+        reason: why it was refused, or a remark.
+        partitions: those with a result.
     """
 
     topic: str

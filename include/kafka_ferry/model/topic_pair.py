@@ -12,7 +12,7 @@ from kafka_ferry.model.ranges import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A source topic and its remote topic, with all that is known of copying the one to the other.
+    """A source topic and its remote topic, with all that is known about copying between them.
 
     Attributes:
         topic: the source topic's name.
@@ -21,8 +21,8 @@ class Pair:
         remote: the remote topic, None where it does not exist.
         positions: by partition.
         foreign: whether the remote topic holds records, none of them copied by this flow.
-        unreadable: why that cannot be told, "" where it can.
-        mark: the flow's mark on this very remote topic.
+        unreadable: why that is unknown, "" where it is known.
+        mark: the flow's mark on exactly this remote topic.
         preserved: whether records keep their offsets in it.
         released: whether the flow has given it up, and it was not deleted yet.
     """
@@ -40,10 +40,10 @@ class Pair:
 
     @classmethod
     def of(cls, topic: str, remote_topic: str, found: Found) -> Pair:
-        """What was found of ``topic`` and ``remote_topic``.
+        """The pair of ``topic`` and ``remote_topic``, from what was found.
 
-        The positions of an earlier topic that went into an earlier remote topic say nothing of
-        this pair, and are left out; so are those in a remote topic that was given up.
+        Positions of an earlier topic that went into an earlier remote topic do not count for this
+        pair, and are left out; so are those in a remote topic that was given up.
         """
         remote, mark = found.target_topics.get(remote_topic), found.marks.get(remote_topic)
         pair = cls(
@@ -63,7 +63,7 @@ class Pair:
             if position is None or position.remote_topic_id in found.released:
                 continue
             fits = pair.is_of_source(position), pair.is_of_remote(position)
-            # Nothing was copied before offset 0, of whatever topic.
+            # Before offset 0 there is nothing, whatever the topic.
             if all(fits) or (any(fits) and position.offset > 0):
                 positions[number] = position
         return replace(pair, positions=positions)
@@ -73,11 +73,11 @@ class Pair:
         return self.source is not None and position.topic_id in ("", self.source.topic_id)
 
     def is_of_remote(self, position: Position) -> bool:
-        """Whether what is before ``position`` went into this remote topic, as far as it says."""
+        """Whether the records before ``position`` went into this remote topic, as far as it says."""
         return self.remote is not None and position.remote_topic_id in ("", self.remote.topic_id)
 
     def position(self, partition: int) -> Position | None:
-        """The position that copying the partition may go on from; None if it begins anew."""
+        """The position from which copying the partition may continue; None if it starts over."""
         position = self.positions.get(partition)
         if position and self.is_of_source(position) and self.is_of_remote(position):
             return position

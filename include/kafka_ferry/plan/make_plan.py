@@ -1,4 +1,4 @@
-"""Making a plan from what was found on both clusters. Pure: changes nothing and asks nobody."""
+"""Makes a plan from the state of both clusters. Pure: asks no cluster and changes nothing."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def make_plan(
         found: the state of both clusters.
         run: the run's id.
         at: now, in milliseconds since 1970.
-        options: what is asked of this run.
+        options: the run's options.
 
     Raises:
         ConfigError: a pattern of ``options.topics`` is not valid.
@@ -131,7 +131,7 @@ def make_plan(
 
 
 def _steps(flow: Flow, found: Found, at: int, options: RunOptions) -> Iterator[_Step]:
-    """All that the plan is to hold, topic by topic."""
+    """Collects the plan's content, topic by topic."""
     yield from (Note("", None, sentence) for sentence in found.unknown)
     selection = select(
         flow, found.source_names, found.origins, found.target_cluster_id, found.returned
@@ -158,7 +158,7 @@ def _steps(flow: Flow, found: Found, at: int, options: RunOptions) -> Iterator[_
 
 
 def _gone_astray(flow: Flow, found: Found, skipped: Skipped) -> Refusal | None:
-    """What is left out for where it came from, and was copied before: nobody would miss it, so it is refused."""
+    """Topics left out because of their origin that were copied before: refused, since a skip goes unnoticed."""
     is_named, _ = select_topics(flow, [skipped.topic])
     if not is_named or skipped.topic not in found.copied:
         return None
@@ -166,13 +166,13 @@ def _gone_astray(flow: Flow, found: Found, skipped: Skipped) -> Refusal | None:
         skipped.topic,
         None,
         f"{skipped.reason}, and this flow has copied it before.",
-        f"See who has copied to it on {flow.source.alias}. Leave it out with topics.exclude, or set "
+        f"Find out which flow copies to it on {flow.source.alias}. Exclude it with topics.exclude, or set "
         "on.returned.records: leave-out.",
     )
 
 
 def _gone(flow: Flow, found: Found) -> Iterator[_Step]:
-    """What the flow makes of topics that are not on the source any more."""
+    """What the flow does about topics that are no longer on the source."""
     gone, _ = select_topics(flow, found.copied.keys() - found.source_names)
     for name in gone:
         yield from judge_topic(flow, Pair.of(name, found.copied[name], found))
@@ -208,7 +208,7 @@ def _topic(flow: Flow, found: Found, pair: Pair, topic: Topic, at: int) -> Itera
             None,
             f"{pair.remote_topic} has {pair.remote.partitions} partitions, the source's topic has "
             f"{topic.partitions}: the others stay empty, and producers that choose partitions by "
-            "key choose others on the target.",
+            "key choose different ones on the target.",
         )
     yield from sync_configs(flow, pair, found)
     origins = origins_beyond(found, pair)
@@ -222,12 +222,12 @@ def _topic(flow: Flow, found: Found, pair: Pair, topic: Topic, at: int) -> Itera
 
 
 def _unfaithful(pair: Pair) -> Refusal | None:
-    """Why the remote topic cannot be a faithful copy, whatever the flow's options say."""
+    """Why the remote topic cannot be an exact copy, whatever the flow's options say."""
     if pair.released:
         return Refusal(
             pair.topic,
             None,
-            f"{pair.remote_topic} on the target was given up, and is still there.",
+            f"{pair.remote_topic} on the target was given up, and still exists.",
             f"Run `ferry repair --topic {pair.remote_topic} --yes` again, which deletes it.",
         )
     if pair.mark and pair.mark.given_back:
@@ -274,14 +274,14 @@ def _partition(
         if any(isinstance(verdict, Refusal) for verdict in verdicts):
             return
     elif start > bounds.end:
-        reason = f"its mirror is to begin at {start}, and its log ends at {bounds.end}."
+        reason = f"its mirror is to begin at {start}, but its log ends at {bounds.end}."
         yield Refusal(topic.name, number, reason, "Set offsets.start no higher than that.")
         return
-    # An empty log, too, is to begin, end and start where the source's does.
+    # An empty log too must start and end where the source's does.
     must_move = log_start >= 0 and start > 0
     stored = pair.positions.get(number)
     is_new = at_end or (number == 0 and _is_unknown(found, pair))
-    # Also where nothing is to be copied, the group gets its position back.
+    # The group gets its position back even where nothing is to be copied.
     is_anew = position is None or target in found.moved
     if must_move or is_new or _is_due(stored, start, bounds, at, anew=is_anew):
         yield Range(
@@ -299,11 +299,11 @@ def _partition(
 
 
 def _is_unknown(found: Found, pair: Pair) -> bool:
-    """Whether nothing on the target would say that the remote topic is a copy, and of what.
+    """Whether nothing on the target says yet that the remote topic is a copy, and of what.
 
-    An empty range does: whoever copies on from there is to know where the topic came from
-    (``plan.topics.provenance``) before the first record comes, or two flows would hand an empty topic back and
-    forth for ever, under longer and longer names.
+    An empty range does: flows that copy from there must know where the topic came from
+    (``plan.topics.provenance``) before the first record arrives, or two flows would copy an empty topic
+    back and forth forever, under longer and longer names.
     """
     partitions = range(pair.source.partitions if pair.source else 0)
     logs = (found.bounds.get(TopicPartition(pair.topic, number)) for number in partitions)
@@ -315,7 +315,7 @@ def _place(
 ) -> Place:
     bounds, target = found.bounds[source], TopicPartition(pair.remote_topic, source.partition)
     remote = found.remote_bounds.get(target)
-    # Until the target's log was brought to its start, it ends below the position.
+    # Until the target's log has been moved to its start, it ends below the position.
     is_filled = pair.preserved and unfilled_to(position) < 0
     begins_at = None
     if target in found.unconfirmed:

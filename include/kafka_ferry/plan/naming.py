@@ -1,4 +1,4 @@
-"""The replication policies under the name by which users' own classes import them already."""
+"""The replication policies, under the module name that users' own classes already import."""
 
 from kafka_ferry.plan.topics.replication_policy import (
     DefaultReplicationPolicy,

@@ -27,9 +27,9 @@ class Metric(NamedTuple):
     Attributes:
         name: with dashes, as MirrorMaker 2 writes them.
         kind: a counter only ever grows; a gauge is what it was in the last run, or after it.
-        scope: what there is one of.
-        meaning: a sentence without its stop.
-        more: tags beside those of the scope.
+        scope: what there is one sample for.
+        meaning: a sentence without a full stop.
+        more: tags in addition to the scope's.
         original: whether MirrorMaker 2 has it too.
     """
 
@@ -42,7 +42,7 @@ class Metric(NamedTuple):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Its tags where metrics are as fine as they can be."""
+        """Its tags at the finest detail."""
         return (*_TAGS[self.scope], *self.more)
 
     @property
@@ -97,7 +97,7 @@ _OF_MIRRORMAKER_2: Final = (
     *_spread(
         "checkpoint-latency-ms",
         "group",
-        "from translating a group's offset until all that the run writes of groups was written, "
+        "from translating a group's offset until the run had written everything for groups, "
         "milliseconds",
     ),
 )
@@ -157,13 +157,17 @@ _BEYOND: Final = (
         ("reason",),
     ),
     Metric(
-        "run-rebuilt-batches", "gauge", "flow", "batches that could not pass unopened", ("reason",)
+        "run-rebuilt-batches",
+        "gauge",
+        "flow",
+        "batches that could not be copied unopened",
+        ("reason",),
     ),
     Metric(
         "run-problems",
         "gauge",
         "flow",
-        "what went wrong in the run: partitions that failed, refused ones, proofs that are missing, "
+        "problems in the run: partitions that failed or were refused, missing proofs, "
         "changes that could not be made, groups",
         ("kind",),
     ),

@@ -35,7 +35,7 @@ class GroupReportRow(NamedTuple):
 
 
 def group_rows(moves: GroupMoves) -> list[GroupReportRow]:
-    """All partitions of all groups, those first that need a look."""
+    """All partitions of all groups, those that need attention first."""
     rows = [
         GroupReportRow(group.group.name, group.group.type, one) for group, one in moves.partitions()
     ]
@@ -52,7 +52,7 @@ def group_counts(moves: GroupMoves) -> str:
 
 
 def left_alone(moves: GroupMoves) -> Iterator[str]:
-    """A sentence for each group that nothing of was moved, with the reason."""
+    """A sentence for each group of which no offset was moved, with the reason."""
     for group in moves.groups:
         if group.reason:
             yield f"{group.group.name}: {group.reason}"

@@ -25,10 +25,9 @@ class PartitionMeasures:
         bytes: bytes of their batches.
         read_ages: how old the run's records were when they were read from the source.
         stored_ages: how old they were when they were committed on the target.
-        records_behind: offsets that are on the source and not yet accounted for, once the run was
-            over; None where nobody could say.
-        seconds_behind: how old the first of them is, 0 where there is none; None where nobody
-            could say.
+        records_behind: offsets on the source that were not yet accounted for when the run had ended;
+            None where unknown.
+        seconds_behind: how old the first of them is, 0 where there is none; None where unknown.
         verified_until: all that could be read of the partition at that time, in milliseconds since
             1970, is proved to be on the target; 0 where that is not known.
     """
@@ -53,10 +52,10 @@ class Measures(AsJson):
     """All that was measured of one run.
 
     Attributes:
-        copying_seconds: how long the run copied, from the first task's begin to the last one's end.
-        verified_until: as of a partition, of the whole flow.
+        copying_seconds: how long the run copied, from the first task's start to the last one's end.
+        verified_until: as for a partition, for the whole flow.
         partitions: by remote topic and partition.
-        missing: what could not be measured, and whom it could not be told, a sentence each.
+        missing: what could not be measured or exported, a sentence each.
     """
 
     WHAT: ClassVar = "a run's measures"
@@ -68,13 +67,13 @@ class Measures(AsJson):
 
     @property
     def records_behind(self) -> int | None:
-        """Of all partitions together; None where nobody could say of any."""
+        """The sum of all partitions; None where all are unknown."""
         known = [row.records_behind for row in self.partitions if row.records_behind is not None]
         return sum(known) if known else None
 
     @property
     def seconds_behind(self) -> float:
-        """Of the partition that is furthest behind, as far as is known."""
+        """That of the partition that is furthest behind, as far as known."""
         return max((row.seconds_behind or 0.0 for row in self.partitions), default=0.0)
 
 
@@ -83,7 +82,7 @@ class VerifiedUntil(AsJson):
     """Until when the copy was proved complete, by all runs so far; times in milliseconds since 1970.
 
     Attributes:
-        flow: of all that the flow copies, 0 where no run ever was verified as a whole.
+        flow: for all that the flow copies, 0 where no run was ever verified as a whole.
         partitions: by *target* partition.
     """
 
@@ -93,7 +92,7 @@ class VerifiedUntil(AsJson):
     partitions: Mapping[str, int] = field(default_factory=dict)
 
     def later(self, other: VerifiedUntil) -> VerifiedUntil:
-        """Of each time the later one."""
+        """The later one of each time."""
         known = {**self.partitions, **other.partitions}
         return VerifiedUntil(
             max(self.flow, other.flow),

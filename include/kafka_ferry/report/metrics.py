@@ -1,4 +1,4 @@
-"""A run's report as samples of metrics: what Airflow, Prometheus and a Pushgateway are told. Pure."""
+"""A run's report as samples of metrics for Airflow, Prometheus and a Pushgateway. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Sample(NamedTuple):
 
     Attributes:
         name: of the metric, as in ``catalogue.METRICS``.
-        tags: by tag; what ``detail`` left out is not there.
+        tags: by tag, without those that ``detail`` leaves out.
         value: the value.
     """
 
@@ -47,12 +47,12 @@ class Sample(NamedTuple):
 
 
 def samples(report: RunReport, detail: Detail = "partition") -> Iterator[Sample]:
-    """All that is known of a run; what could not be measured is not there.
+    """All samples of a run, without what could not be measured.
 
     Args:
         report: the run's report.
-        detail: how fine: counts of several partitions are added up, of ages there are the least and
-            the most of them all, and the one that is furthest behind counts.
+        detail: the detail: counts of several partitions are summed, ages are combined to their minimum
+            and maximum, and lags to the largest.
     """
     flow = {"source": report.source, "target": report.target}
     found = report.measures or Measures()
@@ -64,7 +64,7 @@ def samples(report: RunReport, detail: Detail = "partition") -> Iterator[Sample]
 
 
 def _tagged(tags: Mapping[str, str], untagged: Iterable[Sample]) -> Iterator[Sample]:
-    """The samples with these tags beside their own."""
+    """The samples with these tags in addition to their own."""
     for name, own, value in untagged:
         yield Sample(name, {**tags, **own} if own else tags, value)
 
@@ -160,7 +160,7 @@ def _of_flow(report: RunReport, found: Measures) -> Iterator[Sample]:
 
 
 def _problems(report: RunReport) -> dict[str, int]:
-    """How many things went wrong, by kind; 0 where nothing did."""
+    """The number of problems by kind; 0 where there are none."""
     verdict = report.verdict
     unproved = verdict.failures if verdict else ()
     return {

@@ -1,4 +1,4 @@
-"""What people are told of a run: the worst first, in few words, each with what to do. Pure."""
+"""The notice about a run: the worst first, in few words, each with what to do. Pure."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from kafka_ferry.config.options.notify import EVENTS, Event
 from kafka_ferry.report.run_report import RunReport
 
 DETAILS: Final = 5
-"""So many sentences of one kind stand in a notice; the report has all of them."""
+"""How many sentences of one kind a notice has; the report has all of them."""
 
-_LONGEST: Final = 400  # characters of a sentence: brokers' and Java's own words have no end
+_LONGEST: Final = 400  # characters of a sentence: brokers' and Java's messages may be very long
 _GUIDE: Final = "docs/metrics.md, "
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing to tell.
+    """One fact in a notice.
 
     Attributes:
-        event: of what kind it is.
-        headline: what happened, without a stop.
+        event: its kind.
+        headline: what happened, without a full stop.
         details: sentences that name topic, partition, group or reason; only the first ones.
         more: how many more of them there are.
         advice: what to do, in sentences.
@@ -41,9 +41,9 @@ class StepEnd:
     """A step of a run that did not succeed.
 
     Attributes:
-        step: its name; of one shard with the shard's number, as ``mirror-2``.
-        sentences: what it raised, a sentence for each partition or group where it concerns some;
-            empty where the library has no word of it: it was killed, or never got so far.
+        step: its name; for one shard with the shard's number, as ``mirror-2``.
+        sentences: what it raised, with a sentence for each partition or group where it is about some;
+            empty where there is no record: it was killed, or never started.
         transient: whether the same may succeed later without a change.
     """
 
@@ -65,7 +65,7 @@ class Notice(AsJson):
         flow: the flow's name.
         run: the run's id.
         at: when it was written, in milliseconds since 1970.
-        facts: what there is to tell, the worst first.
+        facts: the facts, the worst first.
         published: whether the run has a report.
     """
 
@@ -78,7 +78,7 @@ class Notice(AsJson):
     published: bool = False
 
     def about(self, events: Collection[Event]) -> Notice:
-        """The same with only those facts that are of ``events``."""
+        """The same with only the facts of ``events``."""
         return replace(self, facts=tuple(fact for fact in self.facts if fact.event in events))
 
     @property
@@ -103,7 +103,7 @@ class Notice(AsJson):
 
 
 def fact(event: Event, headline: str, sentences: Iterable[str] = (), advice: str = "") -> Fact:
-    """A fact with no more sentences than a message has room for."""
+    """A fact with no more sentences than fit into a message."""
     said = [" ".join(sentence.split()) for sentence in sentences]
     shown = (
         sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST].rstrip()} ..."
@@ -117,43 +117,43 @@ def sorted_facts(facts: Iterable[Fact]) -> tuple[Fact, ...]:
     return tuple(sorted(facts, key=lambda one: EVENTS.index(one.event)))
 
 
-# What failed in a step, and what to do; {many} is how much of it.
+# What failed in a step, and what to do; {many} is the number of failures.
 _FAILED: Final[Mapping[str, tuple[str, str]]] = {
     "plan": (
         "the run could not be planned, nothing was copied",
-        "Mend what it names; the next run plans anew, or clear the task plan. "
+        "Fix what it names; the next run plans again, or clear the task plan. "
         f"({_GUIDE}KafkaFerryNoRun)",
     ),
     "approve": (
         "the plan was not approved, nothing was copied",
-        "Clear the task plan to plan the run anew.",
+        "Clear the task plan to plan the run again.",
     ),
     "sync_topics": (
-        "the target's topics could not be made ready, nothing was copied",
-        "Mend what it names, then clear the task sync_topics.",
+        "the target's topics could not be prepared, nothing was copied",
+        "Fix what it names, then clear the task sync_topics.",
     ),
     "mirror": (
         "{many} not copied to the end",
-        "All others are copied. Clear the task mirror once the cause is gone, or let the next run go on "
+        "All others are copied. Clear the task mirror once the cause is gone, or let the next run continue "
         f"where this one stopped: nothing is copied twice. ({_GUIDE}KafkaFerryRunFailed)",
     ),
     "verify": (
         "the copy is not proved complete",
-        "Open the report: it names topic, partition, range and what to look at. Do not fail over to these "
-        f"topics before it is mended. ({_GUIDE}KafkaFerryCopyIncomplete)",
+        "Open the report: it names topic, partition, range and what to check. Do not fail over to these "
+        f"topics before it is fixed. ({_GUIDE}KafkaFerryCopyIncomplete)",
     ),
     "sync_groups": (
         "the offsets of some groups were not synced",
-        "The records are copied. Mend what it names, then clear the task sync_groups. (docs/groups.md)",
+        "The records are copied. Fix what it names, then clear the task sync_groups. (docs/groups.md)",
     ),
     "publish": (
         "the run could not be published",
-        "Mend what it names, then clear the task publish.",
+        "Fix what it names, then clear the task publish.",
     ),
 }
-_TRANSIENT: Final = "It may pass by itself: the next run tries again. "
+_TRANSIENT: Final = "It may resolve itself: the next run tries again. "
 _SEE_LOG: Final = (
-    "Its log says why, unless it was killed, ran out of time or was marked as failed. Clear it to go on: "
+    "Its log says why, unless it was killed, timed out or was marked as failed. Clear it to continue: "
     "nothing is lost, and nothing is copied twice. (docs/reruns.md)"
 )
 
@@ -181,12 +181,14 @@ def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact
             yield _failed(end, new)
     if report and report.unapplied:
         what = _count(len(report.unapplied), "change")
-        advice = "Give the principal the right that is named, then clear the task sync_topics. (docs/access.md)"
+        advice = (
+            "Grant the permission that is named, then clear the task sync_topics. (docs/access.md)"
+        )
         yield fact("failure", f"{what} could not be made on the target", report.unapplied, advice)
 
 
 def _judged(end: StepEnd, report: RunReport | None) -> StepEnd:
-    """A verification's end with its single sentences; some of it is judged when the run is published."""
+    """A verification's failure with its single sentences; some checks are made when the run is published."""
     verdict = report.verdict if report else None
     if verdict and verdict.failures and end.sentences and end.kind in ("verify", "publish"):
         return replace(end, step="verify", sentences=verdict.failures)
@@ -203,28 +205,28 @@ def _failed(end: StepEnd, sentences: list[str]) -> Fact:
 
 
 def losses(report: RunReport) -> Iterator[Fact]:
-    """What a run found lost for ever, and what went elsewhere than to its remote topic."""
+    """Records that are lost for ever, and records that went to the dead letter topic."""
     if report.lost:
         they = "offset was" if report.lost == 1 else "offsets were"
         yield fact(
             "loss",
             f"{report.lost:,} {they} deleted on the source before they were copied",
             report.losses,
-            "They cannot be brought back. Run more often, or keep the source's records longer. "
+            "They cannot be recovered. Run more often, or keep the source's records longer. "
             f"({_GUIDE}KafkaFerryRecordsLost)",
         )
     if report.dead_lettered:
         yield fact(
             "loss",
             f"{_count(report.dead_lettered, 'record')} went to the dead letter topic",
-            advice=f"Look into {report.dead_letter_topic}: each record there says why. (docs/operations.md)",
+            advice=f"Read {report.dead_letter_topic}: each record there says why. (docs/operations.md)",
         )
     rewound = sum(row.rewound for row in report.ranges if row.run == report.run)
     if rewound:
         yield fact(
             "loss",
             f"the source has lost {_count(rewound, 'offset')} that had been copied",
-            advice="The target has what the source lacks. Compare them before anything is copied back. "
+            advice="The target has records that the source lacks. Compare them before anything is copied back. "
             "(docs/operations.md)",
         )
 
@@ -232,32 +234,32 @@ def losses(report: RunReport) -> Iterator[Fact]:
 def differences(
     report: RunReport, seen: Collection[str] = (), *, whole: bool = True
 ) -> Iterator[Fact]:
-    """What differs and what deserves a look, but for what was told already.
+    """Drift and warnings, without those that were sent already.
 
     Args:
         report: the run's report.
-        whole: whether the run was for all that the flow copies; of another one, what its plan notes is
-            what it was asked for.
-        seen: sentences that were told of an earlier run, and are still true.
+        whole: whether the run was for all that the flow copies; otherwise its plan's notes only repeat
+            its options.
+        seen: sentences that were sent for an earlier run, and are still true.
     """
     drifts = [sentence for sentence in report.drifts if sentence not in seen]
     if drifts:
         what = _count(len(drifts), "config")
         advice = "Set it back, or decide with on.config.drift. (docs/topic-configs.md)"
-        yield fact("drift", f"{what} of remote topics changed by somebody else", drifts, advice)
+        yield fact("drift", f"{what} of remote topics changed by another client", drifts, advice)
     warnings = [sentence for sentence in _warnings(report, whole) if sentence not in seen]
     if warnings:
         what = _count(len(warnings), "thing")
-        yield fact("warning", f"{what} to look at", warnings, "The report has the whole of it.")
+        yield fact("warning", f"{what} to look at", warnings, "The report has all of them.")
 
 
 def lasting(report: RunReport, *, whole: bool = True) -> tuple[str, ...]:
-    """The sentences of a run that the next run may say again: they are told once."""
+    """The sentences of a run that the next run may repeat: they are sent once."""
     return (*report.drifts, *_warnings(report, whole))
 
 
 def recovery(runs: Iterable[str]) -> Fact:
-    """That what failed is made good.
+    """The fact that a failure is resolved.
 
     Args:
         runs: the runs that had failed.

@@ -1,4 +1,4 @@
-"""A run's report as one HTML file that loads nothing: for whoever is on call, on any screen."""
+"""A run's report as one HTML file that loads nothing: for the engineer on call, on any screen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kafka_ferry.report.run_report import RunReport
 from kafka_ferry.verify import Verdict
 from kafka_ferry.verify.checks import Check, Row, decisive
 
-_GROUPS_ASTRAY: Final = "The copy is verified, but not where its groups are"
+_GROUPS_ASTRAY: Final = "The copy is verified, but not its groups' offsets"
 _BYTE_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -51,7 +51,7 @@ def render(report: RunReport) -> str:
 
 
 def headline(report: RunReport) -> str:
-    """The run's state in one sentence, and what the target has otherwise than the source."""
+    """The run's state in one sentence, and how the target differs from the source."""
     return "; ".join([_state(report), *_differences(report)])
 
 
@@ -91,7 +91,7 @@ def _rest(report: RunReport) -> str:
 
 
 def _differences(report: RunReport) -> Iterator[str]:
-    """What the flow's policies let pass although source and target differ by it."""
+    """Differences between source and target that the flow's policies allow."""
     if report.lost:
         they = ("offset was", "it was") if report.lost == 1 else ("offsets were", "they were")
         yield f"{report.lost:,} {they[0]} lost before {they[1]} copied"
@@ -103,7 +103,7 @@ def _differences(report: RunReport) -> Iterator[str]:
 
 
 def _off(checks: Collection[Check[Any]], rows: Iterable[Row]) -> frozenset[Row]:
-    """The rows of which a check is not true: they are listed first."""
+    """The rows for which a check is not true: they are listed first."""
     return frozenset(row for row in rows if not all(check.holds(row) for check in checks))
 
 

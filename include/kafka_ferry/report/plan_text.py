@@ -29,14 +29,14 @@ _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line, and how serious it is."""
+    """A line and its severity."""
 
     text: str
     tone: Tone = "plain"
 
 
 def plan_text(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
-    """All that a plan says, the most important first and last.
+    """A whole plan, the most important lines first and last.
 
     Args:
         plan: the plan.
@@ -102,7 +102,7 @@ def _partitions(plan: Plan) -> Iterator[str]:
 
 
 def _about(estimates: Sequence[Estimate]) -> tuple[str, str]:
-    """Records and bytes, each with a sign that says that it is about so many."""
+    """Records and bytes, each marked as approximate."""
     size = _size(estimates)
     records = sum(estimate.records for estimate in estimates)
     return f"~{records:,}", f"~{size}" if size else "-"
@@ -129,8 +129,8 @@ def bytes_text(count: float) -> str:
 
 
 def _choices(plan: Plan) -> Iterator[str]:
-    """How offsets are kept and why, where that is not the same for every topic anyway; and what
-    passing over those without a record takes."""
+    """How offsets are kept and why, where that is not the same for all topics; and how long
+    filling those without a record takes."""
     told: list[OffsetsChoice] = [c for c in plan.choices if c.reason != PLAINLY_TRANSLATED]
     rows = [("topic", "offsets", "gaps", "filled in", "why")]
     for choice in told:
@@ -141,7 +141,7 @@ def _choices(plan: Plan) -> Iterator[str]:
 
 
 def _changes(plan: Plan) -> Iterator[str]:
-    """What a run changes on the target beside records."""
+    """What a run changes on the target other than records."""
     yield from map(_creation, plan.creations)
     for growth in plan.growths:
         yield f"grow {growth.remote_topic} to {growth.partitions} partitions"
@@ -204,11 +204,11 @@ def topics_table(
     size: Callable[[_T], int],
     row: Callable[[str, Sequence[_T]], tuple[str, ...]],
 ) -> Iterator[str]:
-    """A table of topics: those with the most bytes first, all others as one, and all together.
+    """A table of topics: those with the most bytes first, all others as one row, and the total.
 
     Args:
-        heading: what stands above the columns, of which the first is the topic.
-        topics: what is known of each.
+        heading: the columns' headings, of which the first is the topic.
+        topics: the values of each topic.
         size: the bytes of one.
         row: the row of one topic, or of several together, under a name.
     """
@@ -222,7 +222,7 @@ def topics_table(
 
 
 def table(rows: Sequence[tuple[str, ...]], alignment: str) -> Iterator[str]:
-    """Rows under their heading as lines; nothing, if there is only that.
+    """Rows under their heading as lines; none if there are no rows.
 
     Args:
         rows: the heading and the rows.

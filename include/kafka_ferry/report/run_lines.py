@@ -12,7 +12,7 @@ from kafka_ferry.report.run_report import RunReport
 
 
 def report_lines(report: RunReport) -> Iterator[str]:
-    """What the run came to: its topics as a table, those with the most bytes first, and what is out of the ordinary."""
+    """The run's result: its topics as a table, those with the most bytes first, and anything unusual."""
     by_topic = defaultdict[str, list[PartitionMeasures]](list)
     for row in (report.measures or Measures()).partitions:
         by_topic[row.topic].append(row)

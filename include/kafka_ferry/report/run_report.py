@@ -1,4 +1,4 @@
-"""What a run did, as one object: the web page, the JSON file and the metrics are made from it."""
+"""What a run did, as one object, from which the web page, the JSON file and the metrics are made."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ class RunReport(AsJson):
         bytes: bytes of their batches, compressed as they are.
         batches: batches copied.
         reasons: source offsets without a record on the target, by reason.
-        rebuilt: batches that could not pass unopened, by reason.
+        rebuilt: batches that could not be copied unopened, by reason.
         failures: partitions that were not copied to their end, a sentence each.
-        step_failures: by step, what else it raised, a sentence each; without what the verdict says.
+        step_failures: by step, its other errors, a sentence each; without the verdict's.
         refused: topics and partitions that cannot be mirrored as things are, a sentence each.
         skipped: source topics that the flow does not mirror, each with the reason.
         losses: intervals of source offsets that were deleted on the source before they were
             copied, a sentence each.
-        dead_letter_topic: where records go that the target cannot take.
-        notes: what the plan found out of the ordinary and let pass, a sentence each.
-        changes: what the plan changed on the target beside topics and records, a sentence each.
-        unapplied: what of that could not be changed, a sentence each.
+        dead_letter_topic: the topic for records that the target rejects.
+        notes: what the plan found unusual and did not refuse, a sentence each.
+        changes: what the plan changed on the target other than topics and records, a sentence each.
+        unapplied: which of these changes could not be made, a sentence each.
         drifts: configs of remote topics that the flow has not set, a sentence each.
         retirements: remote topics whose source topics are gone, deleted or about to be, a sentence each.
         choices: how the offsets of each planned topic are kept, and why.
-        adopted: copied records that an attempt before had written and not committed; each was compared
+        adopted: copied records that an earlier attempt had written and not committed; each was compared
             with the source's.
         adoptions: the ranges that have such records, a sentence each.
         ranges: the ranges that were verified.
         partitions: their partitions.
         verdict: what the verification found, None where nothing was verified.
-        groups: what became of the groups, None where nobody has looked at them.
+        groups: what became of the groups, None where no step has read them.
         group_failures: what could not be read, committed or written of them, a sentence each.
-        measures: what the run's metrics are made from; None in reports of older releases.
-        window: of a backfill, the timestamps of the records that it was for.
+        measures: the input of the run's metrics; None in reports of older releases.
+        window: for a backfill, the timestamps of its records.
         proved_by: the last run that has proved anything, "" where none has.
         proved_at: when it did, in milliseconds since 1970.
     """
@@ -103,12 +103,12 @@ class RunReport(AsJson):
 
     @property
     def duration(self) -> float:
-        """How many seconds the run took: all of its steps together, what starts them left out."""
+        """How many seconds the run took: the sum of its steps, without their start-up."""
         return round(sum(self.seconds.values()), 3)
 
     @property
     def copying(self) -> float | None:
-        """How many seconds of ``mirror`` records were copied: the rest is start-up, and what was copied read back."""
+        """How many seconds of ``mirror`` copied records; the rest is start-up and reading back."""
         return self.measures.copying_seconds if self.measures and "mirror" in self.seconds else None
 
     @property
@@ -123,14 +123,14 @@ class RunReport(AsJson):
 
     @property
     def dead_lettered(self) -> int:
-        """Records that the target could not take and the dead letter topic took."""
+        """Records that the target rejected and the dead letter topic holds."""
         return self.reasons.get(Reason.DEAD_LETTERED, 0)
 
     @property
     def found(self) -> str:
-        """What the verification has looked at, and since when what it had not to read again is proved."""
+        """What the verification has read, and since when the part that it need not read again is proved."""
         if self.verdict is None:
-            return "nothing was looked at"
+            return "nothing was read"
         if self.verdict.ranges:
             return f"{self.verdict.records:,} records in {self.verdict.ranges:,} ranges"
         looked_at = len(self.measures.partitions) if self.measures else 0
@@ -148,7 +148,7 @@ class RunReport(AsJson):
 
     @property
     def has_preserved(self) -> bool:
-        """Whether any topic in it, planned or only verified, keeps its offsets."""
+        """Whether any of its topics, planned or only verified, keeps its offsets."""
         return bool(self.preserved) or any(row.preserved for row in self.partitions)
 
     @property
@@ -163,7 +163,7 @@ class RunReport(AsJson):
 
     @property
     def state(self) -> State:
-        """The worst that is true: something failed, is incomplete, was not verified, not applied, or not synced."""
+        """The worst applicable state: failed, incomplete, not verified, not applied, or not synced."""
         if self.failures or self.refused or self.step_failures:
             return "failed"
         if self.verdict is None:

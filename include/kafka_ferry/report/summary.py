@@ -1,4 +1,4 @@
-"""A run in a few numbers: a flow's history is made of these, so that no page opens a hundred reports."""
+"""A run in a few numbers, of which a flow's history is made, so that no page opens a hundred reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_ferry.report.run_report import RunReport
 
 @dataclass(frozen=True, slots=True)
 class RunSummary(AsJson):
-    """What is told of a run in one line.
+    """A run in one line.
 
     Attributes:
         run: the run's id.
@@ -26,22 +26,22 @@ class RunSummary(AsJson):
         bytes: bytes of their batches, compressed as they are.
         seconds: how long all steps took together.
         copying_seconds: how long records were copied.
-        topics: topics that it looked at.
+        topics: its topics.
         partitions: their partitions.
-        records_behind: offsets not yet accounted for when it was over; None where nobody could say.
-        seconds_behind: how old the first of them is; None where nobody could say.
+        records_behind: offsets not yet accounted for when it had ended; None where unknown.
+        seconds_behind: how old the first of them is; None where unknown.
         verified_until: until when the flow's copy was proved complete, in milliseconds since 1970; 0
             where it never was.
         lost: source offsets that were deleted before they were copied.
         dead_lettered: records that went to the dead letter topic.
         failures: partitions and steps that failed.
         refused: topics and partitions that cannot be mirrored as things are.
-        drifts: configs of remote topics that somebody else has changed.
-        warnings: what the verification found and let pass.
-        partial: whether it was asked for some topics only.
+        drifts: configs of remote topics that another client has changed.
+        warnings: what the verification found and allowed.
+        partial: whether it was only for some topics.
         since: of a backfill, the first timestamp of its window in milliseconds since 1970; -1
             otherwise.
-        until: of a backfill, the first timestamp behind it; -1 otherwise.
+        until: of a backfill, the first timestamp after it; -1 otherwise.
     """
 
     WHAT: ClassVar = "a line of a flow's history"
@@ -72,7 +72,7 @@ class RunSummary(AsJson):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it looked at all of the flow, so that its numbers are the flow's."""
+        """Whether it was for the whole flow, so that its numbers are the flow's."""
         return not self.partial and self.since < 0
 
 
@@ -81,7 +81,7 @@ def summarise(report: RunReport, options: RunOptions = ORDINARY) -> RunSummary:
 
     Args:
         report: the report.
-        options: what was asked of the run.
+        options: the run's options.
     """
     measures = report.measures or Measures()
     behind = measures.records_behind

@@ -1,4 +1,4 @@
-"""What a page shows of a flow's partitions, topics and groups: flat rows, made from reports. Pure."""
+"""A flow's partitions, topics and groups as flat rows for a page, made from reports. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORST: Final[tuple[Health, ...]] = ("failed", "refused", "not verified", "verif
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """One partition of a flow, as the last run that looked at it has left it.
+    """One partition of a flow, as the last run that included it left it.
 
     Attributes:
         topic: the source's topic.
@@ -29,15 +29,15 @@ class PartitionView:
         records: records copied since the flow began.
         bytes: bytes of their batches.
         copied: records that the run copied.
-        position: the source offset up to which the target accounts for all, None where it is not known.
-        records_behind: offsets not yet accounted for; None where nobody could say.
-        seconds_behind: how old the first of them is; None where nobody could say.
+        position: the source offset up to which the target accounts for all, None where unknown.
+        records_behind: offsets not yet accounted for; None where unknown.
+        seconds_behind: how old the first of them is; None where unknown.
         verified_until: all that could be read at that time is proved, in milliseconds since 1970; 0
             where that is not known.
         lost: source offsets that were deleted before they were copied, since the flow began.
         left_out: all offsets without a record on the target since the flow began, by reason.
         preserved: whether records keep their offsets.
-        run: the run that looked.
+        run: that run.
     """
 
     topic: str
@@ -59,13 +59,13 @@ class PartitionView:
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """All partitions of a topic together; attributes as ``PartitionView``'s.
+    """All partitions of a topic together; attributes as in ``PartitionView``.
 
     Attributes:
         partitions: how many there are.
         health: the worst of them.
-        seconds_behind: of the partition that is furthest behind.
-        verified_until: of the partition that was verified the longest ago.
+        seconds_behind: that of the partition that is furthest behind.
+        verified_until: that of the partition whose verification is the oldest.
     """
 
     topic: str
@@ -84,7 +84,7 @@ class TopicView:
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """What a group's offset in one partition came to.
+    """A group's offset in one partition.
 
     Attributes:
         group: the group's name.
@@ -93,9 +93,9 @@ class GroupView:
         topic: the source's topic, "" for a group that has no partition here.
         partition: the partition, -1 then.
         committed: its offset on the source, None where it was deleted there.
-        lag: source offsets that it has still to read, None where that is not known.
+        lag: source offsets that it has not read yet, None where not known.
         remote_topic: the topic on the target, "" where there is none.
-        offset: the same place on the target, None where there is no right answer.
+        offset: its counterpart on the target, None where there is no correct answer.
         kind: how exact that is.
         action: what was done with it.
         reason: why nothing was done, or why there is no answer.
@@ -116,10 +116,10 @@ class GroupView:
 
 
 def partition_views(report: RunReport) -> list[PartitionView]:
-    """The partitions that a run looked at, by topic and partition."""
+    """A run's partitions, by topic and partition."""
     measures = report.measures or Measures()
     newest = max((row.verified_until for row in measures.partitions), default=0)
-    # A partition has a row for each of its incarnations; the last one is the one that goes on.
+    # A partition has a row for each of its incarnations; the last one is the current one.
     ends = {(row.topic, row.partition): row.covered_end for row in report.partitions}
     positions = {(row.topic, row.partition): row.position for row in report.partitions}
     preserved = {choice.topic for choice in report.choices if choice.preserved}
@@ -161,11 +161,10 @@ def partition_views(report: RunReport) -> list[PartitionView]:
 
 
 def latest(views: Iterable[Sequence[PartitionView]]) -> list[PartitionView]:
-    """Of each partition the view that comes last, by topic and partition.
+    """The last view of each partition, by topic and partition.
 
     Args:
-        views: of several runs, the oldest first: one that was asked for some topics only says
-            nothing of the others.
+        views: of several runs, the oldest first: a run of some topics has no views of the others.
     """
     known = {(view.topic, view.partition): view for run in views for view in run}
     return [known[key] for key in sorted(known)]

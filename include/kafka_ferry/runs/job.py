@@ -1,4 +1,4 @@
-"""A step that needs Spark, as an application for ``spark-submit``."""
+"""A step that needs Spark, as a ``spark-submit`` application."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _Step = Callable[[Run, SparkSource], object]
 
 
 def mirror(arguments: Sequence[str] | None = None) -> int:
-    """Do the step ``mirror`` of the run that the arguments name, or one shard of it.
+    """Execute the step ``mirror`` of the run that the arguments name, or one shard of it.
 
     Returns:
         The exit status: 0, or the error's own.
     """
     parser = _parser()
-    parser.add_argument("--shard", type=int, help="the shard to copy; without it, all of them")
+    parser.add_argument("--shard", type=int, help="the shard to copy; by default, all of them")
     options = parser.parse_args(arguments)
 
     def step(run: Run, spark: SparkSource) -> None:
@@ -45,7 +45,7 @@ def mirror(arguments: Sequence[str] | None = None) -> int:
 
 
 def verify(arguments: Sequence[str] | None = None) -> int:
-    """Do the step ``verify`` of the run that the arguments name.
+    """Execute the step ``verify`` of the run that the arguments name.
 
     Returns:
         The exit status: 0, or the error's own.
@@ -58,15 +58,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", required=True, help="the flow's file")
     parser.add_argument("--flow", required=True, help="the flow's name, source->target")
     parser.add_argument("--run-id", required=True, help="the run's id")
-    parser.add_argument("--way-back", action="store_true", help="run that flow's way back instead")
+    parser.add_argument(
+        "--way-back", action="store_true", help="run that flow's reverse flow instead"
+    )
     return parser
 
 
 def _main(options: argparse.Namespace, name: str, step: _Step) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
-    # Great Expectations would tell of each function that its documentation leaves out.
+    # Great Expectations would log each function that its documentation leaves out.
     logging.getLogger("kafka_ferry").setLevel(logging.INFO)
-    # As in the tasks of Airflow, also where Spark starts its driver elsewhere.
+    # As in Airflow's tasks, also where Spark starts its driver elsewhere.
     os.environ.setdefault(ALLOWED, "")
     try:
         flow = load_flow(options.config, options.flow)

@@ -1,4 +1,4 @@
-"""Progress of a copy: a bar on a terminal, or a few lines in a log and a table at the end."""
+"""Shows a copy's progress: a bar on a terminal, or a few log lines and a table at the end."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def logged(run: Run, shard: int | None = None) -> Iterator[None]:
     """Write lines to the log while the body copies, and at the end a table of the topics.
 
     Args:
-        run: the run; nothing is written of one that was not planned.
+        run: the run; nothing is written for a run that was not planned.
         shard: which shard of it; None for all of it.
     """
     try:
         plan = run.planned()
         tally = ProgressCounts(run.flow, plan, shard)
     except FerryError:
-        # The step itself says so.
+        # The step itself reports it.
         yield
         return
     if not tally.topics:
@@ -87,11 +87,11 @@ def logged(run: Run, shard: int | None = None) -> Iterator[None]:
 
 @contextmanager
 def _watching(tally: ProgressCounts, every_s: float, show: Callable[[], None]) -> Iterator[None]:
-    """Have ``show`` called now and then while the body runs, and at its end."""
+    """Call ``show`` now and then while the body runs, and at its end."""
     ended = threading.Event()
 
     def look() -> None:
-        # What cannot be read now, the next look may see.
+        # What cannot be read now, the next attempt may read.
         with suppress(FerryError):
             tally.update()
         show()
@@ -111,7 +111,7 @@ def _watching(tally: ProgressCounts, every_s: float, show: Callable[[], None]) -
 
 
 class _Lines:
-    """Lines about what has moved since the last ones."""
+    """Writes lines about what has changed since the last ones."""
 
     def __init__(self, name: str, tally: ProgressCounts) -> None:
         self._name, self._tally = name, tally
@@ -120,7 +120,7 @@ class _Lines:
         self._first: dict[str, int] = {}
 
     def write(self) -> None:
-        """Write them: one of each topic that has moved, and of all together."""
+        """Write them: a line for each topic with progress, and one for the total."""
         now = time.monotonic()
         since_s, self._last_at = max(now - self._last_at, 0.001), now
         topics = self._tally.topics
@@ -138,19 +138,19 @@ class _Lines:
         self._last = {topic: (it.done, it.bytes) for topic, it in topics.items()}
 
     def _left_s(self, copied: CopiedCounts) -> float | None:
-        """About how many seconds it will take, as fast as it went so far; None before it has begun."""
+        """Estimates how many seconds are left at the speed so far; None before it has begun."""
         passed = time.monotonic() - self._began
         return copied.left * passed / copied.done if copied.done else None
 
 
 def progress_line(name: str, copied: CopiedCounts, bytes_per_s: float, left_s: float | None) -> str:
-    """How far something is, in one line.
+    """The progress of something, in one line.
 
     Args:
-        name: what it is.
+        name: its name.
         copied: what was copied of it.
-        bytes_per_s: how fast it went of late.
-        left_s: about how many seconds are left, None where nobody can say.
+        bytes_per_s: its recent speed.
+        left_s: about how many seconds are left, None where unknown.
     """
     share = 100 * copied.done // copied.planned if copied.planned else 100
     parts = [f"{share} %", f"{copied.records:,} records", bytes_text(copied.bytes)]
@@ -164,7 +164,7 @@ def progress_line(name: str, copied: CopiedCounts, bytes_per_s: float, left_s: f
 
 
 def summary_lines(topics: Mapping[str, CopiedCounts]) -> Iterator[str]:
-    """What was copied, as a table: the topics with the most bytes, and all together."""
+    """What was copied, as a table: the topics with the most bytes, and the total."""
     heading = ("topic", "partitions", "records", "bytes", "offsets left")
     return topics_table(heading, topics, lambda copied: copied.bytes, _row)
 
@@ -176,7 +176,7 @@ def _row(name: str, several: Sequence[CopiedCounts]) -> tuple[str, ...]:
 
 
 def _span(seconds: float) -> str:
-    """A span of time, in the unit that suits it."""
+    """A duration, in the unit that suits it."""
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:,.0f} {unit}"

@@ -1,6 +1,6 @@
-"""Repairing a copy that no run can complete: finding what is wrong with it, and giving it up.
+"""Repairs a copy that no run can complete: shows what is wrong with it, and gives it up.
 
-Nothing is mended in place: a remote topic that is given up is deleted, and the next run copies all
+Nothing is repaired in place: a remote topic that is given up is deleted, and the next run copies all
 that the source still has to a new one.
 """
 
@@ -41,7 +41,7 @@ from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
 
 
 class Repair:
-    """Looks at a flow's remote topics, and gives some of them up.
+    """Inspects a flow's remote topics, and gives some of them up.
 
     Args:
         flow: the flow.
@@ -58,8 +58,8 @@ class Repair:
         """The state of the remote topics ``named``, or of all whose offsets are preserved; changes nothing.
 
         Raises:
-            FerryError: if one of ``named`` is no remote topic of the flow, or a cluster does not
-                let itself be looked at.
+            FerryError: if one of ``named`` is not a remote topic of the flow, or a cluster cannot
+                be read.
         """
         copies = self._copies(named)
         logs = self._logs(copies)
@@ -69,10 +69,10 @@ class Repair:
         return [copy.state(self._flow, self._partitions(copy, logs)) for copy in copies]
 
     def give_up(self, states: Iterable[CopyState]) -> list[CopyState]:
-        """Give remote topics up and delete them; doing it again finishes what was broken off.
+        """Give remote topics up and delete them; a repetition finishes what was interrupted.
 
         Raises:
-            FerryError: if one of them could not be deleted; the others are. Nothing is changed if
+            FerryError: if one of them could not be deleted; the others were. Nothing is changed if
                 one has no id.
         """
         states = list(states)
@@ -86,7 +86,9 @@ class Repair:
         there = {state.remote_topic: state.remote_topic_id for state in states}
         errors = delete_released(self._flow, self._ledger, self._target, there)
         for error in errors.values():
-            error.advice = f"{error.advice} Then repair it again: it is given up.".strip()
+            error.advice = (
+                f"{error.advice} Then run repair again: the topic is already given up.".strip()
+            )
             raise error
         return [replace(state, given_up=True) for state in states]
 
@@ -123,7 +125,7 @@ class Repair:
         if unknown := sorted(set(named) - known):
             raise FerryError(
                 f"{flow.name} has never copied to {', '.join(unknown)}.",
-                advice="Name topics as they are named on the target.",
+                advice="Name topics by their names on the target.",
             )
         there = self._target.topics(known)
         sources = source.topics({topics[name] for name in known} & set(selected))
@@ -147,12 +149,12 @@ class Repair:
             for copy in copies
             if copy.released
             or copy.leftover
-            # Of a topic that is gone, and into which nothing was copied, there is nothing to say.
+            # A topic that is gone, and into which nothing was copied, has no state.
             or (copy.preserved and (copy.remote or copy.positions))
         ]
 
     def _logs(self, copies: Sequence[Copy]) -> dict[TopicPartition, LogBounds]:
-        """Where the target's logs start and end, once what is in them is replicated."""
+        """Where the target's logs start and end, once all records in them are replicated."""
         starts = self._target.log_bounds(
             [copy.remote for copy in copies if copy.remote], "read_uncommitted"
         )

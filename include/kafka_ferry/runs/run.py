@@ -1,7 +1,7 @@
 """One run of a flow, step by step: plan, sync topics, mirror, verify, sync groups, publish.
 
 The command line, the DAG's tasks and the tests call these steps and nothing below them. Each step
-may be repeated at any time: what is on the target decides what is left to do.
+may be repeated at any time: the state of the target decides what is left to do.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class Run:
-    """A run of ``flow``, known by ``run_id`` in the ledger, the positions and the state folder.
+    """A run of ``flow``, identified by ``run_id`` in the ledger, the positions and the state folder.
 
     Args:
         flow: the flow.
@@ -84,41 +84,41 @@ class Run:
         return local / "data_docs" / "index.html" if local else None
 
     def failure(self, step: str, shard: int | None = None) -> FerryError | None:
-        """What a step raised the last time, in this process or another one; None if it succeeded.
+        """What a step raised the last time, in this process or another; None if it succeeded.
 
         Args:
             step: the step.
-            shard: of the step ``mirror`` the shard; None for all of it.
+            shard: the shard of the step ``mirror``; None for all of it.
         """
         return self._folder.failure(part_of(step, shard))
 
     def forget(self, step: str, shard: int | None = None) -> None:
-        """Forget how a step, or a shard of it, ended, before another process that may never begin repeats it."""
+        """Forget how a step or its shard ended, before another process, which may never start, repeats it."""
         self._folder.forget(part_of(step, shard))
 
     def proved_topics(self) -> list[TopicProof]:
-        """The topics of which all that this run planned is verified; none where it was not verified."""
+        """The topics of which all that this run planned is verified; none if the run was not verified."""
         from kafka_ferry.runs.verify.verified_topics import proved_topics
 
         return proved_topics(self._folder, self._ledger, self.run_id)
 
     def reconciliation(self) -> Reconciliation | None:
-        """What ``verify`` found the last time, None if it never got so far."""
+        """What ``verify`` found the last time, None if it never got to a verdict."""
         return self._folder.reconciliation()
 
     def plan(self, options: RunOptions = ORDINARY, *, save: bool = True) -> Plan:
-        """Find out what is to be done; changes nothing on either cluster.
+        """Plan what is to be done; changes nothing on either cluster.
 
         Args:
-            options: what is asked of this run; the later steps go by it too.
-            save: whether the later steps shall do what this plan says.
+            options: the run's options; the later steps use them too.
+            save: whether to store the plan for the later steps.
 
         Raises:
             SameCluster, ClusterUnreachable, AccessDenied: as ``discover``.
         """
         if not save:
             return self._make_plan(options)
-        # What they did was done for another plan.
+        # They were executed for another plan.
         self._folder.forget(*STEPS)
         with self._folder.step("plan"):
             plan = self._make_plan(options)
@@ -126,7 +126,7 @@ class Run:
         return plan
 
     def planned(self) -> Plan:
-        """The plan that ``plan`` stored, as the steps since have left it.
+        """The plan that ``plan`` stored, with the changes of the steps since.
 
         Raises:
             FerryError: if the run was not planned.
@@ -155,16 +155,16 @@ class Run:
             plan = apply_changes(self.flow, self._ledger, target, plan)
             self._folder.save_plan(plan)
             if plan.shards and (plan.ranges or plan.pins):
-                # Once for all of them: one that fenced would stop those that copy already.
+                # Once for all shards: a shard that fenced later would stop those that already copy.
                 self._copying().begin(plan)
         return plan
 
     def mirror(self, spark: SparkSource, shard: int | None = None) -> Sequence[Outcome]:
-        """Copy what the plan says, from wherever the positions on the target are by now.
+        """Copy what the plan says, starting at the target's current positions.
 
         Args:
             spark: gives the session; called only if there is something to copy.
-            shard: the shard to copy, of a plan that has some; None for all of them, one after the other.
+            shard: the shard to copy, if the plan has shards; None for all of them, one after the other.
 
         Raises:
             RangesFailed: if some partitions were not copied to their planned end; the others were.
@@ -206,24 +206,24 @@ class Run:
             return 0
 
     def _planned(self) -> Plan:
-        """The plan of a run that does not end with it.
+        """The plan of a run that is not a dry run.
 
         Raises:
-            FerryError: it does; or the run was not planned.
+            FerryError: it is a dry run; or the run was not planned.
         """
         plan = self._folder.plan()
         if plan.options.dry_run:
             raise FerryError(
                 f"The run {self.run_id} is a dry run: it ends with its plan.",
-                advice="Start another one to have that done.",
+                advice="Start another run to carry it out.",
             )
         return plan
 
     def read_back(self, spark: SparkSource, shard: int | None = None) -> int:
-        """Read back what ``mirror`` has copied, so that ``verify`` need not: it takes what was found, once.
+        """Read back what ``mirror`` has copied, so that ``verify`` need not: it uses the result, once.
 
         Args:
-            spark: gives the session, which is still there.
+            spark: gives the session, which is still open.
             shard: the shard that was copied; None for all of them.
 
         Returns:
@@ -234,11 +234,11 @@ class Run:
         return read_back(spark, self.flow, self._folder, self._ledger, shard)
 
     def needs_spark(self, step: str, shard: int | None = None) -> bool:
-        """Whether the step ``mirror`` or ``verify`` has something for Spark to do.
+        """Whether the step ``mirror`` or ``verify`` has work for Spark.
 
         Args:
             step: the step.
-            shard: of ``mirror`` the shard; None for all of them.
+            shard: the shard of ``mirror``; None for all of them.
 
         Raises:
             FerryError: the run was not planned, or a cluster does not answer.
@@ -257,8 +257,8 @@ class Run:
 
         Args:
             spark: gives the session; called only if there is something to read.
-            everything: whether to judge all that the flow ever copied, as the run's option
-                ``verify_all`` does.
+            everything: whether to judge all that the flow ever copied, like the run's option
+                ``verify_all``.
             afresh: whether to read again what ``read_back`` has read.
 
         Raises:
@@ -279,7 +279,7 @@ class Run:
             )
 
     def sync_groups(self) -> GroupMoves:
-        """Translate the groups' offsets, commit them on the target, and tell of it as MirrorMaker 2 does.
+        """Translate the groups' offsets, commit them on the target, and emit checkpoints as MirrorMaker 2 does.
 
         Raises:
             GroupsFailed: naming the groups that could not be read or committed; the others were.
@@ -289,7 +289,7 @@ class Run:
 
         with self._folder.step("sync_groups"), self._patience():
             if self._planned().options.window:
-                # Nothing that a group has read was copied, only what lies before.
+                # A backfill copies only records before those that groups have read.
                 return GroupMoves(now_ms())
             return sync_groups(self.flow, self._folder, self._ledger, self.run_id)
 
@@ -297,7 +297,7 @@ class Run:
         """Write the report, for people (HTML) and programs (JSON).
 
         Raises:
-            FerryError: what kept the run from being complete and verified; the report is written.
+            FerryError: why the run is not complete and verified; the report is written.
         """
         from kafka_ferry.report.run_lines import report_lines
         from kafka_ferry.runs.publish.publish import publish_run
@@ -315,14 +315,14 @@ class Run:
                 if report.unapplied:
                     raise NotApplied(report.unapplied)
                 if report.verdict and not report.verdict.success:
-                    # Of the groups: for anything else the verification has failed.
+                    # Only group checks: anything else has already failed the verification.
                     raise_unproved(self.flow, self.run_id, report.verdict)
         finally:
             clear_old(self.flow)
         return report
 
     def _raise_unless_done(self, step: str, shards: int) -> None:
-        """Raise what a step, or a shard of it, has raised, and that it has not ended."""
+        """Raise the error of a step or its shard, or an error if it has not ended."""
         if failure := self._folder.failure(step):
             raise failure
         parts = range(shards) if step == "mirror" and shards else (None,)

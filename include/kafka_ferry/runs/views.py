@@ -1,6 +1,6 @@
-"""All that is shown of a flow, read from what its runs left in the state folder: no cluster is asked.
+"""All that is shown of a flow, read from its runs' files in the state folder: no cluster is asked.
 
-Files are parsed once for each of their versions (``runs.state.file_cache``).
+Each version of a file is parsed once (``runs.state.file_cache``).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from kafka_ferry.runs.state.run_folder import (
     StepRecord,
 )
 
-# Runs for some topics only, or for a window: as many of the newest are laid over the last whole one.
+# Runs for some topics only, or for a window: up to so many newest ones are laid over the last whole run.
 _OVERLAID: Final = 8
-# Where there is no history yet, that of an older release is made from as many reports.
+# Without a history file (older releases), the history is made from up to so many reports.
 _UNREMEMBERED: Final = 20
 
 
@@ -60,7 +60,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class RangeView:
-    """A range in the ledger, as one transaction of a run has committed it.
+    """A range in the ledger, as a run's transaction has committed it.
 
     Attributes:
         topic: the source's topic.
@@ -72,7 +72,7 @@ class RangeView:
         records: records copied.
         bytes: bytes of their batches.
         reasons: offsets without a record on the target, by reason.
-        rebuilt: batches that could not pass unopened, by reason.
+        rebuilt: batches that could not be copied unopened, by reason.
         at: when it was committed, in milliseconds since 1970.
         writer: the number of the writer.
         verified: whether it was read back and found complete.
@@ -99,8 +99,8 @@ class RunView:
 
     Attributes:
         summary: its line in the history; None if it was not published.
-        report: its report; None if it was not published, or was cleared away.
-        options: what was asked of it; None if it was not planned.
+        report: its report; None if it was not published, or was deleted.
+        options: its options; None if it was not planned.
         steps: how its steps ended.
     """
 
@@ -111,7 +111,7 @@ class RunView:
 
 
 class Showing:
-    """What there is to show of ``flow``; reading never changes anything and never asks a cluster."""
+    """What can be shown of ``flow``; reading never changes anything and never asks a cluster."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
@@ -124,7 +124,7 @@ class Showing:
         return self._unremembered() if found is None else found
 
     def partitions(self) -> tuple[PartitionView, ...]:
-        """All partitions, as the last runs have left them, by topic and partition."""
+        """All partitions, as the last runs left them, by topic and partition."""
         return tuple(latest(self._views()))
 
     def topics(self) -> tuple[TopicView, ...]:
@@ -132,7 +132,7 @@ class Showing:
         return tuple(topic_views(self.partitions()))
 
     def groups(self) -> tuple[GroupView, ...]:
-        """The groups' partitions, as the last run that saw any group has found them."""
+        """The groups' partitions, as the last run that read groups found them."""
         return LARGE.parsed(self._runs, GROUPS_SEEN, _groups) or ()
 
     def report(self, run: str) -> RunReport | None:
@@ -140,7 +140,7 @@ class Showing:
         return LARGE.parsed(self._folder(run).files, REPORT_DATA, RunReport.from_json)
 
     def run(self, run: str) -> RunView | None:
-        """A run, None if the flow knows none of that name."""
+        """A run, None if the flow has none of that id."""
         folder = self._folder(run)
         plan = LARGE.parsed(folder.files, "plan.json", _options)
         summary = next((one for one in reversed(self.history()) if one.run == run), None)
@@ -165,7 +165,7 @@ class Showing:
         """A file of the flow's Data Docs, None if there is none.
 
         Args:
-            name: the path below their folder; one that leads out of it names nothing.
+            name: the path below their folder; a path that leads out of it matches no file.
         """
         parts = name.split("/")
         if "\\" in name or any(part in ("", ".", "..") for part in parts):
@@ -181,7 +181,7 @@ class Showing:
         return RunFolder(self._runs, run)
 
     def _views(self) -> list[tuple[PartitionView, ...]]:
-        """Of the last run that looked at the whole flow, and of those since that looked at a part."""
+        """From the last run of the whole flow, and from the runs of a part of it since."""
         views: list[tuple[PartitionView, ...]] = []
         for summary in reversed(self.history()):
             files = self._folder(summary.run).files

@@ -1,1 +1,1 @@
-"""Spark's border: the copying query, the recount job, sessions. Nothing below it knows of Spark."""
+"""Spark's border: the copying query, the recount job, sessions. Nothing below it uses Spark."""

@@ -3,7 +3,7 @@
 Spark puts its library on the path of its Python processes as a zip file of sources (see
 ``PythonUtils.sparkPythonPath``), and starts about ten such processes, most of them one after the
 other, to plan and run one query. Python keeps no bytecode of what it imports from a zip file, so
-each of them would compile the library anew.
+each of them would compile the library again.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from py_compile import PycInvalidationMode
 from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
-# The times in a zip file are local ones without a zone, so they cannot be compared with anything.
+# Times in a zip file are local and have no zone, so they cannot be compared.
 _NEVER_STALE = PycInvalidationMode.UNCHECKED_HASH
 
 
 def add_bytecode(archive: Path) -> bool:
-    """Put this Python's bytecode into a zip file of modules, beside their sources.
+    """Add this Python's bytecode to a zip file of modules, next to their sources.
 
-    Another Python than this one goes on compiling the sources. The file is replaced as a whole, so
-    whoever reads it meanwhile reads the old one.
+    Other versions of Python still compile the sources. The file is replaced atomically, so that
+    concurrent readers see the old one.
 
     Args:
         archive: the zip file.
@@ -57,13 +57,13 @@ def main() -> None:
     """Do so with the library of the Spark that is installed as the package ``pyspark``."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        sys.exit("There is no package pyspark here: install it first.")
+        sys.exit("The package pyspark is missing: install it first.")
     for archive in sorted(Path(spec.origin).parent.glob("python/lib/*.zip")):
         try:
             add_bytecode(archive)
         except OSError as error:
             sys.exit(
-                f"Bytecode cannot be added to {archive}: {error}. Run this as who installed it."
+                f"Bytecode cannot be added to {archive}: {error}. Run this as the user who installed it."
             )
 
 

@@ -1,9 +1,9 @@
-"""The checkpoint of a flow's copying query, and the ranges that it gives out.
+"""The checkpoint of a flow's copying query, and the files of its ranges.
 
-Each start of the query writes what it is to copy into a file of its own, in the folder ``ranges``
-beside what Spark keeps there. Spark's file source reads that folder, so Spark's own log says which
-file was in which micro-batch, and the file says from which to which offset. Where each range really
-starts a task reads from the target, so that an old checkpoint, or none, does no harm.
+Each start of the query writes what it is to copy to its own file, in the folder ``ranges`` next to Spark's
+files. Spark's file source reads that folder, so Spark's log says which file was in which micro-batch, and
+the file says from which to which offset. A task reads from the target where each range really starts, so
+that an old checkpoint, or none, does no harm.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kafka_ferry.state import StateFolder
 
 _RANGES: Final = "ranges"
 FILE_SUFFIX: Final = ".json"
-# Spark's log of the file source names every file for ever, and each start reads it.
+# Spark's log of the file source keeps every file's name for ever, and each start reads it.
 _MAX_FILES: Final = 500
 
 
@@ -29,7 +29,7 @@ class StartRanges(AsJson):
 
     Attributes:
         run: the run's id.
-        attempt: a text that no other start of the query has.
+        attempt: a unique text for this start of the query.
         at: when, in milliseconds since 1970.
         ranges: the ranges.
     """
@@ -66,7 +66,7 @@ class QueryCheckpoint:
 
     @property
     def source_pattern(self) -> str:
-        """The location of the files of ranges, for Spark's file source, which takes it for a glob pattern."""
+        """The location of the files of ranges, escaped for Spark's file source, which reads a glob pattern."""
         return re.sub(r"([\\*?\[\]{}])", r"\\\1", self._ranges.uri)
 
     def add(self, start: StartRanges) -> None:
@@ -85,12 +85,12 @@ class QueryCheckpoint:
             ) from error
 
     def _renew(self) -> None:
-        """Begin a new checkpoint instead of one that is too long, or that has lost its files or their content.
+        """Begin a new checkpoint if this one is too long, or has lost its files or their content.
 
         Spark does not flush what it writes: after a power cut its last files may be empty, and then
         no query starts from them again.
 
-        What an unfinished micro-batch of it was copying, the run's own plan has too.
+        The run's own plan has the ranges of an unfinished micro-batch too.
         """
         files = len(self._files())
         is_lost = not files and self._folder.folder("offsets").names()

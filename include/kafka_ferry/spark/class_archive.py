@@ -1,8 +1,8 @@
 """An archive of the classes of Spark's driver: ``python -m kafka_ferry.spark.class_archive``.
 
-A JVM maps it into its memory instead of loading and checking some ten thousand classes, which takes
-most of the time of a small run (JEP 350, dynamic archives). It fits one Java and one Spark, by which
-it is found; a JVM that finds it does not fit starts as it would without.
+A JVM maps it into memory instead of loading and verifying some ten thousand classes, which takes most of
+the time of a small run (JEP 350, dynamic archives). It is for one version of Java and Spark, which are
+part of its name; a JVM that finds that it does not fit starts without it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _spark_home() -> Path | None:
 
 
 def _java_version() -> str | None:
-    """The version of the Java that Spark's scripts start, by the file that says it beside each Java."""
+    """The version of the Java that Spark's scripts start, from the release file of its installation."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin" if home else None)
     release = Path(java).resolve().parents[1] / "release" if java else None
@@ -56,19 +56,19 @@ def _java_version() -> str | None:
 
 
 def make_archive(archive: Path) -> None:
-    """Make the archive from what a small query loads.
+    """Create the archive from the classes that a small query loads.
 
     Args:
         archive: the file; replaced as a whole.
 
     Raises:
         OSError: it cannot be written.
-        RuntimeError: Spark has left none, with what it said.
+        RuntimeError: Spark has written none; the message has its output.
     """
     home = archive.parent
     with TemporaryDirectory(dir=home, prefix=".archive-") as folder:
         made = Path(folder, archive.name)
-        # Of each class that it leaves out, it would tell.
+        # It would log each class that it leaves out.
         options = f"-XX:ArchiveClassesAtExit={made} -Xlog:cds=off -Xlog:cds+dynamic=off"
         rehearsal = Path(__file__).with_name("rehearsal.py")
         submit = [str(home / "bin/spark-submit"), "--master", "local[2]"]
@@ -81,15 +81,17 @@ def make_archive(archive: Path) -> None:
             check=False,
         )
         if done.returncode or not made.exists():
-            raise RuntimeError(f"Spark did not leave its classes; it said:\n{done.stdout[-2000:]}")
+            raise RuntimeError(
+                f"Spark did not write its classes; its output:\n{done.stdout[-2000:]}"
+            )
         made.replace(archive)
 
 
 def main() -> None:
-    """Make the archive of this machine's Java and Spark, unless there is one that is younger than both."""
+    """Create the archive of this machine's Java and Spark, unless there is one that is newer than both."""
     archive = _archive()
     if archive is None:
-        sys.exit("There is no PySpark here, or no Java that says its version.")
+        sys.exit("PySpark is missing, or Java does not report its version.")
     if archive.exists() and archive.stat().st_mtime > (archive.parent / "jars").stat().st_mtime:
         return
     try:

@@ -1,9 +1,9 @@
-"""What Spark's Python workers are forked from, with everything imported that our tasks need.
+"""The daemon that Spark's Python workers are forked from, with all imports that our tasks need.
 
 Spark starts it on each executor, by ``spark.python.daemon.module``. PySpark's own daemon, which this
-one becomes, has imported nothing, so that each of its workers would import the same for seconds.
+one becomes, imports nothing, so that each of its workers would spend seconds on the same imports.
 Nothing here may start a thread, which would be missing in the workers; Arrow's allocator has one, and
-takes care of that itself.
+handles that itself.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ import kafka_ferry.spark.recount  # noqa: E402, F401
 
 
 def main() -> None:
-    """Fork workers until Spark says that it is enough."""
-    # What is collected in a worker would be copied for it first.
+    """Fork workers until Spark stops the daemon."""
+    # Garbage collection in a worker would copy shared memory pages.
     gc.collect()
     gc.freeze()
     manager()

@@ -1,4 +1,4 @@
-"""Work that is done in Spark's tasks: one item, one task."""
+"""Runs work in Spark's tasks: one item, one task."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _Result = TypeVar("_Result")
 def done_in_tasks(
     spark: SparkSession, work: Callable[[_Item], _Result], items: Sequence[_Item]
 ) -> list[_Result]:
-    """What ``work`` makes of each item, each in a task of its own, those in front first.
+    """The results of ``work`` for each item, each in its own task, in the items' order.
 
-    It is an RDD's job and no query: there is nothing to optimize, and the JVM, which would load and
-    compile a thousand classes for it, only passes bytes on.
+    It is an RDD job, not a query: there is nothing to optimize, and the JVM, which would load and compile
+    a thousand classes for a query, only passes bytes on.
 
     Args:
         spark: the session.
-        work: called in a worker. What it closes over travels in the task's code, in memory; the
-            items may lie in a temporary file on the way, so they must hold no secret.
+        work: called in a worker. Its closure is sent in the task's code, in memory; items may pass
+            through a temporary file, so they must hold no secret.
         items: the items, each of which pickles.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Spark properties that our jobs need or do better with."""
+"""Spark properties that our jobs need or benefit from."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Final
 from kafka_ferry.spark.class_archive import found_archive
 
 EVERY_JOB: Final[Mapping[str, str]] = {
-    # Two attempts of one task at once would fence each other.
+    # Two concurrent attempts of one task would fence each other.
     "spark.speculation": "false",
     "spark.python.daemon.module": "kafka_ferry.spark.daemon",
-    # Our queries have a handful of rows: to compile classes for them takes longer than they do.
+    # Our queries have a handful of rows: compiling classes for them takes longer than running them.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
 }
 
 
 QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Options of a JVM that soon ends: the compiler that compiles sooner, and the simple collector."""
+"""Options of a short-lived JVM: the quick compiler, and the simple garbage collector."""
 
 
 def driver_options() -> str:
@@ -26,5 +26,5 @@ def driver_options() -> str:
     archive = found_archive()
     if archive is None:
         return QUICK_START
-    # Where it does not fit after all, the JVM goes without it, and need not say so.
+    # If it does not fit after all, the JVM starts without it, and need not log that.
     return f"{QUICK_START} -XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"

@@ -1,10 +1,10 @@
-"""Running the Structured Streaming query of one run to its end.
+"""Runs the Structured Streaming query of one run to its end.
 
 The stream's rows are files of ranges (``spark.checkpoint``): a micro-batch that is retried gets
-exactly the files that were planned. A task never raises for a range that fails, or Spark would
-replay the micro-batch before it planned anything new, and one poisoned partition would stop the
-flow. What became of each range comes back to the driver, which stores it in the run's folder before
-the micro-batch counts as done.
+exactly the planned files. A task never raises for a range that fails, or Spark would replay the
+micro-batch before it planned anything new, and one bad partition would stop the flow. Each range's
+outcome is returned to the driver, which stores it in the run's folder before the micro-batch counts as
+done.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def copy_with_spark(
 ) -> list[Outcome]:
     """Copy the ranges of a plan, or those of one of its shards.
 
-    What an earlier query with that checkpoint was stopped in comes first, as Spark planned it then, as
-    far as it is of the same partitions.
+    An unfinished micro-batch of an earlier query with that checkpoint comes first, as Spark planned it
+    then, as far as it is of the same partitions.
 
     Args:
         spark: the session; its executors must reach both clusters.
@@ -68,8 +68,8 @@ def copy_with_spark(
 
     Raises:
         ConfigError: if a store or connection of a cluster cannot be read.
-        SparkFailed: if the query breaks off, because files of the run or of the checkpoint are
-            gone, another query uses the same checkpoint, or a task fails too often.
+        SparkFailed: if the query fails, because files of the run or of the checkpoint are gone, another
+            query uses the same checkpoint, or a task fails too often.
     """
     name = f"{flow.name} {plan.run}{'' if shard is None else f' shard {shard}'}"
     start = StartRanges(plan.run, uuid.uuid4().hex, now_ms(), plan.of_shard(shard))
@@ -94,7 +94,7 @@ class _Batches:
 
     Attributes:
         outcomes: by *source* partition, what became of its range in the last micro-batch with it.
-        error: what the last micro-batch raised; the JVM passes on its text only.
+        error: the error of the last micro-batch; the JVM passes on only its text.
     """
 
     spark: SparkSession
@@ -144,12 +144,12 @@ class _Batches:
 
 
 def _readable(files: Iterable[str]) -> Iterator[StartRanges]:
-    """What the files hold, without those that no release has written: this start has all that is planned."""
+    """The files' content, without invalid files: this start has all that is planned."""
     for file in files:
         try:
             yield StartRanges.from_json(file)
         except FerryError as error:
-            log.warning("A file beside the checkpoint is left out: %s", error)
+            log.warning("A file next to the checkpoint is ignored: %s", error)
 
 
 def run_query(
@@ -174,7 +174,7 @@ def run_query(
         .schema("value string")
         .option("wholetext", True)
         .option("pathGlobFilter", f"*{FILE_SUFFIX}")
-        # Of an earlier start's file that was deleted, this one's has all that matters.
+        # If an earlier start's file was deleted, this one's has all that matters.
         .option("ignoreMissingFiles", True)
         .load(checkpoint.source_pattern)
     )

@@ -1,4 +1,4 @@
-"""The recount as a Spark job: a target partition is read by whichever executor is free."""
+"""The recount as a Spark job: any free executor reads the next target partition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _Asked = Sequence[tuple[TopicPartition, Sequence[RangeClaim]]]
 _Found = list[tuple[TopicPartition, PartitionRecount]]
-# So that a large partition does not hold up the small ones that follow it in its task.
+# Keeps a large partition from delaying the small ones that follow it in its task.
 _TASKS_PER_CORE: Final = 4
 
 

@@ -1,6 +1,6 @@
-"""A query such as copies, without a cluster: ``spark-submit rehearsal.py FOLDER``.
+"""A query like a copying one, without a cluster: ``spark-submit rehearsal.py FOLDER``.
 
-What it loads is what a run loads (``spark.class_archive``).
+It loads the same classes as a run (``spark.class_archive``).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """A flow on its way to Spark's tasks.
 
-It travels inside the pickled code of a job, as the tasks' own data: in no option, property, file or
-argument, all of which Spark shows or leaves on disk. So executors need neither the flow's file, nor
-its stores, providers and connections. Spark broadcasts code that is larger than a mebibyte through a
-file on the driver's disk: so each store is in it once, and what is too large all the same is refused
-unless Spark encrypts its files.
+It is sent within the pickled code of a job, as the tasks' own data, and never in an option, property,
+file or argument, which Spark shows or leaves on disk. So executors need neither the flow's file, nor its
+stores, providers and connections. Spark broadcasts code larger than a mebibyte through a file on the
+driver's disk: so each store is in it once, and a flow that is still too large is refused unless Spark
+encrypts its files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kafka_ferry.config import Flow
 
-# Strings of a store's size; shorter ones need no look.
+# Strings of a store's size; shorter ones are not worth it.
 _LONG: Final = 500
 # What a job's code is besides the flow.
 _CODE_BYTES: Final = 32 * 1024
@@ -28,7 +28,7 @@ ENCRYPTION: Final = "spark.io.encryption.enabled"
 
 
 def carried(spark: SparkSession, flow: Flow) -> bytes:
-    """The flow as ``packed`` packs it, in a form that Spark writes to no disk in plain text.
+    """The flow as packed by ``packed``, in a form that Spark never writes to a disk in plain text.
 
     Raises:
         ConfigError: as ``packed``; or if the flow's stores are too large for that.
@@ -62,20 +62,20 @@ def packed(flow: Flow) -> bytes:
 
 
 def unpacked(flow: bytes) -> Flow:
-    """What ``packed`` packed. Only importing what a flow is made of takes a while: not while planning."""
+    """Unpacks what ``packed`` packed. The imports for a flow take a while, and are not done while planning."""
     found: Flow = _Unpacker(io.BytesIO(flow)).load()
     return found
 
 
 class _Packer(pickle.Pickler):
-    """Writes a long string once, however many equal ones there are: a store is in each client's properties."""
+    """Writes equal long strings only once: a store is in each client's properties."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
         self._known: dict[str, str] = {}
 
     def persistent_id(self, obj: Any) -> str | None:
-        # What is given here is pickled too, and a second time only referred to.
+        # The returned object is pickled too, and a second time only referred to.
         return self._known.setdefault(obj, obj) if type(obj) is str and len(obj) > _LONG else None
 
 

@@ -1,4 +1,4 @@
-"""Spark sessions with what our jobs need."""
+"""Spark sessions for our jobs."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SparkSource = Callable[[], "SparkSession"]
-"""Gives the session; called only by what has work for Spark, since the first call may start it."""
+"""Gives the session; called only where there is work for Spark, since the first call may start it."""
 
 
 def no_spark() -> SparkSession:
-    """Stands for a session where there should be nothing to do.
+    """Takes the place of a session where there should be no work for Spark.
 
     Raises:
         SparkNeeded: always.
     """
-    raise SparkNeeded("There is work for Spark, and no Spark here.", advice="Try it with Spark.")
+    raise SparkNeeded(
+        "There is work for Spark, but this process has no Spark.", advice="Run it with Spark."
+    )
 
 
 class SparkOnDemand:
@@ -42,7 +44,7 @@ class SparkOnDemand:
         start: starts it.
     """
 
-    # Spark has one session a process: the next one starts when the last one has stopped.
+    # Spark has one session per process: the next one starts when the last one has stopped.
     _last_stop: ClassVar[threading.Thread | None] = None
 
     def __init__(self, start: SparkSource) -> None:
@@ -51,7 +53,7 @@ class SparkOnDemand:
         self._daemons: Future[None] | None = None
 
     def begin(self) -> None:
-        """Start it in the background, since something will need it; and after it what workers are forked from."""
+        """Start it in the background, followed by the daemons that workers are forked from."""
         if self._starting is None:
             starter = ThreadPoolExecutor(1, thread_name_prefix="spark")
             self._starting = starter.submit(self._start_after, SparkOnDemand._last_stop)
@@ -59,7 +61,7 @@ class SparkOnDemand:
             starter.shutdown(wait=False)
 
     def __call__(self) -> SparkSession:
-        """The session, as soon as it is there."""
+        """The session, as soon as it has started."""
         self.begin()
         assert self._starting is not None
         return self._starting.result()
@@ -68,7 +70,7 @@ class SparkOnDemand:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop it in the background; this process does not end before."""
+        """Stop it in the background; this process does not end before that."""
         SparkOnDemand._last_stop = threading.Thread(target=self.stop, name="stop-spark")
         SparkOnDemand._last_stop.start()
 
@@ -82,7 +84,7 @@ class SparkOnDemand:
         if self._starting is None or self._starting.exception():
             return
         if self._daemons:
-            # Spark would complain of a job that it is stopped in.
+            # Spark would log an error about a job that is interrupted by the stop.
             self._daemons.result()
         self._starting.result().stop()
 
@@ -117,13 +119,13 @@ def _terminal_session(name: str, tasks: int | None) -> SparkSession:
 def _session(name: str, config: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    # Spark starts `python3` for its workers, whichever that is, unless told otherwise.
+    # By default Spark starts whichever `python3` is on the PATH for its workers.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK_START)
     builder = SparkSession.builder.appName(name)
     for key, value in {**EVERY_JOB, **config}.items():
         builder = builder.config(key, value)
-    # It tells of each connection between Python and the JVM, even when everything is closed.
+    # It logs each connection between Python and the JVM, even when everything is closed.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
@@ -133,16 +135,16 @@ def _session(name: str, config: Mapping[str, str]) -> SparkSession:
 
 def _start_daemons(starting: Future[SparkSession]) -> None:
     """Start the daemons that workers are forked from, while the driver does something else."""
-    # Whatever is wrong, the session or the first task of a job that matters says it.
+    # Any error is reported by the session, or by the first task of a real job.
     with suppress(Exception):
         session = starting.result()
         done_in_tasks(session, bool, range(session.sparkContext.defaultParallelism))
 
 
 def _show_library(context: SparkContext) -> None:
-    """Let the daemon that workers are forked from find what ``--py-files`` has brought to an executor.
+    """Let the daemon that workers are forked from find the ``--py-files`` of an executor.
 
-    It lies in the executor's working directory. PySpark tells only the workers: too late for the daemon.
+    They are in the executor's working directory. PySpark only tells the workers, too late for the daemon.
     """
     files = context.getConf().get("spark.submit.pyFiles", "") or ""
     names = [PurePosixPath(file).name for file in files.split(",") if file]

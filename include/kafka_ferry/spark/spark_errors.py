@@ -1,4 +1,4 @@
-"""What Spark breaks off with, as one of our errors."""
+"""Spark's failures as our own errors."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kafka_ferry.errors import SparkFailed
 
 @contextmanager
 def spark_failures(what: str, *, advice: str) -> Iterator[None]:
-    """Raise what Spark raises inside as our own error.
+    """Raise Spark's exceptions in the body as our own error.
 
     Args:
-        what: what Spark does inside, for the message: ``"the query of orders"``.
-        advice: what to look at.
+        what: what Spark does in the body, for the message: ``"the query of orders"``.
+        advice: what to check.
 
     Raises:
         SparkFailed: if Spark raises, with its reason and without the stack traces of two languages;

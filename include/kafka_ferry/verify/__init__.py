@@ -1,4 +1,4 @@
-"""Proof that a copy is complete: the ledger beside what was read back, judged and documented."""
+"""Proof that a copy is complete: the ledger is compared with what was read back, judged and documented."""
 
 from kafka_ferry.verify.expectations.judge import Terms, judge
 from kafka_ferry.verify.reconciliation import partition_rows, range_row

@@ -22,7 +22,7 @@ def backfill_rows(
     Args:
         ranges: the ranges that the run has copied, without those whose topic is gone.
         planned: what it planned.
-        twice: *source* partition to how many of its records another range of the ledger has too.
+        twice: *source* partition to how many of its records another range of the ledger also has.
     """
     spans: dict[tuple[TopicPartition, TopicPartition], list[Span]] = defaultdict(list)
     for row in ranges:
@@ -43,7 +43,7 @@ def _row(
 ) -> PartitionRow:
     covered = merged(spans)
     if plan:
-        # What the run copied before it was planned anew was planned then.
+        # Ranges that the run copied before it was planned again were in the earlier plan.
         clipped = ((max(start, plan.start), min(end, plan.end)) for start, end in covered)
         covered = merged(span for span in clipped if span[0] < span[1])
     at = plan.start if plan else 0

@@ -1,4 +1,4 @@
-"""Everything that has to agree in the reconciliation table, as a table. Pure."""
+"""The checks of the reconciliation table, as a table. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka_ferry.verify.verdict import Table, Verdict
 Row = TypeVar("Row")
 
 
-# No slots here: generic classes with slots cannot be made on Python 3.11.
+# No slots: Python 3.11 cannot create generic dataclasses with slots.
 @dataclass(frozen=True)
 class Check(Generic[Row]):
     """One expectation.
@@ -21,12 +21,12 @@ class Check(Generic[Row]):
     Attributes:
         key: its name in options, one of ``config.options.verify.CHECKS``.
         name: the sentence that should be true.
-        left: the attribute of a row that is looked at.
-        explain: what is wrong with a row, after its name.
-        advice: what to look at.
+        left: the attribute of a row that is checked.
+        explain: what is wrong with a row, to follow its name.
+        advice: what to check.
         right: the attribute that must be equal to ``left``; "" where ``left`` must be 0.
-        only_where: the attribute without which a row is not looked at; "" for every row.
-        severity: its own, where it is not the suite's.
+        only_where: the attribute without which a row is not checked; "" for every row.
+        severity: its own severity, where it is not the suite's.
     """
 
     key: str
@@ -48,7 +48,7 @@ class Check(Generic[Row]):
 
 @dataclass(frozen=True)
 class Suite(Generic[Row]):
-    """Checks of one table; ``severity`` is that of each check which has none of its own."""
+    """Checks of one table; ``severity`` is for checks without their own."""
 
     name: str
     table: Table
@@ -59,7 +59,7 @@ class Suite(Generic[Row]):
         """The severity of each check, by its key.
 
         Args:
-            chosen: those that the flow gives, by the checks' keys.
+            chosen: the severities that the flow sets, by the checks' keys.
         """
         return {
             check.key: chosen.get(check.key, check.severity or self.severity)
@@ -68,7 +68,7 @@ class Suite(Generic[Row]):
 
 
 _FAULT: Final = (
-    "The ledger contradicts itself, which is a fault of the copier. Leave the ledger and both topics "
+    "The ledger contradicts itself, which is a bug in the copier. Leave the ledger and both topics "
     "as they are and report it."
 )
 
@@ -113,7 +113,7 @@ RANGES: Final = Suite[RangeRow](
             "digest_sent",
             lambda row: f"digest {row.digest_sent} sent, {row.digest_read} read back",
             "Compare the remote topic's compression.type and message.timestamp.type with the "
-            "source's: a broker that compresses or stamps anew changes the bytes. Otherwise "
+            "source's: a broker that recompresses or restamps batches changes the bytes. Otherwise "
             "records were changed or damaged.",
             right="digest_read",
             only_where="digest_comparable",
@@ -122,8 +122,8 @@ RANGES: Final = Suite[RangeRow](
             "foreign",
             "nobody else wrote between our records",
             "foreign",
-            lambda row: f"{count(row.foreign, 'record')} of somebody else in {row.target}",
-            "Find the other producer and take its right to write to the remote topic away.",
+            lambda row: f"{count(row.foreign, 'record')} of another producer in {row.target}",
+            "Find the other producer and revoke its WRITE permission on the remote topic.",
         ),
         Check(
             "offsets",
@@ -162,7 +162,7 @@ PARTITIONS: Final = Suite[PartitionRow](
             "the ranges of a partition join without a gap",
             "gap_offsets",
             lambda row: f"{count(row.gap_offsets, 'offset')} in between in no range",
-            "If the run names this partition as failed, the next run goes on there. Otherwise its "
+            "If the run names this partition as failed, the next run continues there. Otherwise its "
             "remote topic was deleted (a warning says so), positions were moved by hand, or ledger "
             "records are missing.",
         ),
@@ -190,7 +190,7 @@ PARTITIONS: Final = Suite[PartitionRow](
             lambda row: (
                 f"{count(row.target_beyond, 'record')} on the target after the ledger's last one"
             ),
-            "Find the other producer and take its right to write to the remote topic away.",
+            "Find the other producer and revoke its WRITE permission on the remote topic.",
         ),
         Check(
             "before",
@@ -199,7 +199,7 @@ PARTITIONS: Final = Suite[PartitionRow](
             lambda row: (
                 f"{count(row.target_before, 'record')} on the target before the ledger's first one"
             ),
-            "Somebody has written to the remote topic before the mirror began, or records that "
+            "Another producer has written to the remote topic before the mirror began, or records that "
             "stand for nothing could not be deleted: the flow needs the right to do so.",
         ),
         Check(
@@ -210,8 +210,8 @@ PARTITIONS: Final = Suite[PartitionRow](
                 f"read_committed consumers of {row.remote_topic} do not get to its last "
                 f"{count(row.unreached, 'offset')}"
             ),
-            "Look for an unclean leader election on the target, and for a transaction of somebody "
-            "else that is open in the remote topic (kafka-transactions.sh find-hanging).",
+            "Look for an unclean leader election on the target, and for a transaction of another "
+            "producer that is open in the remote topic (kafka-transactions.sh find-hanging).",
         ),
         Check(
             "start",
@@ -220,8 +220,7 @@ PARTITIONS: Final = Suite[PartitionRow](
             lambda row: (
                 f"{row.remote_topic} still shows {count(row.exposed, 'offset')} before its start"
             ),
-            "The flow needs the right to delete records of the remote topic; the next run tries "
-            "again.",
+            "The flow needs DELETE on the remote topic; the next run tries again.",
         ),
         Check(
             "covered",
@@ -231,8 +230,8 @@ PARTITIONS: Final = Suite[PartitionRow](
                 f"planned [{row.planned_start}, {row.planned_end}), "
                 f"covered [{row.covered_start}, {row.covered_end})"
             ),
-            "The run did not reach the end of its plan here: see its failures. The next run goes "
-            "on from the position.",
+            "The run did not reach the end of its plan here: see its failures. The next run "
+            "continues from the position.",
         ),
     ),
 )
@@ -247,7 +246,7 @@ WARNINGS: Final = Suite[RangeRow](
             "every reason is one that this release knows",
             "other_reasons",
             lambda row: f"{count(row.other_reasons, 'offset')} for reasons of another release",
-            "A newer release has copied this: verify with that one, which knows what they mean.",
+            "A newer release has copied this: verify with that release, which knows these reasons.",
         ),
         Check(
             "expired",
@@ -280,7 +279,7 @@ WARNINGS: Final = Suite[RangeRow](
             "dead-lettered",
             "no record went to the dead letter topic",
             "dead_lettered",
-            lambda row: f"{count(row.dead_lettered, 'record')} that {row.target} could not take",
+            lambda row: f"{count(row.dead_lettered, 'record')} that {row.target} rejected",
             "on.rejected.record is set to dead-letter: the dead letter topic holds the records, with "
             "their coordinates and the broker's error in headers.",
         ),
@@ -310,7 +309,7 @@ WARNINGS: Final = Suite[RangeRow](
 
 
 def decisive(table: Table, verdict: Verdict | None) -> tuple[Check[Any], ...]:
-    """The checks of ranges or partitions that a run fails for, as the run was judged.
+    """The checks of ranges or partitions that fail a run, by the run's verdict.
 
     Args:
         table: the table.

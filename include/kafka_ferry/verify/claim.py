@@ -1,4 +1,4 @@
-"""What the ledger claims of a range, as far as an independent read can look it up on the target."""
+"""The ledger's claims on a range, as far as an independent read of the target can check them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class RangeClaim(NamedTuple):
     """One range of the ledger, without its counts and its digest.
 
     Attributes:
-        segments: where its records went.
+        segments: where its records are on the target.
         start: first source offset.
         end: source offset after the last one.
         preserved: whether the records kept their offsets.
-        producer_id: of the producer that wrote them then; None where the ledger names none.
-        is_first: whether a mirror with preserved offsets begins with it, so that nothing may be
-            seen before it.
+        producer_id: of the producer that wrote them; None where the ledger names none.
+        is_first: whether a mirror with preserved offsets begins with it, so that no record may be
+            before it.
     """
 
     segments: tuple[Segment, ...]
@@ -30,7 +30,7 @@ class RangeClaim(NamedTuple):
 
     @classmethod
     def of(cls, copied: CopiedRange, *, is_first: bool = False) -> RangeClaim:
-        """What the ledger claims with ``copied``."""
+        """The claim of the ledger's entry ``copied``."""
         return cls(
             copied.segments,
             copied.start,
@@ -41,5 +41,5 @@ class RangeClaim(NamedTuple):
         )
 
     def expired(self, log_start: int) -> int:
-        """How many of the records lie below ``log_start`` on the target."""
+        """How many of the records are below ``log_start`` on the target."""
         return sum(min(max(log_start - target, 0), records) for _, target, records in self.segments)

@@ -1,4 +1,4 @@
-"""The offsets that a run has moved groups to, beside what is proved of the copy. Pure."""
+"""Compares the offsets that a run has moved groups to with what is proved of the copy. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka_ferry.verify.rows import UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """An offset that a group has on the target, of those that the run has committed or found there.
+    """A group's offset on the target that the run has committed or found there.
 
     Attributes:
         group: the group.
@@ -23,14 +23,14 @@ class GroupRow:
         partition: the partition, on both clusters.
         remote_topic: the topic on the target.
         committed: what the group has committed on the source.
-        offset: what it has on the target for it.
+        offset: the corresponding offset on the target.
         verified_end: the target offset after the last record that is copied and verified; -1 where
-            nothing is, or where the target's own records lie between the copied ones.
+            there is none, or where the target's own records lie between the copied ones.
         log_start: the first offset of the target's log.
         log_end: the offset after its last one.
-        past_verified: by how many offsets the group is past both ``verified_end`` and
-            ``log_start``: records that it has not read may lie between.
-        past_end: by how many offsets it is after the log's end.
+        past_verified: by how many offsets the group is past both ``verified_end`` and ``log_start``:
+            records that it has not read may lie between.
+        past_end: by how many offsets it is past the log's end.
     """
 
     group: str
@@ -54,12 +54,12 @@ def group_rows(
     verified: Mapping[TopicPartition, int],
     logs: Mapping[TopicPartition, LogBounds],
 ) -> list[GroupRow]:
-    """A row for each offset that the step has committed on the target, or found there as it should be.
+    """A row for each offset that the step has committed on the target, or already found there.
 
     Args:
         moves: what became of the groups.
-        verified: by *target* partition, the offset after the last verified record; partitions of
-            which that says nothing are absent.
+        verified: by *target* partition, the offset after the last verified record; absent where it
+            is unknown.
         logs: by *target* partition, what a ``read_uncommitted`` consumer can read of it.
     """
     rows = []

@@ -4,10 +4,10 @@ A topic that is recreated, on the source or on the target, begins a new incarnat
 log that was truncated below what had been copied (KIP-101)::
 
     the log that was copied   [0 ............ 60 ...... 100)
-    the log after the cut     [0 ............ 60 .. 75)      rewound_from = 100
+    the truncated log         [0 ............ 60 .. 75)      rewound_from = 100
 
-The new incarnation keeps what was copied below the cut; the branch that is lost is an incarnation of its own,
-``[60, 100)``.
+The new incarnation keeps what was copied below the truncation; the lost branch is an incarnation of its
+own, ``[60, 100)``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Incarnation:
         spans: the source offsets ``(start, end)`` of its ranges, in the ledger's order.
         end: where its last range ends.
         ledger_offset: of its last range.
-        left_at: the position from which it was set back, -1 for whatever is no lost branch.
+        left_at: the position from which it was set back, -1 unless it is a lost branch.
         preserved: whether its records keep their offsets.
         verified_to: where what was verified before ends, -1 where nothing was.
     """
@@ -50,14 +50,14 @@ class Incarnation:
     verified_to: int = UNKNOWN
 
     def add(self, row: RangeRow) -> None:
-        """Go on with the range of ``row``."""
+        """Continue with the range of ``row``."""
         self.spans.append((row.start, row.end))
         self.end = row.end
         self.ledger_offset = row.ledger_offset
         self.preserved = row.preserved
 
     def cut(self, offset: int, left_at: int) -> Incarnation:
-        """Keep what is below ``offset``; what is not is the branch that is returned."""
+        """Keep what is below ``offset``, and return the rest as the lost branch."""
         lost = [(max(start, offset), end) for start, end in self.spans if end > offset]
         branch = replace(self, spans=lost, left_at=left_at, verified_to=UNKNOWN)
         self.verified_to = min(self.verified_to, offset)
@@ -68,7 +68,7 @@ class Incarnation:
 def incarnations(
     ranges: Iterable[RangeRow], verified: Mapping[Key, int] = NOTHING
 ) -> list[Incarnation]:
-    """The incarnations of all partitions; of each partition the newest comes last.
+    """The incarnations of all partitions; each partition's newest one comes last.
 
     Args:
         ranges: the ranges, in any order.

@@ -1,4 +1,4 @@
-"""The reconciliation table: what the ledger says beside what was read back. Pure.
+"""The reconciliation table: what the ledger says, compared with what was read back. Pure.
 
 Nothing is judged here; ``verify.checks`` says which numbers have to agree.
 """
@@ -31,17 +31,17 @@ def range_row(
     """The row for one range of the ledger.
 
     Args:
-        copied: what the ledger says.
+        copied: the ledger's entry.
         recount: what was read back, None where the remote topic was deleted since.
         run: the run that copied it.
-        ledger_offset: where in the ledger it is written.
+        ledger_offset: the entry's offset in the ledger.
         target_is_compacted: whether the target topic's cleanup policy contains ``compact``.
         backfill: whether a backfill has copied it.
     """
     gone = copied.records if recount is None else 0
     recount = recount or Recount(0, "")
     missing = copied.records - recount.records - recount.expired - gone
-    # Never negative: more records than were copied must stay visible as such.
+    # Never negative: surplus records must stay visible.
     cleaned = max(0, missing) if target_is_compacted else 0
     return RangeRow(
         topic=copied.topic,
@@ -86,7 +86,7 @@ def range_row(
 
 
 def _misplaced(copied: CopiedRange) -> int:
-    """Records that the ledger has at another offset than the source's, or outside of the range."""
+    """Records that the ledger has at an offset other than the source's, or outside of the range."""
     return sum(
         records
         for source, target, records in copied.segments
@@ -115,13 +115,13 @@ def partition_rows(
         recounts: *target* partition to what was read back.
         logs: *target* partition, of those with preserved offsets, to what a ``read_committed``
             consumer can read of it.
-        verified: where what was verified before ``ranges`` ends: they have to join it.
+        verified: the end of what was verified before ``ranges``, which have to join it.
 
     Returns:
         The rows by topic and partition; partitions known on the target only come first.
     """
     plans = {range_.source: range_ for range_ in planned}
-    # A backfill's lie below the position, and continue nothing.
+    # A backfill's ranges lie below the position, and continue nothing.
     known = incarnations((row for row in ranges if not row.backfill), verified)
     # A dictionary keeps the last value: the newest incarnation of each partition.
     newest = {incarnation.source: incarnation for incarnation in known}
@@ -151,7 +151,7 @@ def partition_rows(
 
 
 def _ended(incarnation: Incarnation) -> PartitionRow:
-    """The row of an incarnation that another one followed."""
+    """The row of an incarnation that another one has replaced."""
     row = _row(incarnation.source, incarnation.target, incarnation)
     return row if incarnation.left_at == UNKNOWN else _with_position(row, incarnation.left_at)
 
@@ -186,7 +186,7 @@ def _row(
 
 
 def _with_position(row: PartitionRow, position: int) -> PartitionRow:
-    # Nobody has committed a position before the first range of a partition.
+    # No position is committed before the first range of a partition.
     untouched = position == UNKNOWN and row.covered_start == row.covered_end
     beyond = 0 if untouched else abs(row.covered_end - max(0, position))
     return replace(row, position=position, beyond_position=beyond)
@@ -199,7 +199,7 @@ def _with_others(row: PartitionRow, found: PartitionRecount) -> PartitionRow:
 
 
 def _with_log(row: PartitionRow, log: LogBounds, plan: Range | None) -> PartitionRow:
-    # Nobody moves a log's start beyond the position.
+    # A log's start is never moved beyond the position.
     first = UNKNOWN if plan is None else min(plan.log_start, row.position)
     return replace(
         row, unreached=max(0, row.covered_end - log.end), exposed=max(0, first - log.start)

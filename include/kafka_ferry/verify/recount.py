@@ -1,8 +1,8 @@
 """The independent read: what the target really holds of the ranges in the ledger.
 
-It opens no batch: headers count the records, and the digest runs over the bytes as they lie in
-the target's log. All it knows of the writer is what the ledger claims. Where records keep their
-offsets, ``verify.recount_by_offset`` looks at each offset; here are those that got new ones.
+It opens no batch: headers count the records, and the digest is of the bytes in the target's log. All
+it knows about the writer is what the ledger claims. Partitions with preserved offsets are checked by
+``verify.recount_by_offset``, offset by offset; this module is for translated offsets.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def recount(
         claims: what the ledger claims of each range, the ranges in the ledger's order.
 
     Raises:
-        CorruptBatch: if the target gives bytes that are no valid batch.
+        CorruptBatch: if the target returns bytes that are not a valid batch.
         FerryError: if the partition cannot be read for a minute.
     """
-    # The log's start or its leader may move while it is read: then it is read again.
+    # The log's start or leader may move while it is read: then it is read again.
     if any(claim.preserved for claim in claims):
         return retry(lambda: recount_by_offset(cluster, partition, claims))
     stretches = sorted(
@@ -87,7 +87,7 @@ def _recount(
         elif base < stretches[at].start:
             counted[stretches[at].range].foreign += count
         else:
-            # Brokers give batches whole, also the one in which the log starts.
+            # Brokers return whole batches, including the one in which the log starts.
             mine = counted[stretches[at].range]
             mine.records += count - min(max(first - base, 0), count)
             mine.rewritten += batch.header.has_delete_horizon

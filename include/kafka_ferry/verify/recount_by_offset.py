@@ -1,16 +1,16 @@
-"""The independent read of a partition whose records keep their offsets: offset by offset.
+"""The independent read of a partition with preserved offsets: offset by offset.
 
 The ledger claims which offsets of ``[start, end)`` hold a record, and which producer wrote them.
-Whatever else a consumer of either isolation level sees there is foreign::
+Any other record that a consumer of either isolation level sees there is foreign::
 
     ledger      [100 ............... 110 ...... 120)  range, its records at 100 to 107 and 110 to 119
-    target      [100 ... 107] c c [110 ....... 119]   as claimed: control records where no record is
+    target      [100 ... 107] c c [110 ....... 119]   as claimed, with control records in the gap
                 [100 ... 107] x c [110 ... 115] c c   x is foreign, 116 to 119 are missing
                 ... 119] [120 ... 125]                after the last range: uncommitted or foreign
 
-A batch is the partition's own if its producer is one that the ledger names for the partition and no
-transaction holds it: ours holds no data. Batches whose offsets have gaps, as a cleaner leaves them,
-are opened; of all others the header tells the offsets.
+A batch is the partition's own if its producer is one that the ledger names for the partition and it is
+not transactional: our transactions hold no data. Batches whose offsets have gaps, as log compaction
+leaves them, are opened; for all others the header gives the offsets.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ Span = tuple[int, int]
 def recount_by_offset(
     cluster: WireCluster, partition: TopicPartition, claims: Sequence[RangeClaim]
 ) -> PartitionRecount:
-    """Compare a target partition with what the ledger claims of it, one offset after the other.
+    """Compare a target partition with the ledger's claims, offset by offset.
 
     Raises:
-        CorruptBatch: if the target gives bytes that are no valid batch.
+        CorruptBatch: if the target returns bytes that are not a valid batch.
         FerryError: if the partition cannot be read.
     """
     begins = any(claim.is_first for claim in claims)
     start = 0 if begins else min(claim.start for claim in claims)
     leader = leader_of(cluster, partition)
     first = log_start(cluster, leader, partition)
-    # After the last stable offset, too: all that a consumer of either isolation level is given.
+    # Beyond the last stable offset too: all that a consumer of either isolation level gets.
     end = high_watermarks(cluster, {partition: leader})[partition]
     batches = stored_batches(cluster, leader, partition, max(start, first), end)
     try:
@@ -63,12 +63,12 @@ def recount_by_offset(
 def count_by_offset(
     claims: Sequence[RangeClaim], log_start: int, batches: Iterable[Batch]
 ) -> PartitionRecount:
-    """Count what is in a partition beside what the ledger claims.
+    """Compare a partition's batches with the ledger's claims.
 
     Args:
-        claims: the ranges, in any order; what lies between ranges that do not join is not counted.
+        claims: the ranges, in any order; records between ranges that do not join are not counted.
         log_start: the first offset of the log.
-        batches: all batches from the first range's start on, from the log's start on where the
+        batches: all batches from the first range's start on, or from the log's start on where the
             mirror begins with it; the first may begin before that. Control batches may be among
             them: no consumer sees them.
 
@@ -105,7 +105,7 @@ def count_by_offset(
 
 @dataclass(slots=True)
 class _Tally:
-    """What is found of one range."""
+    """What is found for one range."""
 
     claim: RangeClaim
     claimed: list[Span] = field(init=False)
@@ -163,7 +163,7 @@ class _Tally:
 
 
 def _runs(batch: Batch, log_start: int) -> list[Span]:
-    """The offsets of a batch's records, without those below the log's start: brokers give batches whole."""
+    """The offsets of a batch's records, without those below the log's start: brokers return whole batches."""
     header = batch.header
     if header.records == header.last_offset_delta + 1:
         runs = [(header.base_offset, header.next_offset)]
@@ -173,7 +173,7 @@ def _runs(batch: Batch, log_start: int) -> list[Span]:
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
-    """Ascending, and each offset once, whatever the ledger says."""
+    """Sorts the claims ascending, with each offset once, even if the ledger's ranges overlap."""
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:

@@ -1,6 +1,6 @@
 """The rows of the reconciliation table: ranges and partitions.
 
-All offsets are "the next one to read": a range holds ``start`` and does not hold ``end``.
+All offsets are "the next one to read": a range includes ``start`` and excludes ``end``.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ UNKNOWN: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Recount:
-    """What an independent read of the target found for one range of the ledger.
+    """What an independent read of the target found for a range of the ledger.
 
     Attributes:
         records: records of ours, counted from the headers of their batches.
         digest: of these batches (``RangeDigest``).
         foreign: data records between ours that are not ours.
-        expired: records of ours that are below the target's log start by now.
-        rewritten: batches of ours that the target's cleaner has written anew, with all their
-            records, to note until when it keeps their tombstones (KIP-534).
-        across: batches of ours that reach across an end of the range; ``digest`` is without them.
+        expired: records of ours that are below the target's log start now.
+        rewritten: batches of ours that the target's log cleaner has rewritten, with all their
+            records, to store until when it keeps their tombstones (KIP-534).
+        across: batches of ours that reach beyond the range; ``digest`` excludes them.
     """
 
     records: int
@@ -42,10 +42,10 @@ class PartitionRecount(NamedTuple):
 
     Attributes:
         ranges: a recount for each range, in the order given.
-        beyond: data records behind the last range: nobody should have written them.
-        uncommitted: records behind the last range that an attempt has written which broke off before
-            the ledger had them: the next run goes on with them. Only where offsets are preserved;
-            elsewhere they were written in a transaction that was aborted.
+        beyond: data records after the last range, which should not exist.
+        uncommitted: records after the last range, of an attempt that was interrupted before the
+            ledger had them: the next run adopts them. Only where offsets are preserved; elsewhere
+            they are in a transaction that was aborted.
         before: data records before the first range, if a mirror with preserved offsets begins there.
     """
 
@@ -57,49 +57,49 @@ class PartitionRecount(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RangeRow:
-    """One range of the ledger beside its recount. All numbers count offsets or records.
+    """One range of the ledger and its recount. All numbers count offsets or records.
 
     Attributes:
         topic: the source's topic.
         partition: the partition, on both clusters.
         remote_topic: the topic on the target.
         run: the run that copied it.
-        ledger_offset: where in the ledger it is written.
+        ledger_offset: its offset in the ledger.
         start: first source offset.
         end: source offset after the last one.
         source_offsets: ``end - start``.
         copied: records written to the target, by the ledger.
         aborted: offsets of records whose transaction was aborted.
         control: offsets of transaction markers.
-        compacted: offsets that the source's log had no record for any more.
+        compacted: offsets for which the source's log no longer had a record.
         other_reasons: offsets without a record for a reason that this release does not know.
         accounted: ``copied`` and all reasons together.
         target_records: records that the target holds.
         expired: records that the target's retention has removed since.
-        target_compacted: records that the target's cleaner has removed since; 0 unless the
+        target_compacted: records that the target's log cleaner has removed since; 0 unless the
             target's topic is compacted.
-        foreign: data records of somebody else between ours.
+        foreign: data records of other producers between ours.
         digest_sent: of the batches as they were sent.
         digest_read: of the batches as they were read back.
-        digest_comparable: False where the target does not hold all of what was sent any more, or
-            has written it anew.
-        topic_id: the source topic's id; a topic that is recreated starts its offsets anew.
+        digest_comparable: False where the target no longer holds all of what was sent, or has
+            rewritten it.
+        topic_id: the source topic's id; a recreated topic starts its offsets over.
         remote_topic_id: the target topic's id.
         lost: offsets that the source had deleted before they could be copied.
-        dead_lettered: records that the target could not take and the dead letter topic took.
+        dead_lettered: records that the target rejected and the dead letter topic holds.
         lost_intervals: the intervals ``(start, end)`` of the lost offsets.
         rewound_from: the position before the source's log was truncated to ``start``, -1 where it
             was not.
         gone: copied records whose remote topic was deleted since.
         preserved: whether the records were to keep their offsets.
-        adopted: copied records that an attempt before had written, and that were compared with the
+        adopted: copied records that an earlier attempt had written, and that were compared with the
             source's one by one.
         misplaced: records that were to keep their offsets and have others, by the ledger.
         returned: records that came from the target, and were left out.
-        backfill: whether a backfill has copied it, which may cover what other ranges cover.
-        outside_window: records of other times than those that the backfill was for.
+        backfill: whether a backfill has copied it, which may overlap other ranges.
+        outside_window: records with timestamps outside of the backfill's window.
         copied_before: offsets that the ledger had accounted for before the backfill.
-        unmapped: how many more records were copied than have a place in the offset map.
+        unmapped: how many copied records have no place in the offset map.
     """
 
     topic: str
@@ -142,7 +142,7 @@ class RangeRow:
 
     @property
     def oddly_compacted(self) -> int:
-        """Copied records that the target's cleaner has removed, though the source compacts no such topic."""
+        """Copied records that the target's log cleaner removed though the source does not compact the topic."""
         return 0 if self.compaction_expected else self.target_compacted
 
     @property
@@ -152,7 +152,7 @@ class RangeRow:
 
     @property
     def rewound(self) -> int:
-        """Offsets that had been copied from a branch of the log that the source has lost since."""
+        """Offsets that were copied from a branch of the log that the source has lost since."""
         return max(0, self.rewound_from - self.start)
 
     @property
@@ -176,7 +176,7 @@ class RangeRow:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow:
-    """One partition: how its ranges join, and where position and target end.
+    """One partition: whether its ranges join, and where position and target end.
 
     Attributes:
         topic: the source's topic; "" where only the target's is known.
@@ -190,16 +190,16 @@ class PartitionRow:
         gap_offsets: offsets between consecutive ranges, and between them and what was verified
             before, that no range covers; all that was planned, where there is no range at all.
         overlap_offsets: offsets that a range covers again.
-        position: the flow's committed position, -1 where there is none; of a branch that the
+        position: the flow's committed position, -1 where there is none; for a branch that the
             source has lost, the position from which it was set back.
         beyond_position: how far the position and the end of the ledger's ranges are apart.
         target_beyond: data records on the target after the last one that the ledger knows.
         preserved: whether records keep their offsets.
-        uncommitted: records of an attempt that broke off, after the last one that the ledger knows.
+        uncommitted: records of an interrupted attempt, after the last one that the ledger knows.
         target_before: data records on the target before the mirror's first range.
         unreached: offsets before ``covered_end`` that a ``read_committed`` consumer of the target
-            cannot get to; 0 unless offsets are preserved.
-        exposed: offsets that the target still has before the one that its log is to start at.
+            cannot reach; 0 unless offsets are preserved.
+        exposed: offsets that the target still has before its intended log start.
     """
 
     topic: str
@@ -223,7 +223,7 @@ class PartitionRow:
 
     @property
     def unsealed(self) -> int:
-        """The former name of ``uncommitted``, for users' expectations that have it."""
+        """The former name of ``uncommitted``, for users' expectations that use it."""
         return self.uncommitted
 
     @property

@@ -1,11 +1,11 @@
-"""Remote topics that several flows write to: telling the others' records from those of nobody. Pure.
+"""Remote topics that several flows write to: tells other flows' records from foreign ones. Pure.
 
-The others' claims are recounted like a flow's own, after these, and then left out again::
+The other flows' claims are recounted like a flow's own, after these, and then removed again::
 
     [own a0][other b0] x [own a1][other b1] y [everything after an end ...)
 
-``x`` and ``y`` are nobody's: ``x`` lies before a record of the flow's own, and counts as foreign in its
-range; ``y`` lies after the last one.
+``x`` and ``y`` are in no ledger: ``x`` is before a record of the flow's own, and counts as foreign in its
+range; ``y`` is after the last one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def without_locals(
     recounts: Mapping[TopicPartition, PartitionRecount],
     claims: Mapping[TopicPartition, Sequence[RangeClaim]],
 ) -> dict[TopicPartition, PartitionRecount]:
-    """The recounts without records of others, where the target's own producers write to the remote topics."""
+    """The recounts without foreign records, where the target's own producers write to the remote topics."""
     return {
         tp: found
         if any(claim.preserved for claim in claims[tp])
@@ -50,7 +50,7 @@ def without_locals(
 
 
 def everything_after(end: int) -> RangeClaim:
-    """A claim to all that is at the target offset ``end`` or after it."""
+    """A claim to everything at or after the target offset ``end``."""
     return RangeClaim((Segment(0, end, _FOR_EVER),), 0, _FOR_EVER)
 
 
@@ -59,7 +59,7 @@ def without_others(
 ) -> PartitionRecount:
     """What was found for the first ``own`` of ``claims``, all of which were recounted.
 
-    Records that nobody claims were found with the claim whose record follows them.
+    Records that no ledger claims were counted with the claim whose record follows them.
     """
     ranges, beyond = list(found.ranges[:own]), found.beyond
     starts = [

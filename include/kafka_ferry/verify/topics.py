@@ -1,4 +1,4 @@
-"""The remote topics that a run has copied to: are they still as it was planned? Pure."""
+"""Checks whether the remote topics that a run has copied to are still as planned. Pure."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ class TopicRow:
         remote_topic: the topic on the target.
         preserved: whether records keep their offsets.
         planned_partitions: how many partitions it is to have at least.
-        partitions: how many it has, 0 where it is not there.
-        missing_partitions: how many of those planned it does not have.
-        unlike_configs: how many configs that the flow has set are no more as it has set them, and
-            were when the run was planned.
-        drifted_configs: how many configs somebody else had changed before, which the flow leaves.
-        unlike: the former, each with the value that it has.
-        drifted: the latter, each with the value that it had then.
+        partitions: how many it has, 0 where it does not exist.
+        missing_partitions: how many of the planned ones it does not have.
+        unlike_configs: how many configs that the flow has set were changed since the run was planned.
+        drifted_configs: how many configs another client had changed before, which the flow leaves.
+        unlike: the former, each with its value.
+        drifted: the latter, each with its value when the run was planned.
     """
 
     topic: str
@@ -48,11 +47,11 @@ class TopicRow:
 def topic_rows(
     plan: Plan, topics: Mapping[str, Topic], configs: Mapping[str, Mapping[str, str]]
 ) -> list[TopicRow]:
-    """A row for each topic that the plan has something to say of, by name.
+    """A row for each topic in the plan, by name.
 
     Args:
         plan: the run's plan, as its steps have left it.
-        topics: the remote topics that are there now, by name.
+        topics: the remote topics that exist now, by name.
         configs: by remote topic, all configs that the flow has set there, by its ledger.
     """
     planned = _planned_partitions(plan)
@@ -114,10 +113,10 @@ TOPICS: Final = Suite[TopicRow](
             "the remote topic has all partitions that it was planned with",
             "missing_partitions",
             lambda row: (
-                f"{count(row.planned_partitions, 'partition')} planned, {row.partitions:,} there"
+                f"{count(row.planned_partitions, 'partition')} planned, {row.partitions:,} present"
             ),
-            "Somebody has deleted the remote topic, or made it anew, while the run was under way. The "
-            "next run says what becomes of it (on.target.topic.lost).",
+            "The remote topic was deleted or recreated while the run was in progress. The "
+            "next run says what is done about it (on.target.topic.lost).",
             severity="critical",
         ),
         Check(
@@ -125,7 +124,7 @@ TOPICS: Final = Suite[TopicRow](
             "the remote topic's configs are as this flow has set them",
             "unlike_configs",
             lambda row: "; ".join(row.unlike),
-            "Somebody has changed them since the run was planned. By the next plan it is a drift, which "
+            "Another client has changed them since the run was planned. For the next plan it is drift, which "
             "on.config.drift keeps or overwrites.",
         ),
         Check(
@@ -133,7 +132,7 @@ TOPICS: Final = Suite[TopicRow](
             "nobody else has changed the remote topic's configs",
             "drifted_configs",
             lambda row: "; ".join(row.drifted),
-            "on.config.drift says whether that is kept or overwritten.",
+            "on.config.drift decides whether that is kept or overwritten.",
             severity="info",
         ),
     ),

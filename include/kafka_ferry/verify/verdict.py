@@ -1,4 +1,4 @@
-"""The verdict over a copy: which expectations hold, and what does not agree. As JSON too."""
+"""The verdict on a copy: which expectations are true, and what does not agree. Also as JSON."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Table = Literal["ranges", "partitions", "topics", "groups"]
 
 @dataclass(frozen=True, slots=True)
 class ExpectationResult:
-    """One expectation and what it found.
+    """One expectation and its result.
 
     Attributes:
         name: the expectation, as a sentence that should be true.
-        table: the table that it looks at.
+        table: the table that it checks.
         success: whether it is true of every row; False where it could not be evaluated.
-        severity: only what is critical decides the verdict, and of what is info nobody is told.
-        unexpected: the rows of which it is not true, as sentences; only the first ones, and how
+        severity: only critical ones decide the verdict, and info ones are not reported.
+        unexpected: the rows for which it is not true, as sentences; only the first ones, and how
             many more there are.
         raised: why it could not be evaluated, None where it was.
-        advice: what to look at where it is not true.
+        advice: what to check where it is not true.
         key: its name in options, "" where it is not one of Kafka Ferry's own.
-        source: the user's file that it comes from, and the line; "" where it is.
+        source: the user's file that it comes from, and the line; "" for Kafka Ferry's own.
     """
 
     name: str
@@ -42,12 +42,12 @@ class ExpectationResult:
 
     @property
     def failed(self) -> bool:
-        """Whether the verdict fails for it: a false warning does not, an unevaluated one does."""
+        """Whether it fails the verdict: a false warning does not, an unevaluated one does."""
         return self.raised is not None or (not self.success and self.severity == "critical")
 
     @property
     def warned(self) -> bool:
-        """Whether it is a warning that is to be told."""
+        """Whether it is a warning to report."""
         return not (self.success or self.failed) and self.severity == "warning"
 
     @property
@@ -62,14 +62,14 @@ class ExpectationResult:
 
 @dataclass(frozen=True, slots=True)
 class Verdict(AsJson):
-    """What all expectations come to.
+    """The result of all expectations.
 
     Attributes:
         success: the copy is proved complete.
         expectations: every expectation, the kept ones too.
         failures: sentences that name topic, partition and range.
-        warnings: the same for what is worth knowing and does not make the copy incomplete.
-        ranges: ranges looked at.
+        warnings: the same for what is worth knowing but does not make the copy incomplete.
+        ranges: ranges checked.
         records: records that were found on the target in these ranges.
         docs: the index page of the Data Docs, None where none were written.
     """
@@ -85,7 +85,7 @@ class Verdict(AsJson):
     docs: Path | None = None
 
     def joined_by(self, results: Iterable[ExpectationResult]) -> Verdict:
-        """The verdict with what other expectations found later."""
+        """The verdict with the results of other expectations, added later."""
         results = tuple(results)
         return replace(
             self,
@@ -97,5 +97,5 @@ class Verdict(AsJson):
 
 
 def told(results: Iterable[ExpectationResult]) -> tuple[str, ...]:
-    """What is not as these expectations have it, a sentence each."""
+    """A sentence for each row that these expectations are not true for."""
     return tuple(sentence for result in results for sentence in result.sentences)

@@ -1,4 +1,4 @@
-"""Requests that any broker of a cluster answers, or only its controller, if it is of a release that knows them."""
+"""Requests that any broker answers, or only the controller, if its release supports them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka_ferry.wire.cluster import WireCluster
 
 
 class TooOld(FerryError):
-    """A broker is of a release that does not know a request."""
+    """A broker's release does not support a request."""
 
 
 def ask(
@@ -20,8 +20,8 @@ def ask(
     Args:
         cluster: the cluster.
         request: the message.
-        version: the oldest version of it that says all that is meant.
-        of_controller: ask the controller and no other broker. Before KRaft, only that one changes
+        version: the oldest version of it that can express the request.
+        of_controller: ask only the controller. Before KRaft, only the controller changes
             users' credentials (``KafkaApis.handleAlterUserScramCredentialsRequest``).
 
     Raises:
@@ -32,5 +32,5 @@ def ask(
     connection = cluster.controller() if of_controller else cluster.any_connection()
     if not connection.offers(request, version=version):
         name = request.name.removesuffix("Request")
-        raise TooOld(f"{connection.address} is too old to know {name} v{version}.")
+        raise TooOld(f"{connection.address} is too old for {name} v{version}.")
     return connection.call(request)

@@ -1,4 +1,4 @@
-"""A cluster as the data plane sees it: who leads which partition, who coordinates, and connections to them."""
+"""A cluster as seen by the data plane: partition leaders, coordinators, and connections to them."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from kafka_ferry.wire.error_codes import NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTIT
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
-# One that has moved says so, and is asked for again; nobody waits longer for that than for a broker.
+# A coordinator that has moved says so, and is looked up again.
 _COORDINATOR_KNOWN_S: Final = 1.0
-# So many silent brokers are passed over before one is waited for.
+# So many silent brokers are skipped before one is waited for.
 _PASSED_OVER: Final = 2
 _PROBE_MS: Final = 2_000
-# The connection for a question that comes up while the broker's first one owes answers.
+# A second connection, for requests while the broker's first one has answers pending.
 _ASIDE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLeader:
-    """Who leads a partition: a broker's node id, or -1 while nobody does.
+    """A partition's leader: a broker's node id, or -1 while there is none.
 
     Attributes:
         node: node id.
         topic_id: the id of the topic that this partition belongs to, as Kafka's tools print it.
-        error: Kafka's error code for the topic or partition, 0 where all is well.
+        error: Kafka's error code for the topic or partition, 0 for none.
         replicas: how many replicas it has.
         in_sync: how many of them are in sync.
         epoch: the leader epoch, -1 where it is not known.
@@ -78,7 +78,7 @@ class WireCluster:
     def leaders(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, PartitionLeader]:
-        """Ask for the leaders of ``partitions`` as they are now; one that does not exist has an error."""
+        """Look up the current leaders of ``partitions``; one that does not exist has an error."""
         wanted = set(partitions)
         answer = self._metadata(sorted({tp.topic for tp in wanted}))
         leaders = {}
@@ -104,7 +104,7 @@ class WireCluster:
     def require_answers(
         self, asked: Iterable[TopicPartition], answered: Container[TopicPartition]
     ) -> None:
-        """Check that a broker has answered for every partition: silence is neither yes nor no.
+        """Check that a broker has answered for every partition: a missing answer is neither yes nor no.
 
         Raises:
             ClusterUnreachable: if it has not.
@@ -118,7 +118,7 @@ class WireCluster:
 
         Raises:
             BrokerError: transient while the coordinator is not available.
-            AccessDenied: without the right to the group or transactional id.
+            AccessDenied: without permission on the group or transactional id.
         """
         node, found_at = self._coordinators.get((key, kind), (-1, 0.0))
         if time.monotonic() - found_at > _COORDINATOR_KNOWN_S:
@@ -131,12 +131,12 @@ class WireCluster:
         return self.connection(node)
 
     def nodes(self) -> list[int]:
-        """Ask for the node ids of all brokers that are up."""
+        """The node ids of all brokers that are up."""
         self._metadata([])
         return sorted(self._brokers)
 
     def controller(self) -> Connection:
-        """The connection to the controller; before KRaft one of the brokers, otherwise any of them forwards.
+        """The connection to the controller; with KRaft, to any broker, which forwards requests.
 
         Raises:
             BrokerError: transient while no controller is known.
@@ -147,18 +147,18 @@ class WireCluster:
         return self.connection(node)
 
     def add_broker(self, node: int, host: str, port: int) -> None:
-        """Learn where a broker is, from an answer that named it."""
+        """Store a broker's address from an answer that named it."""
         self._learn({**self._brokers, node: (host, port)})
 
     def connection(self, node: int, number: int = 0) -> Connection:
-        """The connection to the broker ``node``, made when it is first asked for.
+        """The connection to the broker ``node``, opened when it is first needed.
 
-        Where a broker is, another one tells: asked for a broker that is not known, or that no longer
-        answers where it was, the cluster's metadata are read anew.
+        For a broker that is not known, or no longer answers at its address, the cluster's metadata is
+        read again.
 
         Args:
             node: the broker's node id.
-            number: which one of several: a broker works on one request of a connection at a time.
+            number: which one of several: a broker handles one request of a connection at a time.
 
         Raises:
             ClusterUnreachable: if the broker is not up, or does not answer.
@@ -179,7 +179,7 @@ class WireCluster:
         return self._connected(node, number)
 
     def any_connection(self) -> Connection:
-        """A connection to whichever broker answers: one that is open, one that is known, or a bootstrap server.
+        """A connection to any broker that answers: an open one, a known one, or a bootstrap server.
 
         Raises:
             ClusterUnreachable: if none does.
@@ -202,11 +202,11 @@ class WireCluster:
         ) from failures[-1]
 
     def ask_any(self, request: Callable[[], Any], *, newest: int | None = None) -> Any:
-        """The answer to a request that every broker answers: a silent one is passed over for the others.
+        """The answer to a request that any broker can answer: a silent one is skipped.
 
         Args:
             request: makes the message, which must be safe to send to several brokers.
-            newest: as of ``Connection.call``.
+            newest: as in ``Connection.call``.
 
         Raises:
             ClusterUnreachable: if no broker answers.
@@ -223,10 +223,10 @@ class WireCluster:
         return self.any_connection().call(request(), newest=newest)
 
     def has_left(self, node: int) -> bool:
-        """Whether another broker says that ``node`` is no longer one of the cluster, or was taken out of it.
+        """Whether another broker says that ``node`` is no longer in the cluster.
 
-        A broker that stands still keeps its connections open. When its session with the controller
-        is over, others lead its partitions, and nothing is gained by waiting for it.
+        A stalled broker keeps its connections open. When its session with the controller has expired,
+        other brokers lead its partitions, and there is no point in waiting for it.
         """
         address = self._brokers.get(node)
         settings = {**self._settings, "request_timeout_ms": _PROBE_MS}
@@ -259,10 +259,10 @@ class WireCluster:
         return answer
 
     def _heed_silence(self, node: int) -> None:
-        """Decide whether to wait on for a broker.
+        """Decide whether to keep waiting for a broker.
 
         Raises:
-            ClusterUnreachable: if another one may be asked, or leads what this one has led.
+            ClusterUnreachable: if another one may be asked, or leads this one's partitions by now.
         """
         if self._any_will_do:
             self._silent_at[node] = time.monotonic()
@@ -270,11 +270,11 @@ class WireCluster:
         if node >= 0 and self.has_left(node):
             self._silent_at[node] = time.monotonic()
             raise ClusterUnreachable(
-                f"Broker {node} of {self.alias} is silent, and the others no longer count on it."
+                f"Broker {node} of {self.alias} is silent, and the cluster no longer lists it as alive."
             )
 
     def _candidates(self) -> list[int]:
-        """Brokers to try: the one that has been silent most recently is the last."""
+        """Brokers to try; the most recently silent one comes last."""
         addresses = {*self._brokers.values()}
         # Brokers' own node ids are never negative.
         bootstrap = {
@@ -287,7 +287,7 @@ class WireCluster:
         return sorted(self._brokers, key=lambda n: (n in hung_up, self._silent_at.get(n, 0.0)))
 
     def _learn(self, brokers: Mapping[int, tuple[str, int]]) -> None:
-        """Take over where the brokers are now; one that has moved is connected to there from now on."""
+        """Store the brokers' current addresses; brokers that have moved get new connections."""
         for (node, _), connection in self._connections.items():
             if brokers.get(node, connection.peer) != connection.peer:
                 connection.close()

@@ -1,4 +1,4 @@
-"""Broker error codes as errors of ours: which are final, which go away, which mean that another run took over."""
+"""Broker error codes as errors of ours: terminal, transient, or a sign that another run took over."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ THROTTLED: Final = 89  # THROTTLING_QUOTA_EXCEEDED
 _FENCED: Final = frozenset({47, 90})  # INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
 _DENIED: Final = frozenset({29, 30, 31, 53, 58})  # topic, group, cluster, transactional id, SASL
 
-# Normal for a while, though not all of them are called retriable: a coordinator that loads or
+# Normal for a while, although Kafka does not call all of them retriable: a coordinator that loads or
 # moves (14, 15, 16), markers still being written (51), a leader that moves (3, 5, 6, 74, 75), a
 # request that was too slow for the broker (7), too few in-sync replicas before the write (19) or
 # after it (20), a controller that moves (41), a full disk (56), offsets of an open transaction (88),
-# a topic id that is not yet known or that another topic has (100, 103: new metadata tell which).
+# a topic id that is not yet known or that another topic has (100, 103: new metadata says which).
 _TRANSIENT: Final = frozenset(
     {3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 72, 74, 75, 78, 88, 89, 100, 103}
 )
@@ -66,11 +66,11 @@ def is_transient(code: int) -> bool:
 
 
 def fault(code: int, doing: str, *, advice: str = "") -> FerryError:
-    """The error that stands for a broker's ``code``.
+    """The error for a broker's ``code``.
 
     Args:
         code: Kafka's error code, not 0.
-        doing: what was asked of the broker, with topic and partition where there is one.
+        doing: the request, with topic and partition where there is one.
         advice: what to do about it.
     """
     name = error_name(code)
@@ -78,7 +78,7 @@ def fault(code: int, doing: str, *, advice: str = "") -> FerryError:
         return Fenced(f"{doing}: another run took over ({name}).")
     if code in _DENIED:
         return AccessDenied(
-            f"{doing}: {name}.", advice=advice or "Grant the right, or check the login."
+            f"{doing}: {name}.", advice=advice or "Grant the permission, or check the login."
         )
     return BrokerError(
         f"{doing}: {name} ({code}).",

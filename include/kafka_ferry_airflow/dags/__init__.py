@@ -1,1 +1,1 @@
-"""What a flow's DAGs are made of: schedule, form, tasks, deadline, approval."""
+"""The parts of a flow's DAGs: schedule, form, tasks, deadline, approval."""

@@ -1,4 +1,4 @@
-"""The task in which a run waits until a person approves its plan."""
+"""The task in which a run waits until a user approves its plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PlanApprovalOperator(ApprovalOperator):
-    """Shows a person the plan of this run, and continues once the person has approved it.
+    """Shows the plan of this run to a user, and continues once the person has approved it.
 
     Differs from its parent in three ways. It reads the stored plan when it runs, and shows that.
     With ``approval: changes`` it asks for no approval if the plan only copies records. And rejecting
@@ -54,7 +54,7 @@ class PlanApprovalOperator(ApprovalOperator):
         return super().execute(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Continues when a person has answered.
+        """Continues when a user has answered.
 
         Raises:
             AirflowFailException: the plan was rejected; nothing was changed.

@@ -21,7 +21,7 @@ _TOLD_BY: Final = "kafka_ferry_airflow.notify_task.deadline_missed"
 def deadline_of(flow: Flow) -> DeadlineAlert | None:
     """The alert for a run of ``flow`` that has not ended in time; None where it may take any time.
 
-    The callback runs in the triggerer, where it can read Airflow's connections. The run goes on.
+    The callback runs in the triggerer, where it can read Airflow's connections. The run continues.
     """
     if flow.deadline is None:
         return None

@@ -31,8 +31,8 @@ lost and nothing is copied twice.
 
 _APPROVALS = {
     "never": "none: a run does what it has planned",
-    "changes": "**approve** waits for a person if a plan changes more than records",
-    "always": "**approve** waits for a person, in each run",
+    "changes": "**approve** waits for a user if a plan changes more than records",
+    "always": "**approve** waits for a user, in each run",
 }
 
 
@@ -94,7 +94,7 @@ def _brokers(cluster: Cluster) -> str:
 
 
 def _patterns(patterns: tuple[str, ...]) -> str:
-    # A bar would end the cell of a table.
+    # A bar would end the table cell.
     return ", ".join(f"`{pattern}`" for pattern in patterns).replace("|", "\\|") or "nothing"
 
 

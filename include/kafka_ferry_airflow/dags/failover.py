@@ -1,4 +1,4 @@
-"""The DAGs for an emergency: ``failover_{source}_to_{target}`` and ``failback_{source}_to_{target}``.
+"""The DAGs for emergencies: ``failover_{source}_to_{target}`` and ``failback_{source}_to_{target}``.
 
 A person triggers them. They are not paused, so that one click is enough.
 """
@@ -32,7 +32,7 @@ _GROUPS: Final = Param(
     description="Only these groups; all groups if empty.",
 )
 _DRY_RUN: Final = Param(
-    False, type="boolean", description="Only say what the run would do; change nothing."
+    False, type="boolean", description="Show what the run would do; change nothing."
 )
 _SOURCE_DOWN: Final = Param(
     False, type="boolean", description="The source cluster is down: do not try to ask it."
@@ -92,7 +92,7 @@ def failover_dag(flow: Flow) -> DAG:
 
 
 def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
-    """The DAG that copies what is new on ``flow``'s target back, and moves the groups back.
+    """The DAG that copies new records on ``flow``'s target back, and moves the groups back.
 
     Args:
         flow: the flow.
@@ -131,7 +131,7 @@ def _failback_form() -> ParamsDict:
 
 
 def _form(**params: Param) -> ParamsDict:
-    # Airflow writes what a run is started with into them.
+    # Airflow writes a run's parameters into them.
     return ParamsDict({name: copy(param) for name, param in params.items()})
 
 

@@ -29,8 +29,8 @@ def run_params() -> ParamsDict:
 def show_form(dag: DAG, form: ParamsDict) -> None:
     """Gives a DAG whose tasks are made the form of its manual runs.
 
-    Not when it is made, nor as its attribute is set otherwise: each task would copy the form and each
-    DAG check its schemas again, which would take longer than everything else about 200 flows.
+    Not in its constructor, nor by setting the attribute: each task would copy the form and each DAG
+    check its schemas again, which would take longer than everything else for 200 flows.
     """
     object.__setattr__(dag, "params", form)
 
@@ -76,12 +76,12 @@ def _form() -> dict[str, Param]:
         "since": Param(
             None,
             title="Since",
-            description="With Until: copy only the records of this span of time that the target does not "
+            description="With Until: copy only the records of this time window that the target does not "
             "have.",
             **moment,
         ),
         "until": Param(
-            None, title="Until", description="The first moment after the span.", **moment
+            None, title="Until", description="The first moment after the window.", **moment
         ),
     }
 
@@ -135,4 +135,4 @@ def _moment(name: str, text: str) -> int:
     try:
         return read_moment(text)
     except ValueError:
-        raise FerryError(f"{name}: {text!r} is no date with a time.") from None
+        raise FerryError(f"{name}: {text!r} is not a date with a time.") from None

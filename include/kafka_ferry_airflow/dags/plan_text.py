@@ -1,4 +1,4 @@
-"""A plan in Airflow: in the log of the task that makes it, and before the person who approves it."""
+"""A plan in Airflow: in the plan task's log, and in the approval."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from kafka_ferry.model import Plan
 
 _LEVELS: Final = {"warning": logging.WARNING, "refusal": logging.ERROR}
-# Nobody approves more than that, and Airflow's page shows it whole.
+# A user cannot review more than that, and Airflow's page shows it completely.
 _LINES_SHOWN: Final = 400
 
 
 def log_plan(log: logging.Logger, plan: Plan) -> None:
-    """Write all that a plan says to a task's log."""
+    """Write a whole plan to a task's log."""
     for line in plan_text(plan):
         log.log(_LEVELS.get(line.tone, logging.INFO), "%s", line.text)
 
 
 def plan_markdown(plan: Plan) -> str:
-    """A plan as Markdown, its very lines: nothing in them is markup."""
+    """A plan as Markdown, with its lines verbatim: nothing in them is markup."""
     lines = (line.text for line in plan_text(plan))
     shown = list(islice(lines, _LINES_SHOWN))
     more = sum(1 for _ in lines)

@@ -30,27 +30,27 @@ BACK_OFF: Final[dict[str, Any]] = {
     "retry_exponential_backoff": 2.0,
     "max_retry_delay": timedelta(minutes=15),
 }
-# What was copied is verified and reported even if some partitions failed; nothing is, if there was no
-# plan or nowhere to copy to, or if the run ends with its plan.
+# What was copied is verified and reported even if some partitions failed; but not without a plan or
+# prepared topics, nor for a dry run.
 _AFTER_ALL: Final = TriggerRule.ALL_DONE_MIN_ONE_SUCCESS
 # Not max_active_runs: it does not keep a backfill's run and a scheduled one apart.
 _ALONE: Final[dict[str, Any]] = {"max_active_tis_per_dag": 1}
 
 
 def add_tasks(flow: Flow, project: Project, way_back_of: Flow | None = None) -> Any:
-    """Add the tasks of a run to the DAG that is being made; gives ``publish``.
+    """Add the tasks of a run to the current DAG; returns ``publish``.
 
     Args:
         flow: what is mirrored.
         project: where the Spark jobs are.
-        way_back_of: the flow of the file that ``flow`` is the way back of, if it is one: nobody waits
+        way_back_of: the file's flow of which ``flow`` is the reverse flow, if it is one: no DAG waits
             for the topics of such a run.
     """
     planned = PlanOperator(task_id="plan", flow=flow)
-    # Two runs at once would both make what is missing, and tell of it in the ledger.
+    # Two concurrent runs would both create what is missing, and record it in the ledger.
     synced = SyncTopicsOperator(task_id="sync_topics", flow=flow, **_ALONE)
     mirror, verify = _spark_tasks(flow, project, way_back_of, planned)
-    # Of two at once, the slower one could set back what the other one has committed.
+    # Of two concurrent ones, the slower one could move back what the other one has committed.
     grouped = SyncGroupsOperator(
         task_id="sync_groups", flow=flow, trigger_rule=_AFTER_ALL, **_ALONE
     )
@@ -58,16 +58,16 @@ def add_tasks(flow: Flow, project: Project, way_back_of: Flow | None = None) -> 
     if flow.approval == "never":
         planned >> synced
     else:
-        # A plan that is rejected fails this task, and so all that would change anything.
+        # A rejected plan fails this task, and so all tasks that would change anything.
         planned >> PlanApprovalOperator(task_id="approve", flow=flow) >> synced
     ends: list[StepOperator] = [published]
     if way_back_of is None and flow.asset_events != "none":
-        # Beside publish, which fails where one topic did: a task that fails emits no event at all.
+        # Separate from publish, which fails if one topic did: a failed task emits no events at all.
         announced = UpdateAssetsOperator(
             task_id="update_assets", flow=flow, trigger_rule=_AFTER_ALL, outlets=[flow_alias(flow)]
         )
         ends.append(announced)
-    # Few and long: Airflow compares whole DAGs each time.
+    # Few and long retries: Airflow compares whole DAGs each time.
     synced >> [mirror, verify, grouped, *ends]
     mirror >> verify >> grouped >> ends
     return published
@@ -83,7 +83,7 @@ def _spark_tasks(
         "way_back_of": way_back_of,
         "pool": pool_of(flow, project),
         "priority_weight": flow.priority,
-        # Otherwise a task would weigh as much as all those after it.
+        # Otherwise a task would have the weight of all tasks after it.
         "weight_rule": "absolute",
     }
     verify = FerrySparkSubmitOperator(

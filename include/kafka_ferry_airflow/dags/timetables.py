@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def timetable_of(flow: Flow) -> BaseTimetable | BaseAsset | None:
-    """When the DAG of ``flow`` runs; None for never by itself.
+    """When the DAG of ``flow`` runs; None for manual runs only.
 
-    Each run of a cron expression or of a span of time owns the interval that ends where it begins: a
-    plain cron text would give Airflow 3 runs whose interval has no length, and a backfill of such a
-    run would be for no record at all.
+    Each run of a cron expression or of a span of time has the data interval that ends where it begins: in
+    Airflow 3 a plain cron text would give runs an empty interval, and a backfill of such a run would be
+    for no record at all.
     """
     timed = _timed(flow)
     if not flow.schedule_assets:
@@ -44,5 +44,5 @@ def _timed(flow: Flow) -> BaseTimetable | None:
 
 
 def _reference(asset: str) -> BaseAsset:
-    """An asset that other DAGs update: to define it here too could give it another URI than theirs."""
+    """An asset that other DAGs update: defining it here too could give it a different URI."""
     return Asset.ref(uri=asset) if "://" in asset else Asset.ref(name=asset)

@@ -1,1 +1,1 @@
-"""What other systems are told of a run: channels of notifications, metrics, lineage, assets."""
+"""A run's output to other systems: notification channels, metrics, lineage, assets."""

@@ -1,7 +1,7 @@
 """Each mirrored topic as an asset of Airflow, updated when a run has proved what it holds.
 
-Which topics there are only brokers know, and a run may prove some and not others: so a DAG has an
-alias as its outlet, and a run adds the assets of the topics that it has proved.
+Only brokers know which topics exist, and a run may prove some and not others: so a DAG has an alias as
+its outlet, and a run adds the assets of the topics that it has proved.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ def topic_asset(cluster: str, topic: str) -> Asset:
         cluster: the alias of the target cluster.
         topic: the topic's name there, such as ``primary.orders``.
     """
-    # No broker's address: an asset is what it is called, and brokers move.
+    # No broker's address: the name identifies an asset, and brokers move.
     name = f"{cluster}/{topic}"
     return Asset(name=name, uri=f"kafka://{name}")
 
 
 def flow_alias(flow: Flow) -> AssetAlias:
-    """What stands for all topics of ``flow``: a DAG that waits for it runs when any of them is updated."""
+    """The alias for all topics of ``flow``: a DAG that waits for it runs when any of them is updated."""
     return AssetAlias(name=f"kafka_ferry/{flow.slug}")
 
 
 def announce(
     flow: Flow, run: str, proofs: Iterable[TopicProof], events: OutletEventAccessorsProtocol
 ) -> int:
-    """Add an event for each topic that is proved; gives how many.
+    """Add an event for each topic that is proved; returns how many.
 
     Args:
         flow: the flow.
@@ -61,7 +61,7 @@ def announce(
 
 
 def _extra(flow: Flow, run: str, proof: TopicProof) -> dict[str, Any]:
-    """What an event says: numbers, and times in ISO 8601."""
+    """An event's content: numbers, and times in ISO 8601."""
     extra: dict[str, Any] = {
         "flow": flow.name,
         "run": run,

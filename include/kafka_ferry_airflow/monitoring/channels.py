@@ -1,4 +1,4 @@
-"""The ways out of Airflow: each kind of channel through the notifier of its provider, by connection."""
+"""Sends notices: each kind of channel through the notifier of its provider, by connection."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_SUBJECT: Final = 200
 
 
 def check_providers(flow: Flow) -> None:
-    """Does nothing where all channels of a flow can be told.
+    """Does nothing where all channels of a flow can be notified.
 
     Raises:
         ConfigError: the provider of one is not installed.
@@ -40,18 +40,18 @@ def check_providers(flow: Flow) -> None:
 
 
 def send(channel: Channel, notice: Notice, links: Mapping[str, str]) -> None:
-    """Tells one channel.
+    """Notifies one channel.
 
     Args:
         channel: the channel.
-        notice: what to tell it.
-        links: names and addresses of where there is more.
+        notice: the notice.
+        links: names and addresses of further pages.
 
     Raises:
-        Exception: whatever the provider raises; no word of it may be taken for free of secrets.
+        Exception: any error of the provider, whose text may contain secrets.
     """
-    # Not called as Airflow calls a callback: that would render the texts as templates, and what
-    # brokers and Java say is no template of ours.
+    # Not called like an Airflow callback: that would render the texts as templates, and messages of
+    # brokers and Java are not our templates.
     _NOTIFIERS[channel.kind](channel, notice, links).notify({})
 
 
@@ -101,7 +101,7 @@ _NOTIFIERS: Final[Mapping[Kind, Callable[[Channel, Notice, Mapping[str, str]], B
 
 
 def payload(notice: Notice, links: Mapping[str, str]) -> dict[str, Any]:
-    """What a webhook gets: the notice for programs, and its text for people."""
+    """A webhook's payload: the notice for programs, and its text for people."""
     return {
         "flow": notice.flow,
         "run": notice.run,
@@ -129,7 +129,7 @@ def _for_slack(text: str) -> str:
 
 
 def _html(notice: Notice, links: Mapping[str, str]) -> str:
-    """An e-mail's body: what mail programs on any screen show, with nothing that has to be loaded."""
+    """An e-mail's body, for mail programs on any screen, without anything to load."""
     parts = [f"<p><b>{escape(notice.title)}</b><br>Run {escape(notice.run)}</p>"]
     for fact in notice.facts:
         details = [*fact.details, *([f"and {fact.more:,} more"] if fact.more else ())]

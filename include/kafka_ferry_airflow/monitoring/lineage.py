@@ -1,4 +1,4 @@
-"""What OpenLineage is told of a run: from which topic of the source each topic of the target was copied."""
+"""OpenLineage's input about a run: from which source topic each topic of the target was copied."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Cluster, Flow
     from kafka_ferry.report import RunReport
 
-# The name under which the provider's extractor looks for it on a task's operator.
+# The attribute of a task's operator in which the provider's extractor looks for it.
 _METHOD: Final = "get_openlineage_facets_on_complete"
-# What a record consists of: all of it is copied as it is.
+# The parts of a record, all of which are copied unchanged.
 _FIELDS: Final = ("key", "value", "headers", "timestamp")
 
 
@@ -32,9 +32,9 @@ class CopiedTopic:
 
 
 def tell_lineage(published: Any, flow: Flow) -> None:
-    """Lets the task ``publish`` tell OpenLineage what its run copied, where Airflow has that provider.
+    """Lets the task ``publish`` report to OpenLineage what its run copied, where Airflow has that provider.
 
-    Without the provider, or without an address to tell, nothing ever asks for it.
+    Without the provider, or without a configured transport, it is never called.
 
     Args:
         published: the task, or what it returns.
@@ -48,7 +48,7 @@ def namespace(cluster: Cluster) -> str:
     """A cluster as OpenLineage names it: ``kafka://host:port`` of its first bootstrap server.
 
     Raises:
-        ConfigError: the cluster's Airflow connection is not in the environment, or is not right.
+        ConfigError: the cluster's Airflow connection is not in the environment, or is invalid.
     """
     servers = cluster.client_properties("consumer")["bootstrap.servers"]
     first = servers.split(",")[0].strip()
@@ -72,7 +72,7 @@ def copied_by(report: RunReport) -> tuple[CopiedTopic, ...]:
 
 
 class _Telling:
-    """What the extractor calls when the task has succeeded or failed."""
+    """Called by the extractor when the task has succeeded or failed."""
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
@@ -80,8 +80,8 @@ class _Telling:
     def __call__(self, task_instance: Any) -> Any:
         """Inputs and outputs of the run that a task has published; None where it copied nothing.
 
-        What is copied from what stands in the outputs' column lineage: of inputs and outputs alone,
-        every topic would seem to be made of all of them.
+        The outputs' column lineage has what is copied from what: from inputs and outputs alone, every
+        topic would seem to be made from all of them.
         """
         from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
         from kafka_ferry_airflow.connections import provide_connections  # noqa: PLC0415

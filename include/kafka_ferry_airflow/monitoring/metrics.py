@@ -1,6 +1,6 @@
-"""A run's metrics, told through Airflow's own: to StatsD, OpenTelemetry or Datadog, as Airflow is set up.
+"""Exports a run's metrics through Airflow's own: to StatsD, OpenTelemetry or Datadog, as Airflow is set up.
 
-All are gauges, so that a task that is repeated tells the same again and counts nothing twice.
+All are gauges, so that a repeated task sets the same values again and counts nothing twice.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Airflow says so in the log, with a stack trace each, and drops the metric.
+# Airflow logs a stack trace for each, and drops the metric.
 _LONGEST_NAME: Final = 250
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 _NOT_IN_TAGS: Final = re.compile(r"[,=\s]")
 
 
 def tell_airflow(flow: Flow, report: RunReport) -> None:
-    """Set a gauge for each metric of a run; nothing where Airflow tells nobody of its own."""
+    """Set a gauge for each metric of a run; does nothing where Airflow exports no metrics."""
     if not any(_is_on(option) for option in ("statsd_on", "statsd_datadog_enabled", "otel_on")):
         return
     tagged = any(
@@ -49,9 +49,9 @@ def tell_airflow(flow: Flow, report: RunReport) -> None:
 
 
 def plain_name(sample: Sample) -> str:
-    """A metric's name where there are no tags: their values stand in it, in the order of the tags.
+    """A metric's name where tags are not supported: it contains their values, in the order of the tags.
 
-    A dot of a value becomes ``__``, as in Airflow's own names, and what a name cannot hold ``_``.
+    A dot in a value becomes ``__``, as in Airflow's own names, and any invalid character ``_``.
     """
     values = [sample.tags[tag] for tag in METRICS[sample.name].tags if tag in sample.tags]
     parts = [_NOT_IN_NAMES.sub("_", value.replace(".", "__")) or "_" for value in values]

@@ -1,1 +1,1 @@
-"""The page "Mirrors" in Airflow's own pages: what it shows, and who may see it."""
+"""The page "Mirrors" within Airflow's pages: its content and its access control."""

@@ -1,4 +1,4 @@
-"""Who may see what: a flow is shown to those who may read its DAG, and nothing to those who are not logged in."""
+"""Access control: a flow is shown to users who may read its DAG, and nothing without a login."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def dag_id_of(slug: str) -> str:
 
 
 def readable_dags(request: Request, user: GetUserDep) -> set[str]:
-    """The flows' DAGs that the person may read, and the runs of."""
+    """The flows' DAGs that the user may read, including their runs."""
     dag_ids: set[str] = get_auth_manager().get_authorized_dag_ids(user=user, method="GET")
     return {
         dag_id
@@ -48,7 +48,7 @@ def _require(
 
 
 def sees_problems(user: GetUserDep) -> bool:
-    """Whether the person may see what is wrong with DAG files, and so with flow files."""
+    """Whether the user may see errors in DAG files, and so in flow files."""
     view: bool = get_auth_manager().is_authorized_view(
         access_view=AccessView.IMPORT_ERRORS, user=user
     )
@@ -67,12 +67,12 @@ def readable_flow(
     user: GetUserDep,
     files: Annotated[FlowFiles, Depends(flow_files_of)],
 ) -> Flow:
-    """The flow that a request is about.
+    """The requested flow.
 
     Raises:
-        HTTPException: 403, if the person may not read its DAG or the runs of it; 404, if there is none.
+        HTTPException: 403, if the user may not read its DAG or the DAG's runs; 404, if there is none.
     """
-    # All that is shown of a flow was left by its runs: who may read the DAG need not be who may read these.
+    # All that is shown comes from the DAG's runs: a user who may read the DAG may not be allowed to read these.
     for entity in (None, DagAccessEntity.RUN):
         _require(entity, dag_id_of(slug), request, user)
     flow = files.read().flows.get(slug)

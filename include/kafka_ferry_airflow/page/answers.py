@@ -1,4 +1,4 @@
-"""What the page's API answers, as plain values; all times are in milliseconds since 1970."""
+"""The answers of the page's API, as plain values; all times are in milliseconds since 1970."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def flow_answer(
         "activity": dag.latest.state if dag and dag.latest and dag.latest.goes_on else None,
         "last": asdict(last) if last else None,
         "current": asdict(current) if current else None,
-        # A backfill, or a run for one topic, says nothing of how far the flow's copy is proved.
+        # A backfill, or a run for one topic, does not say how far the flow's copy is proved.
         "behind": [one.records_behind for one in whole[-_SPARK:]],
     }
 
 
 def _status(last: RunSummary | None, dag: DagState | None) -> str:
-    """The state of the last run that has ended, whether it lived to publish a report or not."""
+    """The state of the last run that has ended, with or without a published report."""
     latest = dag.latest if dag else None
     if latest and latest.state == "failed":
         unpublished = last is None or (
@@ -109,17 +109,17 @@ class RunRow:
 
     Attributes:
         run: its id.
-        at: when it ended, or began where it goes on, or is due.
-        kind: how it came about, "" for one that Airflow does not know.
+        at: when it ended, or began if it is running, or is due.
+        kind: how it was triggered, "" for one that Airflow does not know.
         state: Airflow's name of its state, "" likewise.
         outcome: the report's state, "" where none was published.
         headline: the same in a sentence.
         records: records copied.
         bytes: bytes of their batches.
         seconds: how long all steps took.
-        records_behind: offsets not yet accounted for when it was over.
+        records_behind: offsets not yet accounted for when it had ended.
         lost: offsets that were lost before they were copied.
-        partial: whether it was asked for some topics only.
+        partial: whether it was only for some topics.
         since: of a backfill, where its window begins; -1 otherwise.
         until: of a backfill, where its window ends; -1 otherwise.
     """
@@ -194,7 +194,7 @@ def run_answer(
 
 
 def group_counts(groups: Iterable[GroupView]) -> dict[str, Any]:
-    """How many groups and offsets there are, and what became of these."""
+    """The number of groups and offsets, and what became of the offsets."""
     rows = list(groups)
     return {
         "groups": len({row.group for row in rows}),
@@ -203,7 +203,7 @@ def group_counts(groups: Iterable[GroupView]) -> dict[str, Any]:
 
 
 def attention(report: RunReport) -> list[dict[str, Any]]:
-    """What a person should look at, the worst first: a kind, how bad it is, how many, and the first of them."""
+    """What needs attention, the worst first: a kind, its severity, the number, and the first of them."""
     verdict = report.verdict
     measures = report.measures
     kinds: list[tuple[str, str, Sequence[str]]] = [
@@ -214,11 +214,11 @@ def attention(report: RunReport) -> list[dict[str, Any]]:
         ("Lost before it was copied", "failed", report.losses),
         ("Groups", "failed", report.group_failures),
         ("Not changed on the target", "warning", report.unapplied),
-        ("Changed by somebody else", "warning", report.drifts),
+        ("Changed by another client", "warning", report.drifts),
         ("Worth knowing", "warning", verdict.warnings if verdict else ()),
         ("To be deleted", "warning", report.retirements),
         ("Not measured", "warning", measures.missing if measures else ()),
-        ("Found on the way", "info", report.notes),
+        ("Notes", "info", report.notes),
     ]
     return [_kind(*kind) for kind in kinds if kind[2]]
 

@@ -42,7 +42,7 @@ _LOG: Final = logging.getLogger(__name__)
 STATIC: Final = Path(__file__).parent / "static"
 _MOST_ROWS: Final = 500
 _DAG_RUNS: Final = 500
-# A page made of what others have written: it loads nothing, and is nobody who is logged in.
+# The page contains foreign text: it loads nothing, and has no login.
 _ALONE: Final = {
     "Content-Security-Policy": "sandbox allow-scripts allow-popups; default-src 'none'; "
     "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
@@ -89,10 +89,10 @@ AskedPart = Annotated[TableQuery, Depends(_asked)]
 def _table(
     rows: Sequence[Any], asked: TableQuery, kind: type[Any], *searched: str
 ) -> dict[str, Any]:
-    """The part of a table that is asked for.
+    """The requested part of a table.
 
     Raises:
-        HTTPException: 422, for a column that there is not.
+        HTTPException: 422, for a column that does not exist.
     """
     if asked.sort and asked.sort not in kind.__dataclass_fields__:
         listed = ", ".join(kind.__dataclass_fields__)
@@ -115,9 +115,9 @@ def _flows(
         try:
             rows.append(flow_answer(flow, state))
         except Exception as error:
-            # A state folder that is not there, or may not be read, hides no other flow.
-            _LOG.exception("What the runs of %s have left cannot be read.", flow.name)
-            reason = f"what its runs have left in {flow.state_path} cannot be read"
+            # A state folder that is missing, or may not be read, hides no other flow.
+            _LOG.exception("The files of the runs of %s cannot be read.", flow.name)
+            reason = f"the files of its runs in {flow.state_path} cannot be read"
             problems.append(f"{flow.file}: state.dir: {reason} ({type(error).__name__})")
             rows.append(flow_answer(flow, state, history=()))
     return {
@@ -195,7 +195,7 @@ def _docs(flow: ReadableFlow, name: str) -> Response:
 
 def _static(name: str) -> FileResponse:
     file = STATIC / name
-    # Only what lies there itself: a name has no slash, but may be "..".
+    # Only files directly in the folder: a name has no slash, but may be "..".
     if file.parent != STATIC or not file.is_file():
         raise HTTPException(404, "There is no such file.")
     return FileResponse(

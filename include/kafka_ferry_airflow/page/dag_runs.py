@@ -1,4 +1,4 @@
-"""What Airflow's database knows of the flows' DAGs, their runs and tasks."""
+"""The flows' DAGs, their runs and tasks in Airflow's database."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class DagRunState:
     Attributes:
         run: the run's id.
         state: Airflow's name of its state.
-        kind: how it came about: ``scheduled``, ``manual``, ``backfill`` or ``asset_triggered``.
+        kind: how it was triggered: ``scheduled``, ``manual``, ``backfill`` or ``asset_triggered``.
         began_at: when it began, None if it has not.
         ended_at: when it ended, None if it has not.
         due_at: when it may have begun at the earliest.
@@ -64,7 +64,7 @@ class DagState:
 
 
 def dag_states(session: Session, dag_ids: Collection[str]) -> dict[str, DagState]:
-    """The DAGs among ``dag_ids`` that there are, by id."""
+    """The DAGs among ``dag_ids`` that exist, by id."""
     newest = select(func.max(DagRun.id)).where(DagRun.dag_id.in_(dag_ids)).group_by(DagRun.dag_id)
     latest = {
         row.dag_id: _run(row) for row in session.execute(_runs().where(DagRun.id.in_(newest)))

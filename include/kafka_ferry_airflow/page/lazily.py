@@ -1,6 +1,6 @@
-"""An ASGI application that is made when it is first asked for something.
+"""An ASGI application that is created with the first request.
 
-Every process of Airflow imports the plugin, the one of each task too; only the API server answers
+Every process of Airflow imports the plugin, including that of each task; only the API server answers
 requests.
 """
 
@@ -18,10 +18,10 @@ Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
 
 class Lazily:
-    """Passes requests on to what ``make`` makes, once.
+    """Passes requests on to the application, which ``make`` creates once.
 
     Args:
-        make: makes the application; it runs beside the event loop, and may take its time.
+        make: creates the application; it runs outside the event loop, and may be slow.
     """
 
     def __init__(self, make: Callable[[], Application]) -> None:

@@ -1,4 +1,4 @@
-"""What the page gives to Airflow's plugin manager. Imports nothing heavy: every process of Airflow reads it."""
+"""The page's parts for Airflow's plugin manager. Imports nothing heavy: every Airflow process reads it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fastapi_app(root: Path) -> dict[str, Any]:
         from kafka_ferry_airflow.page.app import make_app  # noqa: PLC0415
         from kafka_ferry_airflow.project import Project  # noqa: PLC0415
 
-        # Relative paths of flows begin where the DAG processor and the tasks let them begin.
+        # Relative paths of flows start at the same place as in the DAG processor and the tasks.
         os.environ.setdefault("FERRY_HOME", str(root))
         return make_app(Project(root))
 

@@ -1,4 +1,4 @@
-"""A part of a long table, searched, sorted and cut on the server: of ten rows or ten thousand. Pure."""
+"""A part of a long table, searched, sorted and paged on the server. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class TableQuery:
-    """What is asked of a table.
+    """A request for a part of a table.
 
     Attributes:
         search: only rows in which each of its words occurs, whatever the case; "" for all.
@@ -31,7 +31,7 @@ class TableQuery:
 
 @dataclass(frozen=True)
 class Part(Generic[Row]):
-    """The rows that were asked for.
+    """The requested rows.
 
     Attributes:
         total: how many rows match, on all pages.
@@ -43,12 +43,12 @@ class Part(Generic[Row]):
 
 
 def part_of(rows: Sequence[Row], asked: TableQuery, searched: Iterable[str]) -> Part[Row]:
-    """The part of ``rows`` that is asked for; what has no value comes last, whatever the order.
+    """The requested part of ``rows``; rows without a value come last in any order.
 
     Args:
         rows: all rows, in their own order.
-        asked: what is wanted.
-        searched: the attributes that the search looks into.
+        asked: the request.
+        searched: the attributes to search.
     """
     found = _matching(rows, asked.search, tuple(searched))
     if asked.sort:

@@ -10,7 +10,7 @@ PREFIX: Final = "/kafka-ferry"
 
 
 def page_url(slug: str = "", *, run: str | None = None, topic: str | None = None) -> str:
-    """The page; or of it one flow, one run of that, or one topic.
+    """The page, or its part for one flow, one of its runs, or one topic.
 
     Args:
         slug: the flow's slug, "" for all flows.

@@ -81,7 +81,7 @@ def test_a_folder_that_is_not_there_is_a_problem_and_no_error(
         ("topics: &a [*a]", "line 7: contains itself"),
         (f"topics: {'[' * 100_000}", "line 7: nests more than 50 levels deep"),
         (f"writers: {'9' * 5_000}", "writers: is no number (line 7)"),
-        ("schedule: 61 * * * *", "schedule: is no cron expression by which a run is due"),
+        ("schedule: 61 * * * *", "schedule: is not a cron expression that is ever due"),
         ('state.dir: "a\\0b"', "state.dir: has a character that no text can have"),
     ],
     ids=lambda text: text[:20],

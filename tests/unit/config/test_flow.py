@@ -185,8 +185,8 @@ def test_a_flow_may_have_no_schedule(given: str | None) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "reason"),
     [
-        ("topics", ["["], "no valid regular expression"),
-        ("topics_exclude", ["*"], "no valid regular expression"),
+        ("topics", ["["], "not a valid regular expression"),
+        ("topics_exclude", ["*"], "not a valid regular expression"),
         ("topics", 5, "tuple"),
         ("replication_policy_class", "Custom", "DefaultReplicationPolicy, IdentityRepl"),
         ("replication_policy_class", "org.apache.kafka.Custom", "or a Python class"),
@@ -216,7 +216,7 @@ def test_a_flow_may_have_no_schedule(given: str | None) -> None:
         ("on_config_drift", "wipe", "overwrite"),
         ("auto_offset_reset", "none", "every partition begins somewhere"),
         ("auto_offset_reset", "largest", "'earliest' or 'latest'"),
-        ("config_properties_exclude", "[", "no valid regular expression"),
+        ("config_properties_exclude", "[", "not a valid regular expression"),
         ("use_defaults_from", "both", "source"),
         ("acls_mode", "off", "read-only"),
         ("approval", "sometimes", "changes"),
@@ -235,7 +235,7 @@ def test_a_flow_may_have_no_schedule(given: str | None) -> None:
         ("start_date", "soon", "date"),
         ("retries", -1, "greater"),
         ("state_dir", "", "1 character"),
-        ("target", a_cluster("primary"), "another alias"),
+        ("target", a_cluster("primary"), "an alias other than"),
         ("nonsense", 1, "not permitted"),
     ],
 )

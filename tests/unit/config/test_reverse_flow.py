@@ -68,5 +68,5 @@ def test_a_flow_of_the_file_is_taken_before_one_that_is_made(tmp_path: Path) -> 
 def test_either_way_has_a_name(one: Path) -> None:
     assert load_either(one, "a->b").name == "a->b"
     assert load_either(one, "b->a").name == "b->a"
-    with pytest.raises(ConfigError, match="a->c: is no enabled flow"):
+    with pytest.raises(ConfigError, match="a->c: is not an enabled flow"):
         load_either(one, "a->c")

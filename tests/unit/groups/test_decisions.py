@@ -30,7 +30,7 @@ from tests.support.model_log import a_range
 GROUP = Group("billing", "classic", "Stable", "consumer")
 HERE, THERE = TopicPartition("orders", 3), TopicPartition("eu.orders", 3)
 OTHER_HERE, OTHER_THERE = TopicPartition("stock", 0), TopicPartition("eu.stock", 0)
-AHEAD = "somebody has committed {} on the target, further ahead."
+AHEAD = "another client has committed {} on the target, further ahead."
 BACK = "the group was set back on the source from {} to {}"
 
 

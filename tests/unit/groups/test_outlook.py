@@ -65,7 +65,7 @@ def test_one_without_any_partition_is_stuck() -> None:
 def test_one_with_members_there_is_in_use_and_fails_nothing() -> None:
     found = looked(MOVED, there=Group("app", state="Stable"), committed=None)
     assert found.state == "in use"
-    assert "in use on b already" in found.reason
+    assert "already in use on b" in found.reason
 
 
 def test_a_dry_run_says_where_it_would_go_on() -> None:

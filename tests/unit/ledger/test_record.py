@@ -240,7 +240,7 @@ def of_range(**changes: Any) -> bytes:
 def test_what_is_no_entry_says_where_it_is_and_what_is_wrong(value: bytes, names: str) -> None:
     with pytest.raises(LedgerError) as caught:
         decode(value, at=WHERE)
-    assert caught.value.message.startswith(f"{WHERE}: no ledger record of version 1: ")
+    assert caught.value.message.startswith(f"{WHERE}: not a ledger record of version 1: ")
     assert names in caught.value.message
     assert "newer release" in caught.value.advice
     assert not caught.value.transient

@@ -624,7 +624,7 @@ def test_whoever_only_reads_is_told_what_to_do(
     name = files(tmp_path)[0]
     (tmp_path / name).write_bytes(b"")
 
-    with pytest.raises(LedgerError, match="Run the flow: it makes the table anew") as caught:
+    with pytest.raises(LedgerError, match="Run the flow: it recreates the table") as caught:
         LedgerTable(StateFolder(str(tmp_path)), FLOW).read()
     assert caught.value.transient
     assert files(tmp_path) == [name]

@@ -216,7 +216,7 @@ LONG = "x" * 242
             a_source(LONG),
             None,
             f"its remote topic's name, 'primary.{LONG}', must be a topic's name",
-            "Name it otherwise in topics.rename.",
+            "Give it another name in topics.rename.",
         ),
         (
             a_source(),

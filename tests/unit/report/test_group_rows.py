@@ -18,7 +18,7 @@ from kafka_ferry.verify import Verdict
 REPORT = RunReport("eu->us", "run", "eu", "us", 1_000, 9_000, verdict=Verdict(True))
 ORDERS, THERE = TopicPartition("orders", 3), TopicPartition("eu.orders", 3)
 WRITTEN = PartitionMove(ORDERS, Committed(40, metadata="m"), 50, THERE, 44, "gap", "written")
-HELD = replace(WRITTEN, action="held", reason="somebody has committed 70 on the target.")
+HELD = replace(WRITTEN, action="held", reason="another client has committed 70 on the target.")
 REFUSED = replace(WRITTEN, action="refused", reason="us: not allowed. Grant READ.")
 DELETED = PartitionMove(ORDERS, None, target=THERE, action="deleted")
 UNKNOWN = PartitionMove(ORDERS, Committed(40), action="held", reason="nothing is copied yet.")

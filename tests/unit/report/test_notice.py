@@ -79,7 +79,7 @@ def test_a_channel_hears_only_of_its_events() -> None:
     ("step", "headline", "task"),
     [
         ("plan", "the run could not be planned, nothing was copied", "plan"),
-        ("sync_topics", "the target's topics could not be made ready", "sync_topics"),
+        ("sync_topics", "the target's topics could not be prepared", "sync_topics"),
         ("mirror", "2 partitions not copied to the end", "mirror"),
         ("mirror-3", "2 partitions not copied to the end in mirror-3", "mirror"),
         ("verify", "the copy is not proved complete", "report"),
@@ -99,7 +99,7 @@ def test_what_may_pass_by_itself_is_told_as_such() -> None:
     (passing,) = failures([StepEnd("mirror", ("orders-1: timed out",), transient=True)], None)
     (lasting_,) = failures([StepEnd("mirror", ("orders-1: too large",))], None)
 
-    assert passing.advice.startswith("It may pass by itself")
+    assert passing.advice.startswith("It may resolve itself")
     assert "may pass" not in lasting_.advice
 
 

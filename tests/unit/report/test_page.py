@@ -25,7 +25,7 @@ BROKEN = ExpectationResult(
     "ranges",
     False,
     "critical",
-    ("orders-3 [100, 200): 4 records of somebody else",),
+    ("orders-3 [100, 200): 4 records of another producer",),
     advice="Find the other producer.",
 )
 WARNED = ExpectationResult(
@@ -197,7 +197,7 @@ class TestThePage:
                 "old: fewer partitions. Add 3.",
                 "Not true: nobody else wrote between our records",
                 "Find the other producer.",
-                "orders-3 [100, 200): 4 records of somebody else",
+                "orders-3 [100, 200): 4 records of another producer",
                 "What was checked",
                 "What happened to the offsets",
             )
@@ -206,7 +206,7 @@ class TestThePage:
 
     def test_names_each_finding_once(self) -> None:
         verdict = Verdict(False, (BROKEN,), failures=BROKEN.sentences)
-        assert text(replace(REPORT, verdict=verdict)).count("4 records of somebody else") == 1
+        assert text(replace(REPORT, verdict=verdict)).count("4 records of another producer") == 1
 
     def test_keeps_warnings_apart_from_failures(self) -> None:
         verdict = Verdict(

@@ -83,7 +83,7 @@ def test_a_missing_right_is_final_and_comes_with_advice(code: int, name: str) ->
     error = fault(code, "Writing orders-0")
     assert isinstance(error, AccessDenied)
     assert error.message == f"Writing orders-0: {name}."
-    assert "Grant the right" in error.advice
+    assert "Grant the permission" in error.advice
     assert not error.transient
     assert fault(code, "Writing", advice="Ask Anna.").advice == "Ask Anna."
 

@@ -1,8 +1,8 @@
 """Compressing and decompressing the records of a batch, in bounded memory.
 
-kafka-python's decoders decode everything at once, so a few kilobytes could ask for any amount of
-memory; these give chunk after chunk. Where several streams lie after each other, they read what
-the Java client reads: all gzip members, zstd frames and xerial streams, of lz4 the first frame.
+kafka-python's decoders decode everything at once, so a few kilobytes could need any amount of memory;
+these yield chunk after chunk. Where several streams follow each other, they read what the Java client
+reads: all gzip members, zstd frames and xerial streams, but only the first lz4 frame.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ LZ4: Final = 3
 ZSTD: Final = 4
 
 MAX_PLAIN_BYTES: Final = 512 * 1024 * 1024
-"""No broker takes a request of more than 100 MiB (``socket.request.max.bytes``); five times that
+"""No broker accepts a request of more than 100 MiB (``socket.request.max.bytes``); five times that
 leaves room for text, while two such batches still fit into a small task's memory."""
 
 _GZIP_WINDOW: Final = 31  # zlib's number for "with gzip's header"
-_GZIP_LEVEL: Final = 6  # Java's default; kafka-python's 9 takes thrice the time for a percent
+_GZIP_LEVEL: Final = 6  # Java's default; kafka-python's 9 takes three times as long for one percent
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER_BYTES: Final = 16
-# A copy of 64 bytes takes 3 or more, so nobody can promise more than this of what follows.
+# A copy of 64 bytes takes 3 or more, so no content can expand by more than this.
 _SNAPPY_MAX_RATIO: Final = 64
 _ZSTD_MAX_WINDOW: Final = 128 * 1024 * 1024
 _CHUNK: Final = 1024 * 1024
@@ -44,7 +44,7 @@ _SIZE_BYTES: Final = 4
 
 
 class TooLarge(MalformedBatch):
-    """Records that are more bytes than their reader takes."""
+    """Records with more bytes than their reader accepts."""
 
 
 def compress(plain: bytes, codec: int) -> bytes:
@@ -53,15 +53,15 @@ def compress(plain: bytes, codec: int) -> bytes:
 
 
 def decompress(packed: bytes, codec: int, limit: int = MAX_PLAIN_BYTES) -> bytes:
-    """What ``packed`` holds.
+    """Decompress ``packed``.
 
     Args:
         packed: the bytes after a batch's header.
         codec: as in the batch's attributes.
-        limit: how many plain bytes are taken for a batch at most.
+        limit: the maximum number of plain bytes of a batch.
 
     Raises:
-        MalformedBatch: if it is not of that codec, is cut off or would become larger than ``limit``.
+        MalformedBatch: if it is not of that codec, is truncated or would become larger than ``limit``.
     """
     if codec == NONE:
         return packed
@@ -75,15 +75,15 @@ def decompress(packed: bytes, codec: int, limit: int = MAX_PLAIN_BYTES) -> bytes
 
 
 def decompressed(packed: bytes, codec: int, limit: int = MAX_PLAIN_BYTES) -> Iterator[bytes]:
-    """What ``packed`` holds, in chunks of about a mebibyte; of snappy, in its blocks.
+    """Decompress ``packed`` in chunks of about a mebibyte; snappy in its blocks.
 
     Args:
-        packed: as of ``decompress``.
-        codec: as of ``decompress``.
-        limit: how large a block of snappy may become, which comes whole.
+        packed: as in ``decompress``.
+        codec: as in ``decompress``.
+        limit: the maximum size of a snappy block, which is not divided.
 
     Raises:
-        MalformedBatch: as of ``decompress``; the chunks before stay right.
+        MalformedBatch: as in ``decompress``; the chunks before stay correct.
     """
     if codec == NONE:
         yield packed

@@ -71,7 +71,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def has_delete_horizon(self) -> bool:
-        """Whether the log cleaner wrote it anew, with the time until which it keeps tombstones."""
+        """Whether the log cleaner has rewritten it, with the time until which it keeps tombstones."""
         return bool(self.attributes & _DELETE_HORIZON)
 
     @property
@@ -121,18 +121,17 @@ def crc_of(header: BatchHeader, payload: bytes) -> int:
 def for_producer(
     batch: Batch, *, producer_id: int, epoch: int, sequence: int, transactional: bool = True
 ) -> bytes:
-    """``batch`` as a producer of our own sends it, its records untouched.
+    """``batch`` as our own producer sends it, with unchanged records.
 
-    The base offset becomes 0 (brokers refuse anything else from a client), the leader epoch -1,
-    the delete horizon is cleared (the target's cleaner would obey the source's), and the CRC is
-    computed anew.
+    The base offset becomes 0 (brokers refuse anything else from a client), the leader epoch -1, the
+    delete horizon is cleared (the target's cleaner would use the source's), and the CRC is recomputed.
 
     Args:
-        batch: a dense batch: ``count == last_offset_delta + 1``, CreateTime, no control batch.
+        batch: a dense batch: ``count == last_offset_delta + 1``, CreateTime, not a control batch.
         producer_id: of our producer.
         epoch: of our producer.
         sequence: of the batch's first record, 0 to 2^31 - 1.
-        transactional: whether it is part of a transaction of ours, whatever it was on the source.
+        transactional: whether it is part of a transaction of ours, regardless of the source.
 
     Returns:
         The whole batch for the ``records`` field of a produce request.

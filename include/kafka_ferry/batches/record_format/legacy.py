@@ -1,9 +1,9 @@
-"""Message formats v0 and v1, which brokers before 0.11 wrote and which may lie in a log for ever.
+"""Message formats v0 and v1, which brokers before 0.11 wrote and which may stay in a log for ever.
 
 Layout: kafka-python's ``legacy_records``; rules: ``AbstractLegacyRecordBatch`` of Kafka. A message
 is a record, or it wraps a compressed set of messages. In a v1 set, offsets count from 0 and the
-wrapper has the last one's offset and, with LogAppendTime, the time of all; in a v0 set they are as
-they are. Neither knows headers, transactions or leader epochs.
+wrapper has the last one's offset and, with LogAppendTime, the time of all; in a v0 set they are
+absolute. Neither has headers, transactions or leader epochs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def legacy_batch(records: bytes, at: int) -> tuple[Batch, int]:
         The batch, of the message's codec, and where the next one is.
 
     Raises:
-        MalformedBatch: if the bytes are no message of v0 or v1.
+        MalformedBatch: if the bytes are not a message of v0 or v1.
     """
     message = _message_at(records, at)
     stop = at + len(message)

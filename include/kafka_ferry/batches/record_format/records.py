@@ -1,9 +1,8 @@
 """Records inside a batch: read, and written as a dense batch.
 
-Key, value and headers are moved as the bytes that they are, undecoded, so that nothing about them
-can change (not even a header's name that is no UTF-8); a record's offset and timestamp, which its
-batch's header is part of, are written anew. Record layout:
-``org.apache.kafka.common.record.DefaultRecord``.
+Key, value and headers are copied as undecoded bytes, so that nothing about them can change (not even a
+header's name that is not UTF-8); a record's offset and timestamp, which are relative to its batch's
+header, are encoded again. Record layout: ``org.apache.kafka.common.record.DefaultRecord``.
 """
 
 from __future__ import annotations
@@ -32,22 +31,22 @@ _MAGIC: Final = 2
 _LENGTH_COUNTS_FROM: Final = 12
 _SMALL: Final = len(SMALL)
 
-# A record takes some 200 bytes of memory beside its content, and as few as 7 in a batch.
+# A record takes some 200 bytes of memory in addition to its content, and as few as 7 in a batch.
 MAX_RECORDS: Final = 4_000_000
 
 Record = tuple[int, int, bytes, bytes]
 """Offset, timestamp (ms), attributes (a byte), content: key, value and headers. Plain, for speed."""
 
 Runs = tuple[tuple[int, int], ...]
-"""Offsets of records in a row as ``(first offset, count)``, ascending."""
+"""Consecutive record offsets as ``(first offset, count)``, ascending."""
 
 
 def read_records(batch: Batch, limit: int = MAX_PLAIN_BYTES) -> list[Record]:
-    """The records of a batch, at the times that consumers see.
+    """The records of a batch, with the timestamps that consumers see.
 
     Args:
         batch: the batch.
-        limit: how many bytes they are at most, as they are encoded.
+        limit: the maximum number of their encoded bytes.
 
     Raises:
         MalformedBatch: if they cannot be read, or their offsets do not ascend within the batch;

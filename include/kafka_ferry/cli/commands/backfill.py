@@ -1,4 +1,4 @@
-"""``ferry backfill``: the records of a span of time that the target does not have."""
+"""``ferry backfill``: copies the records of a time window that the target does not have."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FORMS = (
 )
 
 SinceOption = Annotated[str, typer.Option("--since", help=f"The first moment: {_FORMS}.")]
-UntilOption = Annotated[str, typer.Option("--until", help="The first moment after the span.")]
+UntilOption = Annotated[str, typer.Option("--until", help="The first moment after the window.")]
 
 
 def backfill(
@@ -44,7 +44,7 @@ def backfill(
     rate_limit: RateLimitOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy the records of a span of time, by their timestamps, that the target does not have; moves no position."""
+    """Copy the records of a time window, by timestamp, that the target does not have; moves no position."""
     asked = run_options(topics, dry_run=dry_run, rate_limit=rate_limit)
     asked = replace(asked, window=window_of(since, until))
     run_flows(flows_of(config, flow, clusters), run_id, asked, as_json=as_json)
@@ -54,13 +54,13 @@ def window_of(since: str, until: str) -> Window:
     """The window from one moment to another.
 
     Raises:
-        FerryError: one of them is no moment, or the second is not after the first.
+        FerryError: one of them is not a moment, or the second is not after the first.
     """
     first, after = _milliseconds("--since", since), _milliseconds("--until", until)
     if first >= after:
         raise FerryError(
-            f"--until {until} is not behind --since {since}.",
-            advice="The span holds its first moment, and does not hold its last.",
+            f"--until {until} is not after --since {since}.",
+            advice="The window includes --since and excludes --until.",
         )
     return Window(first, after)
 
@@ -69,4 +69,4 @@ def _milliseconds(option: str, text: str) -> int:
     try:
         return read_moment(text)
     except ValueError:
-        raise FerryError(f"{option} {text} is no moment.", advice=f"Write {_FORMS}.") from None
+        raise FerryError(f"{option} {text} is not a moment.", advice=f"Write {_FORMS}.") from None

@@ -1,4 +1,4 @@
-"""``ferry failback``: records and groups go back to the source."""
+"""``ferry failback``: copies records back to the source, and moves the groups back."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def failback(
         bool,
         typer.Option(
             "--copy-only",
-            help="Copy, and move no groups: while applications still run on the target.",
+            help="Copy records, but move no groups: while applications still run on the target.",
         ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy what is new on the target back to the source, and move the groups back."""
+    """Copy records that are new on the target back to the source, and move the groups back."""
     from kafka_ferry.runs import Run
     from kafka_ferry.runs.failover.failback import failback as fail_back
 
@@ -44,7 +44,7 @@ def failback(
         plan = Run(back, run).plan(save=False)
         messages.print(f"{back.name}, dry run: {summary(plan)}", markup=False)
     else:
-        # Only one report goes to stdout, for programs.
+        # Programs read a single report from stdout.
         aside = redirect_stdout(sys.stderr) if as_json and not copy_only else nullcontext()
         with aside:
             run_flows([back], run, as_json=as_json and copy_only)
@@ -56,7 +56,7 @@ def failback(
         if not dry_run:
             raise
         messages.print(
-            f"The groups can only be translated once records were copied: {error}", markup=False
+            f"The groups can only be translated once records are copied: {error}", markup=False
         )
         return
     show_outlook(found, as_json=as_json)

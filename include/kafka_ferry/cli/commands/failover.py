@@ -1,4 +1,4 @@
-"""``ferry failover``: the groups go on on the target."""
+"""``ferry failover``: moves the groups to the target."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 GroupsOption = Annotated[
     list[str] | None,
-    typer.Option("--group", help="Only this group; may be given several times."),
+    typer.Option("--group", help="Only this group; repeatable."),
 ]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Only say what would be done; change nothing.")
+    bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")
 ]
 
 
@@ -31,11 +31,11 @@ def failover(
     group: GroupsOption = None,
     dry_run: DryRunOption = False,
     source_down: Annotated[
-        bool, typer.Option("--source-down", help="Do not even try to ask the source.")
+        bool, typer.Option("--source-down", help="Do not try to reach the source.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Sync the groups' offsets a last time, and say for each group where it goes on on the target."""
+    """Sync the groups' offsets a last time, and show where each group continues on the target."""
     from kafka_ferry.runs.failover.failover import failover as fail_over
 
     this = one_flow(config, flow)

@@ -38,7 +38,7 @@ def lag(
             _show(rows)
         _warn_of_moved(flow, rows)
         listed = [asdict(row) | {"lag": row.lag} for row in rows]
-        # The rows of a single flow need not say whose they are.
+        # The rows of a single flow need not name it.
         return {"flow": flow.name, "partitions": listed} if several else listed
 
     attempts = for_each(flows, told)

@@ -1,4 +1,4 @@
-"""``ferry mirror-maker``: what the mirrors before MirrorMaker 2 did, by their own files and options."""
+"""``ferry mirror-maker``: does what MirrorMaker 1 did, with its own files and options."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SUFFIX: Final = ".properties"
 
 
 class WholeNames(TyperCommand):
-    """A command whose help does not cut the long names of its options to the terminal's width."""
+    """A command whose help does not truncate long option names to the terminal's width."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Help as plain text."""
@@ -57,7 +57,7 @@ def mirror_maker(
 ) -> None:
     """Copy from each source to the target what is new, by the files and options of MirrorMaker 1.
 
-    Topics keep their names. It ends with 0 only if all of it is proved; the next call goes on from there.
+    Topics keep their names. Exits with 0 only if all of it is proved; the next call continues from there.
     """
     from kafka_ferry.runs.takeover.mirrormaker1 import OlderMirror
 
@@ -101,8 +101,8 @@ def _carry_out(mirror: OlderMirror, write_config: Path | None, *, as_json: bool)
     if write_config:
         _write_privately(write_config, flows)
         messages.print(
-            f"{write_config} holds {len(ids.sources)} flow(s), with whatever secrets the files have, "
-            f"and only you may read it. Run it with: ferry run --config {write_config}",
+            f"{write_config} holds {len(ids.sources)} flow(s), with all secrets of the files, "
+            f"and only you can read it. Run it with: ferry run --config {write_config}",
             markup=False,
         )
         return
@@ -111,7 +111,7 @@ def _carry_out(mirror: OlderMirror, write_config: Path | None, *, as_json: bool)
 
 
 def with_values(arguments: Sequence[str]) -> Iterator[str]:
-    """``--abort.on.send.failure`` alone as the same with ``true``; typer knows of no optional values."""
+    """``--abort.on.send.failure`` without a value means ``true``; typer has no optional values."""
     for argument, after in zip(arguments, [*arguments[1:], "--"], strict=True):
         yield argument
         if argument in _ABORTS and after.startswith("-"):
@@ -130,14 +130,14 @@ def _refuse_to_lose(abort: str) -> None:
     if abort.lower() != "false":
         raise typer.BadParameter(f"{_ABORT} must be true or false.")
     raise typer.BadParameter(
-        f"{_ABORT} false cannot be used here: whoever goes on after a record that could not be sent "
+        f"{_ABORT} false cannot be used here: continuing after a record that could not be sent "
         "loses it. Write the flows with --write-config and set on.rejected.record = dead-letter there: "
-        "what the target cannot take goes to a topic of its own, and the others are copied."
+        "records that the target rejects go to a topic of their own, and the others are copied."
     )
 
 
 def _tell(mirror: OlderMirror, in_vain: Iterable[str]) -> None:
-    """What is done otherwise than the options and files say, or is left open by them: a line each."""
+    """What is done differently from the options and files, or is left open by them: a line each."""
     lines = [f"{option}: {options.IN_VAIN[option]}" for option in in_vain]
     for source in mirror.sources:
         lines += [f"{source.file}: {remark}" for remark in mirror.remarks_on(source)]
@@ -153,15 +153,17 @@ def _tell_ids(mirror: OlderMirror, ids: ClusterIds) -> None:
 
 
 def _write_privately(file: Path, text: str) -> None:
-    """Write a new file that nobody else may read.
+    """Write a new file that only its owner may read.
 
     Raises:
-        ConfigError: there is such a file, or it cannot be written.
+        ConfigError: the file exists already, or cannot be written.
     """
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
-        advice = "Name another one, or delete it." if isinstance(error, FileExistsError) else ""
+        advice = (
+            "Name another file, or delete this one." if isinstance(error, FileExistsError) else ""
+        )
         raise ConfigError(
             str(file), "file", f"cannot be written: {error.strerror}.", advice=advice
         ) from None

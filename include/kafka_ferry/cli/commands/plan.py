@@ -24,7 +24,7 @@ from kafka_ferry.model import Plan
 DIFFERENCES: Final = 2
 
 VerboseOption = Annotated[
-    bool, typer.Option("--verbose", help="List each partition and each topic left out.")
+    bool, typer.Option("--verbose", help="List each partition, and each topic that is left out.")
 ]
 
 
@@ -36,7 +36,7 @@ def plan(
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what a run would do; changes nothing on either cluster. Exits with 2 if it would do anything."""
+    """Show what a run would do, and change nothing on either cluster. Exits with 2 if it would do anything."""
     from kafka_ferry.runs import Run
 
     flows = flows_of(config, flow, clusters)

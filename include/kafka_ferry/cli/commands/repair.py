@@ -1,4 +1,4 @@
-"""``ferry repair``: which copies with preserved offsets are damaged, and giving them up."""
+"""``ferry repair``: shows which copies with preserved offsets are damaged, and gives them up."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def repair(
     flow: OneFlowOption = None,
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", help="A remote topic, as it is named on the target; repeatable."),
+        typer.Option("--topic", help="A remote topic, by its name on the target; repeatable."),
     ] = None,
     yes: Annotated[
         bool,
@@ -35,13 +35,13 @@ def repair(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what is wrong with remote topics whose offsets are preserved; changes nothing without --yes."""
+    """Show what is wrong with remote topics whose offsets are preserved; change nothing without --yes."""
     from kafka_ferry.runs import Repair
 
     named = topic or []
     this = Repair(one_flow(config, flow))
     states = this.look(named)
-    # What nobody could copy again is only given up by its name.
+    # A topic that no run could copy again is given up only if it is named.
     chosen = [state for state in states if named or (state.damaged and state.on_source)]
     if not as_json:
         _show_copies(states)

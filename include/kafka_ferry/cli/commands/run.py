@@ -48,7 +48,7 @@ def run(
     rate_limit: RateLimitOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Plan, create topics, copy, verify, sync groups and publish; exits with 0 only if all of it is proved."""
+    """Plan, create topics, copy, verify, sync groups and publish. Exits with 0 only if all of it is proved."""
     asked = run_options(topics, dry_run=dry_run, verify_all=verify_all, rate_limit=rate_limit)
     run_flows(flows_of(config, flow, clusters), run_id, asked, as_json=as_json)
 
@@ -65,14 +65,14 @@ def run_flows(
 
     Args:
         flows: what to run.
-        run_id: the run's id, of each of them; None for a new one.
-        asked: what is asked of each run.
-        as_json: whether to print the reports as JSON instead, of several flows as a list.
-        tasks: how many tasks of Spark run at a time; None for as many as it is set up for.
+        run_id: the id of each of their runs; None for a new one.
+        asked: each run's options.
+        as_json: whether to print the reports as JSON instead; a list for several flows.
+        tasks: how many Spark tasks run at a time; None for as many as Spark is set up for.
 
     Raises:
-        FerryError: what the only flow failed with.
-        FlowsFailed: some of several flows failed; the others were run.
+        FerryError: the error of the only flow.
+        FlowsFailed: some of several flows failed; the others ran.
     """
     told: list[dict[str, Any]] = []
     this_run = run_id or run_id_now("cli")
@@ -119,7 +119,7 @@ def _run_flow(
         planned = this.sync_topics()
         messages.print(f"{flow.name}, run {run_id}: {summary(planned)}", markup=False)
         import_in_background()
-        # What a step raises is in its record: the others do what they still can, publish tells.
+        # A step's error is in its record: the other steps do what they still can, and publish reports it.
         with suppress(FerryError), copying(flow, planned, messages, hidden=as_json):
             this.mirror(spark)
         with suppress(FerryError):

@@ -1,4 +1,4 @@
-"""``ferry takeover``: going on where MirrorMaker 2 or MirrorMaker 1 has ended, and giving back."""
+"""``ferry takeover``: continues where MirrorMaker 2 or MirrorMaker 1 stopped, or gives topics back."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def takeover(
         ),
     ] = "",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Compare everything, and change nothing.")
+        bool, typer.Option("--dry-run", help="Compare everything; change nothing.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on in the topics that another mirror has filled, without a gap or a double; or give them back to it."""
+    """Continue in topics that another mirror has filled, without gap or duplicate; or give them back to it."""
     if (from_ is None) == (to is None):
         raise typer.BadParameter("Give either --from or --to.")
     if (from_ == "mm1") != (group is not None):

@@ -1,4 +1,4 @@
-"""``ferry translate``: what offsets and groups are on the other cluster."""
+"""``ferry translate``: shows which offsets on the other cluster correspond to offsets and groups."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafka_ferry.runs.sync_groups.translate import TranslatedOffset
 
 NO_ANSWER: Final = 2
-# As wide as a table has to be: people copy names from it.
+# As wide as the table needs: people copy names from it.
 _wide: Final = Console(width=10_000, soft_wrap=True)
 
 GroupOption = Annotated[
@@ -45,7 +45,9 @@ OffsetOption = Annotated[
 ]
 ReverseOption = Annotated[
     bool,
-    typer.Option("--reverse", help="From the target back to the source: topics, offsets, groups."),
+    typer.Option(
+        "--reverse", help="Translate from the target back to the source: topics, offsets, groups."
+    ),
 ]
 
 
@@ -61,16 +63,18 @@ def translate(
     clamp: ClampOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what offsets are on the other cluster; changes nothing. Exits with 2 if one has no answer.
+    """Show the corresponding offsets on the other cluster; change nothing. Exits with 2 if one has no answer.
 
-    With --spark-checkpoint, writes such a checkpoint anew for the target.
+    With --spark-checkpoint, rewrites that checkpoint for the target.
     """
     from kafka_ferry.runs.sync_groups.translate import Translator
 
     asked = [_parsed(text) for text in offset or ()]
     if spark_checkpoint or to or clamp:
         if not (spark_checkpoint and to) or asked or group or reverse:
-            raise typer.BadParameter("Give --spark-checkpoint with --to, and no other question.")
+            raise typer.BadParameter(
+                "Give --spark-checkpoint with --to, and without --group or --offset."
+            )
         this_flow = one_flow(config, flow)
         write_checkpoint(this_flow, spark_checkpoint, to, clamp=clamp, as_json=as_json)
         return
@@ -106,7 +110,7 @@ def _notes(asked: Iterable[str], moves: GroupMoves) -> Iterator[str]:
 
 
 def _parsed(text: str) -> tuple[TopicPartition, int]:
-    # Names of topics hold no colon.
+    # Topic names hold no colon.
     topic, *numbers = text.split(":")
     if topic and len(numbers) == 2 and all(number.isdecimal() for number in numbers):
         partition, offset = map(int, numbers)

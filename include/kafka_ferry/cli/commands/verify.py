@@ -1,4 +1,4 @@
-"""``ferry verify``: read a run back and judge it."""
+"""``ferry verify``: reads a run back and judges it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 AllOption = Annotated[
     bool,
-    typer.Option("--all", help="All that the flow ever copied, whether verified before or not."),
+    typer.Option(
+        "--all", help="Verify all that the flow ever copied, whether verified before or not."
+    ),
 ]
 RunIdOption = Annotated[
-    str | None, typer.Option("--run-id", help="The run to verify (again); else the newest.")
+    str | None, typer.Option("--run-id", help="The run to verify (again); by default the newest.")
 ]
 
 
@@ -32,7 +34,7 @@ def verify(
     everything: AllOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Read the target back and judge a run, and whatever nobody has verified before."""
+    """Read the target back and judge a run, and all that no run has verified before."""
     from kafka_ferry.runs import Run
     from kafka_ferry.spark.session import terminal_spark
 
@@ -59,7 +61,7 @@ def _show(flow: Flow, run_id: str, verdict: Verdict, *, named: bool) -> None:
     if verdict.ranges:
         out.print(f"{where}verified: {found} ({run_id})", markup=False)
     else:
-        nothing = "nothing was to be verified: all that was copied was proved before, or nothing was copied"
+        nothing = "nothing to verify: all that was copied was proved before, or nothing was copied"
         out.print(f"{where}{nothing} ({run_id}). --all reads all of it again.", markup=False)
     for warning in verdict.warnings:
         out.print(f"WARNING {warning}", style="yellow", markup=False)

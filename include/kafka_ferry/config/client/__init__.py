@@ -1,1 +1,1 @@
-"""The clients of a cluster: their properties, and what both Kafka clients are told of them."""
+"""The clients of a cluster: their properties, and the settings of both Kafka clients."""

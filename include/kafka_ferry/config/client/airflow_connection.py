@@ -1,9 +1,9 @@
-"""Airflow's connections of the type ``kafka``: what librdkafka calls things, in the Java dialect.
+"""Airflow's connections of the type ``kafka``: librdkafka's settings, translated to Java's names.
 
 Such a connection holds librdkafka's settings in its extra (``KafkaBaseHook`` of Airflow's Kafka
 provider). It is read from ``AIRFLOW_CONN_{ID}``, as JSON or as a URI, as Airflow documents; where
-Airflow keeps its connections elsewhere, its tasks put them there first. Of the settings only those
-count that say where the cluster is and how to log in to it.
+Airflow keeps its connections elsewhere, its tasks put them there first. Only the settings that say where
+the cluster is and how to log in to it count.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def connection_properties(name: str, origin: str) -> dict[str, str]:
 
     Args:
         name: the connection's id.
-        origin: what an error names as the place to mend.
+        origin: the place to fix, for errors.
 
     Raises:
-        ConfigError: there is no such connection, it is not of the type ``kafka``, or it asks for
-            something that is not supported. Nothing of what it holds is repeated.
+        ConfigError: there is no such connection, it is not of the type ``kafka``, or it needs
+            something that is not supported. The message repeats nothing of its content.
     """
 
     def wrong(reason: str, advice: str = "") -> ConfigError:
@@ -121,7 +121,7 @@ def _trusted(settings: Mapping[str, str]) -> dict[str, str]:
     location = settings.get("ssl.ca.location", "probe")
     if text := settings.get("ssl.ca.pem", ""):
         return {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": text}
-    if location == "probe":  # librdkafka's word for what the system trusts
+    if location == "probe":  # librdkafka's value for the system's trusted certificates
         return {}
     if Path(location).is_dir():
         text = "".join(map(_text_of, sorted(Path(location).glob("*.pem"))))

@@ -96,13 +96,13 @@ def _unknown_names(properties: Mapping[str, str]) -> Iterator[Problem]:
         if name not in CLUSTER_NAMES and not name.startswith(ROLE_PREFIXES):
             near = did_you_mean(name, [*CLUSTER_NAMES, *ROLES])
             roles = "Properties of a single client stand under consumer, producer or admin."
-            yield Problem(name, "is no property that a cluster's clients share", near or roles)
+            yield Problem(name, "is not a property that a cluster's clients share", near or roles)
 
 
 def _wrong_values(properties: Mapping[str, str]) -> Iterator[Problem]:
     servers = [server.strip() for server in properties.get("bootstrap.servers", "").split(",")]
     if servers == [""]:
-        # An Airflow connection may say it, which nobody asks before clients are made.
+        # An Airflow connection may have it, which is not read before clients are created.
         if not properties.get(AIRFLOW_CONNECTION):
             yield Problem("bootstrap.servers", "is required")
     elif not all(map(_is_broker, servers)):
@@ -119,7 +119,7 @@ def _is_broker(server: str) -> bool:
 
 
 class Cluster(BaseModel):
-    """A cluster as a flow sees it.
+    """A cluster of a flow.
 
     ``properties`` holds what all clients share under its own name (``security.protocol``) and
     what one kind of client has for itself under that kind (``consumer.fetch.max.wait.ms``).
@@ -128,7 +128,7 @@ class Cluster(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     providers: tuple[tuple[str, str], ...] = Field(
-        default=(), description="The config providers that the file declares, as it does."
+        default=(), description="The config providers that the file declares, in its own form."
     )
     alias: str = Field(
         pattern=r"^[A-Za-z0-9._-]+$",
@@ -144,7 +144,7 @@ class Cluster(BaseModel):
     @field_validator("properties")
     @classmethod
     def _right_values(cls, properties: ClientProperties, info: ValidationInfo) -> ClientProperties:
-        """Refuses what no client could use; of a reference, only its client can tell."""
+        """Refuses what no client could use; a reference is only checked when its client is created."""
         providers = Providers.declared(dict(info.data.get("providers", ())), [])
         told = [
             problem
@@ -166,15 +166,15 @@ class Cluster(BaseModel):
         return f"{self.file}: {self.alias}" if self.file else self.alias
 
     def client_properties(self, role: Role) -> ClientProperties:
-        """What a client of this kind is configured with, by its Java names.
+        """The configuration of a client of this kind, by Java names.
 
         As in MirrorMaker 2 (``MirrorConnectorConfig``), of the names without a kind only those
         for connecting and logging in count, and the kind's own win. What the cluster's Airflow
         connection says comes first, so that any property of the file wins over it.
 
         Raises:
-            ConfigError: the Airflow connection is not there, or cannot be used; or a reference leads
-                nowhere.
+            ConfigError: the Airflow connection does not exist or cannot be used; or a reference cannot
+                be resolved.
         """
         own = f"{role}."
         shared = {key: value for key, value in self.properties.items() if key in CONNECTION_NAMES}
@@ -193,8 +193,8 @@ class Cluster(BaseModel):
     def resolved(self) -> Cluster:
         """The same cluster for processes that have neither its files nor its environment.
 
-        Key and trust stores are PEM text in it, and what an Airflow connection says is its own:
-        it holds secrets even where the flow's file does not.
+        Key and trust stores are PEM text in it, and an Airflow connection's settings are its own: it
+        holds secrets even where the flow's file does not.
 
         Raises:
             ConfigError: a store or the connection cannot be read.
@@ -208,7 +208,7 @@ class Cluster(BaseModel):
         return Cluster(alias=self.alias, properties=ClientProperties(properties), file=self.file)
 
     def _looked_up(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """The properties with what their references stand for, where there are any."""
+        """The properties with their references resolved."""
         if not self.providers:
             return dict(properties)
         problems: list[Problem] = []
@@ -222,7 +222,7 @@ class Cluster(BaseModel):
         return found
 
     def _connected(self, own: Mapping[str, str]) -> dict[str, str]:
-        """What the Airflow connection says, but for stores in whose place the file has its own."""
+        """The Airflow connection's settings, except stores that the file replaces."""
         if not self.airflow_connection:
             return {}
         replaced = tuple(

@@ -1,10 +1,10 @@
-"""Values that stand elsewhere: ``${file:/run/secrets/kafka.properties:password}`` and its like.
+"""References to values stored elsewhere, such as ``${file:/run/secrets/kafka.properties:password}``.
 
-Kafka calls what looks them up config providers (KIP-297). The form of a reference, several of them in
-one value, and values that are not looked into again are as in
+They are resolved by config providers (KIP-297). The form of a reference, several of them in one value,
+and the rule that values are not resolved again are as in
 ``org.apache.kafka.common.config.ConfigTransformer``; what each provider reads, and what it may read, as
-in ``org.apache.kafka.common.config.provider``. Only one thing differs: Kafka leaves a reference that
-leads nowhere as it is, and here that is an error.
+in ``org.apache.kafka.common.config.provider``. Only one thing differs: Kafka leaves a reference that it
+cannot resolve unchanged, and here that is an error.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from kafka_ferry.config.types.name_filter import PatternError, compile_patterns,
 from kafka_ferry.config.types.problems import Problem
 
 PROVIDERS: Final = "config.providers"
-"""The option that names providers; ``config.providers.{name}.`` comes before what each is told."""
+"""The option that names providers; ``config.providers.{name}.`` begins the settings of each."""
 
 ALLOWED: Final = "FERRY_CONFIG_PROVIDERS"
-"""The variable of the environment that says what files may look up: ``file:/run/secrets, env:KAFKA_.*``.
+"""The environment variable that says what flow files may look up: ``file:/run/secrets, env:KAFKA_.*``.
 
-Without it a file may use what it declares; where it is empty, nothing. Airflow sets it empty where it is
-not set: who writes a flow there need not be who may read the workers' environment.
+If it is not set, a file may use what it declares; if it is empty, nothing. Airflow sets it to empty if it
+is not set: authors of flows there need not be allowed to read the workers' environment.
 """
 
 _PACKAGE: Final = "org.apache.kafka.common.config.provider."
@@ -36,12 +36,12 @@ _REFERENCE: Final = regex.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 
 
 class _Unresolved(Exception):
-    """Why a reference leads nowhere, never with anything that was read."""
+    """Why a reference cannot be resolved; the message never holds anything that was read."""
 
 
 @dataclass(frozen=True)
 class _Allowed:
-    """The folders and files that a provider may read, with all that is below them; None: everything."""
+    """The folders and files that a provider may read, with everything below them; None for everything."""
 
     paths: tuple[Path, ...] | None = None
 
@@ -91,7 +91,7 @@ class _File:
         except OSError as error:
             raise _Unresolved(f"cannot be read: {error.strerror}") from None
         except (UnicodeDecodeError, javaproperties.InvalidUEscapeError):
-            raise _Unresolved("is no properties file in UTF-8") from None
+            raise _Unresolved("is not a properties file in UTF-8") from None
 
 
 @dataclass
@@ -104,7 +104,7 @@ class _Directory:
         folder = self.allowed.path(path)
         _allow("dir", folder)
         if not folder.is_dir():
-            raise _Unresolved("is no folder")
+            raise _Unresolved("is not a folder")
         file = folder / key
         # A name with a slash would leave the folder.
         if not key or file.parent != folder or not file.is_file():
@@ -115,12 +115,12 @@ class _Directory:
         except OSError as error:
             raise _Unresolved(f"cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise _Unresolved("is no text in UTF-8") from None
+            raise _Unresolved("is not text in UTF-8") from None
 
 
 @dataclass
 class _Environment:
-    """``${env:NAME}``: a variable of the environment."""
+    """``${env:NAME}``: an environment variable."""
 
     allowed: Any
 
@@ -136,7 +136,7 @@ class _Environment:
 
 
 def _allow(kind: str, wanted: Path | str) -> None:
-    """Does nothing where the deployment lets a provider of this kind look something up."""
+    """Does nothing where the deployment allows a provider of this kind to look something up."""
     told = os.environ.get(ALLOWED)
     if told is None:
         return
@@ -150,7 +150,7 @@ def _allow(kind: str, wanted: Path | str) -> None:
 
 def _within(wanted: Path | str, limit: str) -> bool:
     if isinstance(wanted, Path):
-        # Links are followed, so that none leads out of the folder.
+        # Links are resolved, so that none leads out of the folder.
         return wanted.resolve().is_relative_to(Path(limit).resolve())
     return compile_patterns([limit]).fullmatch(wanted) is not None
 
@@ -195,7 +195,7 @@ class Providers:
 
     @property
     def told(self) -> tuple[tuple[str, str], ...]:
-        """What declares them, whole: ``declared`` makes the same of it."""
+        """Their whole declaration, from which ``declared`` makes the same providers."""
         usual = {
             f"{PROVIDERS}.{name}.class": kind
             for name, kind in _USUAL.items()
@@ -207,17 +207,17 @@ class Providers:
     def declared(
         cls, told: Mapping[str, str], problems: list[Problem], *, yaml: bool = False
     ) -> Providers:
-        """The providers that a file declares; what is wrong with them is added to ``problems``.
+        """The providers that a file declares; errors in them are added to ``problems``.
 
         Args:
             told: ``config.providers`` and all keys that begin with ``config.providers.``.
-            problems: takes what is wrong.
+            problems: collects what is wrong.
             yaml: whether ``file``, ``dir`` and ``env`` need no class, as in YAML files.
         """
         names = dict.fromkeys(split_list(told.get(PROVIDERS, "")))
         for key in told:
             if key != PROVIDERS and not _known(key, names):
-                reason = "belongs to no provider or is no setting of it"
+                reason = "belongs to no provider, or is not a setting of it"
                 problems.append(Problem(key, reason, f"Name it in {PROVIDERS}."))
         providers = {name: cls._provider(name, told, problems, yaml) for name in names}
         found = {name: provider for name, provider in providers.items() if provider}
@@ -230,7 +230,7 @@ class Providers:
         own = f"{PROVIDERS}.{name}."
         given = told.get(f"{own}class", _USUAL.get(name, "") if yaml else "")
         if not given:
-            return None  # as in Kafka; its references are found wanting where they stand
+            return None  # as in Kafka; its references are reported where they are used
         kind = given.removeprefix(_PACKAGE)
         kind = kind if kind in _CLASSES else f"{kind}ConfigProvider"  # Connect's short names
         if kind not in _CLASSES:
@@ -246,7 +246,7 @@ class Providers:
             return None
 
     def wrong(self, key: str, value: str, *, of_client: bool) -> Problem | None:
-        """What is wrong with the references of a value as it stands, before any is looked up.
+        """What is wrong with the references of a value, before any is looked up.
 
         Args:
             key: the value's key in the file.
@@ -258,8 +258,8 @@ class Providers:
             if name not in self._providers and name not in _USUAL:
                 continue  # as it is, for Kafka too
             if not of_client:
-                reason = f"{found[0]} stands outside of a cluster's client properties"
-                return Problem(key, reason, "Only there references are looked up.")
+                reason = f"{found[0]} is outside of a cluster's client properties"
+                return Problem(key, reason, "References are only looked up there.")
             if name not in self._providers:
                 reason = f"{found[0]} has a provider that the file does not declare"
                 return Problem(key, reason, self._how_to_declare(name))
@@ -277,7 +277,7 @@ class Providers:
         return any(found[1] in self._providers for found in _REFERENCE.finditer(value))
 
     def resolve(self, key: str, value: str, problems: list[Problem]) -> str:
-        """The value with what its references stand for; those that lead nowhere are added as problems."""
+        """The value with its references resolved; those that cannot be resolved are added as problems."""
 
         def replaced(found: Any) -> str:
             provider = self._providers.get(found[1])
@@ -292,7 +292,7 @@ class Providers:
             return str(found[0])
 
         text = str(_REFERENCE.sub(replaced, value))
-        # A file's last line break is not part of what it holds, as for Kafka's own types.
+        # A file's last line break is not part of its value, as for Kafka's own types.
         return text.strip() if text != value else value
 
 

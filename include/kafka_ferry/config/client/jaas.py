@@ -1,4 +1,4 @@
-"""``sasl.jaas.config``: the login that a Java client is given, read as Kafka reads it.
+"""``sasl.jaas.config``: a Java client's login, parsed as Kafka does.
 
 Rules: ``org.apache.kafka.common.security.JaasConfig``, which sets up Java's ``StreamTokenizer``.
 """
@@ -13,7 +13,7 @@ import regex
 from kafka_ferry.errors import ConfigError
 
 _TOKEN: Final = regex.compile(
-    r"[\x00-\x20]+|/\*.*?\*/|//?[^\n\r]*"  # white space; comments, which one slash begins too
+    r"[\x00-\x20]+|/\*.*?\*/|//?[^\n\r]*"  # white space; comments, which even a single slash begins
     r'|"(?P<double>(?:[^"\\\n\r]|\\.)*)"'
     r"|'(?P<single>(?:[^'\\\n\r]|\\.)*)'"
     r"|(?P<sign>[;=])"
@@ -37,11 +37,11 @@ LOGIN_MODULES: Final = {
     "SCRAM-SHA-256": "ScramLoginModule",
     "SCRAM-SHA-512": "ScramLoginModule",
 }
-"""The supported mechanisms, each with the Java class whose options it takes."""
+"""The supported mechanisms, each with the Java class whose options it has."""
 
 
 class JaasError(ValueError):
-    """The text is no login; the message repeats nothing of it, since it holds a password."""
+    """The text is not a login; the message repeats nothing of it, since it holds a password."""
 
 
 class Login(NamedTuple):
@@ -60,7 +60,7 @@ class _Token(NamedTuple):
 
 
 class Credentials(NamedTuple):
-    """What a client logs in with."""
+    """A client's credentials."""
 
     mechanism: str
     username: str
@@ -100,7 +100,7 @@ def credentials(properties: Mapping[str, str], protocol: str, file: str) -> Cred
 
 
 def jaas_config(mechanism: str, username: str, password: str) -> str:
-    """A ``sasl.jaas.config`` that says the same as user name and password.
+    """A ``sasl.jaas.config`` for user name and password.
 
     Raises:
         JaasError: the mechanism has no login of that kind here.
@@ -117,7 +117,7 @@ def _quoted(text: str) -> str:
 
 
 def login_name(properties: Mapping[str, str]) -> str | None:
-    """The user name in Java client properties; None where there is none, or none that is readable."""
+    """The user name in Java client properties; None where there is none, or it cannot be read."""
     try:
         return parse_login(properties.get("sasl.jaas.config", "")).options.get("username")
     except JaasError:

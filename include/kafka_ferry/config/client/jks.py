@@ -1,7 +1,7 @@
 """Java's own key store format (JKS), which neither Kafka client can read.
 
-Written down nowhere but in the JDK: ``sun.security.provider.JavaKeyStore`` (the file) and
-``sun.security.provider.KeyProtector`` (how a private key is hidden in it). All numbers are
+Specified only by the JDK's code: ``sun.security.provider.JavaKeyStore`` (the file) and
+``sun.security.provider.KeyProtector`` (the encryption of private keys). All numbers are
 big-endian::
 
     FEEDFEED  version (1 or 2)  number of entries  entries ...  SHA-1 over password and all of it
@@ -29,7 +29,7 @@ _OCTETS: Final = 0x04
 
 
 class JksError(ValueError):
-    """The bytes are no JKS store; the message repeats none of them."""
+    """The bytes are not a JKS store; the message repeats none of them."""
 
 
 class WrongPassword(JksError):
@@ -41,7 +41,7 @@ class JksEntry(NamedTuple):
 
     Attributes:
         certificates: in DER.
-        locked_key: the private key as it is hidden in the store; None for a trusted certificate.
+        locked_key: the private key, encrypted as in the store; None for a trusted certificate.
     """
 
     certificates: tuple[bytes, ...]
@@ -73,11 +73,10 @@ def read_jks(data: bytes, password: str | None) -> list[JksEntry]:
 
     Args:
         data: the file's bytes.
-        password: the store's; None leaves it open whether somebody has changed the file.
+        password: the store's; with None, the file's integrity is not checked.
 
     Raises:
-        WrongPassword: the store was not sealed with ``password``, or was changed since.
-        JksError: it is no such store.
+        WrongPassword: the store was not signed with ``password``, or was changed since.
     """
     body, seal = data[:-_DIGEST], data[-_DIGEST:]
     if not body.startswith(MAGIC):
@@ -103,7 +102,7 @@ class _Reader:
         return int(value)
 
     def take(self, length_kind: str) -> bytes:
-        """As many bytes as the number before them says."""
+        """The bytes after their length."""
         size = self.number(length_kind)
         (value,) = struct.unpack_from(f">{size}s", self._data, self._at)
         self._at += size
@@ -145,7 +144,7 @@ def _sha1(data: bytes) -> bytes:
 
 
 def _content(der: bytes, tag: int) -> tuple[bytes, bytes]:
-    """What a DER value of that tag holds, and what follows it."""
+    """The content of a DER value with that tag, and what follows it."""
     if len(der) < 2 or der[0] != tag:
         raise JksError("a key in it is damaged")
     at, size = 2, der[1]

@@ -1,8 +1,8 @@
-"""Java's key and trust stores (PEM, PKCS12, JKS), read into PEM text that both Kafka clients take.
+"""Java's key and trust stores (PEM, PKCS12, JKS), read into PEM text for both Kafka clients.
 
-Rules: ``org.apache.kafka.common.security.ssl.DefaultSslEngineFactory``. PEM stands in a file or in
-the configuration itself. A store that is called JKS or PKCS12 may be either, as in Java
-(``keystore.type.compat``): what it begins with tells. Private keys are unlocked here, in memory.
+Rules: ``org.apache.kafka.common.security.ssl.DefaultSslEngineFactory``. PEM is in a file or in
+the configuration itself. A store that is declared as JKS or PKCS12 may be either, as in Java
+(``keystore.type.compat``): its first bytes decide. Private keys are decrypted here, in memory.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _CONVERT: Final = (
 def trusted_certificates(properties: Mapping[str, str], file: str) -> str | None:
     """The certificates in the trust store as PEM text; None where none is configured.
 
-    Of a PKCS12 store all certificates count, those of a key's issuers too: what Java tells them
-    apart by is lost when another tool writes the store.
+    All certificates of a PKCS12 store count, including those of a key's issuers: the attribute by which
+    Java distinguishes them is lost when another tool writes the store.
 
     Raises:
         ConfigError: the store is missing, of another type, damaged, or its password is wrong.
@@ -62,7 +62,7 @@ def trusted_certificates(properties: Mapping[str, str], file: str) -> str | None
         if store.type == "PEM":
             found = pem_certificates(_text(data))
         elif data.startswith(MAGIC):
-            # Of a key's own certificates, Java trusts the first.
+            # Java trusts the first of a key's own certificates.
             found = [_certificate(entry.certificates[0]) for entry in _jks_entries(store, data)]
         else:
             found = _pkcs12_certificates(_pkcs12(store, data))
@@ -105,7 +105,7 @@ def key_pair(properties: Mapping[str, str], file: str) -> KeyPair | None:
 
 
 def without_stores(properties: Mapping[str, str], file: str) -> dict[str, str]:
-    """The same properties with what is in the stores in the place of the stores.
+    """The same properties with the stores' content instead of the stores.
 
     Raises:
         ConfigError: as ``trusted_certificates`` and ``key_pair``.
@@ -144,7 +144,7 @@ class _Store:
 
     @contextmanager
     def problems(self, what: str) -> Iterator[None]:
-        """Names the property ``what`` of the store in errors of what it holds."""
+        """Names the store's property ``what`` in errors about its content."""
         try:
             yield
         except LockedKey as error:

@@ -1,4 +1,4 @@
-"""Keys and certificates in PEM, out of files and out of the configuration itself."""
+"""Keys and certificates in PEM, from files and from the configuration itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 from kafka_ferry.errors import FerryError
 
 UNREADABLE: Final = (ValueError, TypeError, UnsupportedAlgorithm)
-"""What ``cryptography`` raises for bytes that it cannot read, or not with that password."""
+"""The errors of ``cryptography`` for bytes that it cannot read, or not with that password."""
 
 _BLOCK: Final = regex.compile(
     r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----(?P<body>.*?)-----END (?P=label)-----", regex.DOTALL
@@ -29,7 +29,7 @@ _CERTIFICATES: Final = frozenset({"CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CE
 
 
 class PemError(FerryError):
-    """The text is not what it should be; the message repeats nothing of it."""
+    """The text is invalid; the message repeats nothing of it."""
 
 
 class LockedKey(PemError):
@@ -37,7 +37,7 @@ class LockedKey(PemError):
 
 
 class KeyPair(NamedTuple):
-    """What a client shows of itself: a private key and the certificates that vouch for it.
+    """A client's identity: a private key and its certificates.
 
     Attributes:
         key: in PEM (PKCS #8), not encrypted.
@@ -123,7 +123,7 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _framed(label: str, body: str) -> str:
-    """A PEM block in lines of 64, as OpenSSL demands; Java also takes it on one line."""
+    """A PEM block in lines of 64 characters, as OpenSSL requires; Java also accepts it on one line."""
     # Headers, which an older kind of encryption has, are lines of their own.
     lines = body.strip() if ":" in body else textwrap.fill("".join(body.split()), 64)
     return f"-----BEGIN {label}-----\n{lines}\n-----END {label}-----\n"

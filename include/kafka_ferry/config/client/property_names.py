@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 Role = Literal["consumer", "producer", "admin"]
-"""The three kinds of Kafka clients that can be configured apart."""
+"""The three kinds of Kafka clients that can be configured separately."""
 
 ROLES: Final[tuple[Role, ...]] = ("consumer", "producer", "admin")
 ROLE_PREFIXES: Final = tuple(f"{role}." for role in ROLES)
@@ -53,13 +53,13 @@ CONNECTION_NAMES: Final = _table(
 """What a cluster's clients share: where the cluster is and how to log in to it."""
 
 AIRFLOW_CONNECTION: Final = "airflow.connection"
-"""A cluster's property of our own: the Airflow connection that says the same."""
+"""Our own property of a cluster: the Airflow connection to use instead."""
 
 CLUSTER_NAMES: Final = CONNECTION_NAMES | {AIRFLOW_CONNECTION}
-"""What a cluster has beside properties of a single kind of client."""
+"""A cluster's properties other than those of a single kind of client."""
 
-_OF_JAVA: Final = "it names a class or provider of Java, which cannot run here"
-_OTHER_LOGINS: Final = "Kerberos and OAuth are not there yet; PLAIN and SCRAM are"
+_OF_JAVA: Final = "it names a Java class or provider, which cannot run here"
+_OTHER_LOGINS: Final = "Kerberos and OAuth are not supported yet; PLAIN and SCRAM are"
 
 IGNORED_CONNECTION_NAMES: Final = {
     **dict.fromkeys(
@@ -79,4 +79,4 @@ IGNORED_CONNECTION_NAMES: Final = {
         or (name.startswith("sasl.login.") and not name.endswith("class"))
     },
 }
-"""Those of them that do nothing here, each with the reason."""
+"""Those of them without effect here, each with the reason."""

@@ -1,6 +1,6 @@
-"""What both Kafka clients are told of TLS: whom to trust, what to show, how strict to be.
+"""The TLS settings of both Kafka clients: trust, identity, versions and checks.
 
-Stores reach either client as text in memory (see ``stores``): librdkafka as PEM in its own
+Both clients get stores as text in memory (see ``keystores``): librdkafka as PEM in its own
 settings, kafka-python as an ``ssl_context``.
 """
 
@@ -34,7 +34,7 @@ def librdkafka_tls(properties: Mapping[str, str], file: str) -> dict[str, object
     """Stores, host name check and cipher suites by librdkafka's names.
 
     Raises:
-        ConfigError: a store cannot be read, or a setting is none that OpenSSL knows.
+        ConfigError: a store cannot be read, or OpenSSL does not know a setting.
     """
     config: dict[str, object] = {}
     if trusted := trusted_certificates(properties, file):
@@ -44,13 +44,13 @@ def librdkafka_tls(properties: Mapping[str, str], file: str) -> dict[str, object
     if not _checks_host_name(properties):
         config["ssl.endpoint.identification.algorithm"] = "none"
     if suites := _older_suites(properties):
-        _tls_context(properties, file)  # which refuses what OpenSSL does not know
+        _tls_context(properties, file)  # it refuses what OpenSSL does not know
         config[_SUITES] = suites
     return config
 
 
 def not_for_librdkafka(properties: Mapping[str, str]) -> list[str]:
-    """The properties of TLS that librdkafka, which has no such setting, cannot be held to."""
+    """The TLS properties that librdkafka has no setting for."""
     enabled = {*split_list(properties.get(_ENABLED, ""))} or {*_JAVAS_PROTOCOLS}
     too_wide = [_ENABLED] if enabled != {*_JAVAS_PROTOCOLS} else []
     if properties.get(_CAP, "TLSv1.3") not in ("TLSv1.3", "TLS"):
@@ -61,10 +61,10 @@ def not_for_librdkafka(properties: Mapping[str, str]) -> list[str]:
 
 
 def kafka_python_tls(properties: Mapping[str, str], file: str) -> dict[str, object]:
-    """An ``ssl_context``, which kafka-python takes in the place of all single settings.
+    """An ``ssl_context``, which kafka-python accepts instead of single settings.
 
     Raises:
-        ConfigError: a store cannot be read, or a setting is none that OpenSSL knows.
+        ConfigError: a store cannot be read, or OpenSSL does not know a setting.
     """
     context = _tls_context(properties, file)
     context.check_hostname = _checks_host_name(properties)
@@ -83,7 +83,7 @@ def kafka_python_tls(properties: Mapping[str, str], file: str) -> dict[str, obje
 
 
 def _show(context: ssl.SSLContext, pair: KeyPair) -> None:
-    # Python reads a private key from a file only; this one is in memory, and a kill leaves nothing.
+    # Python reads a private key only from a file; this one is in memory, and a kill leaves nothing behind.
     with memory_file(pair.key + pair.certificates) as both:
         context.load_cert_chain(both)
 
@@ -94,7 +94,7 @@ def _checks_host_name(properties: Mapping[str, str]) -> bool:
 
 
 def _tls_context(properties: Mapping[str, str], file: str) -> ssl.SSLContext:
-    """A client's context with its versions of TLS and its cipher suites."""
+    """A client's context with its TLS versions and cipher suites."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version, context.maximum_version = _versions(properties, file)
     if suites := _older_suites(properties):
@@ -106,7 +106,7 @@ def _tls_context(properties: Mapping[str, str], file: str) -> ssl.SSLContext:
 
 
 def _versions(properties: Mapping[str, str], file: str) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
-    """The oldest and the newest version that may be spoken.
+    """The oldest and the newest version allowed.
 
     ``ssl.protocol`` is the newest, whatever ``ssl.enabled.protocols`` says (KIP-573).
     """
@@ -121,9 +121,7 @@ def _versions(properties: Mapping[str, str], file: str) -> tuple[ssl.TLSVersion,
     last = min(cap, "TLSv1.2") if newest == {False} else cap
     spoken = [PROTOCOLS[name] for name in PROTOCOLS if name in enabled and first <= name <= last]
     if not spoken:
-        raise ConfigError(
-            file, _ENABLED, f"leaves no version of TLS that {_CAP} and {_SUITES} allow"
-        )
+        raise ConfigError(file, _ENABLED, f"leaves no TLS version that {_CAP} and {_SUITES} allow")
     return spoken[0], spoken[-1]
 
 
@@ -136,7 +134,7 @@ def _is_of_tls_1_3(suite: str) -> bool:
 
 
 def _older_suites(properties: Mapping[str, str]) -> str:
-    """The suites of TLS 1.2 and before as OpenSSL lists them; those of TLS 1.3 are not chosen there."""
+    """The suites up to TLS 1.2 in OpenSSL's form; those of TLS 1.3 are not configured there."""
     return ":".join(
         openssl_name(suite) for suite in _suites(properties) if not _is_of_tls_1_3(suite)
     )

@@ -1,8 +1,8 @@
 """Java client properties, translated for the two Kafka clients.
 
-Users write one dialect, that of the Java client and MirrorMaker 2. This is the only place where
-it becomes librdkafka's (confluent-kafka, the control plane) or kafka-python's (the data plane).
-What is returned holds passwords: hand it to a client and to nothing else.
+Users write the properties of the Java client and MirrorMaker 2. Only this module translates them to
+those of librdkafka (confluent-kafka, the control plane) or kafka-python (the data plane). The results
+hold passwords: pass them to a client and to nothing else.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DAY_MS: Final = 86_400_000
 
 
 class Setting(NamedTuple):
-    """A Java property's name in librdkafka, who reads it, and the numbers that it takes there."""
+    """A Java property's name in librdkafka, the clients that read it, and its limits there."""
 
     name: str
     roles: tuple[Role, ...] = _ALL
@@ -100,7 +100,7 @@ KAFKA_PYTHON: Final[dict[str, str]] = {
     "socket.connection.setup.timeout.ms": "socket_connection_setup_timeout_ms",
 }
 
-# Several of these together become other settings: see tls and jaas.
+# Several of these are combined into other settings: see tls and jaas.
 _SECURITY: Final = frozenset(
     {
         "sasl.jaas.config",
@@ -129,12 +129,12 @@ def confluent_config(
     """The configuration of a ``confluent_kafka`` client of that role.
 
     Properties that librdkafka lacks, or that have no meaning for the role, are left out; numbers
-    outside its limits are brought to the nearest. Each is logged once.
+    outside its limits become the nearest limit. Each is logged once.
 
     Args:
         properties: ``Cluster.client_properties(role)``.
         role: the kind of client.
-        file: what an error names as the place to mend; without it, the properties' origin.
+        file: the place to fix, for errors; by default the properties' origin.
 
     Raises:
         ConfigError: stores or login are such that librdkafka cannot use them.
@@ -146,7 +146,7 @@ def confluent_config(
         if setting is not None and role in setting.roles:
             config[setting.name] = _within(key, value, setting, file)
         elif key not in _SECURITY:
-            _log_once(role, key, "is left out: librdkafka has no such setting for this client")
+            _log_once(role, key, "is ignored: librdkafka has no such setting for this client")
     config["bootstrap.servers"] = ",".join(_brokers(properties))
     if config.get("auto.offset.reset") == "none":
         config["auto.offset.reset"] = "error"
@@ -154,7 +154,7 @@ def confluent_config(
     if "SSL" in protocol:
         config |= librdkafka_tls(properties, file)
         for key in not_for_librdkafka(properties):
-            what = "binds the data plane only: librdkafka has no setting for versions of TLS"
+            what = "applies to the data plane only: librdkafka has no setting for TLS versions"
             _log_once(role, key, what)
     if login := credentials(properties, protocol, file):
         config["sasl.mechanism"] = login.mechanism
@@ -163,9 +163,9 @@ def confluent_config(
 
 
 def kafka_python_config(properties: Mapping[str, str], *, file: str = "") -> dict[str, object]:
-    """The connection settings of kafka-python: where, how secured, as whom, how patient.
+    """The connection settings of kafka-python: addresses, security, login and timeouts.
 
-    How much to fetch or to send at a time is the data plane's own affair and not in it.
+    How much to fetch or to send at a time is set by the data plane itself.
 
     Raises:
         ConfigError: stores or login are such that kafka-python cannot use them.
@@ -197,7 +197,7 @@ def _protocol(properties: Mapping[str, str]) -> str:
 
 
 def _brokers(properties: Mapping[str, str]) -> list[str]:
-    """``host:port`` of each; Java takes a listener's name before it and ignores that name."""
+    """``host:port`` of each; Java accepts a listener's name before it and ignores that name."""
     servers = map(str.strip, properties.get("bootstrap.servers", "").split(","))
     return [server.rpartition("://")[2] for server in servers if server]
 
@@ -217,7 +217,7 @@ def _within(key: str, value: str, setting: Setting, file: str) -> str:
 def _reconnect_backoff(
     properties: Mapping[str, str], config: Mapping[str, object]
 ) -> dict[str, object]:
-    """One of the two follows the other where it is not set, as in Java; librdkafka insists."""
+    """One of the two defaults to the other, as in Java; librdkafka requires both."""
     first, longest = "reconnect.backoff.ms", "reconnect.backoff.max.ms"
     if first in properties and longest not in properties:
         return {longest: config[first]}

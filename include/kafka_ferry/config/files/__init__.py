@@ -1,1 +1,1 @@
-"""The files that flows are read from, and the pages and schema made of their options."""
+"""The files that flows are read from, and the generated pages and schema of their options."""

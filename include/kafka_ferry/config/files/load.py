@@ -1,4 +1,4 @@
-"""The one way in: a file, or a folder of files, becomes flows."""
+"""Reads flows from a file, or from a folder of files."""
 
 from __future__ import annotations
 
@@ -66,19 +66,19 @@ def _parse(
 
 @contextmanager
 def _for_itself(file: str) -> Iterator[None]:
-    """Lets a file fail for itself, whatever reading it comes upon: other files' flows go on."""
+    """Turns any failure to read a file into its own error, so that other files' flows are still read."""
     try:
         yield
     except FerryError:
         raise
     except Exception as error:
-        # Its text may be part of a password.
+        # The error's text may contain part of a password.
         reason = f"cannot be read ({type(error).__name__})"
         raise config_error(file, Problem(WHOLE_FILE, reason)) from error
 
 
 def _content(path: str | Path) -> tuple[str, bytes, str]:
-    """The path as errors name it, what stands in the file, and the ending that says how."""
+    """The path for errors, the file's content, and its suffix, which decides the format."""
     file, suffix = str(path), Path(path).suffix
     if suffix not in SUFFIXES:
         raise config_error(file, Problem(WHOLE_FILE, f"must end in {', '.join(SUFFIXES)}"))
@@ -92,7 +92,7 @@ def _content(path: str | Path) -> tuple[str, bytes, str]:
 def load_flow(path: str | Path, name: str | None = None) -> Flow:
     """One flow of a file, by its name (``primary->backup``) or slug where there are several.
 
-    What concerns the file's other flows alone does not count then.
+    Problems of the file's other flows alone are ignored then.
 
     Raises:
         ConfigError: as ``load_flows``; or the file has no such flow, none, or several.
@@ -111,7 +111,7 @@ def load_flow(path: str | Path, name: str | None = None) -> Flow:
         if name in (flow.name, flow.slug):
             return flow
     advice = did_you_mean(name, names) or f"It holds {', '.join(names)}."
-    raise config_error(str(path), Problem(name, "is no enabled flow of this file", advice))
+    raise config_error(str(path), Problem(name, "is not an enabled flow of this file", advice))
 
 
 def flow_files(directory: str | Path) -> list[Path]:
@@ -122,7 +122,7 @@ def flow_files(directory: str | Path) -> list[Path]:
     """
     folder = Path(directory)
     if not folder.is_dir():
-        raise config_error(str(directory), Problem(WHOLE_FILE, "is no folder"))
+        raise config_error(str(directory), Problem(WHOLE_FILE, "is not a folder"))
     return sorted(
         file
         for file in folder.iterdir()

@@ -1,6 +1,6 @@
 """What the properties of MirrorMaker 1's clients become here, of all Kafka releases since 0.7.
 
-Sources: ``kafka.consumer.ConsumerConfig``, ``kafka.producer.ProducerConfig`` and their kin of 0.7.2
+Sources: ``kafka.consumer.ConsumerConfig``, ``kafka.producer.ProducerConfig`` and related classes of 0.7.2
 and 0.8.2; the Java clients' ``ConsumerConfig`` and ``ProducerConfig`` after them.
 """
 
@@ -12,7 +12,7 @@ ZOOKEEPER: Final = ("zookeeper.connect", "zk.connect")
 """Where clients before 0.9 found the brokers."""
 
 BROKER_LISTS: Final = ("bootstrap.servers", "metadata.broker.list", "broker.list")
-"""Where clients are told brokers, today's name first; 0.7's ``broker.list`` has ids before the hosts."""
+"""The properties that name brokers, today's first; 0.7's ``broker.list`` has ids before the hosts."""
 
 RENAMED: Final = {
     "socket.timeout.ms": "request.timeout.ms",
@@ -40,7 +40,7 @@ CARRIED: Final = frozenset(
         "socket.connection.setup.timeout.ms",
     }
 )
-"""What the clients here take over besides how to connect and to log in."""
+"""The properties that are used here, other than those to connect and log in."""
 
 _REASONS: Final = {
     "positions are kept on the target, in the same transactions as the records": """
@@ -48,7 +48,7 @@ _REASONS: Final = {
         autocommit.interval.ms auto.commit.interval.ms offsets.storage dual.commit.enabled
         offsets.channel.backoff.ms offsets.channel.socket.timeout.ms offsets.commit.max.retries
     """,
-    "each partition belongs to one writer, and no consumer group shares them out": """
+    "each partition belongs to one writer, and no consumer group assigns them": """
         consumerid consumer.id group.instance.id group.protocol group.remote.assignor
         heartbeat.interval.ms max.poll.interval.ms partition.assignment.strategy
         rebalance.backoff.ms rebalance.max.retries rebalance.retries.max session.timeout.ms
@@ -70,7 +70,7 @@ _REASONS: Final = {
         compression.type compression.zstd.level
     """,
     "batches keep their size; join.batches.below joins small ones, and transaction.max.bytes and "
-    "transaction.max.ms bound what is on its way": """
+    "transaction.max.ms limit the data in flight": """
         batch.num.messages batch.size block.on.buffer.full buffer.memory linger.ms producer.type
         queue.buffering.max.messages queue.buffering.max.ms queue.enqueue.timeout.ms
         queue.enqueueTimeout.ms queue.size queue.time
@@ -83,19 +83,19 @@ _REASONS: Final = {
         acks enable.idempotence max.in.flight.requests.per.connection request.required.acks
         transaction.timeout.ms transactional.id
     """,
-    "what fails for a moment is tried again; what fails for good is named, and lets the run fail": """
+    "transient failures are retried; other failures are named and fail the run": """
         delivery.timeout.ms max.block.ms message.send.max.retries num.retries retries
     """,
-    "the target topic's own limit counts; on.rejected.record says what becomes of what it refuses": """
+    "the target topic's own limit applies; on.rejected.record decides about the records that it refuses": """
         max.message.size max.request.size
     """,
     "remote topics are created with the source's partitions and configs": (
         "allow.auto.create.topics"
     ),
-    "records are fetched from the partitions' leaders; fetching from the nearest replica is not there yet": (
+    "records are fetched from the partitions' leaders; fetching from the nearest replica is not supported yet": (
         "client.rack"
     ),
-    "metadata is asked for anew in each run, and after each error": """
+    "metadata is read again in each run, and after each error": """
         metadata.max.age.ms metadata.max.idle.ms reconnect.interval reconnect.time.interval.ms
         topic.metadata.refresh.interval.ms
     """,
@@ -111,4 +111,4 @@ _REASONS: Final = {
 }
 
 WITHOUT_MEANING: Final = {name: why for why, names in _REASONS.items() for name in names.split()}
-"""Properties that do nothing here, each with the reason or what replaces it."""
+"""Properties without effect here, each with the reason or what replaces it."""

@@ -1,7 +1,7 @@
-"""The property files of the mirrors before MirrorMaker 2: their consumers, their producer, their topics.
+"""MirrorMaker 1's property files: its consumers, its producer, its topics.
 
-They are those of ``kafka.tools.MirrorMaker`` up to Kafka 3.9 and of the mirror that 0.7 had inside its
-broker. What each of their properties becomes here: ``older_vocabulary``.
+They are those of ``kafka.tools.MirrorMaker`` up to Kafka 3.9 and of the mirror inside Kafka 0.7's broker.
+What each of their properties becomes here: ``mm1_keys``.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ _RESET_VALUES: Final[Mapping[str, ResetName]] = {
     "latest": "latest",
     "largest": "latest",
 }
-# Not groupid, which stayed in files that later mirrors read.
+# Not groupid, which remained in files for later releases.
 _OF_0_7: Final = frozenset({"zk.connect", "autooffset.reset", _WHITELIST, _BLACKLIST})
 _READ: Final = frozenset({*_RESETS, _WHITELIST, _BLACKLIST, _THREADS, _INTERNAL, _ISOLATION})
 
 
 class Remark(NamedTuple):
-    """A property of a file that does not do here what it did there, and why or what replaces it."""
+    """A property with another effect here than there, with the reason or what replaces it."""
 
     key: str
     why: str
@@ -77,13 +77,13 @@ class Remark(NamedTuple):
 
 @dataclass(frozen=True)
 class MirrorClient:
-    """One property file: a cluster, and what else it says.
+    """One property file: a cluster, and its other settings.
 
     Attributes:
         file: its path.
-        properties: what a ``Cluster`` takes, by Java names; what all clients share is at the top, the
-            rest under the kind of client.
-        remarks: the properties that have another meaning here, or none.
+        properties: a ``Cluster``'s properties, by Java names; those that all clients share at the top,
+            the rest under the kind of client.
+        remarks: the properties with another meaning here, or none.
     """
 
     file: str
@@ -91,10 +91,10 @@ class MirrorClient:
     remarks: tuple[Remark, ...]
 
     def cluster(self, alias: str) -> Cluster:
-        """The cluster under a name that somebody gives it; the file has none.
+        """The cluster under the given alias; the file has none.
 
         Raises:
-            ValidationError: the alias is none.
+            ValidationError: the alias is invalid.
         """
         return Cluster(alias=alias, properties=self.properties)
 
@@ -104,12 +104,12 @@ class MirrorSource(MirrorClient):
     """A consumer's property file.
 
     Attributes:
-        isolation_level: as the file says, None where it does not; those mirrors then read everything.
-        auto_offset_reset: as the file says, in today's words, None where it does not.
-        default_auto_offset_reset: what the mirror that the file was written for did then.
+        isolation_level: the file's, None without one; MirrorMaker 1 then read everything.
+        auto_offset_reset: the file's, in today's terms, None without one.
+        default_auto_offset_reset: the default of the mirror that the file was written for.
         exclude_internal_topics: whether Kafka's own topics are left out.
-        streams: how many threads a mirror of 0.7 read with, None where the file does not say.
-        whitelist: the topics that a mirror of 0.7 copied, None where the file does not say.
+        streams: how many threads Kafka 0.7's mirror read with, None where the file does not say.
+        whitelist: the topics that Kafka 0.7's mirror copied, None where the file does not say.
         blacklist: those that it left out.
     """
 
@@ -123,7 +123,7 @@ class MirrorSource(MirrorClient):
 
 
 def read_source(path: str | Path) -> MirrorSource:
-    """What a consumer's property file says.
+    """Reads a consumer's property file.
 
     Raises:
         ConfigError: it cannot be read, names no brokers, or has a wrong value.
@@ -138,9 +138,7 @@ def read_source(path: str | Path) -> MirrorSource:
         problems.append(Problem(_INTERNAL, "must be true or false"))
     properties, remarks = _client(raw, "consumer", problems)
     if internal == "false":
-        why = (
-            "Kafka's own topics are never copied: the target has groups and transactions of its own"
-        )
+        why = "Kafka's own topics are never copied: the target has its own groups and transactions"
         remarks.append(Remark(_INTERNAL, why))
     if problems:
         raise config_error(file, *problems)
@@ -159,7 +157,7 @@ def read_source(path: str | Path) -> MirrorSource:
 
 
 def read_target(path: str | Path) -> MirrorClient:
-    """What the producer's property file says.
+    """Reads the producer's property file.
 
     Raises:
         ConfigError: it cannot be read, names no brokers, or has a wrong value.
@@ -227,7 +225,7 @@ def _unknown(key: str) -> str:
 
 
 def _wrong(properties: Mapping[str, str], raw: Mapping[str, str]) -> list[Problem]:
-    """What a cluster refuses, under the file's keys."""
+    """A cluster's errors, under the file's keys."""
     try:
         Cluster(alias="any", properties=ClientProperties(properties))
     except ValidationError as error:
@@ -243,12 +241,14 @@ def _brokers(raw: Mapping[str, str], problems: list[Problem]) -> str:
             return str(regex.sub(r"(^|,)\s*\d+:([^:,]+:\d+)(?=\s*(,|$))", r"\1\2", servers))
     for key in ZOOKEEPER:
         if key in raw:
-            reason = "no client finds brokers through ZooKeeper any more"
-            advice = "Add bootstrap.servers = host:port, with brokers of that cluster."
+            reason = "clients no longer find brokers through ZooKeeper"
+            advice = "Add bootstrap.servers = host:port with brokers of that cluster."
             problems.append(Problem(key, reason, advice))
             return ""
     near = next((did_you_mean("bootstrap.servers", [key]) and key for key in raw), "")
-    advice = f"{near!r} is no such property." if near else "Name brokers as host:port, host:port."
+    advice = (
+        f"{near!r} is not such a property." if near else "Name brokers as host:port, host:port."
+    )
     problems.append(Problem("bootstrap.servers", "is required", advice))
     return ""
 
@@ -279,7 +279,7 @@ def _reset(raw: Mapping[str, str], problems: list[Problem]) -> ResetName | None:
         if key in raw:
             reset = _RESET_VALUES.get(raw[key])
             if reset is None:
-                advice = "A partition that was never copied needs a place to begin at."
+                advice = "A partition that was never copied needs a starting point."
                 problems.append(Problem(key, f"must be one of {', '.join(_RESET_VALUES)}", advice))
             return reset
     return None

@@ -1,4 +1,4 @@
-"""The topics of the mirrors before MirrorMaker 2: a whitelist or a blacklist."""
+"""MirrorMaker 1's topics: a whitelist or a blacklist."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Every key of MirrorMaker 2 4.3.1, with its default there and what it means here.
 
 Sources: ``MirrorMakerConfig``, ``MirrorSourceConfig``, ``MirrorCheckpointConfig``,
-``MirrorHeartbeatConfig``, their filters, and ``DistributedConfig`` for the workers below them. What
-connects and logs in stands in ``vocabulary``. docs/reference/mirrormaker2.md is made from this table.
+``MirrorHeartbeatConfig``, their filters, and ``DistributedConfig`` for the workers below them. The keys to
+connect and log in are in ``property_names``. docs/reference/mirrormaker2.md is made from this table.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Key(NamedTuple):
     """A key of MirrorMaker 2.
 
     Attributes:
-        default: its default there, as a properties file would say it; of a worker's keys, what
-            MirrorMaker 2 makes of it.
-        state: what it is here.
+        default: its default there, in the form of a properties file; for a worker's keys, the value that
+            MirrorMaker 2 sets.
+        state: its meaning here.
         why: why it has no meaning, what replaces it, or where it differs; empty where it does not.
     """
 
@@ -66,7 +66,7 @@ _SUPPORTED: Final = {
         "offset-syncs.topic.location": "source",
         "offset-syncs.topic.replication.factor": "3",
     },
-    "for client properties of clusters only; what tasks may look up, the deployment says": {
+    "only for client properties of clusters; the deployment says what tasks may look up": {
         "config.providers": _NONE,
         "config.providers.*": _NONE,
     },
@@ -75,7 +75,7 @@ _SUPPORTED: Final = {
     },
     "as source->target.enabled; without a flow before it, for all flows, but for those that emit.heartbeats.enabled "
     "is false for, which MirrorMaker 2 does not start either": {"enabled": "false"},
-    "for a policy of your own, which gets them by configure": {"replication.policy.*": _NONE},
+    "for your own policy, which receives them in configure": {"replication.policy.*": _NONE},
     "by default, Kafka Ferry's own topics are left out too": {
         "topics.exclude": r"mm2.*\.internal, .*\.replica, __.*"
     },
@@ -112,18 +112,18 @@ _NO_MEANING: Final = {
         "source.cluster.alias": _REQUIRED,
         "target.cluster.alias": "target",
     },
-    "each run looks at all topics and groups; schedule says when there is one": {
+    "each run reads all topics and groups; schedule says when runs start": {
         "refresh.topics.enabled": "true",
         "refresh.topics.interval.seconds": "600",
         "refresh.groups.enabled": "true",
         "refresh.groups.interval.seconds": "600",
     },
-    "each run writes them; schedule says when there is one": {
+    "each run writes them; schedule says when runs start": {
         "emit.checkpoints.interval.seconds": "60",
         "emit.heartbeats.interval.seconds": "1",
     },
     "translation is exact, by the ledger's offset map": {"offset.lag.max": "100"},
-    "each run syncs; schedule says when there is one": {
+    "each run syncs; schedule says when runs start": {
         "sync.group.offsets.interval.seconds": "60",
         "sync.topic.configs.interval.seconds": "600",
         "sync.topic.acls.interval.seconds": "600",
@@ -173,13 +173,13 @@ _NO_MEANING: Final = {
         "predicates": _NONE,
         "predicates.*": _NONE,
     },
-    "on.rejected.record says what becomes of a record that the target cannot take": {
+    "on.rejected.record decides about a record that the target rejects": {
         "errors.*": "errors.tolerance is none",
     },
     "remote topics are created with the source's partitions and configs": {
         "topic.creation.*": "topic.creation.enable is true",
     },
-    "values are read anew in each run": {"config.action.reload": "restart"},
+    "values are read again in each run": {"config.action.reload": "restart"},
     _NO_WORKERS: {
         "name": "the connector's",
         "connector.class": "the connector's",
@@ -241,7 +241,7 @@ KEYS: Final = {
     **_rows("supported", _SUPPORTED),
     **_rows("no meaning here", _NO_MEANING),
 }
-"""All keys but those that connect and log in; ``.*`` stands for whatever comes after the dot."""
+"""All keys except those to connect and log in; ``.*`` stands for any text after the dot."""
 
 _PREFIXES: Final = {name.removesuffix("*"): key for name, key in KEYS.items() if name[-1] == "*"}
 
@@ -255,7 +255,7 @@ FIXED: Final = {
         "transforms",
     )
 }
-"""Keys that may only say what is the default anyway."""
+"""Keys that may only have their default value."""
 
 _INSTEAD: Final = {
     "topic.filter.class": "Use topics and topics.exclude.",
@@ -270,7 +270,7 @@ REMOVED: Final = {
     "groups.blacklist": "groups.exclude",
     "config.properties.blacklist": "config.properties.exclude",
 }
-"""Gone since MirrorMaker 2 4.0, which then copies what the list was meant to leave out."""
+"""Removed in MirrorMaker 2 4.0, which copies what the list was to leave out."""
 
 
 _PASSED_ON: Final = CONNECTION_NAMES | LIBRDKAFKA.keys() | KAFKA_PYTHON.keys()
@@ -293,7 +293,7 @@ _KNOWN_TO_CLIENTS: Final = sorted(_PASSED_ON | _LEFT_OUT | WITHOUT_MEANING.keys(
 
 
 def why_ignored(name: str) -> str | None:
-    """Why an option of MirrorMaker 2 does nothing here; None for any other name."""
+    """Why an option of MirrorMaker 2 has no effect here; None for any other name."""
     key = KEYS.get(name) or next(
         (key for prefix, key in _PREFIXES.items() if name.startswith(prefix)), None
     )
@@ -301,7 +301,7 @@ def why_ignored(name: str) -> str | None:
 
 
 def why_client_ignores(name: str) -> str | None:
-    """Why a property of one kind of client does nothing here; None where it is passed on."""
+    """Why a property of one kind of client has no effect here; None where it is passed on."""
     if name in WITHOUT_MEANING:
         return WITHOUT_MEANING[name]
     if name in _PASSED_ON:
@@ -312,7 +312,7 @@ def why_client_ignores(name: str) -> str | None:
 
 
 def why_not(name: str, value: str) -> tuple[str, str] | None:
-    """What is wrong with a key that may only say its default, and what to do; None where nothing is."""
+    """What is wrong with a key that may only have its default, and what to do; None where nothing is."""
     default = FIXED[name]
     if name == "transforms":
         return (f"{value!r} cannot run here", _INSTEAD[name]) if value.strip() else None

@@ -38,9 +38,9 @@ _NO_FLOW: Final = (
     "MirrorMaker 2 writes heartbeats for clusters without a flow between them, and here only a flow does: "
     "enable it"
 )
-# MirrorMaker 2 has these as properties of the source's consumer, the flow as options of its own.
+# MirrorMaker 2 has these as properties of the source's consumer, a flow as its own options.
 _OF_CONSUMER: Final = ("isolation.level", "auto.offset.reset")
-# Where no reference is looked up: all else is a property of a cluster's clients.
+# Keys without references: all others are properties of a cluster's clients.
 _NOT_OF_CLIENTS: Final = frozenset({*OPTIONS, *FIXED, AIRFLOW_CONNECTION})
 
 
@@ -50,14 +50,14 @@ def parse_flows(
     """The enabled flows of a file, in the order of its ``clusters``.
 
     Args:
-        content: what stands in the file.
+        content: the file's content.
         file: its path.
         targets: only the flows into these clusters, where there are any.
-        name: only the flow of this name or slug, where there is one. What stands in the file for
-            flows that are not asked for alone need not be right, nor be there.
+        name: only the flow of this name or slug, where there is one. Keys that are only for other flows
+            need not be valid.
 
     Raises:
-        ConfigError: the file is no such file; all that is wrong with it is listed.
+        ConfigError: the file is invalid; all its problems are listed.
     """
     raw, problems = read_properties(content, file), list[Problem]()
     for key, value in raw.items():
@@ -119,12 +119,12 @@ def _aliases(raw: Mapping[str, str], providers: Providers, file: str) -> list[st
         raise config_error(file, Problem("clusters", "is required", "List the clusters' aliases."))
     for alias in aliases:
         if not regex.fullmatch(r"[A-Za-z0-9._-]+", alias):
-            raise config_error(file, Problem("clusters", f"{alias!r} is no valid alias"))
+            raise config_error(file, Problem("clusters", f"{alias!r} is not a valid alias"))
     return list(dict.fromkeys(aliases))
 
 
 class _Reader:
-    """Makes flows of sorted keys, and collects what is wrong with them."""
+    """Builds flows from sorted keys, and collects problems."""
 
     def __init__(
         self, file: str, settings: Settings, providers: Providers, problems: list[Problem]
@@ -139,7 +139,7 @@ class _Reader:
         self._heartbeats_alone: list[tuple[str, str]] = []
 
     def values(self, scope: str) -> dict[str, str]:
-        """What stands in a scope, with its references as they are; those of other scopes need not be right."""
+        """A scope's values, with unresolved references; those of other scopes need not be valid."""
         if scope not in self._checked:
             self._checked.add(scope)
             for name, value in self._raw[scope].items():
@@ -150,7 +150,7 @@ class _Reader:
         return self._raw[scope]
 
     def enabled(self, source: str, target: str) -> bool:
-        """Whether there is such a flow, as ``MirrorMakerConfig.clusterPairs`` and ``connectorBaseConfig`` have it."""
+        """Whether the flow exists by ``MirrorMakerConfig.clusterPairs`` and ``connectorBaseConfig``."""
         flow = f"{source}->{target}."
         own, shared = (self._truth(place, "enabled") for place in (flow, ""))
         beats, all_beat = (self._truth(place, _HEARTBEATS) for place in (flow, ""))
@@ -160,7 +160,7 @@ class _Reader:
         return bool(own or (own is None and shared and beating))
 
     def _truth(self, place: str, name: str) -> bool | None:
-        """What stands there, None where nothing does."""
+        """The value there, None without one."""
         if name not in self._raw[place]:
             return None
         key, value = f"{place}{name}", self._raw[place][name].lower()
@@ -173,7 +173,7 @@ class _Reader:
     def flow(self, source: str, target: str) -> Flow | None:
         """The flow; None where something is wrong with it."""
         scope = f"{source}->{target}."
-        # Where each option is set; what a flow says for itself wins.
+        # The scope in which each option is set; a flow's own wins.
         places = {name: place for place in ("", scope) for name in self.values(place)}
         aliases = {"source": source, "target": target}
 
@@ -208,7 +208,7 @@ class _Reader:
         data["policy_settings"] = self._policy_settings(places, data, key_of)
         scopes = ("", f"{source}.", f"{target}.", scope)
         if self._broken.intersection(scopes):
-            return None  # what stands for an unknown value would only look wrong as well
+            return None  # the placeholder of an unknown value would only cause another error
         data["ignored"] = [
             *(said for place in scopes for said in self.ignored[place]),
             *self._heartbeats_alone,
@@ -240,12 +240,12 @@ class _Reader:
 def _cluster(
     side: str, top: Mapping[str, str], own: Mapping[str, str], flow: Mapping[str, str]
 ) -> dict[str, str]:
-    """A cluster's properties in one flow, in MirrorMaker 2's order (the later wins)."""
+    """A cluster's properties in one flow, in MirrorMaker 2's order (later ones win)."""
     shared = {name: value for name, value in {**top, **own}.items() if name in CLUSTER_NAMES}
     result = shared | _below(f"{side}.cluster.", flow)
     for role in ROLE_PREFIXES:
-        # MirrorMaker 2 hands a cluster's shared names to each kind of client before the flow's
-        # own properties of that kind come in, so these cannot replace them.
+        # MirrorMaker 2 gives a cluster's shared names to each kind of client before it adds the
+        # flow's own properties of that kind, so these cannot replace them.
         special = _below(role, flow) | shared | _below(role, own) | _below(f"{side}.{role}", flow)
         if (side, role) == ("target", "producer."):  # the data's producer is Connect's
             special |= _below("producer.override.", flow)

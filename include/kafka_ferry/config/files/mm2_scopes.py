@@ -1,9 +1,9 @@
 """Which scope and name a key of a MirrorMaker 2 ``.properties`` file means.
 
 A scope is empty (all clusters and flows), a cluster (``primary.``) or a flow
-(``primary->backup.``). Aliases may hold dots and be each other's beginnings, so a key may be read
-in several ways: the longest scope in which the rest is a known name wins, the empty one comes
-last. What MirrorMaker 2 knows where: ``MirrorMakerConfig``, ``MirrorConnectorConfig``.
+(``primary->backup.``). Aliases may hold dots and be prefixes of each other, so a key may be read in
+several ways: the longest scope in which the rest is a known name wins, the empty one comes last. The
+names of each scope: ``MirrorMakerConfig``, ``MirrorConnectorConfig``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SIDES: Final = ("source", "target")
 
 
 class _Known(NamedTuple):
-    """The names of one kind of scope: those that count, and those that MirrorMaker 2 drops, and why."""
+    """The names of one kind of scope: those that count, and those that MirrorMaker 2 ignores, and why."""
 
     names: frozenset[str]
     prefixes: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ _KNOWN: Final[dict[str, _Known]] = {
     "cluster": _Known(
         names=CLUSTER_NAMES,
         prefixes=ROLE_PREFIXES,
-        dropped=dict.fromkeys(FIXED, "it is no property of a cluster"),
+        dropped=dict.fromkeys(FIXED, "it is not a property of a cluster"),
     ),
     "flow": _Known(
         names=_SIDE_NAMES.union(OPTIONS, FIXED),
@@ -121,7 +121,7 @@ def _counts(scope: str, name: str) -> bool:
 
 
 def _why_ignored(scope: str, name: str) -> str | None:
-    """Why a key of MirrorMaker 2 does nothing; a client's property that does nothing is passed on."""
+    """Why a key of MirrorMaker 2 has no effect; a client's property without effect is passed on."""
     if why := why_ignored(name):
         return why
     known = _KNOWN[_kind(scope)]
@@ -141,7 +141,9 @@ def _why_ignored(scope: str, name: str) -> str | None:
 def _unknown(key: str, aliases: Sequence[str], readings: Sequence[tuple[str, str]]) -> Problem:
     scope, name = readings[0] if readings else ("", key)
     if replacement := REMOVED.get(name):
-        return Problem(key, "is no option since MirrorMaker 2 4.0", f"Use {scope}{replacement}.")
+        return Problem(
+            key, "is not an option since MirrorMaker 2 4.0", f"Use {scope}{replacement}."
+        )
     if not scope:
         for alias in _aliases_meant(key):
             if alias not in aliases:
@@ -153,9 +155,11 @@ def _unknown(key: str, aliases: Sequence[str], readings: Sequence[tuple[str, str
             return Problem(key, "is an option of a flow, not of a cluster", advice)
         near = did_you_mean(name, CLUSTER_NAMES)
         advice = near or f"A client's own properties begin with {scope}consumer (producer, admin)."
-        return Problem(key, "is no option of a cluster", advice)
+        return Problem(key, "is not an option of a cluster", advice)
     valid = [f"{scope}{option}" for option in {*OPTIONS, *KEYS, *_KNOWN["all"].names}]
-    return Problem(key, "is no option of MirrorMaker 2 or Kafka Ferry", did_you_mean(key, valid))
+    return Problem(
+        key, "is not an option of MirrorMaker 2 or Kafka Ferry", did_you_mean(key, valid)
+    )
 
 
 def _aliases_meant(key: str) -> Sequence[str]:

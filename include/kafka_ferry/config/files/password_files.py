@@ -1,4 +1,4 @@
-"""Files with passwords that a flow names: of users that a run creates, and for the Pushgateway."""
+"""Password files that a flow names: for users that a run creates, and for the Pushgateway."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _LOGIN: Final = {"username", "password"}
 
 
 def read_passwords(flow: Flow) -> dict[str, str]:
-    """Passwords by user, none without such a file; nothing of it is in any message.
+    """Passwords by user, none without such a file; no message shows any of its content.
 
     The file is a Java properties file in UTF-8; a relative path starts at ``FERRY_HOME``, or
     else at the working directory.
 
     Raises:
-        ConfigError: the file cannot be read, or is no such file.
+        ConfigError: the file cannot be read, or is not such a file.
     """
     if flow.scram_passwords_file is None:
         return {}
@@ -52,7 +52,7 @@ def _read(flow: Flow, key: str, name: str) -> dict[str, str]:
         reason = f"{path} cannot be read: {error.strerror}"
         raise ConfigError(str(flow.file), key, reason) from None
     except UnicodeDecodeError:
-        raise ConfigError(str(flow.file), key, f"{path} is no text in UTF-8") from None
+        raise ConfigError(str(flow.file), key, f"{path} is not text in UTF-8") from None
     try:
         values = javaproperties.loads(content)
     except javaproperties.InvalidUEscapeError:

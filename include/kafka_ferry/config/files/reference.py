@@ -25,10 +25,10 @@ _KEYS_HEAD: Final = """\
 # MirrorMaker 2's keys
 
 Generated from `kafka_ferry.config.files.mm2_keys`; do not edit. These are all keys of MirrorMaker 2 4.3.1, with
-the defaults that they have there; `.*` stands for whatever comes after the dot. What an option means
-here is in [Options](options.md), and how keys are looked up in [Configuration](../configuration.md). A
-key without a meaning here is named in a warning, with the reason; one that MirrorMaker 2 does not know
-either is an error.
+their defaults there; `.*` stands for any text after the dot. What an option means here is in
+[Options](options.md), and how keys are looked up in [Configuration](../configuration.md). A key without
+a meaning here causes a warning with the reason; a key that MirrorMaker 2 does not know either is an
+error.
 """
 
 _SECTIONS: Final[Mapping[State, str]] = {
@@ -46,25 +46,25 @@ _SECTIONS: Final[Mapping[State, str]] = {
 """,
 }
 
-# Of the source's consumer, and the clients' own: no ConfigDef of MirrorMaker 2 has these.
+# Properties of the source's consumer and of clients, which are in no ConfigDef of MirrorMaker 2.
 _OF_CLIENTS: Final = (
     ("{alias}.bootstrap.servers", "required", "as `host:port, host:port`"),
     (
         "{source}.consumer.isolation.level",
         "read_uncommitted",
-        "`isolation.level`, with the default read_committed: what a transaction aborted is not copied",
+        "`isolation.level`, with the default read_committed: aborted records are not copied",
     ),
     (
         "{source}.consumer.auto.offset.reset",
         "earliest",
-        "`auto.offset.reset`, only for what was never copied; `none` is an error. What becomes of "
-        "records that are gone is said by `on.source.truncation`",
+        "`auto.offset.reset`, only for what was never copied; `none` is an error. For deleted "
+        "records see `on.source.truncation`",
     ),
     (
         "{alias}.consumer.*, {alias}.producer.*, {alias}.admin.*",
         "the client's",
-        "how to connect and to log in, buffers, time limits and pauses; what else has no meaning here, or is "
-        "misspelt, is named in a warning",
+        "how to connect and log in, buffers, timeouts and back-offs; other properties, including misspelt "
+        "ones, cause a warning",
     ),
 )
 
@@ -86,7 +86,7 @@ def options_page() -> str:
 
 
 def mirrormaker2_page() -> str:
-    """MirrorMaker 2's keys as Markdown: what each is here, and why."""
+    """MirrorMaker 2's keys as Markdown: their meaning here, and the reason."""
     parts = [_KEYS_HEAD]
     for state, head in _SECTIONS.items():
         parts += [head, *_rows(state)]
@@ -126,7 +126,7 @@ def _cell(field: FieldInfo) -> str:
 
 
 def _escaped(text: str) -> str:
-    # A bar would end the cell of a table.
+    # A bar would end the table cell.
     return text.replace("|", r"\|")
 
 

@@ -1,7 +1,7 @@
 """The JSON Schema of a flow's YAML file, made from the models, for editors: ``make docs`` writes it.
 
-A file that the schema accepts may still be wrong: a pattern that is no regular expression, two clusters
-of one alias. A file that it refuses is wrong.
+A file that the schema accepts may still be invalid, for example because of an invalid regular expression
+or two clusters with one alias. A file that it rejects is invalid.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def flow_schema() -> Schema:
     return {
         "$schema": _DRAFT,
         "title": "A flow of Kafka Ferry",
-        "description": "One source cluster, one target cluster, and how topics travel between them.",
+        "description": "One source cluster, one target cluster, and how topics are copied between them.",
         "type": "object",
         "properties": {
             **{side: _cluster(Flow.model_fields[side].description) for side in _SIDES},
@@ -45,7 +45,7 @@ def flow_schema() -> Schema:
                 "type": ["string", "array"],
                 "items": {"type": "string"},
                 "description": "The config providers that the clusters' properties refer to: file, env, dir, "
-                "or names of your own.",
+                "or your own names.",
             },
         },
         "patternProperties": {
@@ -68,7 +68,7 @@ def _option(generated: Schema) -> Schema:
 
 
 def _cluster(description: str | None) -> Schema:
-    """A cluster's mapping: alias, what its clients share, and what one kind has for itself."""
+    """A cluster's mapping: its alias, and the properties of all or of one kind of clients."""
     alias = Cluster.model_fields["alias"]
     pattern = next(found.pattern for found in alias.metadata if hasattr(found, "pattern"))
     own = {"type": ["object", "null"], "additionalProperties": _JAVA_TEXT}

@@ -1,7 +1,7 @@
-"""Text in YAML as plain values; whatever is wrong with it is a problem that names the place.
+"""Text in YAML as plain values; every problem names its place.
 
-A file is read in three steps, so that no file can take its reader down: its events say how deep it
-nests, its nodes how much it comes to once aliases are followed, and only then values are made of it.
+A file is read in three steps, so that no file can crash its reader: its events show how deep it nests,
+its nodes how large it is with aliases expanded, and only then its values are built.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _MEANT: Final = {"timestamp": "date", "int": "number", "float": "number", "bool"
 
 
 class NoDocument(Exception):
-    """A text that is no YAML document.
+    """A text that is not a YAML document.
 
     Attributes:
-        problem: what is wrong with it, without anything that may be part of a password.
+        problem: what is wrong with it, without any text that may be part of a password.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -36,8 +36,8 @@ def read_document(content: bytes) -> Any:
     """What PyYAML's safe loader makes of a text, except that a key may not come twice in a mapping.
 
     Raises:
-        NoDocument: it is no YAML, nests too deep, contains itself, or has a value that stands for
-            nothing, such as a day that no calendar has.
+        NoDocument: it is not YAML, nests too deep, contains itself, or has an impossible value, such
+            as a day that is in no calendar.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -54,7 +54,7 @@ def _read(text: str) -> Any:
     if not yaml.__with_libyaml__:
         return _read_with(yaml.SafeLoader, text)
     try:
-        # A fifth of the time, which counts where Airflow reads 200 flows again and again.
+        # A fifth of the time, which matters where Airflow reads 200 flows repeatedly.
         return _read_with(yaml.CSafeLoader, text)
     except yaml.YAMLError:
         # The other one says better where.
@@ -83,7 +83,7 @@ def _read_with(kind: Any, text: str) -> Any:
 
 
 def _refuse_depths(kind: Any, text: str) -> None:
-    """Composing nodes is recursive, in C without any limit but the process's own stack."""
+    """Composing nodes is recursive, and in C only limited by the process's stack."""
     depth = 0
     for event in yaml.parse(text, Loader=kind):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -96,7 +96,7 @@ def _refuse_depths(kind: Any, text: str) -> None:
 
 
 def _values_below(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values a node comes to, with aliases followed; refuses twins and what contains itself."""
+    """How many values a node has with aliases expanded; refuses duplicate keys and recursion."""
     if isinstance(node, yaml.ScalarNode):
         return 1
     if (seen := known.get(id(node))) is not None:
@@ -123,13 +123,13 @@ def _refuse_twins(node: yaml.MappingNode) -> None:
     for key, _ in node.value:
         if isinstance(key, yaml.ScalarNode) and key.value != "<<":
             if key.value in seen:
-                reason = f"stands twice, again in line {key.start_mark.line + 1}"
+                reason = f"is given twice, again in line {key.start_mark.line + 1}"
                 raise NoDocument(Problem(key.value, reason))
             seen.add(key.value)
 
 
 def _impossible(kind: Any, root: yaml.Node) -> Problem:
-    """The value that cannot be made, never repeated: it may be part of a password."""
+    """The error about an invalid value, which is not shown: it may be part of a password."""
     for path, node in _scalars(root, ""):
         loader = kind("")
         try:
@@ -163,6 +163,6 @@ def _scalars(node: yaml.Node, path: str) -> Iterator[tuple[str, yaml.ScalarNode]
 def _syntax_problem(error: yaml.YAMLError) -> Problem:
     mark = getattr(error, "problem_mark", None)
     where = f"line {mark.line + 1}" if mark else WHOLE_FILE
-    # What PyYAML quotes may be part of a password.
+    # PyYAML's quotation may be part of a password.
     reason = regex.sub(r"'.*'", "'...'", getattr(error, "problem", None) or "unreadable text")
-    return Problem(where, f"is no valid YAML: {reason}")
+    return Problem(where, f"is not valid YAML: {reason}")

@@ -32,7 +32,7 @@ from kafka_ferry.config.types.problems import (
 )
 
 _SIDES = ("source", "target")
-# Java's longest number; Python refuses to write one of thousands of digits.
+# Java's longest number; Python refuses to format one of thousands of digits.
 _LARGEST = 2**63
 
 
@@ -40,7 +40,7 @@ def parse_flow(content: bytes, file: str) -> Flow:
     """The flow that a YAML file describes.
 
     Raises:
-        ConfigError: the file is no such file; all that is wrong with it is listed.
+        ConfigError: the file is invalid; all its problems are listed.
     """
     problems: list[Problem] = []
     whole = _mapping(content, file)
@@ -67,10 +67,10 @@ def parse_flow(content: bytes, file: str) -> Flow:
 
 
 def parse_aliases(content: bytes, file: str) -> tuple[str, ...]:
-    """The aliases of source and target, whatever else the file says.
+    """The aliases of source and target, regardless of the rest of the file.
 
     Raises:
-        ConfigError: it says nothing that can be read, or one has no alias.
+        ConfigError: it cannot be read, or one has no alias.
     """
     data = _mapping(content, file)
     aliases = [_alias(data.get(side)) for side in _SIDES]
@@ -92,7 +92,7 @@ def _providers(data: Mapping[object, object], problems: list[Problem]) -> Provid
 
 
 def _wrong_references(data: Mapping[object, object], providers: Providers) -> Iterator[Problem]:
-    """What is wrong with references as they stand, before any is looked up."""
+    """What is wrong with references, before any is looked up."""
 
     def below(value: object, *path: str) -> Iterator[Problem]:
         match value:
@@ -138,14 +138,14 @@ def _refused(key: object, value: object) -> Problem | None:
         wrong = why_not(name, _java_text(value) or "")
         return Problem(name, *wrong) if wrong else None
     if replacement := REMOVED.get(name):
-        return Problem(name, "is no option since MirrorMaker 2 4.0", f"Use {replacement}.")
+        return Problem(name, "is not an option since MirrorMaker 2 4.0", f"Use {replacement}.")
     if why := why_ignored(name):
         return Problem(name, f"is an option of MirrorMaker 2 that has no effect here: {why}")
-    return Problem(name, "is no option of a flow", did_you_mean(name, (*_SIDES, *OPTIONS)))
+    return Problem(name, "is not an option of a flow", did_you_mean(name, (*_SIDES, *OPTIONS)))
 
 
 def _ignored(side: str, cluster: object) -> Iterator[tuple[str, str]]:
-    """The properties of a cluster that do nothing here, each with the reason."""
+    """The properties of a cluster without effect here, each with the reason."""
     properties = cluster.get("properties", {}) if isinstance(cluster, Mapping) else {}
     for name in properties:
         role = next((prefix for prefix in ROLE_PREFIXES if name.startswith(prefix)), "")
@@ -158,7 +158,7 @@ def _ignored(side: str, cluster: object) -> Iterator[tuple[str, str]]:
 def _cluster(
     side: str, data: object, file: str, providers: Providers, problems: list[Problem]
 ) -> object:
-    """``alias`` apart from the Java properties, and those of each kind of client flattened."""
+    """``alias`` and the Java properties, with those of each kind of client flattened."""
     if not isinstance(data, Mapping):
         return data
     properties: dict[str, str] = {}
@@ -182,7 +182,7 @@ def _cluster(
 
 
 def _java_text(value: object) -> str | None:
-    """The value as it would stand in a ``.properties`` file; nothing if it could not."""
+    """The value as in a ``.properties`` file; None if it has no such form."""
     match value:
         case bool():
             return str(value).lower()

@@ -18,12 +18,12 @@ class BackfillOptions(Options):
     backfill_topic: Literal["same", "separate"] = Field(
         default="same",
         description="Where a backfill's records go: after the others in the same remote topic, or "
-        "to a separate one, the remote topic's name with .backfill after it.",
+        "to a separate topic, named like the remote topic with .backfill appended.",
     )
     backfill_disorder_ms: Number = Field(
         default=_HOUR_MS,
         ge=-1,
-        description="How much later than a younger record an older one may stand in its partition, "
-        "by their timestamps. A backfill looks no further than the first record that is so much "
-        "younger than its window; -1 has it look at everything up to the flow's position.",
+        description="How far out of order timestamps in a partition may be. A backfill stops at the "
+        "first record that is newer than its window by that much; with -1 it reads everything up to "
+        "the flow's position.",
     )

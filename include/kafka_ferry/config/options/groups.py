@@ -1,4 +1,4 @@
-"""What a flow does with groups, and what it writes for those who read MirrorMaker 2's own topics."""
+"""What a flow does with groups, and what it writes for clients of MirrorMaker 2's own topics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafka_ferry.config.types.values import Names, Number
 
 
 class GroupOptions(Options):
-    """The options of a flow that say which groups move, how, and what tells of it."""
+    """The options of a flow about groups and MirrorMaker 2's own topics."""
 
     groups: Names = Field(
         default=(".*",),

@@ -1,4 +1,4 @@
-"""Whom a flow tells its metrics, beside Airflow and the report."""
+"""Where a flow's metrics go, in addition to Airflow and the report."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kafka_ferry.config.options.base import Options
 
 
 class MetricsOptions(Options):
-    """The options of a flow that say where its metrics go, and how fine they are."""
+    """The options of a flow about its metrics' destinations and detail."""
 
     metrics_detail: Literal["partition", "topic", "flow"] = Field(
         default="partition",
-        description="How fine the metrics are: of each partition, as MirrorMaker 2 has them, of each "
-        "topic, or of the flow as a whole. The report always has the partitions.",
+        description="The detail of the metrics: per partition, as in MirrorMaker 2, per topic, or for "
+        "the flow as a whole. The report always has the partitions.",
     )
     metrics_prometheus_dir: str | None = Field(
         default=None,
@@ -32,7 +32,7 @@ class MetricsOptions(Options):
     metrics_prometheus_push_job: str = Field(
         default="kafka-ferry",
         min_length=1,
-        description="The label job under which the Pushgateway keeps them, beside source and target.",
+        description="The label job under which the Pushgateway keeps them, in addition to source and target.",
     )
     metrics_prometheus_push_credentials_file: str | None = Field(
         default=None,
@@ -50,7 +50,7 @@ class MetricsOptions(Options):
             raise ValueError("must begin with http:// or https:// and name a host")
         if "@" in parts.netloc:
             raise ValueError(
-                "must not hold a user's name or password: put them into the file that "
+                "must not hold a user's name or password: put them in the file that "
                 "metrics.prometheus.push.credentials.file names"
             )
         if parts.query or parts.fragment:

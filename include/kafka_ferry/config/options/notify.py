@@ -1,4 +1,4 @@
-"""Whom a flow notifies of failures, losses and drift, and through which of Airflow's connections."""
+"""Notifications of failures, losses and drift, and the Airflow connections that send them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Event = Literal["failure", "loss", "recovered", "deadline", "drift", "warning"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 EVENTS: Final[tuple[Event, ...]] = get_args(Event)
-"""What a flow can notify of, the worst first."""
+"""The events that a flow can notify of, the worst first."""
 
 _CONNECTION: Final = r"[A-Za-z0-9_.#!()-]{1,250}"
 _ADDRESS: Final = r"[^@\s<>,;:]+@[^@\s<>,;:]+"
@@ -28,14 +28,14 @@ _TEXT_FORM: Final = "kind:connection, or email:connection:address"
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One way to tell people.
+    """One notification channel.
 
     Attributes:
-        kind: what is at the other end.
-        connection: the id of Airflow's connection, which has the address and all that is secret.
-        events: what it is told of.
-        to: of e-mail, who gets it.
-        endpoint: of a webhook, the path below the connection's address.
+        kind: the kind of receiver.
+        connection: the id of Airflow's connection, which has the address and all secrets.
+        events: the events that it gets.
+        to: for e-mail, its recipients.
+        endpoint: for a webhook, the path below the connection's address.
     """
 
     kind: Kind
@@ -46,7 +46,7 @@ class Channel:
 
     @property
     def name(self) -> str:
-        """What it is called in logs; no other channel of the flow has the name."""
+        """Its name in logs, unique within the flow."""
         return ":".join(
             filter(None, (self.kind, self.connection, self.endpoint, " ".join(self.to)))
         )
@@ -96,7 +96,7 @@ def _channel(given: object) -> Channel:
 
 
 def _connection(given: object) -> str:
-    # Not quoted: who takes it for an address may have written a secret there.
+    # Not quoted: a user who gave an address instead may have written a secret there.
     if not isinstance(given, str) or not regex.fullmatch(_CONNECTION, given):
         raise ValueError("must name a connection of Airflow by its id, not an address")
     return given
@@ -127,14 +127,14 @@ def _addresses(kind: Kind, given: object) -> tuple[str, ...]:
 def _endpoint(kind: Kind, given: object) -> str:
     if given and kind != "webhook":
         raise ValueError("has an endpoint only with webhook")
-    # What comes after a question mark is often a token: that belongs into the connection.
+    # The part after a question mark is often a token, which belongs in the connection.
     if not isinstance(given, str) or not regex.fullmatch(r"[\w./~-]*", given):
         raise ValueError("needs as endpoint a path such as /hooks/kafka, without ? and #")
     return given
 
 
 def _as_file(channels: Sequence[Channel]) -> list[dict[str, Any]]:
-    """The channels as a file's list, which gives the same channels when it is read."""
+    """The channels as a file's list, which gives the same channels when read."""
     return [
         {channel.kind: channel.connection, "events": list(channel.events)}
         | ({"to": list(channel.to)} if channel.to else {})
@@ -150,7 +150,7 @@ def _schema(*_: object) -> core_schema.CoreSchema:
 
 
 def _json_schema(*_: object) -> dict[str, Any]:
-    """For editors: as strict as a list of such mappings can be said to be."""
+    """The schema for editors, as strict as possible."""
     connection = {"type": "string", "pattern": f"^{_CONNECTION}$"}
     words = {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]}
     events = {"type": "array", "items": {"enum": list(EVENTS)}, "minItems": 1}
@@ -173,12 +173,12 @@ def _json_schema(*_: object) -> dict[str, Any]:
 
 
 class NotifyOptions(Options):
-    """The options of a flow that say who is notified of what."""
+    """The options of a flow about notifications."""
 
     notify: Annotated[tuple[Channel, ...], GetPydanticSchema(_schema, _json_schema)] = Field(
         default=(),
-        description="Whom Airflow tells what became of a run, each with slack, email or webhook and the "
-        "id of Airflow's connection; events says of what (failure, loss, recovered, deadline, drift, "
-        "warning; all by default), to who gets an e-mail, endpoint the path of a webhook. In properties "
+        description="The channels that Airflow notifies about runs, each with slack, email or webhook and "
+        "the id of Airflow's connection; events selects events (failure, loss, recovered, deadline, drift, "
+        "warning; all by default), to lists an e-mail's recipients, endpoint is a webhook's path. In properties "
         "files: slack:connection, email:connection:address, webhook:connection:path.",
     )

@@ -1,6 +1,6 @@
-"""What a flow does in each situation in which nothing it can do is certainly right.
+"""What a flow does in each situation without a single correct answer.
 
-The first value of each option is its default; ``fail`` names what is wrong and copies the rest.
+The first value of each option is its default; ``fail`` reports what is wrong and copies the rest.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ def _topic_name(name: str | None) -> str | None:
 
 
 class PolicyOptions(Options):
-    """The options of a flow that say how it goes on, or that it does not."""
+    """The options of a flow that say whether and how it continues."""
 
     on_source_truncation: Literal["fail", "continue"] = Field(
         default="fail",
         description="When the source deleted records before they were copied (retention, "
-        "DeleteRecords): continue copies on from the log's start, and the ledger and the report "
+        "DeleteRecords): continue copies from the log's start on, and the ledger and the report "
         "name the lost offsets.",
     )
     on_source_topic_deleted: Literal["keep", "fail", "retire"] = Field(
         default="keep",
         description="When a topic that was copied is gone from the source: keep leaves its copy as "
-        "it is and notes it in plan and report; fail names it and lets the run fail; retire deletes "
+        "it is and notes it in plan and report; fail reports it and fails the run; retire deletes "
         "its copy after retire.after.ms, if the flow has created it.",
     )
     on_source_topic_recreated: Literal["fail", "append"] = Field(
@@ -40,8 +40,8 @@ class PolicyOptions(Options):
     on_source_divergence: Literal["fail", "continue"] = Field(
         default="fail",
         description="When the source's log was truncated below what was copied (an unclean leader "
-        "election): continue copies on from where the logs part; the target keeps what it has of "
-        "the lost branch, and the report names it.",
+        "election): continue copies from where the logs diverge; the target keeps its records of "
+        "the lost branch, and the report names them.",
     )
     on_target_topic_lost: Literal["fail", "recopy"] = Field(
         default="fail",
@@ -50,8 +50,8 @@ class PolicyOptions(Options):
     )
     on_position_moved: Literal["fail", "ledger"] = Field(
         default="fail",
-        description="When somebody else has committed a position in the flow's group: ledger goes on "
-        "where the ledger says that copying has come to, and commits that.",
+        description="When another client has committed a position in the flow's group: ledger continues "
+        "where copying ended by the ledger, and commits that position.",
     )
     on_foreign_records: Literal["fail", "adopt"] = Field(
         default="fail",
@@ -62,13 +62,13 @@ class PolicyOptions(Options):
         default="skip",
         description="When a topic of the source holds records that the opposite flow has copied there "
         "from the target: skip leaves the whole topic out; leave-out copies it without those records, "
-        "which the opposite flow's ledger on the source names. Then the remote topic has writers of its "
-        "own, and the proof does not ask whose the other records in it are.",
+        "which the opposite flow's ledger on the source names. Then the remote topic has its own "
+        "producers, and the verification ignores records that the flow has not copied.",
     )
     on_config_drift: Literal["keep", "overwrite"] = Field(
         default="keep",
-        description="When a remote topic's config was changed by somebody else: keep leaves it as it "
-        "is and says so in plan and report; overwrite sets it as on the source.",
+        description="When another client has changed a remote topic's config: keep leaves it as it is "
+        "and notes it in plan and report; overwrite sets it as on the source.",
     )
     on_source_start_moved: Literal["follow", "keep"] = Field(
         default="follow",
@@ -83,12 +83,12 @@ class PolicyOptions(Options):
     )
     on_rejected_record: Literal["fail", "dead-letter"] = Field(
         default="fail",
-        description="When the target cannot take a record (too large, no key in a compacted topic, "
+        description="When the target rejects a record (too large, no key in a compacted topic, "
         "a timestamp out of bounds): dead-letter writes it to the dead letter topic in the same "
         "transaction, and copies the others.",
     )
     dead_letter_topic: Annotated[str | None, AfterValidator(_topic_name)] = Field(
         default=None,
-        description="The topic of the target for records that it cannot take; by default "
+        description="The target's topic for records that it rejects; by default "
         "ferry-dead-letter.{source's alias}.internal.",
     )

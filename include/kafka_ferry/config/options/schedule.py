@@ -1,4 +1,4 @@
-"""When a flow runs, and how Airflow shares out the work."""
+"""When a flow runs, and how Airflow divides the work."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ def _as_start(value: Any) -> Any:
 
 
 def _refuse_impossible_times(cron: str) -> None:
-    """Refuses a cron expression by which no run would ever be due; Airflow reads it with the same library."""
+    """Refuses a cron expression that is never due; Airflow parses it with the same library."""
     from croniter import croniter  # noqa: PLC0415  (a fifth of a second, and few commands ask it)
 
     try:
         croniter(cron, datetime(2026, 1, 1)).get_next(datetime)
-    except Exception as error:  # its own, and index or type errors of what it did not expect
-        raise ValueError(f"is no cron expression by which a run is due: {error}") from None
+    except Exception as error:  # its own errors, and index or type errors for unexpected text
+        raise ValueError(f"is not a cron expression that is ever due: {error}") from None
 
 
 Duration = Annotated[timedelta | None, BeforeValidator(_as_duration), AlsoText(PATTERN)]
 
 
 class ScheduleOptions(Options):
-    """The options of a flow that say when it runs, and beside what."""
+    """The options of a flow about its schedule and its share of resources."""
 
     schedule: str | None = Field(
         default="@hourly",
         description="When the flow runs: a cron expression or preset, or a span of time such as "
-        "15 minutes or PT15M; empty for never by itself.",
+        "15 minutes or PT15M; empty for manual runs only.",
     )
     schedule_assets: Names = Field(
         default=(),
-        description="Names or URIs of Airflow's assets: the flow runs when they are updated. Then "
-        "schedule counts only where the file sets it, and the flow runs for either.",
+        description="Names or URIs of Airflow assets: the flow runs when they are updated. Then "
+        "schedule counts only if the file sets it, and the flow runs for either.",
     )
     schedule_assets_when: Literal["all", "any"] = Field(
         default="all",
@@ -74,17 +74,17 @@ class ScheduleOptions(Options):
     )
     catchup: bool = Field(
         default=False,
-        description="Whether runs that the timetable missed since start.date are made up for.",
+        description="Whether runs that the timetable missed since start.date are caught up.",
     )
     deadline: Duration = Field(
         default=None,
-        description="How long a run may take, such as 45 minutes: where it has not ended by then, who "
-        "is to be notified is. It goes on.",
+        description="How long a run may take, such as 45 minutes: if it has not ended by then, the "
+        "channels of notify are notified. The run continues.",
     )
     deadline_from: Literal["queued", "logical-date"] = Field(
         default="queued",
-        description="What the deadline counts from: the moment when the run was queued, or its "
-        "logical date, which is where its interval begins.",
+        description="The start of the deadline: the time at which the run was queued, or its "
+        "logical date, where its interval begins.",
     )
     pool: str = Field(
         default="target",
@@ -96,29 +96,29 @@ class ScheduleOptions(Options):
         default=1,
         ge=1,
         le=1_000_000,
-        description="Of several flows that wait for a slot of the same pool, those with the greatest "
+        description="Of several flows that wait for a slot of the same pool, those with the highest "
         "number go first.",
     )
     retries: Number = Field(
-        default=2, ge=0, description="How often a failed task is tried again within a run."
+        default=2, ge=0, description="How often a failed task is retried within a run."
     )
     shards: Number = Field(
         default=1,
         ge=1,
         le=1000,
-        description="Into how many parts a run's copying is divided: a task of Airflow each, which "
-        "copies by itself and can be rerun alone. No more than there are writers.",
+        description="The number of parts of a run's copying: one Airflow task each, which copies "
+        "independently and can be rerun alone. At most the number of writers.",
     )
     shard_by: Literal["size", "topic"] = Field(
         default="size",
-        description="What a shard is made of: by size, so many bytes that all shards take about as "
-        "long; by topic, whole topics, the same ones in each run.",
+        description="How shards are formed: by size, so that all shards take about as long; by topic, "
+        "of whole topics, the same ones in each run.",
     )
     rate_limit_bytes: Bytes = Field(
         default=0,
         ge=0,
-        description="The most bytes that a run sends to the target in a second, all of its tasks "
-        "together; 0 for no limit. What is asked of one run may be less, and not more.",
+        description="The maximum number of bytes per second that a run sends to the target, all of its "
+        "tasks together; 0 for no limit. A single run may be given a lower limit, but not a higher one.",
     )
     rate_limit_records: Number = Field(
         default=0,
@@ -128,14 +128,14 @@ class ScheduleOptions(Options):
     )
     asset_events: Literal["verified", "copied", "none"] = Field(
         default="verified",
-        description="Which topics' assets a run updates once their ranges are verified: all, also "
-        "where there was nothing new; only those of which it copied records; or none.",
+        description="Which topics' assets a run updates once their ranges are verified: all, even "
+        "without new records; only those of which it copied records; or none.",
     )
 
     @model_validator(mode="before")
     @classmethod
     def _assets_alone(cls, data: Any) -> Any:
-        """A flow that waits for assets has the default timetable only where its file says so."""
+        """A flow that waits for assets has a timetable only if its file sets one."""
         if not isinstance(data, dict) or "schedule" in data:
             return data
         waits = data.get("schedule.assets") or data.get("schedule_assets")
@@ -174,14 +174,14 @@ class ScheduleOptions(Options):
     @field_validator("start_date")
     @classmethod
     def _within_reach(cls, start: date | datetime) -> date | datetime:
-        # Next to the first and the last year that there is, no time zone can be applied.
+        # Next to the first and the last possible year, no time zone can be applied.
         if not _FIRST_YEAR <= start.year <= _LAST_YEAR:
             raise ValueError(f"must be between {_FIRST_YEAR} and {_LAST_YEAR}")
         return start
 
     @property
     def schedule_interval(self) -> timedelta | None:
-        """How far apart the runs are, where the schedule is a span of time."""
+        """The interval between runs, where the schedule is a span of time."""
         if self.schedule and is_duration(self.schedule):
             return read_duration(self.schedule)
         return None

@@ -1,4 +1,4 @@
-"""What a flow keeps the same on both clusters beside records: names, configs, access, users, quotas."""
+"""What a flow syncs in addition to records: names, configs, access, users, quotas."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _WEEK_MS: Final = 7 * 24 * 60 * 60 * 1000
 
 
 class SyncOptions(Options):
-    """The options of a flow that say what the target takes over from the source, and how."""
+    """The options of a flow about what it syncs from the source to the target, and how."""
 
     topics_rename: TopicNames = Field(
         default=TopicNames(),
-        description="Topics whose remote topics have names of their own, whatever the replication "
-        "policy says: a mapping from the source's names to the target's; in properties files, "
+        description="Explicit names of remote topics, regardless of the replication policy: a "
+        "mapping from the source's names to the target's; in properties files, "
         "name:name, name:name.",
     )
     heartbeats_replication_enabled: bool = Field(
@@ -29,18 +29,18 @@ class SyncOptions(Options):
     )
     replication_policy_internal_topic_separator_enabled: bool = Field(
         default=True,
-        description="Whether replication.policy.separator stands in the names of MirrorMaker 2's "
-        "internal topics too, which are never copied.",
+        description="Whether the names of MirrorMaker 2's internal topics, which are never copied, "
+        "also have replication.policy.separator.",
     )
     auto_offset_reset: Literal["earliest", "latest"] = Field(
         default="earliest",
-        description="Where copying a partition begins that the flow has never copied: with latest, "
-        "only what comes after the first run is.",
+        description="Where copying of a partition begins that the flow has never copied: with latest, "
+        "only records after the first run are copied.",
     )
     sync_topic_configs_enabled: bool = Field(
         default=True,
-        description="Whether later changes of a topic's configs are made on its remote topic too; "
-        "new remote topics have them anyway.",
+        description="Whether later changes of a topic's configs are applied to its remote topic too; "
+        "new remote topics have the configs anyway.",
     )
     config_properties_exclude: Names = Field(
         default=(
@@ -60,8 +60,8 @@ class SyncOptions(Options):
     )
     use_defaults_from: Literal["target", "source"] = Field(
         default="target",
-        description="Whose defaults remote topics have where a source topic has no config of its "
-        "own: the target's, or the source's, which are then set on each remote topic.",
+        description="Which cluster's defaults apply to remote topics where a source topic does not set "
+        "a config: the target's, or the source's, which are then set on each remote topic.",
     )
     sync_topic_acls_enabled: bool = Field(
         default=True,
@@ -69,16 +69,16 @@ class SyncOptions(Options):
     )
     acls_mode: Literal["read-only", "exact"] = Field(
         default="read-only",
-        description="read-only gives those who may read a topic, by rules on its very name, the same "
-        "right on its remote topic, as MirrorMaker 2 does, and nobody the right to write; exact "
-        "copies the rules on topics, also by prefix, groups, transactional ids and the cluster.",
+        description="read-only gives principals that may read a topic, by rules on its exact name, the "
+        "same permission on its remote topic, as MirrorMaker 2 does, and no principal WRITE; exact "
+        "copies the rules on topics (also prefixed ones), groups, transactional ids and the cluster.",
     )
     acls_principals: PrincipalTexts = Field(
         default=(),
-        description="What principals are called on the target, as rules of the form of Kafka's "
+        description="The names of principals on the target, as rules in the form of Kafka's "
         "ssl.principal.mapping.rules, for the whole text such as User:anna: RULE:pattern/"
-        "replacement/ with an L or U after for a name in lower or upper case, or DEFAULT, which "
-        "keeps it; the first that matches counts, and of a principal that none matches nothing is "
+        "replacement/ followed by L or U for a name in lower or upper case, or DEFAULT, which "
+        "keeps it; the first that matches counts, and principals that none matches are not "
         "synced. Without rules, names stay, and User:* always does.",
     )
     sync_client_quotas_enabled: bool = Field(
@@ -87,8 +87,8 @@ class SyncOptions(Options):
     )
     sync_scram_users_enabled: bool = Field(
         default=False,
-        description="Whether SCRAM users are synced. Kafka never gives their passwords out: those "
-        "in scram.passwords.file are created on the target, the others named.",
+        description="Whether SCRAM users are synced. Kafka never returns their passwords: users "
+        "in scram.passwords.file are created on the target, the others are reported.",
     )
     scram_passwords_file: str | None = Field(
         default=None,
@@ -97,7 +97,7 @@ class SyncOptions(Options):
     )
     approval: Literal["never", "changes", "always"] = Field(
         default="never",
-        description="Whether a run in Airflow waits after its plan until a person approves it: "
+        description="Whether a run in Airflow waits after its plan until a user approves it: "
         "always, or only where it changes more than records and positions (topics, configs, access "
         "rules, quotas, users).",
     )
@@ -105,13 +105,13 @@ class SyncOptions(Options):
         default=_WEEK_MS,
         ge=0,
         description="With on.source.topic.deleted: retire, how long a remote topic stays after a "
-        "run has first missed its source topic, in milliseconds.",
+        "run first found its source topic missing, in milliseconds.",
     )
     admin_timeout_ms: Number = Field(
         default=60_000,
         gt=0,
-        description="How long a cluster that does not answer is asked again about its topics, "
-        "configs, ACLs and groups, in milliseconds.",
+        description="How long requests about topics, configs, ACLs and groups are retried if a "
+        "cluster does not answer, in milliseconds.",
     )
 
     @field_validator("auto_offset_reset", mode="before")

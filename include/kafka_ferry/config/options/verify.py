@@ -14,7 +14,7 @@ from kafka_ferry.config.types.problems import did_you_mean
 from kafka_ferry.config.types.values import Number
 
 Severity = Literal["critical", "warning", "info"]
-"""``critical``: where it is not true, the run fails; ``warning``: it is told; ``info``: it is written down."""
+"""``critical``: if it is not true, the run fails; ``warning``: it is reported; ``info``: it is recorded."""
 
 CHECKS: Final = (
     "accounted",
@@ -45,7 +45,7 @@ CHECKS: Final = (
     "groups",
     "groups-end",
 )
-"""The names of all checks of a run, in the order of the tables that they look at."""
+"""The names of all checks of a run, in the order of their tables."""
 
 EXPECTATIONS: Final = "include/expectations"
 _SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
@@ -79,7 +79,7 @@ def _checked(pairs: Iterable[tuple[object, object]]) -> Iterator[tuple[str, Seve
     for name, severity in pairs:
         if name not in CHECKS:
             advice = did_you_mean(str(name), CHECKS) or f"They are {', '.join(CHECKS)}."
-            raise ValueError(f"names {name!r}, which is no check. {advice}")
+            raise ValueError(f"names {name!r}, which is not a check. {advice}")
         found = next((known for known in _SEVERITIES if known == severity), None)
         if found is None:
             raise ValueError(f"gives {name!r} {severity!r}: must be critical, warning or info")
@@ -101,29 +101,29 @@ def _schema() -> GetPydanticSchema:
 
 
 class VerifyOptions(Options):
-    """The options of a flow that say how its copies are judged, and how long one can look that up."""
+    """The options of a flow about the verification of its copies, and how long its results are kept."""
 
     verify_severity: Annotated[Severities, _schema()] = Field(
         default=(),
-        description="Checks of the verification that weigh otherwise than usual: a mapping from their "
-        "names to critical (the run fails), warning (it is told) or info (it is only written down); "
+        description="Checks of the verification with another severity than the default: a mapping from their "
+        "names to critical (the run fails), warning (it is reported) or info (it is only recorded); "
         "in properties files, name:severity, name:severity.",
     )
     verify_expectations: str = Field(
         default=EXPECTATIONS,
         min_length=1,
-        description="Expectations of your own: a file, or a folder in which they are in "
-        "{source}_to_{target} or, for all flows, in all, with .yaml, .yml, .json or .py after. "
+        description="Your own expectations: a file, or a folder with them in {source}_to_{target} or, "
+        "for all flows, in all, with the suffix .yaml, .yml, .json or .py. "
         "Relative to FERRY_HOME, else to where Ferry runs.",
     )
     reports_keep_days: Number = Field(
         default=90,
         ge=-1,
-        description="How many days reports, Data Docs and what else a run leaves in the state folder "
-        "are kept; -1 for ever. Nothing that an unfinished run needs is deleted, and never the ledger.",
+        description="How many days reports, Data Docs and a run's other files in the state folder "
+        "are kept; -1 for ever. Files that an unfinished run needs and the ledger are never deleted.",
     )
     reports_keep_runs: Number = Field(
         default=1000,
         ge=-1,
-        description="Of how many runs they are kept at the most, the newest; -1 for any number.",
+        description="For how many runs, the newest ones, they are kept at most; -1 for any number.",
     )

@@ -12,13 +12,13 @@ from pydantic import TypeAdapter
 PATTERN: Final = (
     r"^\s*([0-9]+\s*(seconds?|minutes?|hours?|days?|weeks?)\s*)+$|^\s*P[0-9DTHMSW.,]+\s*$"
 )
-"""What such a text looks like, for editors."""
+"""The form of such a text, for editors."""
 
 _PART: Final = regex.compile(r"(\d+)\s*(second|minute|hour|day|week)s?")
 
 
 def is_duration(text: str) -> bool:
-    """Whether a text means to be a span of time."""
+    """Whether a text is meant as a span of time."""
     return regex.match(PATTERN, text) is not None
 
 

@@ -1,4 +1,4 @@
-"""The characters that Java's names of character classes stand for, as items of a set of ``regex``.
+"""The characters of Java's named character classes, as items of a set of ``regex``.
 
 Source: ``java.util.regex.CharPredicates`` of Java 17. Without its flag ``(?U)`` Java means ASCII by ``\\w``,
 ``\\d``, ``\\s`` and the POSIX classes, where Python means Unicode.
@@ -80,7 +80,7 @@ _BINARY: Final = {
     "PUNCTUATION": r"\p{P}",
     "DIGIT": r"\p{Nd}",
 }
-# Not those of what is not assigned, which grow smaller with each release of Unicode.
+# Not those for unassigned characters, which shrink with each release of Unicode.
 _CATEGORIES: Final = {
     **{
         name: rf"\p{{{name}}}"

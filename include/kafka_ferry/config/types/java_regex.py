@@ -1,9 +1,9 @@
-"""Java's regular expressions in the language of ``regex``: the same answer, or refused by name.
+"""Translates Java's regular expressions for ``regex``: with the same results, or refused by name.
 
-Source: ``java.util.regex.Pattern`` of Java 17. What comes out holds no flag and no class whose meaning
-depends on one: every class is written out, and a letter under ``(?i)`` is a set of two. What is rare and
-differs in details (comments, lines, Unicode's case, graphemes) is refused, never approximated.
-tests/integration/test_java_patterns.py asks a JVM.
+Source: ``java.util.regex.Pattern`` of Java 17. The result has no flag and no class whose meaning depends
+on one: every class is written out, and a letter under ``(?i)`` is a set of two. Rare constructs that
+differ in details (comments, lines, Unicode's case, graphemes) are refused, never approximated.
+tests/integration/test_java_patterns.py compares with a JVM.
 """
 
 from __future__ import annotations

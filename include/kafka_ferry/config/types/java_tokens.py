@@ -117,7 +117,7 @@ class Tokens:
 
 
 def _unquoted(pattern: str) -> list[tuple[str, bool]]:
-    """The characters, and of each whether it stands between ``\\Q`` and ``\\E``."""
+    """The characters, each with whether it is between ``\\Q`` and ``\\E``."""
     found: list[tuple[str, bool]] = []
     at = 0
     while at < len(pattern):

@@ -1,4 +1,4 @@
-"""Which topics a flow copies, and which groups it moves: MirrorMaker 2's filters.
+"""Which topics a flow copies, and which groups it moves, by MirrorMaker 2's filters.
 
 As ``DefaultTopicFilter`` and ``DefaultGroupFilter`` do it: the patterns of a list are joined with
 ``|``, compiled as one Java regular expression and matched against the *whole* name. An empty list
@@ -46,7 +46,9 @@ def compile_patterns(patterns: Sequence[str]) -> Any:
             reason = f"{culprit!r} has {error}, which Java knows and Kafka Ferry does not"
             raise PatternError(reason) from None
         hint = " ('*' repeats what is before it; any text is '.*')" if culprit[:1] == "*" else ""
-        raise PatternError(f"{culprit!r} is no valid regular expression: {error}{hint}") from None
+        raise PatternError(
+            f"{culprit!r} is not a valid regular expression: {error}{hint}"
+        ) from None
 
 
 @lru_cache(maxsize=1024)
@@ -66,11 +68,11 @@ def _first_invalid(patterns: Sequence[str]) -> tuple[str, ValueError]:
 
 @dataclass(frozen=True)
 class NameFilter:
-    """Says of each topic or group whether it is meant, and if not, why.
+    """Says for each topic or group whether it is selected, and if not, why.
 
     Args:
-        include: patterns of the names that are meant; none at all means nothing.
-        exclude: patterns of the names to leave out, whatever ``include`` says.
+        include: patterns of the selected names; an empty list selects nothing.
+        exclude: patterns of the names to leave out; wins over ``include``.
         file: where the patterns were read from, for error messages.
         include_key: the option that holds ``include``.
         exclude_key: the option that holds ``exclude``.
@@ -100,11 +102,11 @@ class NameFilter:
                 raise ConfigError(file, key, str(error)) from None
 
     def matches(self, name: str) -> bool:
-        """Whether the topic or group is meant."""
+        """Whether the topic or group is selected."""
         return _matches(self._included, name) and not _matches(self._excluded, name)
 
     def why_not(self, name: str) -> str | None:
-        """The reason why the topic or group is left out; nothing where it is not."""
+        """The reason why the topic or group is left out; None where it is not."""
         if _matches(self._excluded, name):
             return f"excluded by {self._excluding(name)!r}"
         if not _matches(self._included, name):

@@ -53,7 +53,7 @@ class PerTopic(Generic[_T]):
 def per_topic(
     default: _T, read: Callable[[object], _T], values: Mapping[str, Any]
 ) -> GetPydanticSchema:
-    """Reads a ``PerTopic`` from what a file has: a value, or patterns with values.
+    """Reads a ``PerTopic`` from a file's value: a value, or patterns with values.
 
     YAML has the latter as a mapping; text is ``pattern:value, pattern:value``, split at the last
     colon of each, so that a pattern may hold colons and no commas.

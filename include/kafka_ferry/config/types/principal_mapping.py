@@ -1,9 +1,9 @@
-"""``acls.principals``: what principals of the source are called on the target.
+"""``acls.principals``: the target's names of the source's principals.
 
 Rules are written, split and applied as Kafka's ``ssl.principal.mapping.rules``
 (``org.apache.kafka.common.security.ssl.SslPrincipalMapper``), here for the whole text of a
-principal, such as ``User:anna``. Two things differ: lower and upper case spare the type before the
-colon, which Kafka's authorizer takes literally, and ``User:*``, which is no name, always stays.
+principal, such as ``User:anna``. Two things differ: changes of case leave out the type before the colon,
+which Kafka's authorizer reads literally, and ``User:*``, which is not a name, always stays.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BeforeValidator
 
 from kafka_ferry.config.types.name_filter import PatternError, compile_patterns
 
-# A slash inside of pattern or replacement has a backslash before it; commas need none.
+# A slash within pattern or replacement is escaped with a backslash; commas need none.
 _PART: Final = r"(?:\\.|[^\\/])*"
 _RULE: Final = rf"DEFAULT|RULE:(?P<pattern>{_PART})/(?P<replacement>{_PART})/(?P<case>[LU]?)"
 _PARSER: Final = regex.compile(_RULE)
@@ -55,13 +55,13 @@ class _Rule:
 
 @dataclass(frozen=True)
 class PrincipalRules:
-    """Says of each principal what it is called on the target.
+    """Maps principals to their names on the target.
 
     Args:
         texts: the rules; the first that matches counts. None at all leaves every name as it is.
 
     Raises:
-        ValueError: one of them is no rule.
+        ValueError: one of them is not a rule.
     """
 
     texts: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ def _parse(text: str) -> _Rule | None:
     """The rule that ``text`` writes, None for ``DEFAULT``."""
     found = _PARSER.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no rule: it {_FORM}")
+        raise ValueError(f"{text!r} is not a rule: it {_FORM}")
     if found["pattern"] is None:
         return None
     try:
@@ -130,7 +130,7 @@ def _group(number: str, groups: int, rule: str) -> Iterable[str | int]:
             return [int(number[:length]), number[length:]]
     if not groups:
         raise ValueError(f"{rule!r}: the pattern has no group ${number}")
-    # Kafka takes a reference to a group that is not there for text.
+    # Kafka treats a reference to a missing group as text.
     return [f"${number}"]
 
 

@@ -16,14 +16,14 @@ CLIENT_PROPERTIES: Final = "client_properties"
 """The type of a pydantic error that carries several problems of one cluster."""
 
 WHOLE_FILE: Final = "file"
-"""Stands where an error has no key because it concerns the file as such."""
+"""The key of an error about the file as a whole."""
 
 
 _NO_TEXT: Final = regex.compile(r"[\x00\uD800-\uDFFF]")
 
 
 class Problem(NamedTuple):
-    """One thing to mend: the key as it stands in the file, the reason, and what to do."""
+    """One problem: the key as in the file, the reason, and what to do."""
 
     key: str
     reason: str
@@ -61,11 +61,11 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
 
 
 def unknown_target(targets: Iterable[str], aliases: Sequence[str]) -> Problem | None:
-    """What is wrong if flows into a cluster are asked for that the file does not know."""
+    """The problem if flows into a cluster are requested that the file does not know."""
     for target in targets:
         if target not in aliases:
             advice = did_you_mean(target, aliases) or f"It has {', '.join(aliases)}."
-            return Problem("clusters", f"{target!r} is no cluster of this file", advice)
+            return Problem("clusters", f"{target!r} is not a cluster of this file", advice)
     return None
 
 

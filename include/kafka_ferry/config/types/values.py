@@ -1,4 +1,4 @@
-"""How the values of options are read from files: lists, numbers, sizes, names of topics."""
+"""Reads options' values from files: lists, numbers, sizes, topic names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kafka_ferry.config.types.name_filter import split_list
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
 BYTES_PATTERN: Final = r"^\s*[0-9]+\s*([Bb]|[KkMmGg][Ii][Bb])?\s*$"
-"""What a number of bytes looks like as text, for editors and forms."""
+"""The form of a number of bytes as text, for editors and forms."""
 _TOPIC: Final = "[A-Za-z0-9._-]{1,249}"
 _UNITS: Final = {"": 1, "B": 1, "KIB": KIB, "MIB": MIB, "GIB": 1024 * MIB}
 
@@ -31,10 +31,10 @@ def _as_number(value: Any) -> Any:
 
 
 def read_bytes(text: str) -> int:
-    """The bytes that a text such as ``64MiB`` means.
+    """The number of bytes in a text such as ``64MiB``.
 
     Raises:
-        ValueError: it means none.
+        ValueError: it is not such a text.
     """
     size = regex.fullmatch(r"\s*([0-9]{1,19})\s*([A-Za-z]*)\s*", text)
     if size is None or size[2].upper() not in _UNITS:
@@ -48,7 +48,7 @@ def _as_bytes(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class AlsoText:
-    """Marks a type for the editors' schema: in a file, text of this form is as good."""
+    """Marks a type for the editors' schema: a file may also have text of this form."""
 
     pattern: str = ""
 
@@ -69,7 +69,7 @@ Bytes = Annotated[
 
 
 def topic_name(name: str) -> str:
-    """The name as it is, if a topic may have it (``org.apache.kafka.common.internals.Topic.validate``).
+    """Checks that a topic may have the name (``org.apache.kafka.common.internals.Topic.validate``).
 
     Raises:
         ValueError: it may not.
@@ -80,7 +80,7 @@ def topic_name(name: str) -> str:
 
 
 class TopicNames(Mapping[str, str]):
-    """Other names for topics; it cannot change, and travels between processes.
+    """Other names for topics; immutable, and passed between processes.
 
     A file has a mapping, or text such as ``name:other, name:other``.
     """

@@ -1,4 +1,4 @@
-"""Fetch requests on their way: at most one to each broker, so that a silent one holds up its own partitions alone."""
+"""Fetch requests in flight: at most one per broker, so that a silent one blocks only its own partitions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class SentFetch(Generic[_T]):
-    """A request on its way.
+    """A request in flight.
 
     Attributes:
         fetch: the request.
-        about: what it is to bring something of.
+        about: what it fetches for.
         since: when it was sent.
-        next_look: when to look whether its broker is still there.
+        next_look: when to check whether its broker is still alive.
     """
 
     fetch: PendingFetch
@@ -48,26 +48,26 @@ class PendingRequests(Generic[_T]):
         return node in self._by_node
 
     def add(self, fetch: PendingFetch, about: Sequence[_T]) -> None:
-        """Take note of a request that was sent just now."""
+        """Record a request that was sent just now."""
         now = time.monotonic()
         self._by_node[fetch.node] = SentFetch(fetch, about, now, now + SILENCE_S)
 
     def answered(self, timeout_s: float) -> list[SentFetch[_T]]:
-        """Take those that an answer comes to, or whose broker has hung up; waits for one of them at most so long."""
+        """Take answered requests, and those whose broker has disconnected; waits at most so long for one."""
         if not self._by_node:
             return []
         ready = answered([asked.fetch for asked in self._by_node.values()], timeout_s)
         return [self._by_node.pop(fetch.node) for fetch in ready]
 
     def given_up(self) -> list[tuple[SentFetch[_T], str]]:
-        """Take those whose brokers are silent while others lead what they have led, or that are overdue.
+        """Take overdue requests, and those of silent brokers whose partitions have other leaders by now.
 
         Returns:
             The requests, each with the reason.
         """
         now = time.monotonic()
         due = [asked.fetch for asked in self._by_node.values() if now >= asked.next_look]
-        # While the reader had to wait for the writer, answers may have come.
+        # Answers may have arrived while the reader waited for the writer.
         came = {fetch.node for fetch in answered(due, 0)} if due else set()
         given_up = []
         for node, asked in list(self._by_node.items()):
@@ -85,5 +85,7 @@ class PendingRequests(Generic[_T]):
             return f"{connection.address} did not answer within {connection.timeout:g} s"
         if self._cluster.has_left(node):
             alias = self._cluster.alias
-            return f"broker {node} of {alias} is silent, and the others no longer count on it"
+            return (
+                f"broker {node} of {alias} is silent, and the cluster no longer lists it as alive"
+            )
         return ""

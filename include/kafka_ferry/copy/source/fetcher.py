@@ -1,4 +1,4 @@
-"""What to ask the source's brokers for ranges, and what their answers mean."""
+"""Fetches ranges from the source's brokers, and interprets their answers."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from kafka_ferry.wire.error_codes import (
 )
 from kafka_ferry.wire.partitions.lookahead import fates_after
 
-# A topic that no broker knows for three seconds is not one that was just created.
+# A topic that no broker knows for three seconds was not just created.
 _MAX_UNKNOWN: Final = 6
 _LONGEST_BACK_OFF_S: Final = 1.0
-# A range that was dropped, and a reader that was stopped, are noticed so soon.
+# How soon a dropped range or a stopped reader is noticed.
 _LONGEST_PAUSE_S: Final = 0.25
 _LEAST_SHARE: Final = 256 * 1024
-# Fewer are read over with their neighbours, rather than with one more request.
+# Fewer offsets are read with their neighbours, rather than skipped with another request.
 _JUMP_RECORDS: Final = 1_000
 
 
@@ -59,8 +59,8 @@ def _first(ready: Sequence[Cursor]) -> list[Cursor]:
 class RangeFetcher:
     """Reads ranges from their given positions to their ends, from all brokers at once.
 
-    Each broker has at most one request on its way, so that one that stands still holds up its own
-    partitions alone; of several answers, one at a time is in memory.
+    Each broker has at most one request in flight, so that a stalled broker blocks only its own
+    partitions; of several answers, one at a time is in memory.
 
     Args:
         cluster: the source, for this thread only.
@@ -86,7 +86,7 @@ class RangeFetcher:
         self._failed: list[Read] = []
 
     def responses(self, stopped: threading.Event) -> Iterator[list[Read]]:
-        """What each response brought, until every range has ended or ``stopped`` is set."""
+        """The content of each response, until every range has ended or ``stopped`` is set."""
         while not stopped.is_set():
             for source in self.dropped & self._cursors.keys():
                 del self._cursors[source]
@@ -107,7 +107,7 @@ class RangeFetcher:
                 self._failed = []
 
     def _ask(self) -> None:
-        """Send a request to each broker that none is on its way to, for all that may be read of it."""
+        """Send a request to each broker without one in flight, for all that may be read from it."""
         now = time.monotonic()
         ready = [cursor for cursor in self._cursors.values() if cursor.not_before <= now]
         free = [cursor for cursor in _first(ready) if not cursor.is_asked]
@@ -116,16 +116,16 @@ class RangeFetcher:
                 self._send(node, cursors)
 
     def _pause(self) -> float:
-        """How long nothing can be asked for, in seconds."""
+        """How long no request can be sent, in seconds."""
         now = time.monotonic()
         backing_off = (it.not_before - now for it in self._cursors.values() if it.not_before > now)
         return min(backing_off, default=_LONGEST_PAUSE_S)
 
     def _jumps(self) -> list[Read]:
-        """What is left out in one piece where a cursor stands before many records that need no look."""
+        """Skip in one step where a cursor is before many records that need not be read."""
         jumps = []
         for cursor in list(self._cursors.values()):
-            # Only an answer tells whether the log still is the one that was copied.
+            # Only an answer says whether the log still is the one that was copied.
             converted = self._left_out_at(cursor) if cursor.begun else None
             if converted and converted.end - cursor.at >= _JUMP_RECORDS:
                 jumps.append(Read(cursor.range, (converted,)))
@@ -142,7 +142,7 @@ class RangeFetcher:
         return None
 
     def _by_leader(self, cursors: Sequence[Cursor]) -> dict[int, list[Cursor]]:
-        """The cursors by the broker to ask; a leader that is not known (any more) is asked for first."""
+        """The cursors by the broker to ask; unknown leaders are looked up first."""
         lost_sight = [cursor for cursor in cursors if cursor.range.source not in self._leaders]
         if lost_sight:
             try:
@@ -164,7 +164,7 @@ class RangeFetcher:
         if leader.topic_id and leader.topic_id != range_.topic_id:
             message = (
                 f"the source's topic {range_.topic} was deleted and recreated since it was planned; "
-                "the next run sees to it."
+                "the next run handles it."
             )
             self._fail(cursor, message, transient=False)
         elif leader.node >= 0:
@@ -185,7 +185,7 @@ class RangeFetcher:
                 node,
                 {cursor.range.source: cursor.at for cursor in asked},
                 max_bytes=self._rules.max_bytes,
-                # Each gets its share, so that the writer can fill its requests with many of them.
+                # Each partition gets a share, so that the writer can fill its requests with many of them.
                 partition_max_bytes=max(self._rules.max_bytes // len(asked), _LEAST_SHARE),
                 expected={cursor.range.source: cursor.expected for cursor in asked},
                 committed=self._rules.committed,
@@ -220,10 +220,9 @@ class RangeFetcher:
     def _judge(
         self, cursor: Cursor, fetched: Fetched, node: int, room: int
     ) -> tuple[ConvertedBatch, ...]:
-        """What the answer makes of the cursor's next offsets; the cursor moves after them.
+        """Convert the answer's batches from the cursor on, and move the cursor past them.
 
-        Batches that grow when they are rebuilt end it when they are more than ``room``; what is left
-        of the answer is fetched again.
+        Rebuilt batches may grow: once they exceed ``room``, the rest of the answer is fetched again.
         """
         malformed = ""
         found: list[ConvertedBatch] = []
@@ -249,12 +248,12 @@ class RangeFetcher:
     def _move(self, cursor: Cursor, last: ConvertedBatch) -> None:
         cursor.at, cursor.leader_epoch, cursor.begun = last.end, last.leader_epoch, True
         cursor.transient_failures, cursor.must_be_alone = 0, False
-        # Whoever got something goes to the end of the line, since brokers fill responses in order.
+        # A partition with data goes to the end of the request, since brokers fill responses in order.
         self._cursors[cursor.range.source] = self._cursors.pop(cursor.range.source)
 
     def _judge_silence(self, cursor: Cursor, fetched: Fetched) -> list[ConvertedBatch]:
         if not fetched.alone:
-            # Another partition may have filled the response: only an answer to nobody else tells.
+            # Another partition may have filled the response: only an answer for this one alone says so.
             cursor.must_be_alone = True
         elif not fetched.records and fetched.end >= cursor.range.end:
             return [gap(cursor.at, cursor.range.end)]
@@ -263,7 +262,7 @@ class RangeFetcher:
         return []
 
     def _judge_out_of_range(self, cursor: Cursor, node: int) -> list[ConvertedBatch]:
-        """The broker does not have the offset (any more)."""
+        """Handle an offset that the broker does not have, or no longer has."""
         at, end = cursor.at, cursor.range.end
         first = log_start(self._cluster, node, cursor.range.source)
         if at >= first:
@@ -277,13 +276,13 @@ class RangeFetcher:
         else:
             message = (
                 f"offsets [{at}, {first}) were deleted on the source before they were copied. "
-                "With on.source.truncation=continue copying goes on after them."
+                "With on.source.truncation=continue copying continues after them."
             )
             self._fail(cursor, message, transient=False)
         return []
 
     def _judge_divergence(self, cursor: Cursor, diverged_at: int) -> None:
-        """The log was truncated below the cursor, and has gone on with other records since."""
+        """Handle a log that was truncated below the cursor, and has other records since."""
         if self._rules.rewind and not cursor.begun:
             cursor.at, cursor.leader_epoch, cursor.begun = min(diverged_at, cursor.at), -1, True
             return
@@ -295,7 +294,7 @@ class RangeFetcher:
         self._fail(cursor, message + advice, transient=self._rules.rewind)
 
     def _judge_error(self, cursor: Cursor, code: int) -> None:
-        """Try again or give up, as ``code`` says."""
+        """Retry or give up, depending on ``code``."""
         self._leaders.pop(cursor.range.source, None)
         if is_transient(code):
             self._failed_transiently([cursor], f"the source kept answering {error_name(code)}")

@@ -1,15 +1,15 @@
-"""Records on the source that the opposite flow has brought there: looked up in its ledger, and left out.
+"""Looks up the records on the source that the opposite flow has copied there, and leaves them out.
 
-With kept names and two flows there and back, a topic of the source holds its own records and copies of
-the target's::
+With kept names and a flow in each direction, a topic of the source holds its own records and copies
+of the target's::
 
     source   a0 b0 M a1 b1 M       b0, b1: copied there by the flow target->source; M: its markers
     target   b0 a0 M b1            its own, and what this flow has copied
     a1 is copied next; b0 and b1 are *returned*
 
-A record is left out if that flow's ledger says so, and for no other reason; or, where that flow preserves
-offsets, if the producer that the ledger names has written it after the ledger's last range. The ledger is
-read after the ends of the ranges: what a committed reader sees below these is in it by then.
+A record is left out only if that flow's ledger says so; or, where that flow preserves offsets, if the
+producer that the ledger names has written it after the ledger's last range. The ledger is read after
+the ends of the ranges: what a committed reader sees below these is in it by then.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class ReturnedRecords:
-    """What the opposite flow's ledger says of the source partitions of ``ranges``, read once and late.
+    """What the opposite flow's ledger says of the source partitions of ``ranges``, read once, when needed.
 
     Args:
         flow: the flow.
@@ -89,7 +89,7 @@ class ReturnedRecords:
     def _uncommitted(
         self, last: Mapping[TopicPartition, CopiedRange]
     ) -> dict[TopicPartition, list[tuple[int, int]]]:
-        """What a writer of preserved offsets has written and did not come to commit: its cluster was lost.
+        """What a preserving writer has written and never committed, since its own source was lost.
 
         Args:
             last: the last range of each partition, which names the producer that wrote all of them.
@@ -109,7 +109,7 @@ class ReturnedRecords:
 def _after(
     cluster: WireCluster, partition: TopicPartition, end: int, producer: ProducerState
 ) -> list[tuple[int, int]]:
-    """The batches of ``producer`` from ``end`` on, up to the first one of anybody else."""
+    """The batches of ``producer`` from ``end`` on, up to the first one of another producer."""
     leader = leader_of(cluster, partition)
     start = max(end, log_start(cluster, leader, partition))
     last = high_watermarks(cluster, {partition: leader})[partition]

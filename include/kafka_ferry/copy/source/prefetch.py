@@ -1,6 +1,6 @@
 """Reads ranges from the source ahead of the writer, in a thread of its own.
 
-While the writer waits for the target, the next response is already on its way. Memory stays
+While the writer waits for the target, the next response is already in flight. Memory stays
 bounded: at most ``_AHEAD`` responses wait, and each is bounded by ``ReadRules.max_bytes`` (or one
 batch).
 """
@@ -47,7 +47,7 @@ class RangeReader:
         self._thread.start()
 
     def next(self, timeout_s: float) -> Sequence[Read] | None:
-        """What came next; nothing if it did not come in time, None when every range has ended.
+        """The next response; empty if none came in time, None when every range has ended.
 
         Raises:
             FerryError: if the source as a whole cannot be read.

@@ -1,1 +1,1 @@
-"""Writing to the target: transactions, their partitions, and what the target answers."""
+"""Writing to the target: transactions, their partitions, and the target's answers."""

@@ -1,14 +1,14 @@
-"""Writing a backfill: as the translated protocol does, but the ledger alone says how far it has come.
+"""Writes a backfill: like the translated protocol, but only the ledger says how far it has come.
 
 Promises, beyond those of ``copy.target.translated``:
 
-(a) no position is committed, and none is taken for a backfill's own: a transaction holds batches and
+(a) no position is committed, and none is treated as a backfill's own: a transaction holds batches and
     a ledger record that names the window;
-(b) what is copied already is read from the ledger *after* whoever wrote the partition before was
-    fenced and all that it had begun has ended, so that two backfills, two attempts of one, or a
-    backfill beside an ordinary run never copy a record twice;
-(c) an ordinary position that lies before a range's end stops the range: the flow's own runs would copy
-    the same once more.
+(b) what is copied already is read from the ledger *after* the partition's previous writer was fenced
+    and its transactions have ended, so that two backfills, two attempts of one, or a backfill next to
+    an ordinary run never copy a record twice;
+(c) an ordinary position before a range's end stops the range: the flow's own runs would copy the same
+    records again.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class Backfilled:
         self._entries: dict[TopicPartition, list[tuple[CopyingEntry, CopiedRange]]] = {}
 
     def read(self, ids: Mapping[str, str]) -> None:
-        """Read the ledger; whoever could write to the ranges' partitions must have been fenced.
+        """Read the ledger; all writers of the ranges' partitions must have been fenced.
 
         Args:
-            ids: the remote topics' ids by name: what went into earlier ones is not there.
+            ids: the remote topics' ids by name: what went into earlier topics does not count.
 
         Raises:
             FerryError: if it cannot be read, or if transactions of other writers hide its newest
@@ -81,7 +81,7 @@ class Backfilled:
         self._entries = dict(entries)
 
     def reached(self, range_: Range) -> int:
-        """How far this very run has come in ``range_``, without a gap: the next offset to look at."""
+        """How far this run has come in ``range_`` without a gap: the next offset to look at."""
         at = range_.start
         for entry, copied in self._entries.get(range_.source, ()):
             if self._is_own(entry) and copied.remote_topic == range_.remote_topic:
@@ -94,7 +94,7 @@ class Backfilled:
         return (entry.run, entry.window) == (self._run, self.window)
 
     def windows(self, ranges: Iterable[Range]) -> dict[TopicPartition, TimeWindow]:
-        """What is still wanted of each of ``ranges``, by source partition, as of the last ``read``."""
+        """What is still to be copied of each of ``ranges``, by source partition, as of the last ``read``."""
         return {range_.source: self._window(range_.source) for range_ in ranges}
 
     def _window(self, source: TopicPartition) -> TimeWindow:
@@ -108,13 +108,13 @@ class Backfilled:
 
     @staticmethod
     def _is_there(range_: Range, copied: CopiedRange, ids: Mapping[str, str]) -> bool:
-        """Whether ``copied`` is of the range's topic, and in a topic that there is, as far as is known."""
+        """Whether ``copied`` is of the range's topic, and in an existing remote topic, as far as known."""
         remote_id = ids.get(copied.remote_topic, copied.remote_topic_id)
         return (copied.topic_id, copied.remote_topic_id) == (range_.topic_id, remote_id)
 
 
 def _times(entry: CopyingEntry) -> tuple[int, int]:
-    """The timestamps of the records that an entry accounts for: of an ordinary one, all."""
+    """The timestamps that an entry accounts for: for an ordinary one, all."""
     if isinstance(entry, BackfillEntry):
         return entry.since, entry.until
     return BEGINNING, FOREVER
@@ -169,4 +169,4 @@ class BackfillWriter(TranslatedWriter):
         )
 
     def _commit_positions(self, moved: Mapping[TopicPartition, PartitionQueue]) -> None:
-        """None: what lies below the flow's positions moves none of them."""
+        """None: a backfill moves no position."""

@@ -1,7 +1,7 @@
-"""What the target has refused of a range, and so what is set aside when it is written again.
+"""Records of a range that the target has refused, which are set aside when the range is written again.
 
-A broker refuses a batch as a whole. Where it names the records (KIP-467) they are known at once;
-where it does not, the batch is divided until one record is left that is refused alone.
+A broker refuses a batch as a whole. Where it names the bad records (KIP-467) they are known at once;
+where it does not, the batch is divided until a single record is refused.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from kafka_ferry.wire.error_codes import (
 ABOUT_RECORDS: Final = frozenset(
     {MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP, INVALID_RECORD}
 )
-"""Errors that are about a record, and not about a partition, a right or the broker."""
+"""Errors about a record, not about a partition, a permission or the broker."""
 
-# It takes whatever a source may hold, and for ever: what is in it is nowhere else on the target.
+# It accepts any record, and keeps it forever: its records are nowhere else on the target.
 _TOPIC_CONFIGS: Final = {
     "cleanup.policy": "delete",
     "retention.ms": "-1",
@@ -54,13 +54,13 @@ def dead_letter_creation(topic: str, replication_factor: int) -> Creation:
 
 @dataclass(slots=True)
 class Rejections:
-    """What is known of the records of one range that the target does not take.
+    """What is known of the records of one range that the target rejects.
 
     Attributes:
         errors: what the broker said, by the record's source offset.
         cuts: source offsets at which batches are divided to find such records.
-        screened: what the broker said of records without a key or of another time, "" while it
-            has said nothing: from then on they are looked for before they are sent.
+        screened: the broker's error about records without a key or with a bad timestamp, "" as long
+            as there was none: from then on they are looked for before they are sent.
     """
 
     errors: dict[int, str] = field(default_factory=dict)
@@ -70,12 +70,12 @@ class Rejections:
     def learn(
         self, converted: ConvertedBatch, code: int, error: str, records: tuple[int, ...]
     ) -> None:
-        """Take note that the target refused ``converted``.
+        """Record that the target refused ``converted``.
 
         Args:
             converted: what was sent.
             code: Kafka's error code.
-            error: the broker's words.
+            error: the broker's message.
             records: indices in the batch of the records that it names.
         """
         assert converted.batch is not None
@@ -91,7 +91,7 @@ class Rejections:
     def sort_out(
         self, converted: ConvertedBatch, topic_limits: TopicLimits
     ) -> Iterator[tuple[ConvertedBatch, list[tuple[Rejected, str]]]]:
-        """``converted`` in pieces that the target may take, each with the records that were taken out."""
+        """``converted`` in pieces that the target may accept, each with the records that were taken out."""
         for piece in self._divided(converted):
             bad = {offset for offset in self.errors if piece.start <= offset < piece.end}
             if self.screened:

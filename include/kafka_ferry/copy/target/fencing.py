@@ -1,4 +1,4 @@
-"""What a run does in the place of all writers: fencing them, and committing positions that were forgotten."""
+"""What a run does on behalf of all writers: fences them, and commits positions that Kafka has lost."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def committed_position(position: Position, run: str) -> CommittedOffset:
 def fence_writers(flow: Flow, writers: int) -> None:
     """Fence the writers 0 to ``writers - 1`` of ``flow``, of both kinds, and abort what they left open.
 
-    To be done before the number of writers changes: a partition then belongs to another writer,
-    whose own start does not fence the old one.
+    Call this before the number of writers changes: a partition then belongs to another writer, whose
+    start does not fence the old one.
     """
     settings = kafka_python_config(flow.target.client_properties("producer"))
     with WireCluster(flow.target.alias, settings) as cluster:
@@ -90,14 +90,14 @@ def commit_adopted(
     ranges: Sequence[Sequence[CopiedRange]],
     positions: Mapping[TopicPartition, Position],
 ) -> None:
-    """Write ranges into the ledger that somebody else has copied, as verified, with the positions after them.
+    """Write ranges that another mirror has copied into the ledger, as verified, with the positions after them.
 
     In one transaction: all of it appears, or nothing. The writers must have been fenced before.
 
     Args:
         flow: the flow; its ledger exists, and everything in it is verified.
         run: the run that has compared the records of the ranges with the source's.
-        ranges: what each of the ledger's records is to hold, none of them empty.
+        ranges: the content of each ledger record, none of them empty.
         positions: by *target* partition.
     """
     group = position_group(flow.name)
@@ -124,7 +124,7 @@ def _append_all(
     run: str,
     ranges: Sequence[Sequence[CopiedRange]],
 ) -> None:
-    """Append the ranges to the ledger, and after them that everything before is verified."""
+    """Append the ranges to the ledger, followed by an entry that everything before is verified."""
     node = leader_of(cluster, ledger)
     through = 0
 
@@ -156,7 +156,7 @@ def _append_all(
 def _take_over(
     cluster: WireCluster, flow: Flow, number: int, *, preserved: bool = False
 ) -> tuple[TransactionalProducer, Settlement]:
-    """The producer of a writer number, whoever held it being fenced and its transaction ended."""
+    """The producer of a writer number; its previous holder is fenced and its transaction has ended."""
     name = transactional_id(flow.name, number, preserved=preserved)
     producer = TransactionalProducer(cluster, name, timeout_ms=_TIMEOUT_MS)
     ending = retry(lambda: last_ending(cluster, name))

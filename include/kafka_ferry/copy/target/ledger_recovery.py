@@ -1,6 +1,6 @@
-"""Recovery from the ledger, where Kafka has left a transaction open or forgotten a position.
+"""Recovery from the ledger, where Kafka has left a transaction open or lost a position.
 
-Rare enough for reading the whole ledger.
+Rare enough to read the whole ledger.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LedgerRecovery:
     def outcomes(
         self, open_: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, TransactionOutcome] | None:
-        """How transactions were to end that Kafka left open: each holds a record of the ledger, or never ended.
+        """How transactions that Kafka left open were to end: committed ones have a record in the ledger.
 
         Args:
             open_: where the open part begins, by partition.
@@ -57,15 +57,15 @@ class LedgerRecovery:
         return outcomes
 
     def positions(self, topic_ids: Mapping[TopicPartition, str]) -> dict[TopicPartition, Position]:
-        """The positions of partitions of which the flow's group has none, for those that were copied before.
+        """Positions for partitions that were copied before and have none in the flow's group.
 
         Args:
-            topic_ids: the ids of the partitions' topics: what went into earlier ones says nothing.
+            topic_ids: the ids of the partitions' topics: what went into earlier topics does not count.
         """
         topics = self._target.topics({tp.topic for tp in topic_ids})
         bounds = self._target.log_bounds(topics.values())
         if not any(bounds[tp].start < bounds[tp].end for tp in bounds.keys() & topic_ids.keys()):
-            # Nobody ever wrote there: the usual reason.
+            # Usually the partition was never written to.
             return {}
         positions = {}
         for copied in self._newest_incarnation(topic_ids):
@@ -84,13 +84,13 @@ class LedgerRecovery:
     def _newest_incarnation(
         self, partitions: Collection[TopicPartition], *, backfills: bool = False
     ) -> Iterator[CopiedRange]:
-        """The ranges that went into the newest topics of the partitions' names, in the ledger's order."""
+        """The ranges that went into the current topics of the partitions' names, in the ledger's order."""
         retry(self._require_stable)
         found: dict[TopicPartition, list[CopiedRange]] = {}
         for _, entry in read_ledger(self._flow.target, self._ledger.topic, 0):
             if not isinstance(entry, CopyingEntry):
                 continue
-            # A backfill writes where others write, and moves no position.
+            # A backfill writes to the same partitions, and moves no position.
             if isinstance(entry, BackfillEntry) and not backfills:
                 continue
             for copied in entry.ranges:

@@ -1,4 +1,4 @@
-"""What a writer knows of each target partition while a transaction is open."""
+"""A writer's state for each target partition while a transaction is open."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kafka_ferry.model import Range
 
 @dataclass(slots=True)
 class Outgoing:
-    """A converted batch on its way to a target partition.
+    """A converted batch in flight to a target partition.
 
     Attributes:
         converted: the converted batch.
-        range: the range that it is of or that it is written for; None for the flow's own records.
-        base_offset: where the target stored its batch, once it says so.
+        range: the range that it belongs to or is written for; None for the flow's own records.
+        base_offset: where the target stored its batch, once known.
         adopted: whether an earlier attempt had written its records.
     """
 
@@ -28,12 +28,12 @@ class Outgoing:
 
     @property
     def is_settled(self) -> bool:
-        """Whether there is nothing left to hear of it."""
+        """Whether its outcome is known."""
         return self.converted.batch is None or self.base_offset is not None
 
     @property
     def size(self) -> int:
-        """Bytes of its batch."""
+        """The size of its batch in bytes."""
         return self.converted.batch.header.size if self.converted.batch else 0
 
 
@@ -89,7 +89,7 @@ class RangeTally:
 
 @dataclass(slots=True)
 class PartitionQueue:
-    """One target partition: what waits, what is on its way, what the transaction holds.
+    """One target partition: what waits, what is in flight, what the transaction holds.
 
     Attributes:
         node: the broker that leads it.
@@ -109,7 +109,7 @@ class PartitionQueue:
     tally: RangeTally | None = None
 
     def next_to_send(self) -> Outgoing | None:
-        """Take what waits at the head, converted batches without a batch being settled on the way."""
+        """Take what waits at the head; converted batches without records are settled in passing."""
         while self.waiting and self.waiting[0].converted.batch is None:
             self.sent.append(self.waiting.popleft())
         self.settle()
@@ -127,7 +127,7 @@ class PartitionQueue:
                 self.account(head)
 
     def account(self, out: Outgoing) -> None:
-        """Count what became of a converted batch of the range."""
+        """Count the outcome of a converted batch of the range."""
         if self.tally is None:
             start = out.converted.start
             self.tally = RangeTally(start, start, self.position if start < self.position else -1)
@@ -135,7 +135,7 @@ class PartitionQueue:
         self.tally.add(out)
 
     def forget(self) -> None:
-        """Forget what a transaction held that has ended."""
+        """Forget the content of a transaction that has ended."""
         self.in_transaction, self.tally = False, None
         self.waiting.clear()
         self.sent.clear()

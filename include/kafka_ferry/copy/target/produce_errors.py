@@ -1,4 +1,4 @@
-"""What the target's answers mean: for each range, and for the transaction that is open."""
+"""Interprets the target's answers, for each range and for the open transaction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kafka_ferry.wire.error_codes import (
     is_transient,
 )
 
-# A topic that was there when the run was planned is gone, if brokers know nothing of it for so long.
+# A planned topic that brokers do not know for so long is gone.
 _UNKNOWN_S: Final = 4.0
 # OUT_OF_ORDER_SEQUENCE_NUMBER, DUPLICATE_SEQUENCE_NUMBER, INVALID_TXN_STATE,
 # INVALID_PRODUCER_ID_MAPPING, UNKNOWN_PRODUCER_ID, TRANSACTION_ABORTABLE: the transaction is void.
@@ -35,12 +35,12 @@ class Verdicts:
     """Judges answers, over all transactions of a writer.
 
     Args:
-        dead_letters: where records go that the target does not take; None lets their range fail.
-        wait_s: how long a partition may take no records, for transient reasons, before it fails.
+        dead_letters: the topic for records that the target rejects; None lets their range fail.
+        wait_s: how long a partition may accept no records, for transient reasons, before it fails.
 
     Attributes:
-        failures: ranges that are not written any further, by *source* partition.
-        waiting: those that are set aside for a while, since their partitions took no records when
+        failures: ranges that are no longer written, by *source* partition.
+        waiting: those that are set aside for a while, since their partitions accepted no records when
             they were last tried, by *source* partition.
         void: why the open transaction cannot be committed, once that is known.
     """
@@ -56,7 +56,7 @@ class Verdicts:
         self._waiting_since: dict[TopicPartition, float] = {}
 
     def write_again(self, ranges: Iterable[Range]) -> None:
-        """Everything since the last committed transaction is written again, up to what was refused.
+        """Prepare for writing everything since the last commit again, up to what was refused.
 
         Args:
             ranges: those that are tried now.
@@ -66,14 +66,14 @@ class Verdicts:
         self.waiting -= {range_.source for range_ in ranges}
 
     def committed(self, sources: Iterable[TopicPartition]) -> None:
-        """A transaction was committed that has taken records of these *source* partitions."""
+        """Record that a transaction with records of these *source* partitions was committed."""
         for source in sources:
             self._waiting_since.pop(source, None)
 
     def sort_out(
         self, range_: Range, converted: ConvertedBatch, topic_limits: TopicLimits
     ) -> Iterator[tuple[ConvertedBatch, list[tuple[Rejected, str]]]]:
-        """What may be sent of ``converted``, each piece with the records that were taken out of it."""
+        """The parts of ``converted`` that may be sent, each with the records that were taken out of it."""
         if range_.source in self.failures:
             return
         refused = self._refused.get(range_.source)
@@ -89,14 +89,14 @@ class Verdicts:
                 rejections.sort_out(converted, topic_limits) if rejections else [(converted, [])]
             )
         except MalformedBatch as error:
-            # It passed unopened until now.
+            # The batch had not been opened until now.
             self.fail(range_, converted.start, f"the source sent {error}.")
 
     def judge(self, queue: PartitionQueue, out: Outgoing, answer: Answer) -> None:
-        """Take note of what a broker said of one batch.
+        """Process a broker's answer for one batch.
 
         Raises:
-            FerryError: if it concerns all ranges: a fence, a missing right, the flow's own topics.
+            FerryError: if it concerns all ranges: a fence, a missing permission, the flow's own topics.
         """
         refused = self._refused.get(queue.range.source) if queue.range else None
         after_refused = refused is not None and out.converted.start >= refused.offset
@@ -119,7 +119,7 @@ class Verdicts:
             self.refuse(queue, out, answer)
 
     def refuse(self, queue: PartitionQueue, out: Outgoing, answer: Answer) -> None:
-        """The target does not take a batch: set records aside, or stop the range before it."""
+        """Handle a rejected batch: set records aside, or stop the range before it."""
         range_, converted = out.range, out.converted
         assert range_ is not None
         error = error_name(answer.code) + (f": {answer.words}" if answer.words else "")
@@ -145,7 +145,7 @@ class Verdicts:
             queue.waiting.clear()
 
     def failed_transiently(self, range_: Range, offset: int, code: int) -> None:
-        """Take note of a transient error of one partition: it is set aside, and the transaction is void."""
+        """Handle a transient error of one partition: it is set aside, and the transaction is void."""
         source = range_.source
         self.make_void(f"{range_.target}: {error_name(code)}.", excludes=True)
         self.waiting.add(source)
@@ -156,11 +156,11 @@ class Verdicts:
             self.fail(range_, offset, f"the target kept answering {error_name(code)}.", code)
 
     def fail(self, range_: Range, offset: int, message: str, code: int = NONE) -> None:
-        """Write no more of a range; ``code`` is the broker's, which tells whether it may pass."""
+        """Stop writing a range; the broker's ``code`` says whether the error is transient."""
         self.failures[range_.source] = Failure(range_, offset, message, is_transient(code))
 
     def make_void(self, why: str, *, excludes: bool = False) -> None:
-        """The open transaction cannot be committed."""
+        """Mark the open transaction as impossible to commit."""
         if self.void is None:
             self.void = StartOver(why, excludes=excludes)
         else:

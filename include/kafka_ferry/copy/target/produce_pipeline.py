@@ -1,7 +1,7 @@
-"""Produce requests on their way to the target's brokers.
+"""Produce requests in flight to the target's brokers.
 
-Exactly one batch of a partition is in a request, and a broker answers the requests of a connection
-in order, so that order within a partition is kept.
+A request holds at most one batch per partition, and a broker answers the requests of a connection in
+order, so that order within a partition is kept.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _REQUEST_BYTES: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a broker said of one batch.
+    """A broker's answer for one batch.
 
     Attributes:
         code: Kafka's error code, 0 where the batch was stored.
         base_offset: the offset of its first record.
-        words: what else the broker said, "" for nothing.
-        records: indices in the batch of the records that it was refused for (KIP-467), if it says so.
+        words: the broker's error message, "" for none.
+        records: batch indices of the records that caused the refusal (KIP-467), if the broker names them.
     """
 
     code: int
@@ -45,7 +45,7 @@ class Pipeline:
 
     Args:
         cluster: the target; nothing else may use its connections.
-        encode: makes a batch that of the queue's producer, at the queue's sequence.
+        encode: encodes a batch with the queue's producer and sequence.
         judge: called with each answer, in order within a partition.
         transactional_id: of the producer whose transaction the batches belong to, None for none.
         request_bytes: a request takes no further batch once it has so many bytes.
@@ -70,7 +70,7 @@ class Pipeline:
         )
 
     def send_round(self, queues: Mapping[TopicPartition, PartitionQueue]) -> bool:
-        """Send at most one batch of each queue; whether there was one."""
+        """Send at most one batch of each queue; returns whether there was one."""
         requests: dict[int, dict[TopicPartition, tuple[PartitionQueue, Outgoing]]] = defaultdict(
             dict
         )
@@ -85,23 +85,23 @@ class Pipeline:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no answer is due."""
+        """Whether no answer is pending."""
         return not any(self._in_flight.values())
 
     def receive_next(self) -> None:
-        """Wait for one answer of each broker that owes one."""
+        """Wait for one answer from each broker with pending requests."""
         for node, requests in self._in_flight.items():
             if requests:
                 self._receive(node)
 
     def receive_all(self) -> None:
-        """Wait for the answers to everything that is on its way."""
+        """Wait for all pending answers."""
         for node, requests in self._in_flight.items():
             while requests:
                 self._receive(node)
 
     def forget(self) -> None:
-        """Close the connections: nobody waits for the answers any more."""
+        """Close the connections and drop pending answers."""
         self._in_flight.clear()
         self._cluster.close()
 

@@ -1,14 +1,14 @@
-"""What both write protocols share: transactions of a writer's own that hold positions and ledger records.
+"""What both write protocols share: the writer's own transactions with positions and ledger records.
 
 Promises:
 
 (a) a transaction holds, for each of its partitions, the next source offset (committed in the
     flow's group under the *target* partition), its part of one ledger record, and the records that
     went to the dead letter topic instead; they appear together or not at all;
-(b) whoever takes a writer number over fences its last holder first, and sees what that one began
-    to its end.
+(b) a writer that takes over a writer number first fences its last holder, and waits until that one's
+    transactions have ended.
 
-Not said here: how the batches themselves are written.
+Not covered here: how the batches themselves are written.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class TransactionalWriter(ABC):
             self._data, self._encode, self._verdicts.judge, transactional_id=name
         )
         self._settlement = Settlement(self._data, self._coordination, self._producer, self._group)
-        # How the transaction before the last take-over ended, until that is seen everywhere.
+        # How the transaction before the last take-over ended, until all its partitions show it.
         self._ending: Ending | None = None
         self._unsettled: set[TopicPartition] = set()
         self._knows_endings = False
@@ -109,7 +109,7 @@ class TransactionalWriter(ABC):
 
     @property
     def must_commit(self) -> bool:
-        """Whether the ledger record of the transaction gets long."""
+        """Whether the transaction's ledger record is getting long."""
         return self._uncommitted_runs > _MAX_SEGMENTS
 
     @abstractmethod
@@ -124,15 +124,15 @@ class TransactionalWriter(ABC):
     def _resume(
         self, positions: Mapping[TopicPartition, Position]
     ) -> Mapping[TopicPartition, Position]:
-        """Get ready to write after ``positions``, by *target* partition; those that there are then."""
+        """Prepare to write after ``positions``, by *target* partition; returns the resulting positions."""
 
     @abstractmethod
     def _make_sure(self) -> None:
-        """Look once more at what is about to be committed."""
+        """Check once more what is about to be committed."""
 
     @abstractmethod
     def _position(self, queue: PartitionQueue) -> Position:
-        """What to commit of a queue in which something has moved."""
+        """What to commit for a queue with progress."""
 
     def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
         """See ``Writer.take_over``."""
@@ -151,7 +151,7 @@ class TransactionalWriter(ABC):
         recovery = None if self._knows_endings else self._settings.recovery
         evidence = recovery.outcomes if recovery else None
         self._settlement.settle(self._ending, self._unsettled, by_target, evidence)
-        # From here on this process knows how its own transactions ended.
+        # From now on this process knows how its own transactions ended.
         self._ending, self._unsettled, self._knows_endings = None, set(), True
         positions = {
             tp: position
@@ -165,7 +165,7 @@ class TransactionalWriter(ABC):
         self, by_target: Mapping[TopicPartition, Range]
     ) -> dict[TopicPartition, Position]:
         positions = self._group_positions(by_target)
-        # Somebody may have deleted the group since the run began.
+        # The group may have been deleted since the run began.
         forgotten = {
             tp: self._queues[tp].remote_topic_id
             for tp in (by_target.keys() & self._queues.keys()) - positions.keys()
@@ -189,7 +189,7 @@ class TransactionalWriter(ABC):
             else:
                 self._producer.start_over()
         except BrokerError as error:
-            # A partition that takes no records takes no end of the transaction either.
+            # A partition that accepts no records accepts no transaction marker either.
             error.message += f" It began with: {void.message}" if void else ""
             raise
 
@@ -227,20 +227,20 @@ class TransactionalWriter(ABC):
                 range_,
                 range_.start,
                 "the target's topic was deleted and recreated since it was planned; "
-                "the next run sees to it.",
+                "the next run handles it.",
             )
         elif leader.in_sync < needed:
-            # Not even the marker of an abort could be written: it would hold up all the others.
+            # Not even an abort marker could be written: the partition would block all the others.
             self._verdicts.failed_transiently(range_, range_.start, NOT_ENOUGH_REPLICAS)
 
     def _counts(self, range_: Range, position: Position) -> bool:
-        """Whether the position says anything of the topics that there are now."""
+        """Whether the position is of the current topics."""
         queue = self._queues.get(range_.target)
         remote_id = queue.remote_topic_id if queue else position.remote_topic_id
         return position.offset > 0 or is_of_topics(position, range_.topic_id, remote_id)
 
     def _is_of_this_topic(self, range_: Range, position: Position) -> bool:
-        """Whether what lies before the position is in the remote topic that there is now."""
+        """Whether the records before the position are in the current remote topic."""
         queue = self._queues.get(range_.target)
         if queue is None or position.remote_topic_id in ("", queue.remote_topic_id):
             return True
@@ -280,7 +280,7 @@ class TransactionalWriter(ABC):
         return new_positions
 
     def _end(self, moved: Iterable[TopicPartition]) -> None:
-        """Commit the transaction, and see it committed everywhere."""
+        """Commit the transaction, and wait until all partitions show it."""
         written = {tp for tp, queue in self._queues.items() if queue.in_transaction}
         self._producer.end(commit=True)
         try:
@@ -288,9 +288,9 @@ class TransactionalWriter(ABC):
                 Ending(TransactionOutcome.COMMITTED), written, {*moved, *self._refreshed}
             )
         except FerryError as error:
-            # To start over would abort on some partitions what is committed on others.
+            # Starting over would abort on some partitions what is committed on others.
             raise FerryError(
-                f"A committed transaction could not be seen to its end: {error.message}",
+                f"A committed transaction could not be confirmed on all partitions: {error.message}",
                 advice=error.advice,
             ) from error
 
@@ -317,7 +317,7 @@ class TransactionalWriter(ABC):
         )
 
     def _put_letters(self, range_: Range, letters: Iterable[tuple[Rejected, str]]) -> None:
-        """Have rejected records written to the dead letter topic, in the transaction."""
+        """Queue rejected records for the dead letter topic, in the transaction."""
         for record, error in letters:
             assert self._dead_letters is not None
             letter = _alone(letter_for(range_, record, error, self._settings.run), record.offset)
@@ -353,7 +353,7 @@ class TransactionalWriter(ABC):
             if queue.range is None:
                 raise fault(code, f"Writing to {tp.topic}")
             if is_transient(code):
-                # The coordinator has not heard of the topic yet.
+                # The coordinator does not know the topic yet.
                 self._verdicts.failed_transiently(
                     queue.range, queue.waiting[0].converted.start, code
                 )
@@ -362,14 +362,14 @@ class TransactionalWriter(ABC):
         if refused:
             # The broker adds all partitions of a request or none.
             raise StartOver(
-                f"{len(refused)} partition(s) were not let into the transaction.", excludes=True
+                f"{len(refused)} partition(s) could not be added to the transaction.", excludes=True
             )
         for queue in (self._queues[tp] for tp in new):
             queue.in_transaction = True
 
     def _raise_if_void(self) -> None:
         if self._verdicts.void:
-            # Who else fails transiently is counted too, or a few bad partitions would use up all tries.
+            # Other transient failures are counted too, or a few bad partitions would use up all retries.
             self._pipeline.receive_all()
             raise self._verdicts.void
 
@@ -380,7 +380,7 @@ class TransactionalWriter(ABC):
         self._drain()
 
     def _entry(self, ranges: tuple[CopiedRange, ...]) -> TransactionEntry | BackfillEntry:
-        """What the ledger is to say of the transaction."""
+        """The ledger's record of the transaction."""
         return TransactionEntry(
             flow=self._settings.flow,
             run=self._settings.run,

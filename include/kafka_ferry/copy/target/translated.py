@@ -4,11 +4,11 @@ Promises, beyond those of ``copy.target.writer.Writer``:
 
 (a) the batches of a transaction, its positions and its ledger record appear together or not at all
     (``copy.target.transactional_writer``);
-(b) a partition never has a hole: if a batch was refused and a later one accepted, the transaction
-    is aborted and written again up to the refused batch;
+(b) a partition never has a gap: if a batch was refused and a later one accepted, the transaction is
+    aborted and written again up to the refused batch;
 (c) order within a partition is kept (``copy.target.produce_pipeline``).
 
-Not promised: the target offsets. They are what the target gives, and the ledger records them.
+Not promised: the target offsets. The target assigns them, and the ledger records them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class TranslatedWriter(TransactionalWriter):
         return positions
 
     def _make_sure(self) -> None:
-        """What else came in between is not in the transaction, and does no harm."""
+        """Does nothing: foreign records in between are not in the transaction, and do no harm."""
 
     def _position(self, queue: PartitionQueue) -> Position:
         assert queue.tally is not None

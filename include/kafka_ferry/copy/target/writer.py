@@ -20,7 +20,7 @@ from kafka_ferry.model.ranges import Range, TopicPartition
 
 
 class StartOver(FerryError):
-    """What was written since the last ``commit`` is void; ``take_over`` says where to go on.
+    """All that was written since the last ``commit`` is void; ``take_over`` says where to continue.
 
     Attributes:
         excludes: whether the same cannot happen again, because a partition was set aside.
@@ -35,7 +35,7 @@ class StartOver(FerryError):
 
 @contextmanager
 def void_unless_known() -> Iterator[None]:
-    """Turn errors after which nobody knows what was written into ``StartOver``."""
+    """Turn errors after which it is unknown what was written into ``StartOver``."""
     try:
         yield
     except StartOver:
@@ -51,19 +51,19 @@ class Writer(Protocol):
 
     Promises:
     (a) what ``commit`` has confirmed is on the target, in order, once, together with its position
-        and its ledger record; what it has not confirmed may be there or not, and is then never
-        visible to a committed reader without its position;
-    (b) a partition that the target refuses does not hold back the others: it appears in
+        and its ledger record; what it has not confirmed may or may not be there, and is never visible
+        to a committed reader without its position;
+    (b) a partition that the target refuses does not block the others: it appears in
         ``failures`` with the offset it kept.
     """
 
     @property
     def failures(self) -> Mapping[TopicPartition, Failure]:
-        """Ranges that are not written any further, by *source* partition."""
+        """Ranges that are no longer written, by *source* partition."""
 
     @property
     def waiting(self) -> AbstractSet[TopicPartition]:
-        """Ranges that took nothing when they were last tried, and may do so later, by *source* partition."""
+        """Ranges whose partitions accepted nothing when last tried, and may later, by *source* partition."""
 
     @property
     def uncommitted_bytes(self) -> int:
@@ -71,10 +71,10 @@ class Writer(Protocol):
 
     @property
     def must_commit(self) -> bool:
-        """Whether a bound of the protocol itself asks for a ``commit`` now."""
+        """Whether a limit of the protocol itself requires a ``commit`` now."""
 
     def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
-        """Fence whoever wrote these ranges before, void what was not committed, and say what is there.
+        """Fence earlier writers of these ranges, void what was not committed, and give the positions.
 
         Returns:
             The position of each *source* partition that has one.
@@ -84,21 +84,21 @@ class Writer(Protocol):
         """
 
     def write(self, range_: Range, converted: ConvertedBatch) -> None:
-        """Take a converted batch that joins the range's position or its last converted batch."""
+        """Accept a converted batch that joins the range's position or its last converted batch."""
 
     def send(self) -> None:
-        """Send what was taken since the last call, many partitions at once.
+        """Send what was accepted since the last call, many partitions at once.
 
         Raises:
-            StartOver: if the outcome of something is unknown.
+            StartOver: if the outcome of a batch is unknown.
             Fenced: if another run took over.
         """
 
     def refresh(self, range_: Range, position: Position) -> None:
-        """Commit an unchanged position again at the next ``commit``, so that the broker keeps it."""
+        """Commit an unchanged position again at the next ``commit``, so that it does not expire."""
 
     def commit(self) -> Mapping[TopicPartition, int]:
-        """Make everything written so far durable, as one.
+        """Make everything written so far durable, atomically.
 
         Returns:
             The new position of each *source* partition that moved.
@@ -109,4 +109,4 @@ class Writer(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of the connections; what was not committed is void."""
+        """Close the connections; what was not committed is void."""

@@ -1,1 +1,1 @@
-"""Which record of the source is which on the target, found in the records themselves. Pure."""
+"""Matches the records of source and target by their content. Pure."""

@@ -1,16 +1,16 @@
-"""Which record of a partition is which on the target, found in the records themselves. Pure.
+"""Matches a partition's records on source and target by their content. Pure.
 
 Another mirror has copied records at least once, in order, and may have gone back after a crash::
 
     source   a b c d e f g h        (letters are records: content and time)
     target   a b c d e c d e f      went back to c, and wrote c, d and e a second time
 
-A record of the target is the one after the record before it, or the mirror has gone back there. So
-``f`` is the last one that is on the target, and copying goes on with ``g``. Of records that are there
-twice the later ones count, once they have caught up: whoever reads from there on sees everything once.
+A record of the target follows the record before it, or the mirror has gone back there. So ``f`` is the
+last one on the target, and copying continues with ``g``. Of duplicate records the later ones count, once
+they have caught up: a consumer that reads from there on sees everything once.
 
-Where a cleaner compacts one of the two logs, records may be missing on either side, if a later record
-of the same key explains it. Whatever cannot be explained is told, and never guessed.
+Where one of the two logs is compacted, records may be missing on either side if a later record of the
+same key explains it. Whatever cannot be explained is reported, and never guessed.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ def align(
     compacted: bool = False,
     joined: int | None = None,
 ) -> Alignment | None:
-    """Find out what the target has of the source; None if that is nothing and nobody says otherwise.
+    """Find out what the target has of the source; None if nothing, and no position says otherwise.
 
     Args:
         source: the partition on the source.
         target: the partition on the target.
-        position: the next source offset that the other mirror would copy, as it says itself.
-        compacted: whether a cleaner compacts one of the two logs.
+        position: the next source offset that the other mirror would copy, by its own account.
+        compacted: whether one of the two logs is compacted.
         joined: the source offset that the target's first record must have, where that is known.
 
     Raises:
-        Misaligned: the target's records are not those of the source, in its order, or they are less
+        Misaligned: the target's records are not those of the source, in its order, or they are fewer
             than the mirror says.
     """
     if not len(target):
@@ -51,7 +51,7 @@ def align(
     walk = _walked(source, target, position, compacted=compacted, joined=joined)
     if walk is None:
         if position is not None and position <= source.start:
-            # The source has lost all that was copied: there is nothing to compare.
+            # The source has lost all that was copied: nothing is left to compare.
             return replace(_of_nothing(source, position), unknown=len(target))
         raise Misaligned(
             "none of its records is one of the source's"
@@ -61,7 +61,7 @@ def align(
 
 
 def _of_nothing(source: LogRecords, position: int) -> Alignment:
-    """Nothing that is on both sides is left to be compared.
+    """The result where no record is left on both sides.
 
     Raises:
         Misaligned: the source never had what the mirror says that it has copied.
@@ -83,11 +83,11 @@ def _walked(
     compacted: bool,
     joined: int | None,
 ) -> Walk | None:
-    """The walk along both logs, with aborted records on the target or without; None without a beginning."""
+    """The walk along both logs, with or without aborted records on the target; None without a start."""
     whole = Walk(source, target, compacted=compacted)
     if not source.aborted.any():
         return whole if whole.go(position, joined) else None
-    # Which of the two the mirror reads is its isolation level, and it reads uncommitted by default.
+    # Which one applies depends on the mirror's isolation level, which is read_uncommitted by default.
     with suppress(Misaligned):
         if whole.go(position, joined):
             return whole

@@ -1,4 +1,4 @@
-"""What comes of aligning a target with its source: records that are the same, as segments. Pure."""
+"""The result of aligning a target with its source: equal records, as segments. Pure."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from kafka_ferry.groups.alignment.record_digests import LogRecords
 
 
 class Misaligned(ValueError):
-    """The target's records are not the source's; the message says which, without the partition's name."""
+    """The target's records are not the source's; the message names them, without the partition."""
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """What was found out about a partition.
+    """The result for a partition.
 
     Attributes:
         start: the first source offset that is accounted for.
-        end: the source offset to go on with.
+        end: the source offset to continue with.
         segments: which record is which, ascending in both offsets.
-        records: how many records that are.
-        doubled: records that the other mirror has written more than once, beyond the first time.
-        unknown: records of the target that the source has no more, so that nobody can compare them.
+        records: the number of these records.
+        doubled: duplicates that the other mirror has written.
+        unknown: records of the target that the source no longer has, and that cannot be compared.
         skipped: source offsets of ``[start, end)`` with a record that is not on the target: it was
             compacted there, or belongs to an aborted transaction.
         aborted: how many of ``skipped`` are of aborted transactions.
@@ -46,12 +46,12 @@ class Alignment:
 
 
 class AlignedRun(NamedTuple):
-    """Records in a row that are the same on both sides.
+    """Consecutive records that are the same on both sides.
 
     Attributes:
         place: the index of the first one on the source.
-        at: on the target.
-        records: how many they are.
+        at: its index on the target.
+        records: how many records it has.
     """
 
     place: int
@@ -59,7 +59,7 @@ class AlignedRun(NamedTuple):
     records: int
 
     def after(self, place: int) -> AlignedRun:
-        """The part of it from an index on the source on."""
+        """The part of it from a source index on."""
         less = max(0, place - self.place)
         return AlignedRun(self.place + less, self.at + less, self.records - less)
 
@@ -67,7 +67,7 @@ class AlignedRun(NamedTuple):
 def segments_of(
     runs: Iterable[AlignedRun], source: LogRecords, target: LogRecords
 ) -> tuple[Segment, ...]:
-    """The offsets of runs, which ascend on both sides: as few segments as there can be."""
+    """The offsets of runs, which ascend on both sides, in as few segments as possible."""
     segments: list[Segment] = []
     for place, at, count in runs:
         sources = source.offsets[place : place + count]

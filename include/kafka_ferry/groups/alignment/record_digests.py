@@ -21,12 +21,12 @@ class LogRecords:
         start: where the log starts.
         end: the offset after the last one that can be seen.
         offsets: of the records, ascending.
-        digests: of what each record holds, and of its time.
+        digests: of each record's content and timestamp.
         aborted: which of them belong to aborted transactions.
         keys: digests of the keys; empty where nothing is compacted.
-        tombstones: which of them have no value; empty where nothing is compacted.
-        leader_epochs: of the batches that they are in.
-        markers: the offsets of transaction markers, which nobody sees.
+        tombstones: which of them have a null value; empty where nothing is compacted.
+        leader_epochs: of their batches.
+        markers: the offsets of transaction markers, which no consumer sees.
     """
 
     start: int

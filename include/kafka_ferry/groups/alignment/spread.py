@@ -1,8 +1,8 @@
-"""How far another mirror has copied a topic whose records it put into other partitions. Pure.
+"""How far another mirror has copied a topic whose records it wrote to other partitions. Pure.
 
 MirrorMaker 1 lets the target's producer choose the partition by key, and anywhere for records without
-one. Then no partition of the target is a copy of one of the source's; but what the topic holds as a
-whole can be compared.
+one. Then no partition of the target is a copy of one of the source's, but the topic as a whole can be
+compared.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ def spread(
     targets: Sequence[LogRecords],
     positions: Mapping[int, int | None],
 ) -> dict[int, Alignment]:
-    """Where to go on in each partition of the source: after the records that are on the target in a row.
+    """Where to continue in each partition of the source: after the records that the target has without a gap.
 
-    Nothing is said of which record is which. What was copied out of order after that is counted as
-    ``doubled``: it will be there twice.
+    Single records are not matched. Records that were copied out of order after that point are counted
+    as ``doubled``: they will be copied again.
 
     Args:
         sources: the topic's partitions on the source.
@@ -31,13 +31,13 @@ def spread(
         positions: the next offset that the other mirror would copy of each; None where it says nothing.
 
     Raises:
-        Misaligned: records that it has copied are not there, or others are.
+        Misaligned: records that it has copied are missing, or there are foreign ones.
     """
     there = _Counts(np.concatenate([target.digests for target in targets]))
     every = np.concatenate([source.digests for source in sources.values()])
     unknown = int((~np.isin(there.digests, every)).sum())
     if unknown and all(source.start == 0 for source in sources.values()):
-        raise Misaligned(f"{unknown} of its records are none of the source's")
+        raise Misaligned(f"{unknown} of its records are not the source's")
     may_be_lost = any(target.start for target in targets)
     for number, source in sources.items():
         position = positions.get(number)
@@ -60,7 +60,7 @@ def spread(
 
 
 def _after(source: LogRecords, position: int | None, there: _Counts) -> Alignment | None:
-    """Where to go on after the position; None if nothing says that anything was copied."""
+    """Where to continue after the position; None if nothing says that anything was copied."""
     at = source.below(position or 0)
     after = source.digests[at:]
     missing = there.take(after)
@@ -75,19 +75,19 @@ def _after(source: LogRecords, position: int | None, there: _Counts) -> Alignmen
 
 
 class _Counts:
-    """How many records there are of each digest, beside those that were found already."""
+    """How many records there are of each digest, without those that were already matched."""
 
     def __init__(self, digests: Digests) -> None:
         self.digests, self._left = np.unique(digests, return_counts=True)
 
     def take(self, wanted: Digests) -> Offsets:
-        """Take a record for each of ``wanted``; the indices of those for which there is none."""
+        """Take a record for each of ``wanted``; returns the indices of those for which there is none."""
         if not len(self.digests):
             return np.arange(len(wanted))
         places = np.minimum(np.searchsorted(self.digests, wanted), len(self.digests) - 1)
         known = np.flatnonzero(self.digests[places] == wanted)
         at = places[known]
-        # The how manieth of its digest each one is.
+        # The number of each one among those with its digest.
         order = np.argsort(at, kind="stable")
         ordered = at[order]
         nth = np.empty(len(at), np.int64)

@@ -1,4 +1,4 @@
-"""Going along the records of a target and its source, to find out which is which. Pure."""
+"""Walks along the records of a target and its source, to match them. Pure."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 from kafka_ferry.groups.alignment.aligned_runs import AlignedRun, Alignment, Misaligned, segments_of
 from kafka_ferry.groups.alignment.record_digests import LogRecords, Mask, Offsets
 
-# Of records that are all alike, so many places are tried.
+# Of identical records, so many candidates are tried.
 _PLACES: Final = 1_000
 _AT_ONCE: Final = 65_536
 
 
 class Walk:
-    """Goes along the target's records, and knows which of the source's comes next.
+    """Walks along the target's records, and knows which of the source's comes next.
 
     Args:
         source: the partition on the source.
         target: the partition on the target.
-        compacted: whether a cleaner compacts one of the two logs.
-        without: which of the source's records are left out of account, if any.
+        compacted: whether one of the two logs is compacted.
+        without: which of the source's records to ignore, if any.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Walk:
         self._unknown = 0
 
     def go(self, position: int | None, joined: int | None) -> bool:
-        """Go from the first record that both have to the target's end; whether there is one.
+        """Walk from the first record that both have to the target's end; returns whether there is one.
 
         Raises:
             Misaligned: a record of the target cannot be explained.
@@ -66,7 +66,7 @@ class Walk:
         return True
 
     def _begin(self, joined: int | None) -> int | None:
-        """The target's first record that the source has: what is before it, the source has lost."""
+        """The target's first record that the source has; the source has lost those before it."""
         if joined:
             self._joined = joined
             self._first = self._next = self._source.below(joined)
@@ -97,10 +97,10 @@ class Walk:
         return self._best(at, places, position)
 
     def _going_on(self, at: int) -> int | None:
-        """Where on the source the record is that comes next on the target; None where it is no more.
+        """Where on the source the target's next record is; None where it no longer exists.
 
         Raises:
-            Misaligned: it was never there, or others should be between.
+            Misaligned: it never existed there, or others should be between.
         """
         source, digest = self._source, self._target.digests[at]
         if self._next < len(source) and source.digests[self._next] == digest:
@@ -122,10 +122,10 @@ class Walk:
         raise self._strange(at)
 
     def _best(self, at: int, places: Offsets, position: int | None) -> int:
-        """The one of several places from which the most records are alike.
+        """The one of several places from which the most records match.
 
         Raises:
-            Misaligned: several are as good, and copying would go on elsewhere from each.
+            Misaligned: several are equally good, and copying would continue differently from each.
         """
         if len(places) == 1:
             return int(places[0])
@@ -140,7 +140,7 @@ class Walk:
         if len(ends) > 1:
             raise Misaligned(
                 f"its record {self._target.offsets[at]} is like {len(places)} records of the source, "
-                "and nobody can tell which of them it is"
+                "and which of them it is cannot be decided"
             )
         return best[-1]
 
@@ -158,7 +158,7 @@ class Walk:
         return done
 
     def _take(self, place: int, at: int, count: int) -> None:
-        """Note that so many records are the same; one that is there twice counts where it came last."""
+        """Record that so many records are the same; a duplicate counts where it came last."""
         self._found += count
         end = place + count
         if place < self._first and not self._joined:
@@ -166,7 +166,7 @@ class Walk:
                 raise self._strange(at)
             self._first = place if end >= self._next else self._first
         if end < self._next:
-            # It has not caught up: after it is less than there was before.
+            # It has not caught up: it is followed by less than was there before.
             return
         while self._runs and self._runs[-1].place >= place:
             self._runs.pop()
@@ -181,14 +181,14 @@ class Walk:
 
     def _strange(self, at: int) -> Misaligned:
         return Misaligned(
-            f"its record {self._target.offsets[at]} is none of the source's that may follow there: "
-            "somebody else has written it, the source has changed, or a transaction is open there"
+            f"its record {self._target.offsets[at]} is not one of the source's that may follow there: "
+            "another producer has written it, the source has changed, or a transaction is open there"
         )
 
-    # --- what it comes to
+    # --- result
 
     def alignment(self, position: int | None) -> Alignment:
-        """What was found, once all of it is explained.
+        """The result, if all records are explained.
 
         Raises:
             Misaligned: records that should be on the target are not.
@@ -198,7 +198,7 @@ class Walk:
         for place, _, count in self._runs:
             matched[place : place + count] = True
         first = self._first
-        # What joins the flow's own records may have gone back into them.
+        # A copy that joins the flow's own records may overlap them.
         self._runs = [run.after(first) for run in self._runs if run.place + run.records > first]
         start = int(source.offsets[first]) if first < len(source) else source.end
         start = self._joined or start
@@ -230,11 +230,11 @@ class Walk:
         )
 
     def _explain(self, missing: Offsets, after: int, position: int | None) -> None:
-        """Whether a cleaner may have taken all of ``missing``: each has a successor, or is a tombstone."""
+        """Whether compaction may have removed all of ``missing``: each has a successor, or is a tombstone."""
         source = self._source
         if self._compacted:
             keys = source.keys[:after]
-            # The last record of each key is the only one that a cleaner keeps.
+            # Log compaction keeps only the last record of each key.
             _, last = np.unique(keys[::-1], return_index=True)
             newest = np.zeros(after, np.bool_)
             newest[after - 1 - last] = True

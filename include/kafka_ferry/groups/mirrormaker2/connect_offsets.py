@@ -1,13 +1,13 @@
-"""Where MirrorMaker 2 goes on: its source connector's offsets, as Kafka Connect stores them.
+"""Where MirrorMaker 2 continues: its source connector's offsets, as Kafka Connect stores them.
 
-A record each time Connect flushes, compacted to the newest of each source partition; key and value
+Connect writes a record at each flush; compaction keeps the newest of each source partition; key and value
 are JSON (``OffsetStorageWriter``, ``MirrorUtils.wrapPartition`` and ``wrapOffset``)::
 
     key    ["MirrorSourceConnector",{"cluster":"primary","partition":0,"topic":"orders"}]
     value  {"offset":41}      the last offset that was copied; null: none
 
-Records with the same meaning may have keys of other bytes (the order of an object's members is not
-promised), and Connect would keep both; so a key that is there is written again as it is.
+Records with the same meaning may have different key bytes (the order of an object's members is not
+guaranteed), and Connect would keep both; so an existing key is written again unchanged.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class ConnectOffset:
 
     Attributes:
         source: the partition on the source.
-        copied: the last source offset that was copied; None where there is none (any more).
-        key: the record's key, as its bytes are.
+        copied: the last source offset that was copied; None where there is none, or no longer one.
+        key: the record's key, in its original bytes.
         at: the record's timestamp, in milliseconds since 1970.
         partition: the partition of Connect's topic that holds the record.
     """
@@ -56,12 +56,12 @@ def offsets_topic(source_alias: str) -> str:
 
 
 def worker_group(source_alias: str) -> str:
-    """The group on the target that the workers of a MirrorMaker 2 in dedicated mode are members of."""
+    """The group on the target that the workers of MirrorMaker 2 in dedicated mode join."""
     return f"{source_alias}-mm2"
 
 
 def partition_of(key: bytes, source_alias: str) -> TopicPartition | None:
-    """The source partition that a record's key is about; None if it is about something else."""
+    """The source partition of a record's key; None if the key is for something else."""
     try:
         parsed: Any = json.loads(key)
     except ValueError:
@@ -88,7 +88,7 @@ def copied_of(value: bytes | None) -> int | None:
 
 
 def newest(offsets: Iterable[ConnectOffset]) -> dict[TopicPartition, ConnectOffset]:
-    """The one of each source partition that was written last, where several connectors have left some."""
+    """The latest one of each source partition, where several connectors have left some."""
     found: dict[TopicPartition, ConnectOffset] = {}
     for offset in offsets:
         known = found.get(offset.source)
@@ -104,7 +104,7 @@ def key_of(source: TopicPartition, source_alias: str, connector: str = CONNECTOR
 
 
 def value_of(next_offset: int) -> bytes | None:
-    """The value with which MirrorMaker 2 goes on at ``next_offset``; a tombstone for the beginning."""
+    """The value with which MirrorMaker 2 continues at ``next_offset``; a tombstone for the beginning."""
     return (
         json.dumps({"offset": next_offset - 1}, separators=(",", ":")).encode()
         if next_offset

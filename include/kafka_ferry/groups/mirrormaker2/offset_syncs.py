@@ -1,15 +1,15 @@
-"""Which offset syncs tell MirrorMaker 2 of an offset map. Pure.
+"""Which offset syncs represent an offset map for MirrorMaker 2. Pure.
 
 ``OffsetSyncStore``, which reads them, answers from the newest sync ``(u, d)`` at or before an offset:
-``d`` for ``u`` itself, ``d + 1`` for whatever is after it; it keeps 64, ever further apart the older
-they are. So
+``d`` for ``u`` itself, ``d + 1`` for any offset after it; it keeps 64, which are further apart the
+older they are. So
 
-(a) a sync is only written of a record whose counterpart is exact, and before the counterpart of
-    all that follows it: then ``d + 1`` passes over nothing that a group has not read;
-(b) the last record has one, and the one before it 2, 4, 8, ... offsets away from it: what the store
-    would keep of a sync for each record;
-(c) they ascend. Since the first one is after those of the time before, the store forgets these,
-    and with them whatever was true of a history that was truncated.
+(a) a sync is only written for a record whose counterpart is exact and before the counterparts of all
+    later records: then ``d + 1`` skips nothing that a group has not read;
+(b) the last record has one, and the earlier ones are 2, 4, 8, ... offsets away from it: what the store
+    would keep if each record had a sync;
+(c) they ascend. Since the first one is after those of earlier runs, the store drops the latter, and with
+    them everything about a history that was truncated.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ read them. All numbers are big-endian; a string is its length in bytes, as an IN
     Heartbeat   key    source's alias | target's alias
                 value  version INT16 = 0 | timestamp INT64
 
-Only checkpoints and heartbeats have a version; readers pass over bytes after the last field. None
-of the topics may ever get a tombstone: MirrorMaker 2's clients break on a value that is null.
+Only checkpoints and heartbeats have a version; readers ignore bytes after the last field. None of the
+topics may ever get a tombstone: MirrorMaker 2's clients fail on a null value.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class MalformedRecord(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class OffsetSync:
-    """A record of the source, and where it is on the target.
+    """A record of the source, and its offset on the target.
 
     Attributes:
         source: the partition on the source.
@@ -60,7 +60,7 @@ class OffsetSync:
         """The offset sync in a record.
 
         Raises:
-            MalformedRecord: if it is none.
+            MalformedRecord: if it is not one.
         """
         fields = _Fields(key)
         source = TopicPartition(fields.string(), fields.int32())
@@ -70,14 +70,14 @@ class OffsetSync:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where a group may go on on the target.
+    """Where a group may continue on the target.
 
     Attributes:
         group: the group's id.
         target: the partition on the *target*.
         upstream: the offset that the group has committed on the source, the next one to read.
-        downstream: what that is on the target.
-        metadata: what the application stored beside its offset.
+        downstream: the corresponding offset on the target.
+        metadata: what the application stored with its offset.
     """
 
     group: str
@@ -101,7 +101,7 @@ class Checkpoint:
         """The checkpoint in a record.
 
         Raises:
-            MalformedRecord: if it is none.
+            MalformedRecord: if it is not one.
         """
         fields = _Fields(key)
         group, target = fields.string(), TopicPartition(fields.string(), fields.int32())
@@ -112,7 +112,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """That a flow was alive.
+    """A sign that a flow was alive.
 
     Attributes:
         source_alias: of the cluster that the flow copies from.
@@ -137,7 +137,7 @@ class Heartbeat:
         """The heartbeat in a record.
 
         Raises:
-            MalformedRecord: if it is none.
+            MalformedRecord: if it is not one.
         """
         fields = _Fields(key)
         source_alias, target_alias = fields.string(), fields.string()
@@ -172,7 +172,7 @@ class _Fields:
         try:
             return text.decode()
         except UnicodeDecodeError:
-            raise MalformedRecord("a string that is no UTF-8") from None
+            raise MalformedRecord("a string that is not UTF-8") from None
 
     def _number(self, kind: struct.Struct) -> int:
         if len(self._data) < self._at + kind.size:

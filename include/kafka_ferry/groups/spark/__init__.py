@@ -1,1 +1,1 @@
-"""Checkpoints of Structured Streaming queries, for a query that goes on at the target. Pure."""
+"""Checkpoints of Structured Streaming queries, for queries that continue on the target. Pure."""

@@ -2,8 +2,8 @@
 
 ``offsets`` has a file for each batch that was planned, ``commits`` one for each that was finished, and
 ``sources`` where each source began. A batch's file is a version, a line of metadata, and one line for
-each source: where the batch ends, which is where the next one begins. Spark goes on from the newest of
-them, and reads a batch again that has no commit, up to the very ends that were planned. Formats:
+each source: where the batch ends, which is where the next one begins. Spark continues from the newest of
+them, and reads a batch without a commit again, up to exactly the planned ends. Formats:
 Spark's ``OffsetSeqLog`` (versions 1 and 2), ``CommitLog`` and ``KafkaSourceOffset``.
 """
 
@@ -24,9 +24,9 @@ STATE: Final = "state"
 METADATA: Final = "metadata"
 NO_OFFSET: Final = "-"
 
-# What Spark writes for a batch that ended without a watermark.
+# Spark's content for a batch that ended without a watermark.
 _FIRST_COMMIT: Final = b'v1\n{"nextBatchWatermarkMs":0}'
-# It begins with an empty byte, which Spark 2.1 needed.
+# It begins with a zero byte, which Spark 2.1 needed.
 _INITIAL: Final = b"\0v1\n"
 
 
@@ -36,7 +36,7 @@ class SourceEnd:
 
     Attributes:
         key: what precedes the offset: nothing in version 1, the source's id and a colon in version 2.
-        text: the offset as it is written.
+        text: the offset in its stored form.
     """
 
     key: str
@@ -47,7 +47,7 @@ class SourceEnd:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the source has had no offset yet."""
+        """Whether the source has no offset yet."""
         return self.text == NO_OFFSET
 
 
@@ -56,7 +56,7 @@ class MicroBatch:
     """A file of ``offsets``.
 
     Attributes:
-        head: its first two lines: version and metadata, which stay as they are.
+        head: its first two lines: version and metadata, which stay unchanged.
         ends: where each source's part of the batch ends, in their order.
     """
 
@@ -68,12 +68,12 @@ class MicroBatch:
         """The content of the file ``name``.
 
         Raises:
-            CheckpointRefused: if it is of a version that is not known here, or none at all.
+            CheckpointRefused: if its version is unknown, or it is not such a file.
         """
         version, *rest = content.decode(errors="replace").rstrip("\n").split("\n")
         if version not in ("v1", "v2") or len(rest) < 2:
             raise CheckpointRefused(
-                [f"{name} is no batch of version 1 or 2: it begins {version!r}."]
+                [f"{name} is not a batch of version 1 or 2: it begins with {version!r}."]
             )
         ends = [SourceEnd("", line) for line in rest[1:]]
         if version == "v2":
@@ -97,7 +97,7 @@ class Numbers:
     Attributes:
         committed: the newest one that was finished; None if none was.
         unfinished: the one that was planned after it and not finished, if there is one.
-        before: the one before the newest, which Spark wants to see beside it; None if that is gone.
+        before: the one before the newest, which Spark also requires; None if it is gone.
     """
 
     committed: int | None
@@ -109,7 +109,7 @@ class Numbers:
         """The numbers by the names of the files in ``offsets`` and ``commits``; other names do not count.
 
         Raises:
-            CheckpointRefused: if there is no batch, or what was committed is not clear.
+            CheckpointRefused: if there is no batch, or it is unclear what was committed.
         """
         planned, finished = _numbers(offsets), _numbers(commits)
         if not planned:
@@ -123,7 +123,7 @@ class Numbers:
         if len(open_) > 1:
             listed = ", ".join(map(str, open_))
             raise CheckpointRefused(
-                [f"batches {listed} are not committed, as by asynchronous progress tracking."]
+                [f"batches {listed} are not committed, as with asynchronous progress tracking."]
             )
         newest = max(planned)
         before = newest - 1 if newest - 1 in planned else None
@@ -145,16 +145,16 @@ class Numbers:
 
 @dataclass(frozen=True)
 class SparkCheckpoint:
-    """What is read of a checkpoint.
+    """The content of a checkpoint.
 
     Attributes:
         numbers: its batches that matter.
-        batches: these, by number.
-        commits: the files of ``commits`` of these, by number.
+        batches: their content, by number.
+        commits: their files in ``commits``, by number.
         initial: where each source began, by the file's name below the checkpoint.
         metadata: the file with the query's id.
         stateful: whether the query keeps state between batches.
-        of_a_flow: whether it is that of a flow of Kafka Ferry.
+        of_a_flow: whether it is a checkpoint of a Kafka Ferry flow.
     """
 
     numbers: Numbers
@@ -167,7 +167,7 @@ class SparkCheckpoint:
 
     @property
     def commit(self) -> bytes:
-        """What a further commit says: what the newest does, or what Spark's first one does."""
+        """The content of a further commit: that of the newest one, or of Spark's first one."""
         committed = self.numbers.committed
         return _FIRST_COMMIT if committed is None else self.commits[committed]
 

@@ -1,8 +1,8 @@
-"""Where an offset of a Spark query is on the target, and whether that is beyond doubt. Pure.
+"""Where an offset of a Spark query is on the target, and whether that is certain. Pure.
 
-A consumer group may read a few records again; many a query may not, since its sink takes a batch for
-what it was. So here an answer counts only if the records before it on the target are just those that
-the query has read. Whatever else there is to say is a doubt, and a person decides.
+A consumer group may read a few records again; many queries may not, since their sinks identify batches by
+number. So here an answer counts only if the records before it on the target are exactly those that the
+query has read. Anything else is a doubt, and the user decides.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Placed:
         target: the partition on the target; None if the flow has none for it.
         at: the offset there; None where there is no answer at all.
         kind: how exact that is.
-        doubt: why the records before ``at`` are not just those before ``offset``; "" if they are.
+        doubt: why the records before ``at`` are not exactly those before ``offset``; "" if they are.
     """
 
     source: TopicPartition
@@ -47,13 +47,13 @@ class Placed:
 
 @dataclass(frozen=True)
 class Placing:
-    """What placing depends on.
+    """The input of placing offsets.
 
     Attributes:
         remote: the remote topic of each source topic that the flow copies.
-        routes: the offset maps, by source partition, as far as is verified.
-        target_logs: what the target holds, by its partitions.
-        source_logs: what the source holds, by its partitions; empty where it does not answer.
+        routes: the offset maps, by source partition, as far as verified.
+        target_logs: the target's logs, by its partitions.
+        source_logs: the source's logs, by its partitions; empty where it does not answer.
     """
 
     remote: Mapping[str, str]
@@ -77,7 +77,7 @@ class Placing:
         return _by_map(placed, route, log) if route else self._without_map(placed, log)
 
     def _without_map(self, placed: Placed, log: LogBounds) -> Placed:
-        """Nothing is known of the partition: no harm where there has been nothing to read."""
+        """Place an offset of an unknown partition, which is possible if it had nothing to read."""
         here = self.source_logs.get(placed.source)
         unread = placed.offset == 0 or (here and here.start == here.end == placed.offset)
         if unread and log.start == log.end:
@@ -97,7 +97,7 @@ def _by_map(placed: Placed, route: Route, log: LogBounds) -> Placed:
         return replace(placed, doubt=f"only what is before {span.end} is copied and verified")
     if offset < span.start:
         return replace(placed, doubt=f"the copy begins at {span.start}")
-    # Without the log's bounds; "clamped" even so means that no record was ever copied.
+    # Without the log's bounds, "clamped" means that no record was ever copied.
     meant = span.translate(offset)
     if meant and meant.kind != "clamped" and meant.offset != found.offset:
         return replace(
@@ -109,15 +109,15 @@ def _by_map(placed: Placed, route: Route, log: LogBounds) -> Placed:
 
 
 def _doubled(placed: Placed, span: OffsetMap) -> str:
-    """Why records that the query has read are after the counterpart too, "" where none are.
+    """Why records that the query has read are also after the counterpart, "" where none are.
 
-    Those of a partition that was not copied in its order, such as after a backfill.
+    This happens in a partition that was not copied in order, such as after a backfill.
     """
     assert placed.at is not None
     unread = span.reverse(placed.at)
     if unread is None or unread.kind == "clamped" or unread.offset >= placed.offset:
         return ""
     return (
-        f"it was not copied in its order, and records from {unread.offset} on are after the "
+        f"it was not copied in order, and records from {unread.offset} on are after the "
         f"counterpart {placed.at} on the target"
     )

@@ -1,10 +1,10 @@
-"""A query's checkpoint for the target: which of its batches go along, and where their offsets are there. Pure.
+"""A query's checkpoint for the target: which of its batches are kept, and their offsets there. Pure.
 
-(a) Nothing that the query has not finished is passed over.
+(a) Nothing that the query has not finished is skipped.
 (b) Nothing that it has finished is read again, unless ``clamp`` allows it: an offset that the copy does
     not account for is refused.
-(c) A batch keeps its number only with the very records that it had. Sinks that know batches by number,
-    as files and Delta tables do, skip one that they have seen: with other records, these would be lost.
+(c) A batch keeps its number only with exactly its original records. Sinks that identify batches by number,
+    such as files and Delta tables, skip one that they have seen: other records in it would be lost.
 (d) Watermark, query id and state stay as they are: they come from records, not from offsets.
 """
 
@@ -44,10 +44,10 @@ class Rewritten:
     """A checkpoint for the target.
 
     Attributes:
-        files: what it holds beside the query's state, by name.
+        files: its files except the query's state, by name.
         batch: the number of its newest batch.
-        placed: where the query goes on, ordered by partition.
-        notes: what a person should know of it, as sentences.
+        placed: where the query continues, ordered by partition.
+        notes: notes for the user, as sentences.
     """
 
     files: Mapping[str, bytes]
@@ -57,7 +57,7 @@ class Rewritten:
 
     @property
     def topics(self) -> dict[str, str]:
-        """By topic that the query reads, the one that it is to read."""
+        """The topic that the query is to read, by the one that it reads now."""
         return {p.source.topic: p.target.topic for p in self.placed if p.target}
 
 
@@ -66,11 +66,11 @@ def rewritten(checkpoint: SparkCheckpoint, place: Place, *, clamp: bool = False)
 
     Args:
         checkpoint: the query's, which is stopped.
-        place: says where an offset is on the target.
-        clamp: whether offsets that the copy does not account for are taken as its end or its start.
+        place: gives an offset's place on the target.
+        clamp: whether offsets that the copy does not account for become its end or its start.
 
     Raises:
-        CheckpointRefused: naming each source or partition without a right answer.
+        CheckpointRefused: naming each source or partition that cannot be translated.
     """
     _refuse_others(checkpoint)
     numbers, files = checkpoint.numbers, dict[str, bytes]()
@@ -103,11 +103,9 @@ def _refuse_others(checkpoint: SparkCheckpoint) -> None:
     newest = checkpoint.batches[checkpoint.numbers.newest]
     if checkpoint.of_a_flow:
         raise CheckpointRefused(
-            [
-                "it is that of a flow of Kafka Ferry: it holds what a run had planned, and no position."
-            ],
+            ["it belongs to a Kafka Ferry flow: it holds what a run had planned, and no position."],
             advice="A flow's positions are on its target, and its checkpoint may be deleted at any "
-            "time; `ferry failback` is the way back.",
+            "time; `ferry failback` moves them back.",
         )
     reasons = [
         f"source {number} is not Spark's Kafka source: its offset is {end.text[:80]}."
@@ -124,7 +122,7 @@ def _refuse_others(checkpoint: SparkCheckpoint) -> None:
 
 
 def _begin(checkpoint: SparkCheckpoint, place: Place) -> _Ends:
-    """Where each source goes on: after the newest finished batch, or where it began."""
+    """Where each source continues: after the newest finished batch, or where it began."""
     committed = checkpoint.numbers.committed
     if committed is not None:
         return _ends(checkpoint.batches[committed], place)
@@ -140,7 +138,7 @@ def _begin(checkpoint: SparkCheckpoint, place: Place) -> _Ends:
 
 
 def _initial(checkpoint: SparkCheckpoint, name: str) -> Mapping[TopicPartition, int] | None:
-    # A source that the application has named has its folder by that name; who is the only one, is known.
+    # A source that the application has named has a folder of that name; a single source needs none.
     if len(checkpoint.initial) == 1 == len(checkpoint.batches[checkpoint.numbers.newest].ends):
         return next(iter(checkpoint.initial.values()))
     return checkpoint.initial.get(name)
@@ -149,7 +147,7 @@ def _initial(checkpoint: SparkCheckpoint, name: str) -> Mapping[TopicPartition, 
 def _unfinished(
     checkpoint: SparkCheckpoint, number: int, begin: _Ends, place: Place
 ) -> tuple[dict[str, bytes], str]:
-    """The files of the batch that was planned and not finished, and what is to be said of it."""
+    """The files of the unfinished batch, and notes on it."""
     batch = checkpoint.batches[number]
     ends = _ends(batch, place)
     doubts = [one for one in (*_flat(begin), *_flat(ends)) if one.doubt or one.at is None]
@@ -165,19 +163,19 @@ def _unfinished(
             advice="A query that keeps state cannot leave a batch's number out: let it finish the "
             "batch on the source, or run the flow, and translate again.",
         )
-    # A number that is used up: whatever comes next, no sink has seen it.
+    # The number is used up: no sink has seen the next one.
     files = {
         f"{OFFSETS}/{number}": _batch(batch, begin),
         f"{COMMITS}/{number}": checkpoint.commit,
     }
     return files, (
-        f"Batch {number} was not finished, and not all of its records are copied: what there is of "
-        f"them is read in batch {number + 1}, which a sink that had taken batch {number} gets again."
+        f"Batch {number} was not finished, and not all of its records are copied: those on the target "
+        f"are read in batch {number + 1}; a sink that had stored batch {number} gets them again."
     )
 
 
 def _ends(batch: MicroBatch, place: Place) -> _Ends:
-    """By source, where its offsets are; None for one that has had none yet."""
+    """Each source's offsets on the target; None for a source without any yet."""
     return [
         None if end.is_empty else [place(*item) for item in (kafka_offsets(end.text) or {}).items()]
         for end in batch.ends
@@ -194,7 +192,7 @@ def _batch(batch: MicroBatch, ends: _Ends) -> bytes:
 
 
 def _known(placed: Iterable[Placed]) -> dict[TopicPartition, int]:
-    """The offsets on the target; a partition without one is left out, as where a topic is gone."""
+    """The offsets on the target, without partitions that have none, as where a topic is gone."""
     return {one.target: one.at for one in placed if one.target and one.at is not None}
 
 

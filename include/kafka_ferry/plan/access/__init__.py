@@ -1,1 +1,1 @@
-"""What a run changes in who may do what on the target. Pure."""
+"""What a run changes in ACLs, quotas and SCRAM users on the target. Pure."""

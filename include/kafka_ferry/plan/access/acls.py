@@ -21,25 +21,25 @@ from kafka_ferry.plan.topics.replication_policy import policy_of
 from kafka_ferry.plan.topics.topic_filter import select
 
 EVERY: Final = "*"
-"""A resource's name that stands for all resources of its type."""
+"""The resource name that stands for all resources of its type."""
 
 _UNKNOWN: Final = "UNKNOWN"
-# Groups and transactional ids of Kafka Ferry's own, on either cluster.
+# Kafka Ferry's own groups and transactional ids, on either cluster.
 _OWN: Final = "ferry."
-# Two ends of names that no policy treats differently from others.
+# Two name suffixes that no policy treats in a special way.
 _ENDS: Final = ("0", "z9")
 
 
 @dataclass
 class WantedRules:
-    """The ACLs that the target should have, and what the source has beside.
+    """The ACLs that the target should have, and the source's rules that are left out.
 
     Attributes:
         acls: the rules, as they should be on the target.
         on_every_topic: rules of the source on all topics, which read-only leaves out.
         by_prefix: rules of the source on topics by prefix, which read-only leaves out.
         unmapped: principals that no rule of ``acls.principals`` matches.
-        inexpressible: rules of the source about what this release has no name for.
+        inexpressible: rules of the source on operations or resources unknown to this release.
         against_the_flow: rules that would take rights from the flow itself, and are left out.
         too_wide: rules by prefix on the target, each with a topic that they cover there, while the
             source's rule does not cover the topic that it is a copy of.
@@ -55,7 +55,7 @@ class WantedRules:
 
 
 def wanted_rules(flow: Flow, found: Found) -> WantedRules:
-    """What the rules of the source come to on the target."""
+    """Translates the source's rules to the target."""
     wanted = WantedRules()
     names = _Names(flow, found)
     rules = principal_rules(flow.acls_principals)
@@ -74,13 +74,13 @@ def wanted_rules(flow: Flow, found: Found) -> WantedRules:
 
 
 def own_principals(flow: Flow) -> frozenset[str]:
-    """Whom the flow logs in as on the target, as far as its properties tell."""
+    """The principals that the flow logs in as on the target, as far as its properties say."""
     logins = (login_name(flow.target.client_properties(role)) for role in ROLES)
     return frozenset(f"User:{login}" for login in logins if login)
 
 
 def covers(acl: Acl, topic: str) -> bool:
-    """Whether a rule is about ``topic``."""
+    """Whether a rule applies to ``topic``."""
     if acl.resource_type != "TOPIC":
         return False
     if acl.pattern_type == "PREFIXED":
@@ -89,7 +89,7 @@ def covers(acl: Acl, topic: str) -> bool:
 
 
 class _Names:
-    """What topics and beginnings of topics' names are called on the target."""
+    """The names of topics, and of topic name prefixes, on the target."""
 
     def __init__(self, flow: Flow, found: Found) -> None:
         self._renamed = flow.topics_rename
@@ -100,7 +100,7 @@ class _Names:
             for acl in found.access.source_acls or ()
             if (acl.resource_type, acl.pattern_type) == ("TOPIC", "LITERAL") and acl.name != EVERY
         }
-        # A topic's rules may be there before the topic is, and after it.
+        # A topic's rules may exist before the topic does, and after it.
         names = self._known | named
         selection = select(flow, names, found.origins, found.target_cluster_id, found.returned)
         self.selected = selection.names
@@ -110,12 +110,12 @@ class _Names:
         return self._policy.remote_topic(topic)
 
     def below(self, prefix: str) -> list[str]:
-        """The topics that the flow copies whose names begin so."""
+        """The topics that the flow copies whose names begin with ``prefix``."""
         known = self.selected.keys() & self._known
         return sorted(name for name in known if name.startswith(prefix))
 
     def prefix(self, prefix: str) -> str | None:
-        """What the names of topics below ``prefix`` begin with on the target; None where they differ."""
+        """The prefix on the target of topics that begin with ``prefix``; None where they have several."""
         begins = {
             name.removesuffix(end)
             for end in _ENDS
@@ -124,7 +124,7 @@ class _Names:
         return begins.pop() if len(begins) == 1 else None
 
     def strangers(self, prefix: str, remote_prefix: str) -> Iterator[str]:
-        """Renamed topics that begin so on the target, and not on the source."""
+        """Renamed topics that have the prefix on the target, and not on the source."""
         for topic, remote in self._renamed.items():
             if remote.startswith(remote_prefix) and not topic.startswith(prefix):
                 yield remote
@@ -174,7 +174,7 @@ def _of_prefix(acl: Acl, names: _Names, wanted: WantedRules) -> Iterator[Acl]:
     if not topics:
         return
     if remote_prefix == "" and not on_every:
-        # A policy that cuts names off: everything on the target would begin so.
+        # A policy that removes prefixes: everything on the target would begin with "".
         remote_prefix = None
     if remote_prefix is not None:
         whole = replace(acl, name=remote_prefix, pattern_type="PREFIXED")

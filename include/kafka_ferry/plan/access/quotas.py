@@ -3,14 +3,14 @@
 The rules, for each quota that the source has or that the flow has set:
 
 =================================  ==================  =============================================
-the target's value                 the source's value  what becomes of it
+the target's value                 the source's value  action
 =================================  ==================  =============================================
 is the source's                    any or none         nothing
 is the flow's own, or never set    another             is set
 is the flow's own                  none                is deleted
-is somebody else's, or was         another             is drift: named, and kept or set as on the
-deleted by somebody                                    source by ``on.config.drift``
-is somebody else's                 none                nothing: it is theirs
+was set or deleted by another      another             is drift: reported, and kept or set as on the
+client                                                 source by ``on.config.drift``
+was set by another client          none                nothing: it is not the flow's
 =================================  ==================  =============================================
 """
 
@@ -30,7 +30,7 @@ _USER: Final = "User:"
 
 
 def quota_steps(flow: Flow, found: Found) -> Iterator[QuotaChange | Note]:
-    """The quotas to set on the target or to delete there, and those that somebody else has set."""
+    """The quotas to set or to delete on the target, and notes on drift."""
     access, applied = found.access, found.applied.quotas
     if access.source_quotas is None or access.target_quotas is None:
         return
@@ -56,12 +56,12 @@ def _drift(flow: Flow, change: QuotaChange) -> Note:
         "",
         None,
         f"{quota_name(change.entity, change.key)}: {flow.source.alias} has {wanted}, "
-        f"{flow.target.alias} {has}, by somebody else's hand. It {becomes} (on.config.drift).",
+        f"{flow.target.alias} {has}, changed by another client. It {becomes} (on.config.drift).",
     )
 
 
 def _on_target(quotas: Quotas, rules: PrincipalRules) -> dict[tuple[Entity, str], float]:
-    """The quotas with users as they are called on the target, without those that no rule matches."""
+    """The quotas with the target's user names, without those that no rule matches."""
     return {
         (mapped, key): value
         for (entity, key), value in quotas.items()

@@ -1,7 +1,7 @@
 """Which SCRAM users a run creates or deletes on the target. Pure.
 
-Kafka keeps no passwords, only what it checks them with, and gives not even that out: a user can
-only be created with a password that somebody has written down.
+Kafka stores salted hashes instead of passwords, and does not return even those: a user can only be
+created with a password from a file.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def user_steps(flow: Flow, found: Found) -> Iterator[UserChange | Note]:
         yield Note(
             "",
             None,
-            f"SCRAM users that {flow.source.alias} has and {flow.target.alias} has not: "
-            f"{', '.join(sorted(unknown))}. Kafka gives no passwords out: put theirs into "
+            f"SCRAM users of {flow.source.alias} that {flow.target.alias} does not have: "
+            f"{', '.join(sorted(unknown))}. Kafka does not return passwords: put theirs into "
             "scram.passwords.file, or create them by hand.",
         )
     own = own_principals(flow)
     for user, mechanism in sorted(
         (found.applied.users - wanted.keys()) & access.target_users.keys()
     ):
-        # Whatever the source has: the flow does not lock itself out.
+        # Whatever the source says: the flow must not lock itself out.
         if f"User:{user}" not in own:
             iterations = access.target_users[user, mechanism]
             yield UserChange(user, mechanism, iterations, "delete")

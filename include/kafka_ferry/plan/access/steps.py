@@ -1,8 +1,8 @@
-"""What a run changes in who may do what on the target: ACLs, quotas, SCRAM users. Pure.
+"""What a run changes in ACLs, quotas and SCRAM users on the target. Pure.
 
 Each kind compares three things: what the source has now, what the flow has applied so far, and
-what the target has now. Only differences become changes, and nothing is ever deleted on the target
-that the flow has not made there.
+what the target has now. Only differences become changes, and only what the flow has created on the
+target is ever deleted there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kafka_ferry.plan.access.quotas import quota_steps
 from kafka_ferry.plan.access.scram_users import user_steps
 
 _AT_MOST_NAMED: Final = 5
-# What the flow does on remote topics, so that a rule against everybody stops it as well.
+# What the flow does on remote topics: a deny rule for all principals stops it as well.
 _NEEDED: Final = frozenset({"ALL", "READ", "WRITE", "DESCRIBE"})
 _WRITING: Final = frozenset({"ALL", "WRITE"})
 
@@ -27,7 +27,7 @@ _WRITING: Final = frozenset({"ALL", "WRITE"})
 def access_steps(
     flow: Flow, found: Found, choices: Iterable[OffsetsChoice]
 ) -> Iterator[AclChange | QuotaChange | UserChange | Note]:
-    """All changes of access on the target, and what a person should know about them.
+    """All changes of access on the target, and notes on them.
 
     Args:
         flow: the flow.
@@ -100,8 +100,8 @@ def _sentences(flow: Flow, wanted: WantedRules) -> Iterator[str]:
     }
     if against_all:
         yield (
-            f"Rules against everybody bind the flow itself on {target} too, unless it is a super "
-            f"user there: {listed(against_all)}."
+            f"Deny rules for all principals also apply to the flow itself on {target}, unless it is a "
+            f"super user there: {listed(against_all)}."
         )
 
 
@@ -121,13 +121,13 @@ def _foreign_writers(
                 choice.topic,
                 None,
                 f"ACLs as on the source let {listed(writers)} write to "
-                f"{choice.remote_topic}, whose offsets are preserved: one record of theirs takes "
+                f"{choice.remote_topic}, whose offsets are preserved: a single record of theirs takes "
                 "the offset of one of the source's, and the flow stops there.",
             )
 
 
 def listed(things: Iterable[Acl | str]) -> str:
-    """The first few of some things as text, and how many there are beside."""
+    """The first few items as text, and how many more there are."""
     texts = sorted(map(str, things))
     more = len(texts) - _AT_MOST_NAMED
     return "; ".join(texts[:_AT_MOST_NAMED]) + (f"; and {more:,} more" if more > 0 else "")

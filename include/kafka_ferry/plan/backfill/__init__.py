@@ -1,1 +1,1 @@
-"""What a backfill copies of a span of time. Pure."""
+"""What a backfill copies of a time window. Pure."""

@@ -1,8 +1,8 @@
-"""Making a backfill's plan: an ordinary one says where the flow is, a backfill's what lies below that. Pure.
+"""Makes a backfill's plan: records below the positions that an ordinary plan would continue from. Pure.
 
-Where the ordinary plan would go on with a partition is its position; whatever keeps it from going on
-(a topic that was recreated, a log that was truncated) keeps the backfill from it too. Nothing else of
-the ordinary plan is done: configs, access and topics that are gone wait for the flow's own runs.
+Where the ordinary plan would continue with a partition is its position; whatever prevents that (a
+recreated topic, a truncated log) prevents the backfill too. Nothing else of the ordinary plan is
+applied: configs, access and deleted topics wait for the flow's own runs.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _LONGEST_NAME: Final = 249
 
 
 def destination(flow: Flow, remote_topic: str) -> str:
-    """The topic on the target that a backfill of ``remote_topic`` goes to."""
+    """The topic on the target that a backfill of ``remote_topic`` writes to."""
     return remote_topic + _SEPARATE if flow.backfill_topic == "separate" else remote_topic
 
 
 @dataclass(frozen=True, slots=True)
 class WindowFacts:
-    """What must be known of both clusters beside ``Found``, all by *source* partition or by name.
+    """What must be known of both clusters besides ``Found``, by *source* partition or by name.
 
     Attributes:
-        firsts: the first offset whose record is as young as the window; absent where none is.
-        lasts: the first offset whose record is so much younger than the window that no older one
-            is expected after it; absent where none is.
-        settled: what the ledger knows of the partition, in remote topics that are there.
+        firsts: the first offset whose record is not older than the window; absent where there is none.
+        lasts: the first offset whose record is so much newer than the window that no older one
+            is expected after it; absent where there is none.
+        settled: what the ledger knows of the partition, in remote topics that exist.
         separate: the topics for backfills that the target has, by name.
         foreign: those of them that hold records which the flow has not copied.
     """
@@ -68,7 +68,7 @@ def plan_backfill(
         facts: what else must be known for the window.
         run: the run's id.
         at: now, in milliseconds since 1970.
-        options: what is asked of this run; it has a window.
+        options: the run's options, with a window.
 
     Raises:
         ConfigError, FerryError: as ``make_plan``.
@@ -81,14 +81,14 @@ def plan_backfill(
     ranges = [range_ for topic in topics if not topic.refusal for range_ in topic.ranges]
     ordinary = narrow
     if ranges and is_first and options.topics:
-        # What the flow's first run finds begins at its end; this is it, for all topics.
+        # With auto.offset.reset: latest, the first run starts at the logs' ends; this run counts as the first.
         ordinary = make_plan(flow, found, run=run, at=at, options=ORDINARY)
     backfilled = {range_.topic for range_ in ranges}
     pins = tuple(
         range_
         for range_ in ordinary.ranges
         if ranges
-        # Of one partition alone, the others would be taken for new ones and copied from their starts.
+        # All partitions: otherwise later runs would treat the others as new and copy them from their starts.
         and (is_first or range_.topic in backfilled)
         and begins_at_end(flow, Pair.of(range_.topic, range_.remote_topic, found), found)
     )
@@ -124,7 +124,7 @@ def plan_backfill(
 
 
 class _Topic:
-    """What a backfill makes of one topic."""
+    """A backfill of one topic."""
 
     def __init__(
         self,
@@ -175,30 +175,30 @@ class _Topic:
 
     @property
     def notes(self) -> Iterator[Note]:
-        """What there is to know of it."""
+        """Notes on it."""
         topic = self._choice.topic
         if not self.ranges and self._there:
             yield Note(
                 topic,
                 None,
-                f"Nothing to backfill: {self._remote_topic} has all that the source has of the "
+                f"Nothing to backfill: {self._remote_topic} has all of the source's records of the "
                 f"window below the flow's position, {self._there:,} offsets by the ledger.",
             )
         elif not self.ranges and not self._after:
-            yield Note(topic, None, "Nothing to backfill: the source has no record of the window.")
+            yield Note(topic, None, "Nothing to backfill: the source has no record in the window.")
         if self._after:
             yield Note(
                 topic,
                 None,
-                f"{self._after:,} offsets that may be of the window are not below the flow's "
+                f"{self._after:,} offsets that may be in the window are not below the flow's "
                 "position: its own runs copy them, in order.",
             )
         if self._cut and self.ranges:
             yield Note(
                 topic,
                 None,
-                f"The source's log starts inside of what there is to look at, in {self._cut:,} of its "
-                "partitions: records of the window that were deleted before it cannot be copied.",
+                f"In {self._cut:,} partitions the source's log starts within the window's offsets: "
+                "records of the window that were deleted before that cannot be copied.",
             )
 
     @property
@@ -237,7 +237,7 @@ class _Topic:
             writer=writers_of(self._flow).of(target),
             remote_topic_id=self._remote.topic_id if self._remote else "",
             origins=origins_beyond(self._found, self._pair),
-            # What the opposite flow brought lies below the position, and anywhere in its ledger.
+            # Records from the opposite flow lie below the position, and anywhere in its ledger.
             returned_since=0 if source.topic in self._found.returned else -1,
             backfill=Backfill(
                 self._window.since_ms,
@@ -248,7 +248,7 @@ class _Topic:
         )
 
     def _position(self, number: int, bounds: LogBounds, planned: Range | None) -> int:
-        """Where the flow's next run goes on, or begins."""
+        """Where the flow's next run continues, or begins."""
         if planned:
             return planned.start
         position = self._pair.position(number)
@@ -275,7 +275,7 @@ class _Topic:
         advice = "Set backfill.topic: separate."
         if self._choice.preserved:
             return (
-                f"{self._remote_topic} keeps the source's offsets: what is older cannot be put "
+                f"{self._remote_topic} keeps the source's offsets: older records cannot be added "
                 "after its end.",
                 advice,
             )
@@ -287,8 +287,8 @@ class _Topic:
         )
         if compacted:
             return (
-                f"{self._remote_topic} is compacted: an older record after a younger one of its "
-                "key would take its place.",
+                f"{self._remote_topic} is compacted: an older record after a newer one of its "
+                "key would replace it.",
                 advice,
             )
         return "", ""
@@ -297,13 +297,13 @@ class _Topic:
         name = self._remote_topic
         if len(name) > _LONGEST_NAME:
             return (
-                f"{name} is longer than Kafka lets a topic's name be.",
+                f"{name} is longer than Kafka allows for a topic name.",
                 "Name it in topics.rename.",
             )
         if name in self._taken:
             return (
                 f"{name} is the remote topic of another topic of the flow.",
-                "Set backfill.topic: same, or name that one otherwise in topics.rename.",
+                "Set backfill.topic: same, or rename that one in topics.rename.",
             )
         if name in self._facts.foreign:
             return (

@@ -5,12 +5,12 @@ ledger does not know::
 
     offsets    [0 ......... lo ............ hi ...... position .... end)
                             |               |         |
-                            |               |         what is here the flow's own runs copy, in order
-                            |               a record so young that no older one is expected after it
+                            |               |         from here the flow's own runs copy, in order
+                            |               a record so new that no older one is expected after it
                             the first record that is not older than the window
 
-What is settled in ``[lo, hi)`` is two-dimensional: an ordinary range has settled its offsets for all
-timestamps, a backfill's only for those of its window.
+What is settled in ``[lo, hi)`` is two-dimensional: an ordinary range settles its offsets for all
+timestamps, a backfill's range only for those of its window.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Accounted:
-    """A range of the ledger: what it has settled, for good or until the source's log is truncated.
+    """A range of the ledger, as what it settles until the source's log is truncated.
 
     Attributes:
         start: the first source offset.
         end: the offset after the last one.
         window: the timestamps that a backfill was for; None for an ordinary range.
-        is_rewind: whether the position was set back to ``start``: what had been copied from there
-            on is of a branch that the source has lost.
+        is_rewind: whether the position was set back to ``start``: what had been copied from there on
+            is of a branch that the source has lost.
     """
 
     start: int
@@ -143,13 +143,13 @@ def _clipped(settled: Iterable[Settled], offsets: Span, times: Span) -> Iterator
 
 
 def _elementary(settled: Iterable[Settled]) -> Iterator[tuple[Span, list[Span]]]:
-    """Offsets in which nothing begins or ends, each with the timestamps that are settled there."""
+    """Spans of offsets in which no range begins or ends, each with the timestamps that are settled there."""
     by_times: dict[Span, list[Span]] = defaultdict(list)
     for it in settled:
         by_times[it.since, it.until].append((it.start, it.end))
     edges: dict[int, Counter[Span]] = defaultdict(Counter)
     for times, spans in by_times.items():
-        # A ledger has a range for each transaction, most of which join.
+        # The ledger has a range for each transaction, and most of them join.
         for start, end in merged(spans):
             edges[start][times] += 1
             edges[end][times] -= 1

@@ -1,1 +1,1 @@
-"""How a topic's offsets are kept on the target, and where its log begins, goes on and is damaged. Pure."""
+"""How a topic's offsets are kept on the target, where copying begins, and whether the log is damaged. Pure."""

@@ -1,4 +1,4 @@
-"""The ACLs that a topic with preserved offsets should have; nobody but a person sets them."""
+"""The ACLs that a topic with preserved offsets should have; only shown, never set by the flow."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kafka_ferry.model.plan import AdvisedAcl, OffsetsChoice
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
 
-# One foreign record would take the offset of one of the source's. Where a topic has rules, what
-# they do not allow is denied: so these are all that the flow itself does there, and readers.
+# One foreign record would take the offset of one of the source's. Where a topic has rules, Kafka denies
+# what they do not allow: so these cover all that the flow itself does there, and readers.
 _OF_THE_FLOW: Final = ("WRITE", "DELETE", "ALTER", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
 _OF_EVERYBODY: Final = ("READ", "DESCRIBE")
 

@@ -1,9 +1,9 @@
 """What is wrong with remote topics whose offsets are preserved, and what only they still hold. Pure.
 
-What a run writes next stands at a fixed offset, so that nothing but control records and what the
-partition's own producer has written may lie after its position::
+The next record that a run writes has a fixed offset, so that only control records and records of the
+partition's own producer may lie after its position::
 
-    position 30                   30 ...... 36         the flow's own, counted on: uncommitted
+    position 30                   30 ...... 36         the flow's own, in sequence: uncommitted
                                   30 ...... 36 x       x is another producer's: damaged at 36
               ..... 20                                 the log ends before the position: damaged at 20
 """
@@ -26,8 +26,8 @@ class LogTail(NamedTuple):
     """What lies in a log after a position.
 
     Attributes:
-        uncommitted: how many records of the flow's own producer, up to ``offset`` if something is wrong.
-        offset: the first offset at which something is wrong, -1 where nothing is.
+        uncommitted: how many records are the flow's own producer's, up to ``offset`` if something is wrong.
+        offset: the first offset at which something is wrong, -1 if nothing is.
         problem: what is wrong there, as a sentence.
     """
 
@@ -46,14 +46,14 @@ class PartitionState:
     Attributes:
         partition: its number.
         position: the next offset to copy to it, None where nothing was copied yet.
-        log_start: where its log starts on the target, None while nobody leads it.
+        log_start: where its log starts on the target, None while it has no leader.
         log_end: where its log ends.
-        uncommitted: how many records an attempt that broke off has left behind the position; the next
-            run adopts them.
+        uncommitted: how many records an interrupted attempt has left after the position; the next run
+            adopts them.
         offset: where it is damaged, -1 where it is not.
         problem: what is wrong, as a sentence; "" where nothing is.
         only_copy: the source offsets ``[start, end)`` that were copied to it, and that the source
-            has no more; None where there are none.
+            no longer has; None where there are none.
     """
 
     partition: int
@@ -67,7 +67,7 @@ class PartitionState:
 
     @property
     def said(self) -> str:
-        """Its state in two words."""
+        """Its state, in a word or two."""
         if self.problem:
             return "DAMAGED"
         if self.log_end is None:
@@ -107,12 +107,12 @@ class CopyState:
 
     @property
     def damaged(self) -> bool:
-        """Whether no run can go on in it, as a whole or in a partition."""
+        """Whether no run can continue it, as a whole or in a partition."""
         return bool(self.damages)
 
     @property
     def has_id(self) -> bool:
-        """Whether the topic can be told from another one of its name."""
+        """Whether the topic can be told from another one of the same name."""
         return bool(self.remote_topic_id or not self.partitions)
 
     @property
@@ -144,33 +144,35 @@ class CopyState:
             )
         else:
             said += (
-                f". Nothing copies it again: the source has no {self.topic} any more, or the flow "
+                f". No run can copy it again: the source no longer has {self.topic}, or the flow "
                 "does not mirror it."
             )
         if not self.created:
-            said += " The flow has not created it: what others have written to it is deleted too."
+            said += (
+                " The flow has not created it: records of other producers in it are deleted too."
+            )
         lost = [(part.partition, *part.only_copy) for part in self.partitions if part.only_copy]
         if lost:
             offsets = sum(end - start for _, start, end in lost)
             listed = ", ".join(f"{number} [{start}, {end})" for number, start, end in lost)
             said += (
                 f" LOST FOR GOOD: up to {offsets:,} offsets that were copied to it, and that the "
-                f"source has no more, in partition {listed}."
+                f"source no longer has, in partition {listed}."
             )
         return said
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """What was found of one remote topic.
+    """The state of one remote topic.
 
     Attributes:
         topic: the source's topic.
         remote_topic: the topic on the target.
-        source: the source's topic, None where it is gone or the flow mirrors it no more.
+        source: the source's topic, None where it is gone or the flow no longer mirrors it.
         remote: the topic on the target, None where it does not exist.
         mark: the newest mark on its name.
-        positions: by partition, those in remote topics that were given up left out.
+        positions: by partition, without those in remote topics that were given up.
         released: whether ``remote`` was given up.
         leftover: whether the flow's group still has positions in one that was given up.
     """
@@ -191,18 +193,18 @@ class Copy:
 
     @property
     def preserved(self) -> bool:
-        """Whether records keep their offsets in it, as far as anything says."""
+        """Whether records keep their offsets in it, as far as known."""
         kept = any(position.producer for position in self.positions.values())
         return kept or (self.mark is not None and self.mark.preserved)
 
     def position(self, number: int) -> Position | None:
-        """The position of a partition, if it is one in the remote topic that there is now."""
+        """The position of a partition, if it is one in the current remote topic."""
         position = self.positions.get(number)
         is_here = position and position.remote_topic_id in ("", self.remote_id)
         return position if is_here else None
 
     def state(self, flow: Flow, partitions: Iterable[PartitionState]) -> CopyState:
-        """What to tell of it."""
+        """Its state, for the report."""
         ids = {position.remote_topic_id for position in self.positions.values()}
         ids |= {self.mark.remote_topic_id} if self.mark else set()
         ids |= set() if self.released else {self.remote_id}
@@ -220,13 +222,11 @@ class Copy:
 
     def _problem(self, flow: Flow) -> str:
         if self.released:
-            return "it was given up, and is still there."
+            return "it was given up, and still exists."
         if flow.on_target_topic_lost == "recopy":
             return ""
         if self.leftover:
-            return (
-                "an earlier topic of this name was given up, and positions in it are still there."
-            )
+            return "an earlier topic of this name was given up, and its positions still exist."
         if self.remote is None and self.positions:
             return "it was deleted on the target."
         if any(self.position(number) is None for number in self.positions):
@@ -235,20 +235,20 @@ class Copy:
 
 
 def looked_at_from(position: Position) -> int:
-    """The first offset of which the position does not say what lies there."""
+    """The first offset that the position does not account for."""
     return max(position.offset if unfilled_to(position) < 0 else 0, unfilled_to(position))
 
 
 def log_tail(
     batches: Iterable[Batch], position: Position, log_start: int, *, is_compacted: bool
 ) -> LogTail:
-    """Tell by their headers whose the batches after ``position`` are, up to the first that is wrong.
+    """Find out by their headers which producer wrote the batches after ``position``, up to the first wrong one.
 
     Args:
         batches: all batches from the position on, from the log's start on if that is later.
         position: the position, with its producer.
         log_start: where the log starts.
-        is_compacted: whether the target's cleaner may have removed records since.
+        is_compacted: whether log compaction may have removed records since.
     """
     producer, start = position.producer, looked_at_from(position)
     assert producer is not None
@@ -267,12 +267,12 @@ def log_tail(
 def partition_state(
     copy: Copy, number: int, log: LogBounds | None, found: LogTail = NOTHING
 ) -> PartitionState:
-    """What to tell of a partition.
+    """The state of a partition.
 
     Args:
         copy: its remote topic.
         number: its number.
-        log: its log on the target, None while nobody leads it.
+        log: its log on the target, None while it has no leader.
         found: what lies after its position.
     """
     position = copy.position(number)
@@ -300,7 +300,7 @@ def partition_state(
 def only_copy(
     copy: Copy, number: int, first: int, remote: LogBounds, source: LogBounds | None
 ) -> tuple[int, int] | None:
-    """The source offsets of a partition that the remote topic may have, and the source has no more.
+    """The source offsets of a partition that the remote topic may have, and the source no longer has.
 
     Args:
         copy: the remote topic.

@@ -1,9 +1,9 @@
 """How the offsets of each topic are kept on the target, translated or preserved, and why.
 
-(a) What a remote topic was begun with, it keeps for as long as it exists; an option that says
-    something else is refused.
+(a) A remote topic keeps the mode that it was begun with for as long as it exists; an option that
+    says otherwise is refused.
 (b) Preserved offsets begin only in a topic that was never written to.
-(c) Passing over offsets without a record takes time: what would take too long is refused, or
+(c) Filling offsets without a record takes time: what would take too long is refused, or
     translated where (a) allows it.
 """
 
@@ -30,7 +30,7 @@ _COMMITTED_ONLY: Final = "preserved offsets go with isolation.level: read_commit
 
 
 def choose_offsets(flow: Flow, pair: Pair, found: Found) -> OffsetsChoice | Refusal:
-    """How the offsets of ``pair`` are kept, or why nobody can say.
+    """How the offsets of ``pair`` are kept, or why that is unknown.
 
     Args:
         flow: the flow.
@@ -41,8 +41,8 @@ def choose_offsets(flow: Flow, pair: Pair, found: Found) -> OffsetsChoice | Refu
         return Refusal(
             pair.topic,
             None,
-            f"some positions in {pair.remote_topic} are of preserved offsets, and its mark or other "
-            "positions of translated ones.",
+            f"some positions in {pair.remote_topic} are of preserved offsets, but its mark or other "
+            "positions are of translated ones.",
             f"Give it up with `ferry repair --topic {pair.remote_topic} --yes`.",
         )
     choice = _kept(flow, pair) or _chosen(flow, pair, found)
@@ -64,7 +64,7 @@ def with_costs(
     if costs.fill_ms <= flow.fill_max_ms:
         return _choice(pair, True, choice.reason, costs.gaps, costs.fill_ms)
     reason = (
-        f"passing over about {costs.gaps:,} offsets without a record would take about "
+        f"filling about {costs.gaps:,} offsets without a record would take about "
         f"{costs.fill_ms / 1000:,.1f} s, more than fill.max.ms allows."
     )
     if was_preserved(pair):
@@ -80,13 +80,13 @@ def was_preserved(pair: Pair) -> bool | None:
     """Whether the remote topic was begun with preserved offsets; None if it was not begun."""
     if pair.mark:
         return pair.mark.preserved
-    # Written by a release without marks, or the ledger was lost.
+    # Written by a release without marks, or after the ledger was lost.
     known = [position for position in pair.positions.values() if pair.is_of_remote(position)]
     return known[0].producer is not None if known else None
 
 
 def may_be_preserved(flow: Flow, pair: Pair) -> bool:
-    """Whether the offsets of ``pair`` are preserved, or could be, for all that positions and mark say."""
+    """Whether the offsets of ``pair`` are preserved, or could be, by its positions and mark."""
     before = was_preserved(pair)
     return flow.offsets.of(pair.topic) != "translated" if before is None else before
 
@@ -107,7 +107,7 @@ def _contradicts_itself(pair: Pair) -> bool:
 
 
 def _kept(flow: Flow, pair: Pair) -> OffsetsChoice | Refusal | None:
-    """What the remote topic was begun with; nothing if it was not."""
+    """The mode that the remote topic was begun with; None if it was not begun."""
     preserved = was_preserved(pair)
     if preserved is None:
         return None
@@ -128,7 +128,7 @@ def _kept(flow: Flow, pair: Pair) -> OffsetsChoice | Refusal | None:
 
 
 def _chosen(flow: Flow, pair: Pair, found: Found) -> OffsetsChoice | Refusal:
-    """What the flow's option makes of a topic that was not begun yet."""
+    """The mode by the flow's option, for a topic that was not begun yet."""
     option = flow.offsets.of(pair.topic)
     if option == "translated":
         return _choice(pair, False, PLAINLY_TRANSLATED)
@@ -178,7 +178,7 @@ def _chosen_by_itself(
         return Refusal(
             pair.topic,
             None,
-            "nobody can tell how many of the source's offsets have a record: none could be read.",
+            "how many of the source's offsets have a record is unknown: none could be read.",
             "Grant READ on the topic, or set offsets: preserved or translated for it.",
         )
     share = f"auto: about {costs.density:.0%} of the source's offsets have a record."
@@ -187,14 +187,14 @@ def _chosen_by_itself(
 
 @dataclass(frozen=True, slots=True)
 class _Costs:
-    """What preserving a topic's offsets takes.
+    """The cost of preserving a topic's offsets.
 
     Attributes:
-        offsets: how many are to be copied or passed over as far as the source has them.
-        density: which share of them has a record, None where nobody knows.
-        gaps: how many have none, of all partitions.
-        fill_ms: how long passing over them takes; partitions are filled together, so that the one
-            that takes longest counts.
+        offsets: how many are to be copied or filled, as far as the source has them.
+        density: the share of them that has a record, None where unknown.
+        gaps: how many have none, in all partitions.
+        fill_ms: how long filling them takes; partitions are filled in parallel, so that the slowest
+            one counts.
     """
 
     offsets: int
@@ -208,7 +208,7 @@ def _costs(flow: Flow, pair: Pair, found: Found) -> _Costs:
     sampled = [part for part in parts if part.source in found.densities and len(part)]
     records = sum(found.densities[part.source] * len(part) for part in sampled)
     density = records / sum(map(len, sampled)) if sampled else None
-    # Partitions that nobody could sample are like the others.
+    # Partitions that could not be sampled are assumed to be like the others.
     each = {part: found.densities.get(part.source, density or 1.0) for part in parts}
     return _Costs(
         offsets=sum(map(len, parts)),

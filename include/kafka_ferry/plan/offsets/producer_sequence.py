@@ -1,4 +1,4 @@
-"""Whose the batches in a log are: those of a partition's own producer, one after the other, or not."""
+"""Checks whether a log's batches are those of a partition's own producer, in sequence."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ class Trail:
 
     Args:
         producer: the producer, as of ``start``.
-        start: the first offset that is looked at.
-        log_start: where the log starts: what was below it is gone.
-        is_compacted: whether records may have been removed since.
+        start: the first offset to check.
+        log_start: where the log starts.
+        is_compacted: whether log compaction may have removed records.
 
     Attributes:
-        expected: the sequence number of the next record, None where no batch tells.
+        expected: the sequence number of the next record, None where no batch says.
     """
 
     def __init__(
@@ -40,6 +40,6 @@ class Trail:
         if expected in (None, begun) or self._is_compacted:
             return ""
         return (
-            f"sequence number {begun} of the flow's own producer stands where {expected} belongs: "
-            "a writer that was taken for dead has written again."
+            f"the flow's own producer has sequence number {begun} where {expected} was expected: "
+            "a writer that was treated as dead has written again."
         )

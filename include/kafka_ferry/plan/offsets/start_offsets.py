@@ -1,4 +1,4 @@
-"""Where copying a partition with preserved offsets begins or goes on, and what it has to pass over."""
+"""Where copying a partition with preserved offsets begins or continues, and the gaps that it has to fill."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kafka_ferry.model.positions import Position
     from kafka_ferry.model.topic_pair import Pair
 
-# Measured on a broker of today, on a machine with two cores.
+# Measured on a current broker, on a machine with two cores.
 # Which of the two "auto" is, the writer finds out.
 _MS_PER_GAP: Final = {"transactions": 6.0, "markers": 0.04, "auto": 6.0}
 _MS_PER_EMPTY_RECORD: Final = 0.0003
@@ -27,7 +27,7 @@ class Start:
 
     Attributes:
         offset: the first source offset to copy.
-        log_start: where the target's log is to start; what is between the two are gaps. -1 where
+        log_start: where the target's log is to start; the offsets between the two are gaps. -1 where
             the log has begun before.
     """
 
@@ -36,28 +36,28 @@ class Start:
 
 
 def start_of(asked: MirrorStart, bounds: LogBounds) -> Start:
-    """Where the mirror of a partition begins that ``offsets.start`` asks for."""
+    """Where the mirror of a partition begins by ``offsets.start``."""
     log_start = bounds.start if asked == "log-start" else asked
     return Start(max(log_start, bounds.start), log_start)
 
 
 def _start_at_end(asked: MirrorStart, bounds: LogBounds) -> Start:
-    """The same, where nothing is copied that is there now."""
+    """The same, where nothing that exists now is copied."""
     if asked == "log-start":
         return Start(bounds.end, bounds.end)
     return Start(max(asked, bounds.end), asked)
 
 
 def unfilled_to(position: Position | None) -> int:
-    """Where the target's log is still being brought to, before anything is copied to it; -1 where that is done."""
+    """The offset to which the target's log is still to be moved before copying; -1 where that is done."""
     return position.producer.unfilled_to if position and position.producer else -1
 
 
 def begins_at_end(flow: Flow, pair: Pair, found: Found) -> bool:
-    """Whether only what is yet to come of ``pair`` is copied (``auto.offset.reset: latest``).
+    """Whether only future records of ``pair`` are copied (``auto.offset.reset: latest``).
 
-    Only of topics that the flow's first run has found, and of none that anything was copied of: a
-    topic or a partition that was made later is copied from its start, so that nothing is lost.
+    This applies to topics that the flow's first run has found and of which nothing was copied: a topic
+    or a partition that was created later is copied from its start, so that nothing is lost.
     """
     if flow.auto_offset_reset == "earliest" or pair.positions:
         return False
@@ -68,7 +68,7 @@ def begins_at_end(flow: Flow, pair: Pair, found: Found) -> bool:
 
 
 def start_at(flow: Flow, pair: Pair, number: int, bounds: LogBounds, found: Found) -> Start:
-    """Where copying the partition ``number`` of ``pair`` begins, or goes on."""
+    """Where copying the partition ``number`` of ``pair`` begins or continues."""
     position = pair.position(number)
     if position is None:
         asked = flow.offsets_start.of(pair.topic)
@@ -81,8 +81,8 @@ def start_at(flow: Flow, pair: Pair, number: int, bounds: LogBounds, found: Foun
 def next_start(flow: Flow, pair: Pair, number: int, bounds: LogBounds, found: Found) -> Start:
     """The same, and ``log_start`` says where the target's log is to start, if it does not.
 
-    Because the source's start has moved; or because the target's broker died before it had written
-    down where its log starts, so that what was deleted is there again.
+    Either the source's start has moved, or the target's broker died before it had persisted its
+    log start, so that deleted records are visible again.
     """
     start = start_at(flow, pair, number, bounds, found)
     target = TopicPartition(pair.remote_topic, number)
@@ -110,14 +110,14 @@ def _may_be_cut(flow: Flow, pair: Pair) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What is still to be done for a partition whose offsets are preserved.
+    """The remaining work for a partition whose offsets are preserved.
 
     Attributes:
         source: the partition on the source.
         start: the first offset to copy that the source still has.
         end: the offset after the last one to copy.
-        below: offsets below the mirror's start, which empty records stand for until they are deleted.
-        absent: offsets to pass over that the source has no more.
+        below: offsets below the mirror's start, filled with empty records until they are deleted.
+        absent: offsets to fill that the source no longer has.
     """
 
     source: TopicPartition
@@ -130,17 +130,17 @@ class Rest:
         return max(0, self.end - self.start)
 
     def gaps(self, density: float) -> int:
-        """How many offsets are to be passed over if ``density`` of what is to be copied are records."""
+        """How many offsets are to be filled if ``density`` of those to be copied have a record."""
         return self.absent + round((1 - density) * len(self))
 
     def fill_ms(self, flow: Flow, density: float) -> float:
-        """How long passing over them may take."""
+        """How long filling them may take."""
         gaps_ms = self.gaps(density) * _MS_PER_GAP[flow.fill]
         return gaps_ms + self.below * _MS_PER_EMPTY_RECORD
 
 
 def rest_of(flow: Flow, pair: Pair, found: Found) -> Iterator[Rest]:
-    """What is still to be done for each partition of ``pair`` that has a leader."""
+    """The remaining work for each partition of ``pair`` that has a leader."""
     for number in range(pair.source.partitions if pair.source else 0):
         source = TopicPartition(pair.topic, number)
         bounds = found.bounds.get(source)

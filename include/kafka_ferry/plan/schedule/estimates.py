@@ -1,4 +1,4 @@
-"""About how many records and bytes there are to copy, from what the source says of its logs. Pure."""
+"""Estimates how many records and bytes there are to copy, from the source's logs. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from kafka_ferry.model.ranges import Range
 
 
 def estimates(found: Found, ranges: Iterable[Range]) -> Iterator[Estimate]:
-    """What each range with something to copy comes to.
+    """Estimates each range with something to copy.
 
-    Offsets without a record (transaction markers, aborted and compacted records) are only known of
-    partitions that were sampled. A log's bytes are taken to be spread evenly over its offsets.
+    Offsets without a record (transaction markers, aborted and compacted records) are only known for
+    sampled partitions. A log's bytes are assumed to be spread evenly over its offsets.
     """
     for range_ in ranges:
         source, offsets = range_.source, len(range_)

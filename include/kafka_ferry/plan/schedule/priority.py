@@ -1,9 +1,9 @@
-"""What is copied first: that which the source would delete first. Pure.
+"""Copies first what the source would delete first. Pure.
 
-When the record at a range's start may be deleted is an estimate, which only orders the work. Of a
-log, the time of its first record is known, and its bytes; both are taken to have come evenly since.
-What ``plan.schedule.retention_risks`` knows for certain, that some of a range goes before the next run, stands
-above it.
+When the record at a range's start may be deleted is an estimate, which only orders the work. The time
+of a log's first record is known, and its bytes; both are assumed to have arrived evenly since. What
+``plan.schedule.retention_risks`` knows for certain, that some of a range is deleted before the next run,
+takes precedence.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from kafka_ferry.model.cluster_state import Found, LogBounds, Topic
 
 _NEVER: Final = -1
-# Beyond it, retention.ms says "for ever" in other words.
+# Longer than that, retention.ms means "forever".
 _INT64_MAX: Final = 2**63 - 1
-# Nobody deletes by the minute: closer than that, nothing is more urgent than another.
+# Brokers do not delete by the minute: ranges closer than that are equally urgent.
 _LEAST_MS: Final = 60 * 60 * 1000
 
 
@@ -82,15 +82,15 @@ def _share_before(range_: Range, bounds: LogBounds) -> float:
 
 
 def by_urgency(groups: Iterable[tuple[Range, ...]]) -> list[tuple[Range, ...]]:
-    """The groups of ranges, that one first which has what expires first."""
+    """The groups of ranges, the one with the earliest expiry first."""
     return sorted(groups, key=lambda group: min(map(_sooner, group), default=_INT64_MAX))
 
 
 def waves(ranges: Iterable[Range], now: int) -> Mapping[TopicPartition, int]:
-    """By source partition, after how many others a range has its turn: 0 for those that go first.
+    """By source partition, the number of the wave in which a range is copied: 0 for the first.
 
-    Ranges of a wave are copied beside each other, since requests are better filled then. A wave ends
-    where a range has more than twice as long as the wave's first; what never expires comes last.
+    Ranges of a wave are copied in parallel, since requests are better filled then. A wave ends where
+    a range has more than twice as long as the wave's first; what never expires comes last.
     """
     turns: dict[TopicPartition, int] = {}
     wave, until = 0, -1

@@ -1,12 +1,12 @@
-"""What the source may delete before it is copied, as the timetable and its retention have it. Pure.
+"""What the source may delete before it is copied, by the flow's timetable and the topic's retention. Pure.
 
-Two things can be known beforehand, each from one offset a partition that the source gives for a time:
+Two risks can be known beforehand, each from one offset per partition that the source gives for a time:
 
-- *expiring*: what is older than ``retention.ms`` when the next run begins. What of it is not copied
-  yet depends on this run: if it fails, the next one comes too late.
-- *recent*: what was written since as long ago as the next run is after the last one. If that is all
-  that a log holds whose start has moved, then whatever moves it (``retention.ms``, ``retention.bytes``,
-  DeleteRecords) is faster than the timetable.
+- *expiring*: records older than ``retention.ms`` when the next run begins. Those that are not copied
+  yet depend on this run: if it fails, the next one comes too late.
+- *recent*: records written within the last interval between runs. If a log whose start has moved holds
+  nothing older, then whatever moves it (``retention.ms``, ``retention.bytes``, DeleteRecords) is faster
+  than the timetable.
 
 Brokers delete whole segments, so that records may stay longer: these are the earliest times.
 """
@@ -41,7 +41,7 @@ class Pace:
 
     Attributes:
         next_run: when the next run is due, in milliseconds since 1970.
-        interval_ms: how long that is after the time of the timetable that came last.
+        interval_ms: how long that is after the timetable's previous time.
     """
 
     next_run: int
@@ -56,11 +56,11 @@ def pace_of(flow: Flow, at: int) -> Pace | None:
         at: now, in milliseconds since 1970.
     """
     if interval := flow.schedule_interval:
-        # Airflow counts from the run before: never later than this.
+        # Airflow counts from the previous run: never later than this.
         length = int(interval.total_seconds() * _SECOND_MS)
         return Pace(at + length, length)
     schedule = _PRESETS.get(flow.schedule or "", flow.schedule)
-    # What is none of a timetable is for Airflow to say.
+    # Airflow reports an invalid schedule.
     if not schedule or not croniter.is_valid(schedule):
         return None
     now = datetime.fromtimestamp(at / _SECOND_MS, ZoneInfo(flow.timezone))
@@ -68,23 +68,23 @@ def pace_of(flow: Flow, at: int) -> Pace | None:
     last: datetime = croniter(schedule, following).get_prev(datetime)
     return Pace(
         int(following.timestamp() * _SECOND_MS),
-        # Of times of one zone, Python would tell how far their clocks are apart.
+        # Within one time zone, Python subtracts wall clock times.
         int((following.timestamp() - last.timestamp()) * _SECOND_MS),
     )
 
 
 def retention_ms(topic: Topic) -> int | None:
-    """How long a topic keeps records at least, None where it keeps them all, or for their key's sake."""
+    """How long a topic keeps records at least, None where it keeps them all, or is only compacted."""
     return _limit(topic, "retention.ms")
 
 
 def retention_bytes(topic: Topic) -> int | None:
-    """How many bytes of each partition a topic keeps at least, None where their number does not matter."""
+    """How many bytes of each partition a topic keeps at least, None where size does not limit it."""
     return _limit(topic, "retention.bytes")
 
 
 def is_deleted_from(topic: Topic) -> bool:
-    """Whether a topic's records are deleted, sooner or later, whatever their keys."""
+    """Whether a topic's records are deleted sooner or later, regardless of their keys."""
     return retention_ms(topic) is not None or retention_bytes(topic) is not None
 
 
@@ -97,12 +97,12 @@ def _limit(topic: Topic, config: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """The times whose offsets the source is to give, in milliseconds since 1970 by source partition.
+    """The times for which to ask the source for offsets, in milliseconds since 1970 by source partition.
 
     Attributes:
-        expiring: the time before which retention deletes all until the next run.
-        recent: as long ago as the next run is after the last one.
-        oldest: no time: the partitions whose first record's time is to be known.
+        expiring: the time before which retention deletes everything by the next run.
+        recent: one interval between runs ago.
+        oldest: no time: the partitions whose first record's time is needed.
     """
 
     expiring: Mapping[TopicPartition, int]
@@ -134,7 +134,7 @@ def questions(flow: Flow, found: Found, pairs: Iterable[Pair], at: int) -> Quest
 
 
 def uncopied(pair: Pair, found: Found) -> Iterator[TopicPartition]:
-    """The source partitions of ``pair`` that hold something that is not copied yet."""
+    """The source partitions of ``pair`` with records that are not copied yet."""
     for number in range(pair.source.partitions if pair.source else 0):
         source = TopicPartition(pair.topic, number)
         bounds, position = found.bounds.get(source), pair.position(number)
@@ -171,7 +171,7 @@ def risks(
 
 
 def _expiring(found: Found, topic: Topic, ranges: Sequence[Range], pace: Pace) -> Iterator[Risk]:
-    """What this run is the last chance for."""
+    """Offsets for which this run is the last chance."""
     lost = {
         range_: min(found.expiring.get(range_.source, 0), range_.end) - range_.start
         for range_ in ranges
@@ -194,7 +194,7 @@ def _expiring(found: Found, topic: Topic, ranges: Sequence[Range], pace: Pace) -
 
 
 def _too_short(found: Found, topic: Topic, ranges: Sequence[Range], pace: Pace) -> Iterator[Risk]:
-    """What no run may ever see, if it goes on like this."""
+    """Records that no run may ever see, if nothing changes."""
     between = f"the time between two runs ({timedelta(milliseconds=pace.interval_ms)})"
     consequence = "records may be deleted before any run copies them."
     kept = retention_ms(topic)

@@ -1,8 +1,8 @@
-"""Dividing a run's work: writers among the target's partitions, shards among writers. Pure.
+"""Divides a run's work: the target's partitions among writers, and writers among shards. Pure.
 
 A writer's transactions have one transactional id, which only one process may hold at a time. So a
-shard is a set of *writers*, and no two shards share one: they copy beside each other, each of them
-can be repeated alone, and a partition still has a single writer.
+shard is a set of *writers*, and no two shards share one: shards copy in parallel, each can be repeated
+alone, and a partition still has a single writer.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.model.plan import Estimate
 
-# What is left of the whole when each part has its share by size: for those that were estimated too low.
+# The part of the whole that is not divided by size: for parts that were estimated too low.
 _EVENLY: Final = 0.1
-# A position that is only kept from being forgotten takes time too.
+# A position that is only renewed before it expires takes time too.
 _OF_A_RANGE: Final = 1
 
 
@@ -42,7 +42,7 @@ class Writers:
 
     @property
     def assignment(self) -> str:
-        """What the ledger says of the groups: "" where there are none."""
+        """The groups as the ledger stores them: "" where there are none."""
         return f"topic/{self.groups}" if self.groups > 1 else ""
 
     def of(self, target: TopicPartition) -> int:
@@ -99,7 +99,7 @@ def shards_of(
 
 
 def loads_of(ranges: Iterable[Range], estimates: Iterable[Estimate]) -> dict[int, int]:
-    """About how much each writer has to copy: bytes, or records where not all bytes are known."""
+    """Estimates how much each writer has to copy: bytes, or records where not all bytes are known."""
     ranges, estimates = list(ranges), list(estimates)
     are_bytes = all(estimate.bytes is not None for estimate in estimates)
     sizes = {
@@ -113,9 +113,9 @@ def loads_of(ranges: Iterable[Range], estimates: Iterable[Estimate]) -> dict[int
 
 
 def divided(loads: Sequence[int], parts: int) -> list[list[int]]:
-    """The places of ``loads`` in at most ``parts`` lists, about as heavy as each other.
+    """The indices of ``loads`` in at most ``parts`` lists of about equal weight.
 
-    Longest processing time first: the heaviest load that is left goes to the lightest part (Graham,
+    Longest processing time first: the heaviest remaining load goes to the lightest part (Graham,
     1969; no part is heavier than 4/3 of what it would have to be).
     """
     heap = [(0, part) for part in range(min(parts, len(loads)))]
@@ -128,9 +128,9 @@ def divided(loads: Sequence[int], parts: int) -> list[list[int]]:
 
 
 def shares(whole: int, loads: Sequence[int]) -> list[int]:
-    """What each part gets of ``whole``: by its load, and a little whatever that is.
+    """Each part's share of ``whole``: by its load, plus a small fixed share.
 
-    The shares together are never more than ``whole``, so long as that is at least ten for each part.
+    Together the shares never exceed ``whole``, as long as that is at least ten for each part.
     """
     total = sum(loads)
     even = 1 / max(len(loads), 1)
@@ -139,5 +139,5 @@ def shares(whole: int, loads: Sequence[int]) -> list[int]:
 
 
 def load_of(writers: Iterable[int], loads: Mapping[int, int]) -> int:
-    """What writers have to copy together."""
+    """The sum of what the writers have to copy."""
     return sum(loads.get(writer, 0) for writer in writers)

@@ -1,4 +1,4 @@
-"""Dividing the ranges of a micro-batch among Spark's tasks. Pure."""
+"""Divides a micro-batch's ranges among Spark tasks. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafka_ferry.plan.schedule.sharding import Writers, divided, load_of, loads_
 
 @dataclass(frozen=True, slots=True)
 class TaskRanges:
-    """What one Spark task copies: the ranges of one writer, or under a limit of several.
+    """What one Spark task copies: the ranges of one writer, or of several under a rate limit.
 
     Attributes:
         ranges: the ranges, a writer's next to each other.
@@ -28,13 +28,13 @@ class TaskRanges:
 
 
 def planned_again(ranges: Iterable[Range], plan: Plan, shard: int | None) -> list[Range]:
-    """Those of an earlier start's ranges that this one is to copy too.
+    """The ranges of an earlier start that this start is to copy too.
 
-    They are of the same partitions of the same topics, which go to the same place, and they end no later.
-    Another shard's are that one's by now: two that shared a writer would fence each other.
+    They are of the same partitions of the same topics, with the same destination, and they end no later.
+    Those of another shard are that shard's now: two shards that shared a writer would fence each other.
 
     Args:
-        ranges: what Spark planned when the query was started before, by a file that may be wrong.
+        ranges: what Spark planned when the query was started before, from a file that may be wrong.
         plan: what this start is to copy.
         shard: which shard of it; None for all of it.
     """
@@ -61,9 +61,9 @@ def task_ranges(
     """One task for each writer of either kind that has ranges, the most urgent first.
 
     Args:
-        ranges: what is copied; whichever writers they were planned for.
-        writers: the writers that there are now.
-        plan: the run's plan, which says how large they are about.
+        ranges: what to copy, regardless of the writers that they were planned for.
+        writers: the current writers.
+        plan: the run's plan, with estimates of their sizes.
         shard: which of the plan's shards they are; None for all of it.
         rate: the most that all of the run's shards together may send in a second. Under a limit there
             are no more tasks than run at a time, each with its share.
@@ -89,7 +89,7 @@ def _limited(
     if shard is not None:
         of_shards = [load_of(writers, loads) for writers in plan.shards]
         rate = _rates(rate, of_shards)[shard]
-    # A writer of both kinds counts twice, which only makes the shares a little less even.
+    # A writer of both kinds counts twice, which only makes the shares slightly less even.
     of_task = [load_of({range_.writer for range_ in task}, loads) for task in tasks]
     parts = divided(of_task, at_a_time)
     limits = _rates(rate, [sum(of_task[at] for at in part) for part in parts])

@@ -1,1 +1,1 @@
-"""Which topics a flow mirrors, what they are called on the target, and what is done about each. Pure."""
+"""Which topics a flow mirrors, their names on the target, and what is done about each. Pure."""

@@ -1,24 +1,24 @@
-"""What configs a remote topic should have, and what is to be done about those that it has. Pure.
+"""Which configs a remote topic should have, and what is done about those that it has. Pure.
 
 Which configs a remote topic takes over is MirrorMaker 2's rule (``MirrorSourceConnector.targetConfig``,
-``DefaultConfigPropertyFilter``, 4.3.1): all that are not Kafka's default on the source, those that its
-brokers were given while they run too; with ``use.defaults.from: source`` the defaults as well; never
-what is read-only or secret, what the source's brokers have from their own files, or what
-``config.properties.exclude`` names.
+``DefaultConfigPropertyFilter``, 4.3.1): all that are not Kafka's default on the source, including its
+dynamic broker configs; with ``use.defaults.from: source`` the defaults as well; never what is read-only
+or secret, what the source's brokers have from their own files, or what ``config.properties.exclude``
+names.
 
-What is done about a remote topic that exists is not MirrorMaker 2's rule, which overwrites whatever
-it finds there. Three values are compared: what it should have, what the flow has set, what it has.
+For a remote topic that exists the rule differs from MirrorMaker 2's, which overwrites any value.
+Three values are compared: what it should have, what the flow has set, what it has.
 
 =====================  =======================  =====================================================
-it should have         it has                   so
+it should have         it has                   action
 =====================  =======================  =====================================================
-a                      a                        nothing is done, and the ledger says that a is ours
+a                      a                        none; the ledger says that a is the flow's
 a, or nothing          what the flow has set    it is set to a, or unset
 a, or nothing          something else           drift: kept, or overwritten, by ``on.config.drift``
 =====================  =======================  =====================================================
 
-Nothing, too, is something that the flow "has set": where the ledger says nothing of a config, one that
-is missing is set, and one that is there is drift.
+"Nothing" counts as a value that the flow has set: where the ledger does not mention a config, a missing
+one is set, and an existing one is drift.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from kafka_ferry.model.cluster_state import Found, Topic
     from kafka_ferry.model.topic_pair import Pair
 
-# Whatever the flow's options say. With a codec of its own the target would compress every batch
-# anew, and with the time of appending it would replace the records' own.
+# Whatever the flow's options say. With its own codec the target would recompress every batch, and
+# with LogAppendTime it would replace the records' timestamps.
 _NEVER: Final = frozenset({"compression.type", "message.timestamp.type"})
 
 
@@ -55,8 +55,8 @@ def fate_of(wanted: str | None, ours: Collection[str | None], found: str | None)
     """The table above for one config.
 
     Args:
-        wanted: what the remote topic should have; None for nothing of its own.
-        ours: what the flow may have set there; with None, nothing.
+        wanted: what the remote topic should have; None for no value of its own.
+        ours: what the flow may have set there; None stands for no value.
         found: what it has.
     """
     if found == wanted:
@@ -65,7 +65,7 @@ def fate_of(wanted: str | None, ours: Collection[str | None], found: str | None)
 
 
 def wanted_configs(flow: Flow, source: Topic) -> dict[str, str]:
-    """What the remote topic of ``source`` should have set on itself."""
+    """The configs that should be set on the remote topic of ``source``."""
     names = source.overrides | source.dynamic
     if flow.use_defaults_from == "source":
         names |= source.defaults
@@ -111,16 +111,16 @@ def sync_configs(
 
 
 def config_key(remote: Topic) -> str:
-    """What the ledger knows a remote topic's configs by: its id, or where brokers give none, its name."""
+    """The ledger's key of a remote topic's configs: its id, or its name where brokers give no id."""
     return remote.topic_id or remote.name
 
 
 def refused_names(message: str, configs: Mapping[str, str]) -> frozenset[str]:
-    """Which of ``configs`` a broker does not take, as far as its error says.
+    """Which of ``configs`` a broker rejects, as far as its error says.
 
     Args:
-        message: what the broker says.
-        configs: what it was asked to set.
+        message: the broker's error message.
+        configs: the configs that it was to set.
     """
     words = frozenset(regex.findall(r"[a-z]+(?:\.[a-z]+)+", message.casefold()))
     named = frozenset(configs) & words
@@ -129,7 +129,7 @@ def refused_names(message: str, configs: Mapping[str, str]) -> frozenset[str]:
     return named
 
 
-# A broker without tiered storage says so, and names no config (LogConfig.validateRemoteStorage...).
+# A broker without tiered storage names no config in its error (LogConfig.validateRemoteStorage...).
 _WITHOUT_TIERS: Final = regex.compile("tiered storage|remote log storage", regex.IGNORECASE)
 _OF_TIERS: Final = ("remote.", "local.retention.")
 

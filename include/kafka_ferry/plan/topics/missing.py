@@ -1,6 +1,6 @@
 """Topics that a flow names and the source does not have. Pure.
 
-MirrorMaker 2 waits for such a topic without a word, so that a misspelt name looks like a copy that is complete.
+MirrorMaker 2 silently waits for such a topic, so that a misspelt name looks like a complete copy.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NAME: Final = regex.compile(r"[A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What there is of what a flow may name.
+    """The topics that a flow's entries may match.
 
     Attributes:
         names: the source's topics.
@@ -34,7 +34,7 @@ class _Source:
     copied: Collection[str]
 
     def has(self, item: str) -> bool:
-        """Whether a topic is there, or was, that an entry of ``topics`` matches."""
+        """Whether an entry of ``topics`` matches a topic that exists or existed."""
         if item in self.names or item in self.copied:
             return True
         return any(map(compile_patterns([item]).fullmatch, self.names))
@@ -43,7 +43,7 @@ class _Source:
 def missing_topics(
     flow: Flow, names: frozenset[str], copied: Collection[str], selection: Selection
 ) -> Iterator[Refusal]:
-    """What the flow is to copy and the source does not have, unless ``topics.optional`` lets it be missing.
+    """What the flow is to copy and the source does not have, unless ``topics.optional`` names it.
 
     Args:
         flow: the flow.
@@ -55,12 +55,12 @@ def missing_topics(
     missing = [item for item in required if _NAME.fullmatch(item) and not source.has(item)]
     for item in missing:
         alike = get_close_matches(item, sorted(names), n=1)
-        hint = f"Is {alike[0]} meant? " if alike else ""
+        hint = f"Did you mean {alike[0]}? " if alike else ""
         advice = f"{hint}If it may be missing, name it in topics.optional."
         yield Refusal(item, None, f"{flow.source.alias} has no topic of this name.", advice)
     if selection.names or selection.refused or missing or not required:
         return
-    # What is left out for where it came from is there, and meant; and there is a policy for what is gone.
+    # Topics left out because of their origin exist, and deleted ones have a policy of their own.
     meant = [*(skipped.topic for skipped in selection.skipped), *copied]
     if not any(map(flow.topic_filter.matches, meant)):
         yield Refusal(
@@ -68,8 +68,8 @@ def missing_topics(
             None,
             f"{flow.source.alias} has no topic that {', '.join(map(repr, flow.topics))} matches, or "
             "topics.exclude leaves all of them out.",
-            "Check both, and the source's bootstrap.servers. If that may be, write the patterns into "
-            "topics.optional as they stand in topics.",
+            "Check both, and the source's bootstrap.servers. If that is intended, add the patterns to "
+            "topics.optional exactly as in topics.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Marks of ownership: which remote topics are to get one, and which have one that says something else."""
+"""Marks of ownership: which remote topics are to get one, and which have a different one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def new_marks(
     Args:
         choices: how the offsets of each topic are kept.
         remote_ids: the ids of the remote topics that exist.
-        marks: the marks that there are, by remote topic.
+        marks: the existing marks, by remote topic.
         created: the remote topics that the flow creates.
     """
     lacking = []
@@ -47,7 +47,7 @@ def new_marks(
 def unlike_their_marks(
     choices: Iterable[OffsetsChoice], remote_ids: Mapping[str, str], marks: Mapping[str, Mark]
 ) -> dict[str, FerryError]:
-    """An error for each remote topic that another run has marked otherwise since the plan was made."""
+    """An error for each remote topic that another run has marked differently since the plan was made."""
     errors = {}
     for choice in choices:
         mark = _valid(choice, remote_ids, marks)

@@ -1,14 +1,14 @@
-"""Which clusters a topic's records came through, by the clusters' own ids: none of them gets them again. Pure.
+"""Which clusters a topic's records came through, by cluster id: records never return to any of them. Pure.
 
-A name tells where a topic came from only where all flows agree on aliases and policies. What copying
-itself knows is in the positions: beside each position a flow commits, in its group on its target,
-the ids of all clusters that the topic's records came through. Whoever copies on from there reads it::
+A name says where a topic came from only where all flows agree on aliases and policies. So with each
+position a flow commits, in its group on its target, the ids of all clusters that the topic's records
+came through. Flows that copy from there read them::
 
     A --------> B --------> C          B's orders: (A)       C's orders: (A, B)
        orders      orders   |
     A <---------------------+          no: A is among (A, B)
 
-It needs no record to have arrived: a topic that is empty has a position too.
+No record needs to have arrived: an empty topic has a position too.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def origins_of(
 
     Args:
         topics: topics of one cluster, by name.
-        positions: those of all flows into that cluster; what they say of an earlier topic of the
-            same name counts for nothing.
+        positions: those of all flows into that cluster; those of an earlier topic of the same
+            name do not count.
 
     Returns:
         An entry for each topic that any flow copied to, the ids sorted.
@@ -43,10 +43,10 @@ def origins_of(
 
 
 def origins_beyond(found: Found, pair: Pair) -> tuple[str, ...]:
-    """What the target is to know of where the records in the remote topic of ``pair`` came from.
+    """The origins to commit on the target for the remote topic of ``pair``.
 
-    What positions in that very topic say already stays: who may not ask the source's groups today
-    could perhaps yesterday, and what was copied then is still there.
+    Origins in that topic's positions stay: a flow that may not read the source's groups today may
+    have done so yesterday, and the records copied then are still there.
     """
     known = {found.source_cluster_id, *found.origins.get(pair.topic, ())}
     for position in pair.positions.values():
@@ -56,5 +56,5 @@ def origins_beyond(found: Found, pair: Pair) -> tuple[str, ...]:
 
 
 def same_topic(known: str, there: str) -> bool:
-    """Whether two ids may be of one topic; brokers before 2.8 have none."""
+    """Whether two ids may belong to one topic; brokers before 2.8 have none."""
     return "" in (known, there) or known == there

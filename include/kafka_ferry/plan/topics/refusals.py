@@ -1,6 +1,6 @@
-"""The situations in which copying cannot simply go on, as tables: what holds, which option decides.
+"""The situations in which copying cannot simply continue, as tables: what holds, which option decides.
 
-A situation that holds is a refusal, or a note where the option's value lets the flow go on. The
+A situation that holds is a refusal, or a note where the option's value lets the flow continue. The
 tables' texts are format strings over the case, ``it``.
 """
 
@@ -19,17 +19,17 @@ from kafka_ferry.model.topic_pair import Pair
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where copying a partition would go on.
+    """Where copying a partition would continue.
 
     Attributes:
         offset: the next source offset to copy.
         bounds: what the source holds.
-        diverged: where the source's log parts from the one that was copied, None where it does
-            not, or where nobody can tell.
+        diverged: where the source's log diverges from the one that was copied, None where it does
+            not, or where that is unknown.
         remote_topic: the remote topic's name.
         preserved: whether records keep their offsets in it.
-        remote_end: where the target's log ends then, None where nobody can tell.
-        moved_to: the offset that somebody else has committed in the flow's group, None where nobody has.
+        remote_end: where the target's log ends then, None where unknown.
+        moved_to: the offset that another client has committed in the flow's group, None without one.
         begins_at: where copying would begin without a position, None where the ledger has this one.
     """
 
@@ -54,11 +54,11 @@ class Situation(Generic[_Case]):
         holds: whether a case is in this situation.
         reason: what has happened.
         advice: what to do about it.
-        option: the flow's option that decides, as in its file; "" where nothing can.
-        go_on: the option's value that lets the flow go on.
-        outcome: what becomes of it then.
-        offset: where copying goes on then, if not where the case says.
-        if_preserved: what to do about it where offsets are preserved, and so no option can help;
+        option: the flow's option that decides, as in its file; "" where none does.
+        go_on: the option's value that lets the flow continue.
+        outcome: what happens then.
+        offset: where copying continues then, if not where the case says.
+        if_preserved: what to do about it where offsets are preserved, and no option can help;
             "" where it makes no difference.
     """
 
@@ -91,7 +91,7 @@ class Situation(Generic[_Case]):
 OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
     Situation(
         holds=lambda it: it.source is None and it.remote is not None,
-        reason="the topic was deleted on the source, or may not be seen any more.",
+        reason="the topic was deleted on the source, or is no longer visible to the flow.",
         advice="Delete its copy {it.remote_topic} too.",
         option="on.source.topic.deleted",
         go_on="keep",
@@ -123,22 +123,22 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
     Situation(
         holds=lambda it: it.source is not None and it.foreign,
         reason="{it.remote_topic} on the target holds records that this flow has not copied.",
-        advice="Delete them, or let the flow name its topics otherwise (replication.policy.class).",
+        advice="Delete them, or let the flow name its topics differently (replication.policy.class).",
         option="on.foreign.records",
         go_on="adopt",
         outcome="The source's records go after them.",
     ),
     Situation(
         holds=lambda it: it.source is not None and bool(it.unreadable),
-        reason="{it.remote_topic} on the target holds something, and nobody can tell whose records "
-        "they are. {it.unreadable}",
-        advice="Grant READ on it, or mend what it holds.",
+        reason="{it.remote_topic} on the target holds something, and whose records they are is "
+        "unknown. {it.unreadable}",
+        advice="Grant READ on it, or repair the topic.",
         option="on.foreign.records",
         go_on="adopt",
         outcome="The source's records go after it.",
     ),
 )
-"""What may have happened to a topic; the first that does not let the flow go on counts."""
+"""What may have happened to a topic; the first that does not let the flow continue counts."""
 
 
 _ANEW: Final = (
@@ -149,18 +149,18 @@ _ANEW: Final = (
 OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
     Situation(
         holds=lambda it: it.moved_to is not None,
-        reason="the flow's group has the position {it.moved_to}, and by the ledger copying has come to "
-        "{it.offset}: somebody else has committed there.",
-        advice="Find out who may write to the flow's group.",
+        reason="the flow's group has the position {it.moved_to}, but by the ledger copying has reached "
+        "{it.offset}: another client has committed there.",
+        advice="Find out which principals may write to the flow's group.",
         option="on.position.moved",
         go_on="ledger",
-        outcome="Copying goes on at {it.offset}.",
+        outcome="Copying continues at {it.offset}.",
     ),
     Situation(
         holds=lambda it: it.begins_at is not None and it.begins_at < it.offset,
         reason="the flow's group has the position {it.offset}, of which the ledger knows nothing: "
         "offsets [{it.begins_at}, {it.offset}) would be left out.",
-        advice="Did somebody else commit there, or was the ledger's topic deleted? To copy them, "
+        advice="Did another client commit there, or was the ledger's topic deleted? To copy them, "
         + _ANEW,
     ),
     Situation(
@@ -177,14 +177,14 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
         "copied.",
         option="on.source.divergence",
         go_on="continue",
-        outcome="The target keeps them, and copying goes on at {it.diverged}.",
+        outcome="The target keeps them, and copying continues at {it.diverged}.",
         offset=lambda it: it.offset if it.diverged is None else it.diverged,
         if_preserved="Preserved offsets cannot be taken back: " + _ANEW,
     ),
     Situation(
         holds=lambda it: it.diverged is None and it.offset > it.bounds.end,
         reason="the source's log ends at {it.bounds.end}, before the position {it.offset}: it has "
-        "lost records that were copied, and nobody can tell where the logs part.",
+        "lost records that were copied, and where the logs diverge is unknown.",
         advice="Was there an unclean leader election, or was isolation.level changed while "
         "transactions are open? To copy all of the topic again, delete the remote topic and set "
         "on.target.topic.lost: recopy.",
@@ -196,15 +196,15 @@ OF_PARTITIONS: Final[tuple[Situation[Place], ...]] = (
         advice="Mirror more often, or keep the source's records longer.",
         option="on.source.truncation",
         go_on="continue",
-        outcome="They are lost, and the ledger says so; copying goes on at {it.bounds.start}.",
+        outcome="They are lost, and the ledger records that; copying continues at {it.bounds.start}.",
     ),
 )
-"""What may have happened to a partition that was copied before, each seen from where the one before
-it lets copying go on."""
+"""What may have happened to a partition that was copied before, each judged from where the previous
+one lets copying continue."""
 
 
 def judge_topic(flow: Flow, pair: Pair) -> Iterator[Refusal | Note]:
-    """What the flow makes of the situations that the pair is in, until one of them is refused."""
+    """The notes and refusals for the situations that the pair is in, up to the first refusal."""
     for situation in OF_TOPICS:
         verdict = situation.judge(flow, pair, pair.topic)
         if verdict:
@@ -216,7 +216,7 @@ def judge_topic(flow: Flow, pair: Pair) -> Iterator[Refusal | Note]:
 def judge_partition(
     flow: Flow, place: Place, source: TopicPartition
 ) -> tuple[int, list[Refusal | Note]]:
-    """The same for a partition, and the source offset at which copying goes on."""
+    """The same for a partition, and the source offset at which copying continues."""
     verdicts: list[Refusal | Note] = []
     for situation in OF_PARTITIONS:
         verdict = situation.judge(flow, place, source.topic, source.partition)

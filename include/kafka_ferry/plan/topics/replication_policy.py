@@ -1,4 +1,4 @@
-"""What a source topic is called on the target, and which names are never mirrored.
+"""A source topic's name on the target, and which names are never mirrored.
 
 The rules are MirrorMaker 2's, version 4.3 (``org.apache.kafka.connect.mirror.ReplicationPolicy``,
 ``DefaultReplicationPolicy``, ``IdentityReplicationPolicy``, ``MirrorSourceConnector.isCycle``).
@@ -18,7 +18,7 @@ HEARTBEATS = "heartbeats"
 _KEY = "replication.policy.class"
 _ADVICE = (
     "It must be a class that derives from kafka_ferry.plan.topics.replication_policy.ReplicationPolicy, "
-    "named with its module, on the PYTHONPATH of whoever plans."
+    "named with its module, on the PYTHONPATH of every process that plans."
 )
 # org.apache.kafka.common.internals.Topic: INTERNAL_TOPICS and CLUSTER_METADATA_TOPIC_NAME
 _KAFKAS_OWN: Final = frozenset(
@@ -30,12 +30,12 @@ class ReplicationPolicy(ABC):
     """Names remote topics, and reads names back.
 
     A class of your own derives from this one or from one of the two below; a flow names it, with its
-    module, as ``replication.policy.class``. It is recreated for each plan.
+    module, as ``replication.policy.class``. It is instantiated for each plan.
 
     Args:
         source_alias: the source's alias.
         separator: ``replication.policy.separator``.
-        internal_separator: what stands in the names of MirrorMaker 2's internal topics; the same
+        internal_separator: the separator in the names of MirrorMaker 2's internal topics; the same
             unless ``replication.policy.internal.topic.separator.enabled`` is off.
     """
 
@@ -47,7 +47,7 @@ class ReplicationPolicy(ABC):
         self.internal_separator = internal_separator or separator
 
     def configure(self, settings: Mapping[str, str]) -> None:  # noqa: B027  (most have no settings)
-        """Takes what else of the flow's file begins with ``replication.policy.``, once, before anything is named.
+        """Receives the other ``replication.policy.`` keys of the flow's file, once, before anything is named.
 
         Args:
             settings: whole keys, such as ``replication.policy.my.setting``, and their values.
@@ -101,7 +101,7 @@ class ReplicationPolicy(ABC):
         return f"mm2-offset-syncs{between}{alias}{between}internal"
 
     def is_cycle(self, topic: str, target_alias: str) -> bool:
-        """Whether the name of ``topic`` says that mirroring it to ``target_alias`` would send it back."""
+        """Whether mirroring ``topic`` to ``target_alias`` would send it back, by its name."""
         return any(self.topic_source(name) == target_alias for name in self.history(topic))
 
 
@@ -127,14 +127,14 @@ class DefaultReplicationPolicy(ReplicationPolicy):
 
 
 class IdentityReplicationPolicy(DefaultReplicationPolicy):
-    """Names stay; only heartbeats are renamed, as MirrorMaker 2 does, so that hops can be counted."""
+    """Keeps names; only heartbeats are renamed, as in MirrorMaker 2, so that hops can be counted."""
 
     def remote_topic(self, topic: str) -> str:
         """The same name, except for a name that ends in ``heartbeats``."""
         return super().remote_topic(topic) if self._looks_like_heartbeats(topic) else topic
 
     def topic_source(self, topic: str) -> str | None:
-        """The flow's source, since a name cannot tell."""
+        """The flow's source, since the name does not say."""
         if self._looks_like_heartbeats(topic):
             return super().topic_source(topic)
         return self.source_alias
@@ -149,10 +149,10 @@ class IdentityReplicationPolicy(DefaultReplicationPolicy):
 
 
 class Renamed(ReplicationPolicy):
-    """Another policy, but for some topics that have names of their own, in both directions.
+    """Another policy, except for some topics with explicit names, in both directions.
 
-    What a topic of the *source* is (internal, heartbeats, a cycle) is the other policy's to say:
-    ``names`` are those of remote topics, which are on the target.
+    What a topic of the *source* is (internal, heartbeats, a cycle) is for the other policy to decide:
+    ``names`` are of remote topics, which are on the target.
 
     Args:
         policy: the other policy.
@@ -170,50 +170,50 @@ class Renamed(ReplicationPolicy):
         self._topics = {remote: topic for topic, remote in names.items()}
 
     def remote_topic(self, topic: str) -> str:
-        """The name of its own, if it has one."""
+        """The explicit name, if it has one."""
         return self._names.get(topic) or self._policy.remote_topic(topic)
 
     def topic_source(self, topic: str) -> str | None:
-        """The flow's source for a name of its own."""
+        """The flow's source for an explicit name."""
         return self.source_alias if topic in self._topics else self._policy.topic_source(topic)
 
     def upstream_topic(self, topic: str) -> str | None:
-        """The topic on the source that has this name of its own on the target."""
+        """The topic on the source that has this explicit name on the target."""
         return self._topics.get(topic) or self._policy.upstream_topic(topic)
 
     def history(self, topic: str) -> Iterator[str]:
-        """A name of its own is one on the target: one hop upstream, the other policy's count."""
+        """Explicit names are on the target: one hop upstream, the other policy's names count."""
         if topic in self._topics:
             yield topic
         yield from self._policy.history(self._topics.get(topic, topic))
 
     def is_heartbeats_topic(self, topic: str) -> bool:
-        """As the other policy says."""
+        """As in the other policy."""
         return self._policy.is_heartbeats_topic(topic)
 
     def is_internal_topic(self, topic: str) -> bool:
-        """As the other policy says."""
+        """As in the other policy."""
         return self._policy.is_internal_topic(topic)
 
     def checkpoints_topic(self) -> str:
-        """As the other policy says."""
+        """As in the other policy."""
         return self._policy.checkpoints_topic()
 
     def offset_syncs_topic(self, alias: str) -> str:
-        """As the other policy says."""
+        """As in the other policy."""
         return self._policy.offset_syncs_topic(alias)
 
     def is_cycle(self, topic: str, target_alias: str) -> bool:
-        """As the other policy says."""
+        """As in the other policy."""
         return self._policy.is_cycle(topic, target_alias)
 
 
 class KeptNames(ReplicationPolicy):
     """Every topic keeps its name, and only Kafka's own are internal (``kafka.tools.MirrorMaker``).
 
-    Unlike ``IdentityReplicationPolicy`` it has no names with a meaning: ``device-heartbeats`` and
-    ``__canary`` are topics like any other. A name does not tell where a topic came from; that is for
-    the clusters' ids to tell.
+    Unlike in ``IdentityReplicationPolicy``, no name has a meaning: ``device-heartbeats`` and
+    ``__canary`` are topics like any other. Where a topic came from follows from the clusters' ids, not
+    from its name.
     """
 
     def remote_topic(self, topic: str) -> str:
@@ -221,22 +221,22 @@ class KeptNames(ReplicationPolicy):
         return topic
 
     def topic_source(self, topic: str) -> str | None:
-        """Nothing: a name does not tell."""
+        """None: the name does not say."""
         del topic
         return None
 
     def upstream_topic(self, topic: str) -> str | None:
-        """Nothing: a name does not tell."""
+        """None: the name does not say."""
         del topic
         return None
 
     def is_heartbeats_topic(self, topic: str) -> bool:
-        """No: those mirrors knew of none."""
+        """False: MirrorMaker 1 had no heartbeats."""
         del topic
         return False
 
     def is_internal_topic(self, topic: str) -> bool:
-        """Whether it is one of Kafka's own, to which brokers let no client write."""
+        """Whether it is one of Kafka's own, to which brokers allow no client to write."""
         return topic in _KAFKAS_OWN
 
 
@@ -244,17 +244,17 @@ POLICIES: dict[str, type[ReplicationPolicy]] = {
     "DefaultReplicationPolicy": DefaultReplicationPolicy,
     "IdentityReplicationPolicy": IdentityReplicationPolicy,
 }
-# What files may still call a class that has moved.
+# Old names that files may still use for classes that have moved.
 _EARLIER_NAMES: Final = {"kafka_ferry.plan.kept_names.KeptNames": KeptNames}
 
 
 def policy_of(flow: Flow) -> ReplicationPolicy:
-    """The flow's replication policy, with the names of ``topics.rename`` above it.
+    """The flow's replication policy, overridden by ``topics.rename``.
 
-    A class of somebody's own is imported here: so when a flow is planned, never when it is read.
+    A user's own class is imported here: when a flow is planned, never when its file is read.
 
     Raises:
-        ConfigError: there is no such class, or it is none that names topics.
+        ConfigError: there is no such class, or it is not a replication policy.
     """
     own = "" if flow.replication_policy_internal_topic_separator_enabled else "."
     policy = _class(flow)
@@ -267,7 +267,7 @@ def policy_of(flow: Flow) -> ReplicationPolicy:
         made.configure(dict(flow.policy_settings))
     except Exception as error:
         name = flow.replication_policy_class
-        raise _wrong(flow, f"{name} cannot be made: {error!r}") from error
+        raise _wrong(flow, f"{name} cannot be instantiated: {error!r}") from error
     return Renamed(made, flow.topics_rename) if flow.topics_rename else made
 
 
@@ -280,13 +280,13 @@ def _class(flow: Flow) -> type[ReplicationPolicy]:
     try:
         module = import_module(module_name)
     except Exception as error:
-        # Whatever the module does when it is imported, it is not for a traceback of ours to say.
+        # Whatever the module raises on import becomes a message, not a traceback.
         raise _wrong(flow, f"{module_name} cannot be imported: {error!r}") from error
     found = getattr(module, class_name, None)
     if found is None:
         raise _wrong(flow, f"{module_name} has no {class_name}")
     if not isinstance(found, type) or not issubclass(found, ReplicationPolicy):
-        raise _wrong(flow, f"{name} is no replication policy")
+        raise _wrong(flow, f"{name} is not a replication policy")
     return found
 
 

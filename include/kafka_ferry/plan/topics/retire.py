@@ -1,14 +1,14 @@
-"""Retiring remote topics whose source topics are gone. Pure; what is deleted cannot be brought back.
+"""Retires remote topics whose source topics are gone. Pure; a deletion cannot be undone.
 
 A remote topic is deleted only if all of this holds, and otherwise stays, with a note that says why:
 
-(a) the source says that it does not have the topic: not being allowed to see it is no proof;
-(b) the topic has been missed for ``retire.after.ms``, by every run in between;
-(c) this flow has created the remote topic, by its mark on that very topic's id;
+(a) the source says that it does not have the topic: a missing permission to see it is no proof;
+(b) the topic has been missing for ``retire.after.ms``, in every run in between;
+(c) this flow has created the remote topic, by its mark on that topic's id;
 (d) the remote topic is a copy of the cluster that the source's alias stands for now;
 (e) no other flow copies to it.
 
-A source topic that is back before that is copied on, and missed anew when it goes again.
+A source topic that returns before that is copied again, and the time starts over if it disappears again.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from kafka_ferry.model.cluster_state import Found, Mark
 
 NOBODY_KNOWS: Final = "?"
-"""In ``Found.shared``: nobody can tell who else copies to a topic."""
+"""In ``Found.shared``: which other flows copy to a topic is unknown."""
 
-# What keeps a remote topic, and the words for it; the first that holds is said.
+# What keeps a remote topic, and its message; the first that holds is reported.
 _KEEPS: Final[tuple[tuple[Callable[[Pair, Found], bool], str], ...]] = (
     (
         lambda pair, found: pair.topic not in found.gone,
-        "the source does not let it be seen, which is no proof that it is gone.",
+        "the source does not let the flow see it, which is no proof that it is gone.",
     ),
     (
         lambda pair, _: pair.mark is None or not pair.mark.created,
@@ -40,17 +40,17 @@ _KEEPS: Final[tuple[tuple[Callable[[Pair, Found], bool], str], ...]] = (
     ),
     (
         lambda pair, _: pair.remote is not None and not pair.remote.topic_id,
-        "brokers before 2.8 give topics no ids, by which alone it is safe to delete one.",
+        "brokers before 2.8 give topics no ids, and without an id it is not safe to delete one.",
     ),
     (
         lambda pair, found: (
             found.applied.sources.get(_id(pair), found.source_cluster_id) != found.source_cluster_id
         ),
-        "it is a copy of another cluster than the one that the source's alias stands for now.",
+        "it is a copy of a cluster other than the one that the source's alias stands for now.",
     ),
     (
         lambda pair, found: found.shared.get(pair.remote_topic) == NOBODY_KNOWS,
-        "nobody can tell whether other flows copy to it. Grant DESCRIBE on the target cluster.",
+        "whether other flows copy to it is unknown. Grant DESCRIBE on the target cluster.",
     ),
     (
         lambda pair, found: pair.remote_topic in found.shared,
@@ -65,10 +65,10 @@ def missing_topics(
     """The topics that were mirrored and are not on the source, each with its remote topic.
 
     Args:
-        flow: the flow; what it does not select any more is not missing.
+        flow: the flow; topics that it no longer selects are not missing.
         names: all topics of the source.
         copied: the topics that the ledger has records of, with their remote topics.
-        marks: the marks on remote topics, which those have too that were empty.
+        marks: the marks on remote topics, which even empty topics have.
     """
     known = {mark.topic: mark.remote_topic for mark in marks.values()} | dict(copied)
     missing, _ = select_topics(flow, known.keys() - set(names))
@@ -91,7 +91,7 @@ def retire(flow: Flow, found: Found, at: int) -> Iterator[Retirement | Note]:
         why = next((words for keeps, words in _KEEPS if keeps(pair, found)), "")
         if why:
             other = found.shared.get(remote_topic, "")
-            said = f"the topic is not on the source any more. Its copy {remote_topic} stays: "
+            said = f"the topic is no longer on the source. Its copy {remote_topic} stays: "
             yield Note(topic, None, said + why.format(other=other))
             continue
         since = found.applied.missed.get(_id(pair), at)

@@ -1,7 +1,7 @@
-"""A run that is about some of its flow's topics only: what it leaves alone. Pure.
+"""A run of only some of its flow's topics: what it leaves alone. Pure.
 
-Which topics the flow mirrors, and under which names, is found out for all of them first: two topics
-that want one remote topic are refused, whether a run is about both of them or not.
+Which topics the flow mirrors, and under which names, is decided for all of them first: two topics with
+the same remote topic are refused, whether a run includes both of them or not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _AccessStep = AclChange | QuotaChange | UserChange | Note
 
 
 def narrowed(flow: Flow, selection: Selection, options: RunOptions) -> tuple[Selection, Note]:
-    """The part of ``selection`` that the run is about, and a note that says so.
+    """The part of ``selection`` that the run includes, and a note that says so.
 
     Raises:
         ConfigError: a pattern of ``options.topics`` is not valid.
@@ -39,18 +39,18 @@ def narrowed(flow: Flow, selection: Selection, options: RunOptions) -> tuple[Sel
         raise FerryError(
             f"{flow.name} has no topic on {flow.source.alias} that matches {asked}"
             f"{f' ({why})' if why else ''}.",
-            advice="Name topics of the flow as they are called on the source, or patterns of them.",
+            advice="Name topics of the flow by their names on the source, or by patterns.",
         )
     others = len(selection.names) - len(names)
     told = (
-        f"This run is about {asked} only: {len(names):,} of the flow's topics. The other {others:,}, "
-        "deleted topics, client quotas and SCRAM users wait for a run that is about all of them."
+        f"This run is only for {asked}: {len(names):,} of the flow's topics. The other {others:,}, "
+        "deleted topics, client quotas and SCRAM users wait for a run of all topics."
     )
     return Selection(names, skipped, refused), Note("", None, told)
 
 
 def access_of(choices: Iterable[OffsetsChoice], steps: Iterable[_AccessStep]) -> list[_AccessStep]:
-    """Of the changes of access, those of rules about the very topics that the run is about, and notes."""
+    """Of the access changes, only rules on the run's own topics, and the notes."""
     remote = {choice.remote_topic for choice in choices}
 
     def is_meant(step: _AccessStep) -> bool:

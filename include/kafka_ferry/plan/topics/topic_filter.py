@@ -1,4 +1,4 @@
-"""Which source topics a flow mirrors, and what they are called on the target. Pure."""
+"""Which source topics a flow mirrors, and their names on the target. Pure."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _OF_KAFKA: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What becomes of each topic of the source.
+    """What is done with each topic of the source.
 
     Attributes:
-        names: of each topic that is mirrored, by name, the remote topic's name.
-        skipped: those that are not, and why.
-        refused: those that should be and cannot, because of their names.
+        names: the remote topic's name of each mirrored topic, by its name.
+        skipped: the topics that are not mirrored, and why.
+        refused: those that should be mirrored and cannot, because of their names.
     """
 
     names: Mapping[str, str]
@@ -44,7 +44,7 @@ def select(
     target_id: str,
     returned: Container[str] = (),
 ) -> Selection:
-    """Which of the source's topics the flow mirrors, and under which names.
+    """Decides which of the source's topics the flow mirrors, and under which names.
 
     Args:
         flow: the flow.
@@ -66,9 +66,7 @@ def select(
 
 
 def select_topics(flow: Flow, names: Iterable[str]) -> tuple[list[str], list[Skipped]]:
-    """The source topics that the flow mirrors, and the others with the reason why not; both sorted.
-
-    As far as names tell.
+    """The source topics that the flow mirrors by their names, and the others with the reason; both sorted.
 
     Raises:
         ConfigError: as ``policy_of``.
@@ -106,9 +104,9 @@ class _Rules:
 
 
 def _remote_names(flow: Flow, selected: Iterable[str]) -> tuple[dict[str, str], list[Refusal]]:
-    """The remote topic's name of each topic, and refusals of those that can have none of their own.
+    """The remote topic's name of each topic, and refusals of topics whose name is taken or invalid.
 
-    Two topics never share a remote topic: nobody could tell their records apart again.
+    Two topics never share a remote topic: their records could not be told apart again.
     """
     policy = policy_of(flow)
     names = {topic: policy.remote_topic(topic) for topic in selected}
@@ -123,7 +121,7 @@ def _remote_names(flow: Flow, selected: Iterable[str]) -> tuple[dict[str, str], 
         )
         if reason:
             del names[topic]
-            refused.append(Refusal(topic, None, reason, "Name it otherwise in topics.rename."))
+            refused.append(Refusal(topic, None, reason, "Give it another name in topics.rename."))
     return names, refused
 
 

@@ -1,11 +1,11 @@
-"""Failing back: the flow the other way round, and the groups back by the same ledger.
+"""Failing back: the reverse flow copies records back, and the same ledger moves the groups back.
 
 ``flow`` is the one from the old cluster, A, to the one that the groups are on, B; ``back`` goes from B to A:
 
 - with kept names, ``back`` copies what is new in a topic on B and leaves out what came from A
   (``copy.source.opposite_flow_filter``); a group's offset there is translated by both ledgers together;
 - with other names, ``A.orders`` on B is not copied, since all of it is in ``orders`` on A: a group's offset
-  in it is translated backwards by the flow's own ledger. Topics of B's own are copied as by any flow.
+  in it is translated backwards by the flow's own ledger. B's own topics are copied as in any flow.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 def failback(
     flow: Flow, back: Flow, groups: Collection[str] = (), *, dry_run: bool = False
 ) -> Outlook:
-    """Commit what the groups have read on ``flow``'s target as offsets on its source, where they came from.
+    """Commit the groups' progress on ``flow``'s target as offsets on its source, where they came from.
 
-    To be called when ``back`` was run: what it has not copied, no group can go on with.
+    Call it after ``back`` has run: a group cannot continue with records that ``back`` has not copied.
 
     Args:
         flow: the flow.
-        back: the way back.
+        back: the reverse flow.
         groups: names of groups; all that the flow chooses where empty.
-        dry_run: only say what would be done.
+        dry_run: only report what would be done.
 
     Raises:
         FerryError: if one of the clusters cannot be read, or ``back`` was never run.
@@ -66,7 +66,7 @@ def failback(
 def _homeward(
     flow: Flow, there: LedgerTable, here: LedgerTable, only: Collection[str], at: int
 ) -> GroupMoves:
-    """The groups' offsets in topics that came from where they go to, and that are not copied back."""
+    """The groups' offsets in topics that came from the cluster they return to, and are not copied back."""
     target, source = ClusterControl(flow.target), ClusterControl(flow.source)
     pairs = {
         topic: remote for topic, remote in there.topics().items() if remote not in here.topics()
@@ -114,22 +114,24 @@ def _moved(
     logs: Mapping[TopicPartition, LogBounds],
     ends: Mapping[TopicPartition, LogBounds],
 ) -> PartitionMove:
-    """What an offset in a copy is in the topic that was copied."""
+    """Translates an offset in a copy to the topic that was copied."""
     end = ends[route.target].end if route.target in ends else -1
     move = PartitionMove(route.target, committed, end, route.source)
     log = logs.get(route.source)
     if log is None:
-        return replace(move, action="held", reason="the ends of its log there are not known.")
+        return replace(
+            move, action="held", reason="the start and end of its log there are not known."
+        )
     found = route.map.reverse(committed.offset, log_start=log.start, log_end=log.end)
     if found is None:
         return replace(
-            move, action="held", reason="nothing is known of where that offset came from."
+            move, action="held", reason="the ledger does not say where that offset came from."
         )
     return replace(move, offset=found.offset, kind=found.kind)
 
 
 def _joined(one: GroupMoves, other: GroupMoves) -> GroupMoves:
-    """Both, each group once."""
+    """Merges both, each group once."""
     by_name = {move.group.name: move for move in one.groups}
     for move in other.groups:
         known = by_name.get(move.group.name)

@@ -1,7 +1,7 @@
-"""Failing over: a last sync of the groups' offsets, and for each group where it goes on.
+"""Failing over: a last sync of the groups' offsets, and for each group where it continues.
 
-Works while the source is down: then from what the last run has found of the groups, and the ledger.
-Every step may be repeated; nothing is ever set back.
+Works while the source is down: then from what the last run knew of the groups, and from the ledger.
+Every step may be repeated; no offset is ever moved backwards.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A cluster that is gone shall not keep anybody waiting who is in a hurry.
+# During a failover an operator must not wait a minute for a cluster that is gone.
 _SOURCE_PATIENCE_S: Final = 10
 _RECORDS_LOOKED_AT: Final = 1_000
 
@@ -48,15 +48,15 @@ _RECORDS_LOOKED_AT: Final = 1_000
 def failover(
     flow: Flow, groups: Collection[str] = (), *, dry_run: bool = False, source_down: bool = False
 ) -> Outlook:
-    """Commit what the groups have read on the source as offsets on the target, and say where each goes on.
+    """Commit the groups' progress on the source as offsets on the target, and report where each continues.
 
-    Whatever ``sync.group.offsets.enabled`` says. Runs of the flow may go on meanwhile.
+    Ignores ``sync.group.offsets.enabled``. Runs of the flow may continue meanwhile.
 
     Args:
         flow: the flow.
         groups: names of groups; all that the flow chooses where empty.
-        dry_run: only say what would be done.
-        source_down: do not even try to ask the source.
+        dry_run: only report what would be done.
+        source_down: do not try to reach the source.
 
     Raises:
         FerryError: if the target or the flow's ledger cannot be read.
@@ -100,10 +100,10 @@ def projected_ledger(flow: Flow) -> LedgerTable:
     name = ledger_topic(flow.source.alias)
     if ClusterControl(flow.target).topic_ids([name]):
         ledger.project(flow.target, name)
-    # A flow of another file, whose source has the same alias, may have made the ledger.
+    # A flow in another file, whose source has the same alias, may have created the ledger.
     if ledger.last_run() is None and not ledger.topics():
         raise FerryError(
-            f"The ledger {name} on {flow.target.alias} has nothing of {flow.name}: it was never run.",
+            f"The ledger {name} on {flow.target.alias} has no entry of {flow.name}: the flow has never run.",
             advice="Is it the right flow, and the right target?",
         )
     return ledger
@@ -119,16 +119,16 @@ def outlook(
     is_done: bool,
     notes: Collection[str] = (),
 ) -> Outlook:
-    """Where the groups go on on ``flow``'s target, as the target says after they were moved.
+    """Where the groups continue on ``flow``'s target, read from the target after they were moved.
 
     Args:
-        flow: the flow that goes where the groups go.
+        flow: the flow into the cluster that the groups move to.
         moves: what was done.
         copied_to: by source partition, the offset up to which it is copied.
-        run: under which id.
-        at: when.
-        is_done: whether anything was to be committed.
-        notes: what else is to be known.
+        run: the id of this failover.
+        at: its time.
+        is_done: whether offsets were committed, not only planned.
+        notes: further notes.
     """
     names = [move.group.name for move in moves.groups]
     with GroupControl(flow.target) as target:
@@ -164,7 +164,7 @@ def outlook(
 
 
 def _why_silent(source: Cluster) -> str:
-    """Why the source cannot be asked, "" where it can."""
+    """Why the source cannot be reached, "" where it can."""
     try:
         with retry_for(_SOURCE_PATIENCE_S):
             ClusterControl(source).cluster_id()
@@ -174,18 +174,16 @@ def _why_silent(source: Cluster) -> str:
 
 
 def _told(flow: Flow, silence: str, known: GroupMoves, at: int) -> str:
-    """What is less certain, since the source could not be asked."""
+    """What is less certain because the source could not be reached."""
     if known.at:
         since = (
-            f"The groups' offsets are those of the last run that saw them, {_duration(at - known.at)} "
+            f"The groups' offsets are those of the last run that read them, {_duration(at - known.at)} "
             f"ago ({moment_text(known.at)}): what they have read since, they read again."
         )
     else:
-        since = "No run has stored the groups' offsets: what the ledger has of them was used."
+        since = "No run has stored the groups' offsets: those in the ledger are used."
     alias, why = flow.source.alias, silence.rstrip(".")
-    return (
-        f"{alias} does not answer: {why}. {since} Nobody can tell how many records are not copied."
-    )
+    return f"{alias} does not answer: {why}. {since} How many records are not copied is unknown."
 
 
 def _duration(milliseconds: int) -> str:
@@ -197,7 +195,7 @@ def _duration(milliseconds: int) -> str:
 
 
 def _with_records(target: Cluster, groups: Collection[GroupOutlook]) -> tuple[GroupOutlook, ...]:
-    """The groups with the first record of each partition; of the first thousand places, that is."""
+    """The groups with the first record of each partition, for the first thousand partitions."""
     places = {
         (one.target, one.offset): None
         for group in groups
@@ -224,7 +222,7 @@ def _first(cluster: WireCluster, partition: TopicPartition, offset: int) -> Firs
     try:
         record = retry(lambda: first_record(cluster, partition, offset))
     except FerryError as error:
-        # It is told for the reader's comfort; no group waits for it.
+        # Shown as a help only; no group waits for it.
         log.warning("The first record of %s: %s", partition, error)
         return None
     if record is None:

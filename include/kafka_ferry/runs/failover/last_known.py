@@ -1,4 +1,4 @@
-"""What groups had committed on the source when it was last seen: for as long as it does not answer."""
+"""What groups had committed on the source when it last answered: used while it is down."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def known_groups(flow: Flow, ledger: LedgerTable, only: Collection[str] = ()) -> GroupMoves:
-    """What the newest run that looked at groups has found, and what the ledger has of others.
+    """The groups as the newest run that read them found them, and others as the ledger has them.
 
     Args:
         flow: the flow.
@@ -32,8 +32,8 @@ def known_groups(flow: Flow, ledger: LedgerTable, only: Collection[str] = ()) ->
         only: names of groups; all that the flow chooses where empty.
 
     Returns:
-        The groups as they were then, each with the time; without a time where the ledger alone has
-        it, which says what was committed on the target for which offset.
+        The groups as they were then, each with the time; without a time where only the ledger has
+        the group, with what was committed on the target for which offset.
     """
     runs = flow_state(flow).folder("runs")
     last = RunFolder(runs, "").groups_seen() or GroupMoves(0)
@@ -49,7 +49,7 @@ def known_groups(flow: Flow, ledger: LedgerTable, only: Collection[str] = ()) ->
 
 
 def translate_known(flow: Flow, ledger: LedgerTable, known: GroupMoves) -> GroupMoves:
-    """What these groups' offsets are on the target by the ledger as it is now; asks the target alone."""
+    """These groups' offsets on the target by the ledger as it is now; asks only the target."""
     target = ClusterControl(flow.target)
     remote = target.topics(ledger.topics().values())
     logs = target.log_bounds(remote.values(), "read_uncommitted")
@@ -58,7 +58,7 @@ def translate_known(flow: Flow, ledger: LedgerTable, known: GroupMoves) -> Group
         copied_topic_ids(ledger),
         {name: topic.topic_id for name, topic in remote.items()},
         before=ledger.verified_through(),
-        # What it says of the way back is as old as the last run; the ledger itself is on the source.
+        # The opposite flow's table is as old as the last run; its ledger is on the source.
         opposite=opposite_for(flow),
     )
 
@@ -83,7 +83,7 @@ def translate_known(flow: Flow, ledger: LedgerTable, known: GroupMoves) -> Group
 
 
 def _from_ledger(ledger: LedgerTable) -> dict[str, GroupMove]:
-    """The groups that offsets were committed for on the target, with the source's."""
+    """The groups for which offsets were committed on the target, with their source offsets."""
     topics: Mapping[str, str] = {
         mark.remote_topic_id: mark.topic for mark in ledger.marks().values()
     }

@@ -1,1 +1,1 @@
-"""The step ``mirror``: copying, and how far it is."""
+"""The step ``mirror``: copying, and its progress."""

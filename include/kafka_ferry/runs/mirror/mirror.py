@@ -1,4 +1,4 @@
-"""The copying of a run: who may write, where copying goes on, the query, and what failed of it."""
+"""The copying of a run: which writers may write, where copying continues, the query, and its failures."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Copying:
-    """Copies what the plan of one run says.
+    """Copies what the plan of a run contains.
 
     Args:
         flow: the flow.
@@ -48,7 +48,7 @@ class Copying:
         self._ledger = ledger
 
     def copy(self, spark: SparkSource, plan: Plan, shard: int | None) -> Sequence[Outcome]:
-        """Copy ``plan``, or a shard of it; the outcome of each range that was tried."""
+        """Copy ``plan``, or a shard of it; gives the outcome of each range that was tried."""
         from kafka_ferry.spark.query import copy_with_spark  # noqa: PLC0415  (PySpark)
 
         if shard is None or not self._has_begun():
@@ -56,7 +56,7 @@ class Copying:
         pinned = self._pin(plan, shard)
         if any(outcome.failure for outcome in pinned) or not plan.of_shard(shard):
             return pinned
-        # A query of its own: nobody else's run is to go on with what this one planned.
+        # A query of its own: no other run may continue with what this one planned.
         state = self._folder.files if plan.options.window else flow_state(self._flow)
         outcomes = copy_with_spark(
             spark(),
@@ -75,7 +75,7 @@ class Copying:
         return pin_positions(self._flow, self._run, pins) if pins else ()
 
     def _has_begun(self) -> bool:
-        """Whether this is the run that began last, with the writers that there are now."""
+        """Whether this is the run that began last, with the current number and assignment of writers."""
         self._ledger.project(self._flow.target, ledger_topic(self._flow.source.alias))
         last, writers = self._ledger.last_run(), writers_of(self._flow)
         return last is not None and (last["run"], last["writers"], last["assignment"]) == (
@@ -85,11 +85,11 @@ class Copying:
         )
 
     def begin(self, plan: Plan) -> None:
-        """Say in the ledger that the run begins, once nobody can write any more who wrote otherwise."""
+        """Write the run's start to the ledger, once all writers with another assignment are fenced."""
         flow, writers, last = self._flow, writers_of(self._flow), self._ledger.last_run()
         before = (last["writers"], last["assignment"]) if last else None
         if before and before != (writers.count, writers.assignment):
-            log.info("Other writers than those of the last run: fencing the old ones")
+            log.info("The writers differ from those of the last run: fencing the old ones")
             fence_writers(flow, max(before[0], writers.count))
         self._restore_forgotten(plan)
         entry = RunEntry(
@@ -119,7 +119,7 @@ class Copying:
             return {
                 tp: replace(written[tp], origins=planned[tp].origins)
                 for tp in planned.keys() & written.keys()
-                # What went into an earlier topic of that name says nothing.
+                # Positions in an earlier topic of that name do not count.
                 if written[tp].remote_topic_id == planned[tp].remote_topic_id
                 and (tp not in known or (goes_back and not is_confirmed(known[tp], written[tp])))
             }
@@ -131,7 +131,7 @@ class Copying:
             restore_positions(flow, self._run, forgotten())
 
     def raise_failures(self, plan: Plan, outcomes: Sequence[Outcome], shard: int | None) -> None:
-        """Raise what of ``outcomes`` has failed, and what the plan refuses.
+        """Raise the failures in ``outcomes``, and what the plan refuses.
 
         Raises:
             RangesFailed: some partitions were not copied to their planned end; the others were.
@@ -142,14 +142,14 @@ class Copying:
         if any(failure.fenced for failure in failures) and last and last["run"] != self._run:
             raise Fenced(
                 f"The run {last['run']} of {self._flow.name} took over.",
-                advice="What this run had committed stays; the newer run copies the rest.",
+                advice="What this run has committed stays; the newer run copies the rest.",
             )
-        # No shard has what was refused: the first one fails for it.
+        # Refused partitions belong to no shard: the first shard fails for them.
         refused = () if shard else plan.refused
         of_shard = "" if shard is None else f"Shard {shard}: "
         sentences = [*map(str, refused), *(f"{of_shard}{failure}" for failure in failures)]
         if sentences:
-            # Fenced without a newer run: by another attempt of this one, or by a coordinator that
-            # had waited too long for the transaction's end. The next attempt goes on.
+            # Fenced without a newer run: by another attempt of this run, or by a coordinator whose
+            # transaction timeout has passed. The next attempt continues.
             may_pass = all(failure.transient or failure.fenced for failure in failures)
             raise RangesFailed(sentences, transient=may_pass and not refused)

@@ -1,4 +1,4 @@
-"""What a run has copied so far, as the ledger tells: each transaction's counts, as soon as it is there."""
+"""What a run has copied so far by the ledger, which has each transaction's counts as it is committed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kafka_ferry.model import Plan, TopicPartition
 
 @dataclass(slots=True)
 class CopiedCounts:
-    """What was copied of a topic, or of several.
+    """What was copied of one topic, or of several.
 
     Attributes:
         planned: offsets to copy.
-        done: those of them that are accounted for.
+        done: how many of them are accounted for.
         records: records copied.
         bytes: bytes of their batches.
         partitions: partitions to copy.
@@ -31,7 +31,7 @@ class CopiedCounts:
 
     @property
     def left(self) -> int:
-        """Offsets that are still to be copied."""
+        """Offsets still to be copied."""
         return self.planned - self.done
 
     @classmethod
@@ -53,10 +53,10 @@ class ProgressCounts:
     Args:
         flow: the flow.
         plan: what is copied.
-        shard: of which shard; None for all of it.
+        shard: the shard to count; None for all of them.
 
     Attributes:
-        topics: by source topic, those that have something to copy.
+        topics: by source topic, only those that have something to copy.
     """
 
     def __init__(self, flow: Flow, plan: Plan, shard: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Where Spark shows the application of a step: its own page while it runs, the history server's afterwards."""
+"""Where Spark shows a step's application: its own UI while it runs, the history server afterwards."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
 
 HISTORY_URL: Final = "spark.ferry.history.url"
-"""The Spark property with the address of the history server: Spark itself has none for that."""
+"""The property with the history server's address; Spark itself has none for it."""
 
 
 @dataclass(frozen=True)
 class SparkApplication(AsJson):
-    """An application that does a step, or did.
+    """The Spark application of a step, running or ended.
 
     Attributes:
         id: Spark's id of it.
         ui: the address of its own page, "" where it has none.
-        history: the address of the history server, "" where nobody said any.
+        history: the address of the history server, "" where none is configured.
     """
 
     WHAT: ClassVar = "the record of a Spark application"
@@ -42,12 +42,12 @@ class SparkApplication(AsJson):
 
 
 def note_application(flow: Flow, run: str, step: str, session: SparkSession) -> None:
-    """Write down which application does a step, for links to it.
+    """Store which application runs a step, for links to it.
 
     Args:
         flow: the flow.
         run: the run's id.
-        step: the step; of one shard with the shard's number, as ``mirror-2``.
+        step: the step; for one shard with the shard's number, as ``mirror-2``.
         session: the application's session.
     """
     context = session.sparkContext
@@ -57,10 +57,10 @@ def note_application(flow: Flow, run: str, step: str, session: SparkSession) -> 
 
 
 def application_url(flow: Flow, run: str, step: str) -> str:
-    """The page of the application that does a step, or did the last time; "" where there is none.
+    """The page of the application that runs a step, or ran it last; "" where there is none.
 
     Raises:
-        FerryError: the state folder holds what no release has written.
+        FerryError: a file in the state folder is not valid.
     """
     folder = _folder(flow, run)
     stored = folder.files.read(_file(step))

@@ -1,1 +1,1 @@
-"""The step ``plan``: what both clusters say, for the planner."""
+"""The step ``plan``: reads the state of both clusters for the planner."""

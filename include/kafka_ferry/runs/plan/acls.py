@@ -1,4 +1,4 @@
-"""Finding out who may do what on both clusters: ACLs, quotas, SCRAM users."""
+"""Reads both clusters' ACLs, quotas and SCRAM users."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 
 
 def discover_access(flow: Flow) -> Access:
-    """Ask both clusters who may do what, as far as the flow syncs it; what they do not say is a note.
+    """Read both clusters' ACLs, quotas and users, as far as the flow syncs them; what cannot be read is a note.
 
     Raises:
         ClusterUnreachable: if one of them does not answer.
@@ -41,7 +41,7 @@ def discover_access(flow: Flow) -> Access:
 
 @dataclass
 class _Looking:
-    """What could be seen, and notes on what could not."""
+    """Collects notes on what could not be read."""
 
     flow: Flow
     notes: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class _Looking:
     def at_both(
         self, what: str, right: str, look: Callable[[AccessControl], _T]
     ) -> tuple[_T, _T] | tuple[None, None]:
-        """Something of the source and of the target; nothing if one of them does not show it."""
+        """What ``look`` gives for the source and the target; None twice if one of them does not show it."""
         seen = []
         for cluster in (self.flow.source, self.flow.target):
             try:
@@ -77,7 +77,7 @@ def _why_not(alias: str, what: str, right: str, error: FerryError) -> str:
     if isinstance(error, AccessDenied):
         return (
             f"{alias} does not let the flow see its {what}, which are not synced. Grant it {right} "
-            "on the cluster, or switch this off."
+            "on the cluster, or switch this sync off."
         )
     if isinstance(error, TooOld):
         return f"The brokers of {alias} are too old to be asked about {what}, which are not synced."

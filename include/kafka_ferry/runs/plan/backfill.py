@@ -1,4 +1,4 @@
-"""A backfill in a run: what its plan is made from, and the proof of what it has copied."""
+"""A backfill in a run: the input of its plan, and the proof of what it has copied."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _facts(flow: Flow, ledger: LedgerTable, found: Found, options: RunOptions) -
 
 
 def _first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """The first offset of each source partition whose record is as young as a time; absent where none is."""
+    """The first offset per source partition with a timestamp at or after a time; absent where there is none."""
     if not times:
         return {}
     settings = kafka_python_config(flow.source.client_properties("consumer"))
@@ -81,7 +81,7 @@ def _first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[Topi
             nodes = {tp: leader.node for tp, leader in cluster.leaders(times).items()}
             found = offsets_at(cluster, nodes, times)
             if moving := times.keys() - found.keys():
-                # To take it for one without such records would leave them out in silence.
+                # Treated as a partition without such records, it would be left out silently.
                 raise ClusterUnreachable(f"{min(moving)} on {flow.source.alias} has no leader.")
             return found
 
@@ -90,7 +90,7 @@ def _first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[Topi
 
 
 def _separate_topics(flow: Flow, found: Found) -> dict[str, Topic]:
-    """The topics for backfills that the target has, whatever the flow says of them now."""
+    """The backfill topics that the target has, whatever the flow's options say now."""
     asked = flow.model_copy(update={"backfill_topic": "separate"})
     selection = select(
         flow, found.source_names, found.origins, found.target_cluster_id, found.returned
@@ -114,7 +114,7 @@ def _settled(
     firsts: Mapping[TopicPartition, int],
     there: set[str],
 ) -> dict[TopicPartition, list[Settled]]:
-    """What the ledger knows of the partitions in ``firsts``, in remote topics that are there."""
+    """What the ledger knows of the partitions in ``firsts``, in remote topics that exist."""
     if not firsts or not found.ledger_end:
         return {}
     ids = {found.source_topics[tp.topic].topic_id for tp in firsts}
@@ -150,7 +150,7 @@ def pin_positions(flow: Flow, run: str, pins: Sequence[Range]) -> list[Outcome]:
 
 
 def accounted(row: Mapping[str, int | None]) -> Accounted:
-    """What a row of the ledger's table has settled."""
+    """What a row of the ledger's table settles."""
     since, until, rewound_from = row["since"], row["until"], row["rewound_from"]
     start, end = row["start"], row["end"]
     assert start is not None and end is not None

@@ -1,4 +1,4 @@
-"""Finding out what a plan is made from: both clusters, the flow's positions, the ledger."""
+"""Reads the input of a plan: both clusters, the flow's positions, the ledger."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from kafka_ferry.wire.partitions.scan import holds_records
 
 
 def discover(flow: Flow, ledger: LedgerTable) -> Found:
-    """Ask both clusters for everything that a plan of ``flow`` depends on; changes nothing on them.
+    """Read everything that a plan of ``flow`` depends on; changes nothing on either cluster.
 
     Raises:
         SameCluster: if both aliases are one physical cluster.
@@ -68,7 +68,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
     found = _with_foreign(flow, target, ledger, found, remote_topics)
     wait_s = flow.partition_wait_ms / 1000
     bounds = source.log_bounds(source_topics.values(), flow.isolation_level, wait_s=wait_s)
-    # Once more: what others have copied before the ends of the logs has its position by now.
+    # Once more: what other flows copied before the logs' ends were read has its position by now.
     upstream = find_upstream(flow, source, names, source_topics)
     found = replace(
         found,
@@ -88,7 +88,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
 def _with_returned(
     flow: Flow, found: Found, upstream: Upstream, remote_names: Mapping[str, str]
 ) -> Found:
-    """The same, with which topics the opposite flow has copied to, if such records are left out."""
+    """``found`` with the topics that the opposite flow has copied to, if such records are left out."""
     if not leaves_out(flow) or ledger_topic(flow.target.alias) not in found.source_names:
         return found
     returned, unknown = find_returned(
@@ -116,7 +116,7 @@ def _cluster_ids(flow: Flow, source: ClusterControl, target: ClusterControl) -> 
 
 
 def _with_ledger(ledger: LedgerTable, found: Found) -> Found:
-    """The same, with what the ledger tells; nothing where the target has none."""
+    """``found`` with what the ledger says; nothing is added where the target has none."""
     if not found.ledger_end:
         return found
     return replace(
@@ -132,8 +132,8 @@ def _with_ledger(ledger: LedgerTable, found: Found) -> Found:
 def _with_foreign(
     flow: Flow, target: ClusterControl, ledger: LedgerTable, found: Found, remote: Iterable[Topic]
 ) -> Found:
-    """The same, with which of the ``remote`` topics hold records that the flow has not copied."""
-    # What a topic with preserved offsets holds is for its writer to say.
+    """``found`` with those of the ``remote`` topics that hold records that the flow has not copied."""
+    # In a topic with preserved offsets, the writer checks the records.
     kept = {(m.remote_topic, m.remote_topic_id) for m in found.marks.values() if m.preserved}
     # Until the source had heartbeats, the flow may have written its own where they go.
     own = {topic.name for topic in emitted_topics(flow) if topic.option == HEARTBEATS_OPTION}
@@ -144,7 +144,7 @@ def _with_foreign(
     ]
     foreign, unreadable = _foreign(flow, target, _strange(topics, found.positions))
     if foreign:
-        # Another run may have copied there since the ledger was read, which says so by now.
+        # Another run may have copied there since the ledger was read; the ledger says so by now.
         found = replace(found, **_as_found(known_positions(flow, target, ledger)))
         foreign &= {topic.name for topic in _strange(topics, found.positions)}
     return replace(found, foreign=foreign, unreadable=unreadable)
@@ -153,7 +153,7 @@ def _with_foreign(
 def _with_what_offsets_need(
     flow: Flow, target: ClusterControl, ledger: LedgerTable, found: Found, pairs: Iterable[Pair]
 ) -> Found:
-    """The same, with what must be known of topics whose offsets are preserved, or could be."""
+    """``found`` with what must be known of topics whose offsets are preserved, or could be."""
     pairs = [pair for pair in pairs if may_be_preserved(flow, pair)]
     remote_topics = [pair.remote for pair in pairs if pair.remote]
     wait_s = flow.partition_wait_ms / 1000
@@ -189,14 +189,14 @@ def first_copied(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[TopicPart
 
 
 def _as_found(known: KnownPositions) -> dict[str, Any]:
-    """The attributes of ``Found`` that are of positions."""
+    """The attributes of ``Found`` about positions."""
     return {field.name: getattr(known, field.name) for field in fields(known)}
 
 
 def _strange(
     remote_topics: Iterable[Topic], positions: Mapping[TopicPartition, Position]
 ) -> list[Topic]:
-    """The topics that no position is in: neither the group nor the ledger has one that names them."""
+    """The topics without a position: neither the group nor the ledger names them."""
     known = {(tp.topic, position.remote_topic_id) for tp, position in positions.items()}
     return [
         topic
@@ -214,13 +214,13 @@ def _foreign(
     settings = kafka_python_config(flow.target.client_properties("consumer"))
     with WireCluster(flow.target.alias, settings) as cluster:
         for tp, log in bounds.items():
-            # A run that was killed before its first commit leaves aborted records: nobody's.
+            # A run that was killed before its first commit leaves only aborted records.
             if log.start < log.end and tp.topic not in foreign | unreadable.keys():
                 try:
                     if retry(partial(holds_records, cluster, tp)):
                         foreign.add(tp.topic)
                 except FerryError as error:
-                    # A topic that cannot be read is refused alone; a cluster that is away stops all.
+                    # A topic that cannot be read is refused alone; an unreachable cluster stops everything.
                     if error.transient:
                         raise
                     unreadable[tp.topic] = error.message
@@ -242,7 +242,7 @@ def _diverged(
     remote_names: Mapping[str, str],
     positions: Mapping[TopicPartition, Position],
 ) -> dict[TopicPartition, int]:
-    """Where the source's logs part from those that were copied, below the positions."""
+    """Where the source's logs have diverged from those that were copied, below the positions."""
     asked: dict[TopicPartition, Position] = {}
     for name, topic in source_topics.items():
         for number in range(topic.partitions):

@@ -1,4 +1,4 @@
-"""How densely a log is filled, estimated from a few of its batches' headers; no batch is opened."""
+"""Estimates how densely a log is filled from the headers of a few batches; no batch is opened."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from kafka_ferry.retry import retry
 from kafka_ferry.wire import Fetched, WireCluster, fetch
 from kafka_ferry.wire.error_codes import NONE, THROTTLED, fault
 
-# Where in what is still to be copied: at its start, in its middle, near its end.
+# Relative places in what is still to be copied: its start, its middle, near its end.
 _PLACES: Final = (0.0, 0.5, 0.9)
 _AT_ONCE: Final = 250
 _BYTES: Final = 64 * 1024
 _LEAST_BYTES: Final = 16 * 1024
 _BYTES_OF_ALL: Final = 32 * 1024 * 1024
-# For a topic of which fewer batches came, because they are larger.
+# For a topic with fewer batches in the answer, because they are larger.
 _FEW_BATCHES: Final = 8
 _BYTES_ALONE: Final = 1024 * 1024
 
@@ -34,7 +34,7 @@ Spans = Mapping[TopicPartition, tuple[int, int]]
 
 @dataclass(slots=True)
 class _Sample:
-    """What was seen of the offsets ``[start, end)``, up to ``seen_to``: of ``offsets``, ``records`` have one."""
+    """What was seen of ``[start, end)``, up to ``seen_to``: ``records`` of ``offsets`` hold a record."""
 
     start: int
     end: int
@@ -53,10 +53,10 @@ class _Sample:
         return max(self.seen_to, self.start + int((self.end - self.start) * share))
 
     def add(self, fetched: Fetched, at: int) -> None:
-        """Count what came for the offset ``at``."""
+        """Count the batches that were fetched from the offset ``at`` on."""
         aborted = AbortFilter(fetched.aborted)
         seen_to = at
-        with suppress(MalformedBatch):  # who copies it will say so
+        with suppress(MalformedBatch):  # the copier reports it
             for batch in _batches(fetched.records):
                 header = batch.header
                 first, following = max(header.base_offset, at), min(header.next_offset, self.end)
@@ -73,7 +73,7 @@ class _Sample:
 
 
 def _batches(records: bytes) -> Iterator[Batch]:
-    """The batches of an answer, and of the one that is cut off its header: else only small ones would count."""
+    """The batches of an answer, and the header of a truncated last one: else only small ones would count."""
     at = 0
     for batch in split_batches(records):
         at += batch.header.size
@@ -87,14 +87,14 @@ def _batches(records: bytes) -> Iterator[Batch]:
 
 
 def sample_densities(flow: Flow, spans: Spans) -> dict[TopicPartition, float]:
-    """About which share of the offsets in ``spans`` has a record that a committed consumer of the source sees.
+    """Estimates which share of the offsets in ``spans`` hold a record that a read_committed consumer sees.
 
     Args:
         flow: the flow.
-        spans: by source partition, start and end of what is to be looked at.
+        spans: by source partition, the start and end offset to look at.
 
     Returns:
-        By partition a number between 0 and 1; a partition of which nothing could be read is absent.
+        A number between 0 and 1 by partition; a partition that could not be read is absent.
 
     Raises:
         ClusterUnreachable: if the source does not answer for a minute.
@@ -131,8 +131,8 @@ def _samples(cluster: WireCluster, spans: Spans) -> dict[TopicPartition, _Sample
 def _look_again(cluster: WireCluster, node: int, topic: Mapping[TopicPartition, _Sample]) -> None:
     """Look at the longest partition of a topic instead of all of them.
 
-    A broker leaves out what does not fit whole, except for the first partition of a request: what
-    fits is anything but typical then.
+    A broker leaves out what does not fit completely, except for the first partition of a request:
+    what fits is not typical then.
     """
     for sample in topic.values():
         sample.seen_to, sample.batches, sample.offsets, sample.records = sample.start, 0, 0, 0
@@ -147,7 +147,7 @@ def _look(
     share: float,
     each: int,
 ) -> None:
-    """Ask one broker once for what is at ``share`` of each partition."""
+    """Fetch once from one broker, at the relative place ``share`` of each partition."""
     places = {tp: sample.place(share) for tp, sample in samples.items()}
     places = {tp: at for tp, at in places.items() if at < samples[tp].end}
     if not places:
@@ -167,7 +167,7 @@ def _hardly_seen(
     by_leader: Mapping[int, Iterable[TopicPartition]],
     samples: Mapping[TopicPartition, _Sample],
 ) -> Iterator[tuple[int, Mapping[TopicPartition, _Sample]]]:
-    """The partitions of each topic of which few batches came although there are more, by one leader."""
+    """The partitions, of one leader, of topics with few batches in the answer although there are more."""
     for node, partitions in by_leader.items():
         for _, of_topic in groupby(sorted(partitions), attrgetter("topic")):
             topic = {tp: samples[tp] for tp in of_topic}

@@ -1,4 +1,4 @@
-"""Asking the source how much there is to copy, and what it may delete before that is done."""
+"""Asks the source how much there is to copy, and what it may delete before that is done."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.log_dirs import log_sizes
 from kafka_ferry.wire.partitions.times import look_up
 
-# Every record that has a time is as young.
+# Every record with a timestamp is at or after it.
 _FIRST: Final = 0
 
 
 def with_sizes(flow: Flow, found: Found, pairs: Iterable[Pair]) -> Found:
-    """The same, with what the plan's estimates and risks are made from.
+    """``found`` with the input of the plan's estimates and risks.
 
     Raises:
         ClusterUnreachable: if the source does not answer for a minute.
@@ -48,11 +48,11 @@ def _ask(
     try:
         sizes = log_sizes(cluster, nodes)
     except FerryError as error:
-        # Brokers before 1.0 know no such question, and it takes a right that copying does not.
+        # Brokers before 1.0 lack this request, and it takes a permission that copying does not.
         if error.transient:
             raise
         sizes = {}
-        unknown += (f"How many bytes there are to copy is not known. {error}",)
+        unknown += (f"The number of bytes to copy is not known. {error}",)
     expiring = look_up(cluster, nodes, asked.expiring)
     recent = look_up(cluster, nodes, asked.recent)
     oldest = look_up(cluster, nodes, dict.fromkeys(asked.oldest, _FIRST))
@@ -76,8 +76,8 @@ def _ask(
 
 
 def _untold(refused: Mapping[TopicPartition, FerryError]) -> Iterator[str]:
-    """A sentence for each topic with partitions whose broker does not tell when records were written."""
+    """A sentence for each topic whose brokers do not say when records were written."""
     for _, of_topic in groupby(sorted(refused), attrgetter("topic")):
         partitions = list(of_topic)
         named = ", ".join(map(str, partitions))
-        yield f"How old the records of {named} are is not known. {refused[partitions[0]]}"
+        yield f"The age of the records of {named} is not known. {refused[partitions[0]]}"

@@ -1,4 +1,4 @@
-"""The topics that a flow writes for MirrorMaker 2's clients: to write them, and to know them as its own."""
+"""The topics that a flow writes for MirrorMaker 2's clients, to write them and to recognize them as its own."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class EmittedTopic:
 
     Attributes:
         name: its name.
-        cluster: the cluster that it is on.
-        option: what switches it off.
-        replication_factor: its replicas, if there are so many brokers; -1 for the brokers' default.
+        cluster: its cluster.
+        option: the option that switches it off.
+        replication_factor: its replicas, if there are enough brokers; -1 for the brokers' default.
     """
 
     name: str

@@ -1,8 +1,8 @@
-"""Topics of the source that the opposite flow has copied to: whether and how they are copied all the same.
+"""Topics of the source that the opposite flow has copied to: whether and how they are copied anyway.
 
-Usually such a topic is left out whole (``plan.topics.provenance``). With ``on.returned.records: leave-out`` it is
-copied without the records that came from the target, which the opposite flow's ledger on the source names one by
-one. That is possible where no other flow has brought records of the target there.
+Usually such a topic is left out completely (``plan.topics.provenance``). With ``on.returned.records:
+leave-out`` it is copied without the records that came from the target, which the opposite flow's ledger
+on the source names one by one. That is possible where no other flow has brought records of the target there.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ def leaves_out(flow: Flow) -> bool:
     """Whether the flow can tell which of the source's records came from the target."""
     return (
         flow.on_returned_records == "leave-out"
-        # Without transactions nobody could tell what was aborted from what is there.
+        # Without transactions, aborted records could not be told from committed ones.
         and flow.isolation_level == "read_committed"
     )
 
 
 def opposite_ledger(flow: Flow) -> LedgerTable:
-    """The opposite flow's ledger, in the table that ``flow`` keeps of it; not projected here."""
+    """The opposite flow's ledger, in the table that ``flow`` keeps for it; not projected here."""
     return LedgerTable(flow_state(flow).folder("opposite-ledger"), opposite_name(flow))
 
 
 def opposite_for(flow: Flow, *, ask: bool = False) -> LedgerTable | None:
-    """The opposite flow's ledger where records go both ways, None where they do not.
+    """The opposite flow's ledger where records flow both ways, None where they do not.
 
     Args:
         flow: the flow.
-        ask: whether to project it first; else it is as the last run has left it.
+        ask: whether to project it first; else it is as the last run left it.
 
     Raises:
-        FerryError: if it is there and cannot be read.
+        FerryError: if it exists and cannot be read.
     """
     if not leaves_out(flow):
         return None
@@ -62,7 +62,7 @@ def opposite_for(flow: Flow, *, ask: bool = False) -> LedgerTable | None:
 
 
 def returned_topics(flow: Flow, upstream: Upstream, target_id: str) -> frozenset[str]:
-    """The topics of the source that only the opposite flow has brought records of the target to."""
+    """The source's topics into which only the opposite flow has copied records of the target."""
     if not leaves_out(flow):
         return frozenset()
     opposite = opposite_name(flow)
@@ -79,19 +79,19 @@ def find_returned(
     target_id: str,
     remote_names: Mapping[str, str],
 ) -> tuple[dict[str, int], str]:
-    """Where the opposite flow's ledger has to be read from, for each topic that it names records of.
+    """Where reading the opposite flow's ledger has to start, for each topic of which it names records.
 
     Args:
         flow: the flow.
         topics: the source's topics that the flow selects.
-        bounds: their logs, whose ends were read before.
+        bounds: their logs, whose ends were read earlier.
         positions: the flow's positions, by *target* partition.
-        upstream: who else copies to the source.
+        upstream: the other flows into the source.
         target_id: the target's cluster id.
         remote_names: the remote topics' names.
 
     Returns:
-        By topic, an offset in that ledger; and why it could not be read, "" where it could.
+        An offset in that ledger by topic; and why it could not be read, "" where it could.
     """
     opposite = opposite_ledger(flow)
     try:
@@ -100,7 +100,7 @@ def find_returned(
     except (AccessDenied, LedgerError) as error:
         return (
             {},
-            f"{error.message} So topics with records of {flow.target.alias} are left out whole.",
+            f"{error.message} So topics with records of {flow.target.alias} are left out completely.",
         )
     since = dict.fromkeys(returned_topics(flow, upstream, target_id) & topics.keys(), end)
     otherwise = _brought_otherwise(flow, upstream, target_id)
@@ -121,7 +121,7 @@ def _target(source: TopicPartition, remote_names: Mapping[str, str]) -> TopicPar
 
 
 def _brought_otherwise(flow: Flow, upstream: Upstream, target_id: str) -> set[str]:
-    """The topics to which another flow than the opposite one has brought records of the target."""
+    """The topics into which a flow other than the opposite one has copied records of the target."""
     opposite = opposite_name(flow)
     return {
         topic

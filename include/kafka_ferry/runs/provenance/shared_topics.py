@@ -1,8 +1,8 @@
 """What other flows have copied into the same remote topics, as their ledgers claim it.
 
-Where several sources share a remote topic (``on.foreign.records: adopt``), the records of the others lie
-between a flow's own and after them. They are nobody's intrusion: each is where another ledger on
-the target says. Records that no ledger knows stay what they are.
+Where several sources share a remote topic (``on.foreign.records: adopt``), the others' records lie
+between a flow's own and after them. They are not foreign: each is where another ledger on the
+target says. Records that no ledger knows stay foreign.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ def with_others(
     recount: Recounting,
     known: Collection[int] = (),
 ) -> dict[TopicPartition, PartitionRecount]:
-    """The recounts, those with records of somebody else once more with what other flows claim there.
+    """The recounts; partitions with foreign records are recounted with what other flows claim there.
 
     Args:
         flow: the flow.
         claims: by target partition, what the flow's ledger claims.
-        recounts: what was found of that.
+        recounts: what was found for them.
         topics: the remote topics.
-        since: when the first of these claims was made, in milliseconds since 1970.
-        recount: recounts.
-        known: the ledger offsets at which the flow's own ledger makes ``claims``: what it claims
-            elsewhere, other runs of the flow have copied, some of them meanwhile.
+        since: the time of the first of these claims, in milliseconds since 1970.
+        recount: the function that recounts.
+        known: the ledger offsets at which the flow's own ledger makes ``claims``: its claims at
+            other offsets are of other runs of the flow, some of them newer.
     """
     found = dict(recounts)
     shared = {tp: claims[tp] for tp in with_strangers(found, claims)}
@@ -71,7 +71,7 @@ def with_others(
         return found
     target = ClusterControl(flow.target)
     ledgers = [name for name in target.topic_names() if is_ledger_topic(name)]
-    # What others go on copying meanwhile is behind these ends, and for their own proofs.
+    # What other flows copy meanwhile is after these ends, and is proved by them.
     ends = target.log_bounds([topics[name] for name in {tp.topic for tp in shared}])
     for _ in range(_TRIES):
         others = _claims_of_others(flow, ledgers, shared, topics, since - _EARLIER_MS, known)
@@ -114,7 +114,7 @@ def _claims_of_others(
 def _copied_by_others(
     flow: Flow, starts: Mapping[str, int], known: Collection[int]
 ) -> Iterator[CopiedRange]:
-    """The ranges in the ledgers from the given offsets on, as far as they can be read, but ``known`` ones."""
+    """The ranges in the ledgers from the given offsets on, as far as readable, except the ``known`` ones."""
     for ledger, start in starts.items():
         try:
             for offset, entry in read_ledger(flow.target, ledger, start):
@@ -122,7 +122,9 @@ def _copied_by_others(
                 if isinstance(entry, CopyingEntry) and not is_known:
                     yield from entry.ranges
         except (AccessDenied, LedgerError) as error:
-            log.warning("Whose records lie between those of %s: %s", flow.name, error)
+            log.warning(
+                "Other flows' records between those of %s are not known: %s", flow.name, error
+            )
 
 
 def _starts(flow: Flow, ledgers: Collection[str], since: int) -> dict[str, int]:
@@ -137,5 +139,5 @@ def _starts(flow: Flow, ledgers: Collection[str], since: int) -> dict[str, int]:
 
         found = retry(ask)
     starts = {tp.topic: entry.offset for tp, entry in found.entries.items() if entry}
-    # Read whole, a ledger says the same, and its reader tells if it is damaged.
+    # Reading the whole ledger gives the same, and its reader reports damage.
     return starts | dict.fromkeys((tp.topic for tp in found.refused), 0)

@@ -1,4 +1,4 @@
-"""Asking the source who copies to it: the positions of those flows say where its topics came from."""
+"""Asks the source which flows copy to it: their positions say where its topics came from."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Upstream:
 
     Attributes:
         origins: by topic, the ids of the clusters that its records came through (``plan.topics.provenance``).
-        unknown: what it does not say, a sentence each.
-        by_flow: the same as ``origins``, for each flow into the source by itself.
+        unknown: what could not be found out, a sentence each.
+        by_flow: like ``origins``, for each flow into the source.
     """
 
     origins: Mapping[str, tuple[str, ...]]
@@ -39,20 +39,20 @@ class Upstream:
 def find_upstream(
     flow: Flow, source: ClusterControl, names: Collection[str], topics: Mapping[str, Topic]
 ) -> Upstream:
-    """Where the records of the source's ``topics`` came from, as the flows know that copied them there.
+    """Where the records of the source's ``topics`` came from, by the flows that copied them there.
 
-    What lay before the ends of the logs when this is asked, has its position by now.
+    Records before the logs' ends at the time of the call already have their positions.
 
     Args:
         flow: the flow.
         source: its source.
-        names: all topics there.
+        names: all its topics.
         topics: those that the flow selects.
 
     Raises:
         ClusterUnreachable: if the source does not answer.
     """
-    # A group that may not be seen is not listed, and nothing says so; one that is named is refused.
+    # Brokers silently omit groups that may not be seen from the list, and refuse those that are named.
     back = f"{flow.target.alias}->{flow.source.alias}"
     groups = {position_group(back), *filter(is_position_group, source.group_names())}
     positions: dict[str, Mapping[TopicPartition, Position]] = {}
@@ -67,7 +67,7 @@ def find_upstream(
             positions[name], doubt = _confirmed(flow, name, committed, topics)
             unknown += doubt
     known = [item for of_flow in positions.values() for item in of_flow.items()]
-    only_names = "where its topics came from, their names alone tell."
+    only_names = "only their names say where its topics came from."
     if denied:
         unknown.append(
             f"{flow.source.alias} does not let the positions of {', '.join(denied)} be read: "
@@ -75,7 +75,7 @@ def find_upstream(
         )
     elif not positions[back] and ledger_topic(flow.target.alias) in names:
         unknown.append(
-            f"{flow.source.alias} has forgotten the positions of {back}, or never had any: "
+            f"{flow.source.alias} has no positions of {back}, which were never committed or have expired: "
             f"{only_names} Run that flow, or leave out with topics.exclude what it has copied."
         )
     by_flow = {name: origins_of(topics, of_flow.items()) for name, of_flow in positions.items()}
@@ -90,10 +90,10 @@ def _confirmed(
 ) -> tuple[Mapping[TopicPartition, Position], list[str]]:
     """The positions of the flow ``name`` into the source, with the origins that its ledger there has.
 
-    Whoever may commit in the flow's group could else have a topic left out as the target's own.
+    Without the ledger, any client with access to the group could have a topic left out as the target's own.
 
     Returns:
-        The positions that are believed, and what makes them doubtful, a sentence each.
+        The trusted positions, and doubts about them, a sentence each.
     """
     told = {tp: position for tp, position in committed.items() if position.origins}
     told = {tp: position for tp, position in told.items() if tp.topic in topics}
@@ -108,7 +108,7 @@ def _confirmed(
             ledger.project(flow.source, ledger_name)
             found = _as_in_ledger(ledger, told, topics)
             if found.keys() != told.keys():
-                # The end of a transaction may reach the ledger later than the group.
+                # A transaction's marker may reach the ledger later than the group.
                 require_settled(flow.source, ledger_name)
                 ledger.project(flow.source, ledger_name)
                 found = _as_in_ledger(ledger, told, topics)
@@ -123,14 +123,14 @@ def _confirmed(
     if not strange:
         return believed, []
     return believed, [
-        f"Somebody has committed in the group {position_group(name)} on {flow.source.alias} where "
+        f"Another client has committed in the group {position_group(name)} on {flow.source.alias} where "
         f"topics came from ({', '.join(strange[:3])}): {ledger_name} knows nothing of it, so it does not "
-        "count. See who may write to that group."
+        "count. Check which principals may write to that group."
     ]
 
 
 def _upstream_ledger(flow: Flow, name: str) -> LedgerTable:
-    """The ledger of a flow into the source, in the table that ``flow`` keeps of it."""
+    """The ledger of a flow into the source, in the table that ``flow`` keeps for it."""
     if name == opposite_name(flow):
         return opposite_ledger(flow)
     slug = names_of(*name.split("->", 1))[1]
@@ -151,7 +151,7 @@ def _as_in_ledger(
             # Earlier releases wrote no origins into the ledger.
             found[tp] = replace(position, origins=row.origins or position.origins)
         elif mark and same_topic(mark.remote_topic_id, there):
-            # It is marked before anything is copied to it.
+            # A topic is marked before anything is copied to it.
             found[tp] = position
     return found
 

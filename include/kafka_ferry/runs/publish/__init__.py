@@ -1,1 +1,1 @@
-"""The step ``publish``: the report, its numbers, and who is told of them."""
+"""The step ``publish``: the report, its metrics, and their receivers."""

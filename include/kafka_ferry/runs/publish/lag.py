@@ -1,4 +1,4 @@
-"""How far the target is behind the source: in the manner of Kafka's consumer group tool, and in time at a run's end."""
+"""How far the target is behind the source: in offsets, as Kafka's consumer group tool, and in time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kafka_ferry.wire.error_codes import NONE
 
 _AT_ONCE: Final = 250
 _BYTES: Final = 64 * 1024
-# Those whose first batch is larger are asked one by one: of more of them nothing is known.
+# Partitions whose first batch is larger are fetched one by one, up to this many; the rest stay unknown.
 _ALONE: Final = 100
 
 
@@ -38,7 +38,7 @@ class Lag:
         position: the next source offset to copy, None where none was ever committed.
         log_start: the first offset that the source still holds.
         log_end: the offset after the last one that the flow's isolation level shows.
-        moved_to: what the flow's group says where the ledger has another position, None where they agree.
+        moved_to: the group's offset where the ledger has another position, None where they agree.
     """
 
     topic: str
@@ -50,7 +50,7 @@ class Lag:
 
     @property
     def lag(self) -> int:
-        """Offsets that are on the source and not yet accounted for; 0 for a log that was truncated."""
+        """Offsets on the source that are not yet accounted for; 0 for a log that was truncated."""
         behind = self.log_end - (self.log_start if self.position is None else self.position)
         return max(0, behind)
 
@@ -120,7 +120,7 @@ def find_behind(
     source = ClusterControl(flow.source)
     ids = source.topic_ids({tp.topic for tp in partitions.values()})
     bounds = source.log_bounds(_topics(partitions.values(), ids), flow.isolation_level)
-    # Anyone may commit in the group: what the ledger says goes before it.
+    # Other clients may commit in the group: the ledger takes precedence.
     positions = read_positions(flow.target, flow.name) | flow_ledger(flow).positions()
     records: dict[TopicPartition, int] = {}
     places: dict[TopicPartition, int] = {}
@@ -150,7 +150,7 @@ def _topics(partitions: Iterable[TopicPartition], ids: Mapping[str, str]) -> lis
 
 
 def _times(flow: Flow, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """The time of the batch at each place on the source, by its header."""
+    """The time of the batch at each offset on the source, by its header."""
     if not places:
         return {}
     settings = kafka_python_config(flow.source.client_properties("consumer"))
@@ -164,7 +164,7 @@ def _times(flow: Flow, places: Mapping[TopicPartition, int]) -> dict[TopicPartit
             for first in range(0, len(partitions), _AT_ONCE):
                 some = {tp: places[tp] for tp in partitions[first : first + _AT_ONCE]}
                 times |= _look(cluster, node, some)
-            # A broker leaves out a batch that does not fit, but for the first partition of a request.
+            # A broker leaves out a batch that does not fit, except for the first partition of a request.
             left = (tp for tp in partitions if tp not in times)
             for tp in list(islice(left, _ALONE)):
                 times |= _look(cluster, node, {tp: places[tp]})
@@ -195,7 +195,7 @@ def _look(
 
 
 def _first_header(records: bytes) -> BatchHeader | None:
-    """The header of the first batch, whose records may be cut off."""
+    """The header of the first batch, whose records may be truncated."""
     for batch in split_batches(records):
         return batch.header
     if len(records) >= HEADER.size:

@@ -1,4 +1,4 @@
-"""What the ledger has counted for each partition: of one run, and since the flow began."""
+"""The ledger's counts for each partition: those of one run, and since the flow began."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def count_copied(ledger: LedgerTable, run: str) -> dict[TopicPartition, Counts]:
 
     Args:
         ledger: the flow's ledger.
-        run: whose own counts there are beside the totals.
+        run: the run whose own counts are given with the totals.
     """
     columns = ["run", "topic", *_KEYS, *_SUMS, "reasons"]
     copied = ledger.read(copied_rows(), ["type", *columns])
-    # A topic that only backfills go to has no position, and nothing that it could be behind of.
+    # A topic that receives only backfills has no position, and so no lag.
     own = pc.field("remote_topic").isin(_ordinary_topics(copied))
     copied = copied.filter(own).select(columns).combine_chunks()
     found: dict[TopicPartition, Counts] = defaultdict(Counts)
@@ -77,13 +77,13 @@ def _ordinary_topics(copied: pa.Table) -> pa.Array:
 
 def _summed(table: pa.Table, more: list[tuple[str, str]] | None = None) -> list[dict[str, Any]]:
     sums = [(name, "sum") for name in _SUMS]
-    # The last of several values is that of the last row only in one thread.
+    # "last" gives the value of the last row only in a single thread.
     grouped = table.group_by(_KEYS, use_threads=False).aggregate([*sums, *(more or [])])
     return list(grouped.to_pylist())
 
 
 def _reasons(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """The sums of the reasons, a row for each of a partition's; of a very long table several."""
+    """The sums of the reasons, a row for each reason of a partition; several rows for a very long table."""
     for batch in table.to_batches():
         reasons = batch.column("reasons")
         ends = reasons.offsets.to_numpy()

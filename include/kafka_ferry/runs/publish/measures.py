@@ -1,4 +1,4 @@
-"""Measuring a run that is over: what its report's metrics are made from."""
+"""Measures a run that has ended: the input of its report's metrics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kafka_ferry.report import RunReport
     from kafka_ferry.runs.state.run_folder import RunFolder
 
-# The run is over: what a dead source would say is not worth a long wait.
+# The run is over: a dead source is not worth a long wait.
 _PATIENCE_S: Final = 10.0
 
 Partitions = Mapping[TopicPartition, TopicPartition]
@@ -33,11 +33,11 @@ Partitions = Mapping[TopicPartition, TopicPartition]
 
 
 def measure_run(flow: Flow, folder: RunFolder, ledger: LedgerTable, report: RunReport) -> Measures:
-    """All that there is to measure; what cannot be is named in ``missing``.
+    """All measurements; what cannot be measured is named in ``missing``.
 
     Args:
         flow: the flow.
-        folder: what the run's steps have left.
+        folder: the files that the run's steps have left.
         ledger: the flow's ledger, with all that the run has copied.
         report: the run's report so far.
     """
@@ -57,7 +57,7 @@ def measure_run(flow: Flow, folder: RunFolder, ledger: LedgerTable, report: RunR
 
 
 def _partitions(plan: Plan, counts: Mapping[TopicPartition, Counts]) -> Partitions:
-    """Those that are planned, those with nothing new, and those that the plan refuses, once they were copied."""
+    """Partitions that are planned, that have nothing new, or that were copied before and are refused now."""
     topics = {choice.topic for choice in plan.choices} | {refusal.topic for refusal in plan.refused}
     before = {
         target: TopicPartition(count.topic, target.partition)
@@ -109,7 +109,7 @@ def _ages(
 
 
 def _copying_seconds(outcomes: Iterable[Outcome]) -> float:
-    """How long any task copied, without the pauses between attempts."""
+    """How long tasks copied, without the pauses between attempts."""
     milliseconds, until = 0, 0
     for began, ended in sorted((outcome.began_at, outcome.ended_at) for outcome in outcomes):
         milliseconds += max(0, ended - max(began, until))
@@ -124,18 +124,18 @@ def _behind(
         with retry_for(_PATIENCE_S):
             return find_behind(flow, partitions), ()
     except FerryError as error:
-        return {}, (f"How far {flow.name} is behind is not known: {error}",)
+        return {}, (f"The lag of {flow.name} is not known: {error}",)
 
 
 def _verified(partitions: Partitions, plan: Plan, report: RunReport) -> VerifiedUntil:
-    """What this run has proved, as of the time before it looked at the source."""
+    """What this run has proved, as of the time before it read the source."""
     verdict = report.verdict
     if plan.options.window:
-        # It says nothing of what was written last.
+        # It does not cover what was written last.
         return VerifiedUntil()
     if verdict is None or any(check.raised for check in verdict.expectations):
         return VerifiedUntil()
-    # The plan has the time at which it was made, when all had been looked at.
+    # The plan's time is when it was made, after everything was read.
     until = plan.at - math.ceil(report.seconds.get("plan", 0.0) * 1000)
     proved = dict.fromkeys(map(str, proved_partitions(partitions, plan, report)), until)
     complete = verdict.success and report.state != "failed"

@@ -1,8 +1,8 @@
-"""What there is to tell of a run that has ended: found in what its steps left, and told once.
+"""The message about a run that has ended: made from what its steps left, and sent once.
 
-The flow's ``notices.json`` remembers from run to run which of them failed and are not made good yet, and
-which drift and warnings were told. A run's ``notice.json`` is its message, with who has got it: a second
-try to send it finds the same message, and nobody gets it twice.
+The flow's ``notices.json`` keeps from run to run which runs failed and are not resolved yet, and which
+drift and warnings were sent. A run's ``notice.json`` is its message, with the channels that have got it:
+a second attempt to send it finds the same message, and no channel gets it twice.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ _LAST: Final = STEPS[-1]
 # A person may have to approve of a plan.
 _ORDER: Final = (STEPS[0], "approve", *STEPS[1:])
 _BAD: Final = ("failed", "upstream_failed")
-# Airflow fails a task for its predecessor's failure: the predecessor is what there is to tell.
+# Airflow marks a task as failed by its upstream task: the upstream task is the one to report.
 _OWN_FAULT: Final = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A run that failed and is not made good yet.
+    """A failed run that is not resolved yet.
 
     Attributes:
         run: its id.
-        whole: whether it was for all that the flow copies, so that any later run of that kind makes
-            it good; a backfill, or a run of some topics, is made good by itself alone.
+        whole: whether it was for all that the flow copies, so that any later run of that kind resolves
+            it; a backfill, or a run of some topics, is only resolved by itself.
     """
 
     run: str
@@ -59,11 +59,11 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Standing(AsJson):
-    """What is remembered of a flow from run to run.
+    """What is kept about a flow from run to run.
 
     Attributes:
-        open: the runs that failed and are not made good.
-        seen: sentences about drift and warnings that were told, and were true in the last run.
+        open: the failed runs that are not resolved.
+        seen: sentences about drift and warnings that were sent, and were true in the last run.
     """
 
     WHAT: ClassVar = "what was told of a flow"
@@ -74,12 +74,12 @@ class Standing(AsJson):
 
 @dataclass(frozen=True)
 class Told(AsJson):
-    """A run's message, and who has it.
+    """A run's message, and the channels that have it.
 
     Attributes:
-        ending: which of the run's endings it is about; a run that is cleared ends again.
+        ending: which end of the run it is about; a cleared run ends again.
         notice: the message.
-        channels: the names of those that have got it.
+        channels: the names of the channels that have got it.
     """
 
     WHAT: ClassVar = "a run's notice"
@@ -108,11 +108,10 @@ class Notices:
 
         Args:
             ending: a number that grows each time the run is repeated.
-            tasks: the states of the run's tasks in Airflow, each named for its step; of one of several
-                mapped tasks the worst state.
+            tasks: the states of the run's tasks in Airflow, by step; for mapped tasks the worst state.
 
         Raises:
-            FerryError: the state folder holds what no release has written.
+            FerryError: a file in the state folder is not valid.
         """
         stored = self._folder.files.read(_TOLD)
         if stored and (told := Told.from_json(stored)).ending == ending:
@@ -122,7 +121,7 @@ class Notices:
         return told
 
     def mark(self, told: Told, channel: str) -> Told:
-        """Remember that a channel has got the message."""
+        """Record that a channel has got the message."""
         told = replace(told, channels=(*told.channels, channel))
         self._save(told)
         return told
@@ -138,7 +137,7 @@ class Notices:
         standing = self._standing()
         report = self._report()
         published = tasks.get(_LAST) == "success"
-        # A step that failed before and was marked as done since is publish's to judge.
+        # A step that failed and was marked as a success since is for publish to judge.
         bad = any(
             state in _BAD for task, state in tasks.items() if not published or task not in _ORDER
         )
@@ -180,20 +179,20 @@ class Notices:
         return Standing.from_json(stored) if stored else Standing()
 
     def _is_whole(self) -> bool:
-        """Whether the run is for all that the flow copies; so is one that was never planned."""
+        """Whether the run is for all that the flow copies; true for a run that was never planned."""
         try:
             return self._folder.plan().options.is_whole
         except FerryError:
             return True
 
     def _report(self) -> RunReport | None:
-        """The run's report, unless an earlier attempt of the same run has left it."""
+        """The run's report, unless it is from an earlier attempt of the same run."""
         if self._folder.step_record(_LAST) is None:
             return None
         return self._folder.report()
 
     def _ends(self, tasks: Mapping[str, str]) -> tuple[StepEnd, ...]:
-        """The steps that did not succeed, in their order; the consequences of others are left out."""
+        """The steps that failed, in their order, without those that only follow from others."""
         records = self._records()
         ends: list[StepEnd] = []
         for kind in _ORDER:
@@ -202,7 +201,7 @@ class Notices:
                 for step, record in records.items()
                 if step.partition("-")[0] == kind and record.error is not None
             }
-            # What publish raises is what the steps before it have said, or have not.
+            # What publish raises repeats the errors of the steps before it.
             if kind == _LAST and ends:
                 break
             ends += [StepEnd(step, it.failures, it.transient) for step, it in bad.items()]

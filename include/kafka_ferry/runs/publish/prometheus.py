@@ -1,6 +1,6 @@
-"""Telling a run's metrics to Prometheus: a file for its collectors, and a push to a Pushgateway.
+"""Exports a run's metrics to Prometheus: a file for its collectors, and a push to a Pushgateway.
 
-A run is no worse for metrics that nobody hears of: what fails becomes a sentence of its report.
+A failed export does not fail the run: it becomes a sentence in its report.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _Headers = list[tuple[str, str]]
 
 
 def tell(flow: Flow, report: RunReport) -> list[str]:
-    """Tell whom the flow names of the run.
+    """Export the run's metrics to the file and the Pushgateway that the flow names.
 
     Returns:
-        What failed, a sentence each.
+        A sentence for each failure.
     """
     if not flow.metrics_prometheus_dir and not flow.metrics_prometheus_push_url:
         return []
@@ -79,7 +79,7 @@ def _write(flow: Flow, registry: CollectorRegistry) -> Iterator[str]:
 
 
 def _write_whole(file: Path, registry: CollectorRegistry) -> None:
-    # Into a file beside it first, whose name ends otherwise: collectors never see half of one.
+    # Written to a file with another suffix first, so that collectors never see half of it.
     write_to_textfile(str(file), registry)
     # node_exporter runs as another user.
     file.chmod(0o644)
@@ -103,7 +103,7 @@ def _push(flow: Flow, registry: CollectorRegistry) -> Iterator[str]:
 
 
 def _handler(flow: Flow) -> Callable[..., Callable[[], None]]:
-    """prometheus-client's handler, with what logs in to the Pushgateway."""
+    """prometheus-client's handler, with the Pushgateway's credentials."""
     login = _login(read_push_credentials(flow))
 
     def handle(
@@ -124,7 +124,7 @@ def _login(credentials: dict[str, str]) -> _Headers:
 
 
 def _reason(error: Exception) -> object:
-    """What an error says; urllib hides a network's in one of its own."""
+    """The error's text; urllib wraps network errors in one of its own."""
     if isinstance(error, URLError) and not isinstance(error, HTTPError):
         return error.reason
     return str(error).rstrip(".")

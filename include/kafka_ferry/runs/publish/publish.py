@@ -1,4 +1,4 @@
-"""Publishing a run: its report, for people and for programs."""
+"""Publishes a run: its report, for people and for programs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _GROUPS_STEP: Final = "sync_groups"
 
 @dataclass
 class _Copied:
-    """What a run has copied, and what it has not, as the ledger has it."""
+    """What a run has copied and what it has not, by the ledger."""
 
     records: int = 0
     bytes: int = 0
@@ -65,7 +65,7 @@ class _Copied:
 def publish_run(
     flow: Flow, folder: RunFolder, ledger: LedgerTable, run: str, steps: Sequence[str]
 ) -> RunReport:
-    """Write ``report.html`` and ``report.json`` of a run from what its steps left behind."""
+    """Write a run's ``report.html`` and ``report.json`` from the files of its steps."""
     plan = folder.plan()
     found = folder.reconciliation() or Reconciliation()
     refused = tuple(map(str, plan.refused))
@@ -125,10 +125,10 @@ def publish_run(
 def step_sentences(
     ended: Mapping[str, StepRecord], refused: Collection[str], verdict: Verdict | None
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """What the steps raised, without what a report says in another place: refusals, groups and the verdict.
+    """The steps' errors, except those in other sections of the report: refusals, groups and the verdict.
 
     Returns:
-        By step, a sentence for each partition that was not copied to its end; and all else.
+        Per step, a sentence for each partition that was not copied to its end; and all other errors.
     """
     partitions, others = dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]]()
     for step, record in ended.items():
@@ -147,7 +147,7 @@ def _write(folder: RunFolder, report: RunReport) -> None:
 
 
 def _changes(plan: Plan) -> tuple[str, ...]:
-    """What the plan changed beside topics and records."""
+    """What the plan changed other than topics and records."""
     changes = (*plan.config_changes, *plan.acl_changes, *plan.quota_changes, *plan.user_changes)
     return tuple(map(str, changes))
 

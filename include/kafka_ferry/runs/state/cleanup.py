@@ -1,7 +1,7 @@
-"""Forgetting what runs have left in the state folder, once it has been kept for as long as the flow says.
+"""Deletes what runs have left in the state folder, once it is older than the flow's options say.
 
-What is never deleted: the ledger's table and Spark's checkpoint, of which Spark keeps the last batches
-by itself; the newest run that was published; and what an unfinished run needs to go on.
+Never deleted: the ledger's table; Spark's checkpoint, of which Spark itself keeps only the last batches;
+the newest published run; and what an unfinished run needs to continue.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _LAST_STEP: Final = "step-publish.json"
 
 @dataclass(frozen=True, slots=True)
 class Leavings:
-    """What a run has left.
+    """The files of a run.
 
     Attributes:
-        changed_at: when any of it was written last, in milliseconds since 1970.
-        published: whether the run has come to its end, well or not.
+        changed_at: when any of them was last written, in milliseconds since 1970.
+        published: whether the run has ended, successfully or not.
     """
 
     changed_at: int
@@ -37,9 +37,9 @@ class Leavings:
 
 
 def clear_old(flow: Flow) -> None:
-    """Delete the folders and Data Docs of runs that the flow has kept for long enough.
+    """Delete the folders and Data Docs of old runs.
 
-    What cannot be deleted is told in the log, and fails nothing: the next run tries again.
+    What cannot be deleted is logged and fails nothing: the next run tries again.
     """
     days, many = flow.reports_keep_days, flow.reports_keep_runs
     before = None if days < 0 else now_ms() - days * _DAY_MS
@@ -89,15 +89,15 @@ def leavings(files: Mapping[str, int]) -> dict[str, Leavings]:
 def outdated(
     runs: Mapping[str, Leavings], *, before: int | None, keep: int | None
 ) -> tuple[str, ...]:
-    """The runs whose folders are to go, oldest first.
+    """The runs whose folders are to be deleted, oldest first.
 
-    A run that did not come to its end goes only when nothing was written to its folder for as long as
-    reports are kept, and a newer run has come to its end since: that one has copied all that was left.
+    An unfinished run is deleted only if nothing was written to its folder for as long as reports are
+    kept, and a newer run has ended since: that one has copied all that was left.
 
     Args:
         runs: the runs by their folders.
-        before: what was written last before this time is old; None for nothing.
-        keep: how many published runs stay at the most; None for any number.
+        before: runs last written before this time are old; None if runs do not age.
+        keep: how many published runs stay at most; None for any number.
     """
     return tuple(sorted(_outdated(runs, before, keep), key=lambda name: runs[name].changed_at))
 

@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 class Parsed:
-    """What was made of files, each with the stamp it had then; what was not used the longest goes first.
+    """Parsed files, each with the stamp that it had then; the least recently used one is dropped first.
 
     Args:
         keep: how many are kept.
@@ -26,7 +26,7 @@ class Parsed:
         self._lock = Lock()
 
     def parsed(self, folder: StateFolder, name: str, parse: Callable[[bytes], _T]) -> _T | None:
-        """What ``parse`` makes of a file, None if there is none, or none of this release's."""
+        """What ``parse`` makes of a file; None if there is no file, or another release wrote it."""
         stamp = folder.stamp(name)
         if stamp is None:
             return None
@@ -41,14 +41,14 @@ class Parsed:
         return self.get((folder.location, name, parse.__qualname__), stamp, read)
 
     def get(self, key: tuple[str, ...], stamp: tuple[int, int], make: Callable[[], _T]) -> _T:
-        """What was made for ``key`` when its stamp was the same, or else is made now."""
+        """The value made for ``key`` at the same stamp; else it is made now."""
         with self._lock:
             known = self._made.get(key)
             if known and known[0] == stamp:
                 self._made.move_to_end(key)
                 found: _T = known[1]
                 return found
-        # Not under the lock: a large file must not keep those waiting who ask for a small one.
+        # Not under the lock: parsing a large file must not block readers of a small one.
         made = make()
         with self._lock:
             self._made[key] = (stamp, made)
@@ -59,6 +59,6 @@ class Parsed:
 
 
 SMALL: Final = Parsed(2_000)
-"""For what is a few hundred lines at most."""
+"""For files of a few hundred lines at most."""
 LARGE: Final = Parsed(24)
-"""For what may have a line for each of ten thousand partitions."""
+"""For files that may have a line for each of ten thousand partitions."""

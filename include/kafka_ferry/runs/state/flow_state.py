@@ -8,10 +8,10 @@ from kafka_ferry.state import StateFolder
 
 
 def flow_state(flow: Flow) -> StateFolder:
-    """The folder that holds all that the flow remembers; it need not exist."""
+    """The folder with all of the flow's state; it need not exist."""
     return StateFolder(flow.state_path).folder(flow.slug)
 
 
 def flow_ledger(flow: Flow) -> LedgerTable:
-    """The flow's ledger table, as it was projected the last time."""
+    """The flow's ledger table, as it was last projected."""
     return LedgerTable(flow_state(flow).folder("ledger"), flow.name)

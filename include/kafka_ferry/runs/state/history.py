@@ -1,7 +1,7 @@
-"""A flow's history: a line for each published run, the newest last, in one file beside the runs.
+"""A flow's history: a line for each published run, the newest last, in one file next to the runs.
 
-It stays when runs' folders are cleared away, so that plots reach further back than reports do. It
-may be deleted at any time; what is lost then is the past of the plots.
+It stays when runs' folders are deleted, so that plots reach further back than reports. It may be
+deleted at any time; only the past of the plots is lost then.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from kafka_ferry.state import StateFolder
 
 HISTORY: Final = "history.jsonl"
 KEPT: Final = 2_000
-"""Lines that are kept: of an hourly flow, those of twelve weeks."""
+"""Lines that are kept: twelve weeks of an hourly flow."""
 _LINE: Final = TypeAdapter(RunSummary)
 
 
 def remember(runs: StateFolder, summary: RunSummary) -> None:
     """Add a run; the line of the same run, published before, is replaced.
 
-    Two runs that are published in the same instant may leave one line: it is a plot's, not a proof's.
+    Two runs that are published at the same instant may leave one line: it serves plots, not proofs.
     """
     lines = [one for one in read_history(runs) if one.run != summary.run]
     lines = sorted([*lines, summary], key=lambda one: one.finished_at)[-KEPT:]
@@ -30,12 +30,12 @@ def remember(runs: StateFolder, summary: RunSummary) -> None:
 
 
 def read_history(runs: StateFolder) -> list[RunSummary]:
-    """The runs, oldest first; none where nothing was published yet."""
+    """The runs, oldest first; empty where nothing was published yet."""
     return parse_history(runs.read(HISTORY) or b"")
 
 
 def parse_history(stored: bytes, last: int = KEPT) -> list[RunSummary]:
-    """The last lines of a history; a line that is none of this release's is passed over."""
+    """The last lines of a history; lines of other releases are skipped."""
     found = []
     for line in stored.splitlines()[-last:]:
         try:

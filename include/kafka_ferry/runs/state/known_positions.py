@@ -1,8 +1,8 @@
 """A flow's positions as far as its ledger confirms them.
 
 A position is committed in the transaction that writes its range into the ledger, so the two differ only
-where somebody else has committed in the flow's group: by ``kafka-consumer-groups --reset-offsets``, for
-example. Such a position is not believed.
+where another client has committed in the flow's group: by ``kafka-consumer-groups --reset-offsets``, for
+example. Such a position is not trusted.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.transactions.producer import has_pending_offsets
 
-# The markers of one transaction reach the ledger and the group one after the other.
+# A transaction's markers reach the ledger and the group one after the other.
 _PAUSES_S: Final = (0.1, 0.4, 1.0, 2.0)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownPositions:
-    """What is known of where copying goes on, by *target* partition.
+    """Where copying continues, as far as known, by *target* partition.
 
     Attributes:
         positions: the ledger's, and the group's where the ledger has none.
         moved: the group's offset where the ledger has another one.
-        unconfirmed: the partitions that only the group knows of.
+        unconfirmed: the partitions with a position only in the group.
         ledger_end: the ledger offset up to which the ledger was read; 0 where there is none.
     """
 
@@ -79,7 +79,7 @@ def is_confirmed(committed: Position, written: Position) -> bool:
     """Whether the ledger's last position of a partition, ``written``, is the one in the group."""
     if committed.offset != written.offset:
         return False
-    # kafka-consumer-groups leaves the metadata out, also where it changes nothing.
+    # kafka-consumer-groups drops the metadata, even where it changes no offset.
     known = ("", written.topic_id), ("", written.remote_topic_id)
     if committed.topic_id not in known[0] or committed.remote_topic_id not in known[1]:
         return False
@@ -97,14 +97,14 @@ def _disagreeing(
 
 
 def _is_pending(flow: Flow, partitions: Collection[TopicPartition]) -> bool:
-    """Whether a transaction whose record the ledger has is still to reach the group; its writer sees to it."""
+    """Whether a transaction that the ledger has is still to reach the group; its coordinator completes it."""
     settings = kafka_python_config(flow.target.client_properties("consumer"))
     with WireCluster(flow.target.alias, settings) as cluster:
         return has_pending_offsets(cluster, position_group(flow.name), partitions)
 
 
 def _merged(committed: Position | None, written: Position | None) -> Position:
-    """The ledger's position, with what only the group says of it where the two agree."""
+    """The ledger's position, with the details that only the group has where the two agree."""
     if committed is None or written is None:
         found = committed or written
         assert found is not None

@@ -1,4 +1,4 @@
-"""Two files of one flow: the second one would go on with the first one's positions, ledger and history."""
+"""Refuses a second file of a flow: it would continue with the first one's positions, ledger and history."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def selection_of(flow: Flow) -> str:
-    """Which topics the flow selects, and how they are named on the target."""
+    """Which topics the flow selects, and their names on the target."""
     selection = {
         "topics": flow.topics,
         "topics.exclude": flow.topics_exclude,
@@ -24,12 +24,12 @@ def selection_of(flow: Flow) -> str:
 
 
 def require_one_file(flow: Flow, ledger: LedgerTable) -> None:
-    """Does nothing if the flow's last run was of this file, or of one that selects the same topics.
+    """Does nothing if the flow's last run used this file, or one that selects the same topics.
 
-    So a file that was moved is run once as it was, and may be changed then.
+    So a file that was moved is run once unchanged, and may be changed afterwards.
 
     Raises:
-        ConfigError: it was of another file, which selects other topics.
+        ConfigError: it used another file, which selects other topics.
     """
     last = ledger.last_run()
     if last is None or not last["file"] or last["file"] == flow.short_file:

@@ -1,4 +1,4 @@
-"""What a run leaves in its folder: for its later steps, for a retry, and for people."""
+"""The files of a run: for its later steps, for a retry, and for people."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class StepRecord(AsJson):
     Attributes:
         seconds: how long it took.
         error: what it raised, None if it succeeded.
-        failures: the same, a sentence for each partition or group where it concerns some.
+        failures: the same as a sentence for each partition or group, where it is about some.
         transient: whether the same step may succeed later without a change.
         exit_code: the command line's exit status for the error, 0 without one.
     """
@@ -62,7 +62,7 @@ class StepRecord(AsJson):
 
 @dataclass(frozen=True)
 class Reconciliation(AsJson):
-    """The reconciliation table and what the expectations said of it."""
+    """The reconciliation table and the expectations' results on it."""
 
     WHAT: ClassVar = "a reconciliation"
 
@@ -77,11 +77,11 @@ class RunFolder:
 
     Args:
         runs: the flow's folder of runs.
-        run: the run's id; characters that some file system forbids are replaced in the folder's name.
+        run: the run's id; characters that a file system forbids are replaced in the folder's name.
 
     Attributes:
         files: the folder itself.
-        recounts: what was read back for the step ``verify`` before it.
+        recounts: what was read back before the step ``verify``, for it.
     """
 
     def __init__(self, runs: StateFolder, run: str) -> None:
@@ -97,9 +97,9 @@ class RunFolder:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Record how the step ``name`` ended, whatever happens, unless it was begun anew meanwhile.
+        """Record how the step ``name`` ended, whatever happens, unless it was restarted meanwhile.
 
-        A process that has outlived its task may end long after another one has done the step.
+        A process that has outlived its task may end long after another one has finished the step.
         """
         self.forget(name)
         attempt = uuid.uuid4().bytes
@@ -123,7 +123,7 @@ class RunFolder:
         self.files.delete(map(_attempt, steps))
         self.recounts.forget(steps)
         if "verify" in steps:
-            # An older verdict would stand in the report of a verification that never got to one.
+            # Otherwise an old verdict would be in the report of a verification that never got to one.
             self.files.delete([_RECONCILIATION])
         if "sync_groups" in steps:
             self.files.delete([_GROUPS])
@@ -131,7 +131,7 @@ class RunFolder:
     def step_record(self, name: str) -> StepRecord | None:
         """How the step ended the last time, None if it never did.
 
-        Of a step whose shards are done one by one, those that have ended together.
+        For a step with shards, the records of all shards that have ended, as one.
         """
         whole = self._load(f"step-{name}.json", StepRecord)
         if whole:
@@ -140,7 +140,7 @@ class RunFolder:
         return _together([part for part in parts if part])
 
     def _parts(self, step: str) -> list[str]:
-        """The shards of a step that have ended, or begun, by the names of their records, in their order."""
+        """The shards of a step that have ended or started, by the names of their records, in order."""
         name = regex.compile(rf"(step|attempt)-{regex.escape(step)}-(?P<shard>\d+)(\.json)?")
         matches = filter(None, map(name.fullmatch, self.files.names()))
         return [part_of(step, shard) for shard in sorted({int(it["shard"]) for it in matches})]
@@ -177,39 +177,39 @@ class RunFolder:
         return self._load(REPORT_DATA, RunReport)
 
     def save_groups(self, moves: GroupMoves) -> None:
-        """Store what became of the groups; beside the runs too, for when the source is gone."""
+        """Store what became of the groups; also next to the runs, for when the source is gone."""
         stored = moves.to_json()
         self.files.write(_GROUPS, stored)
         if moves.groups:
             self._runs.write(GROUPS_SEEN, stored)
 
     def groups(self) -> GroupMoves | None:
-        """What became of the groups, None if nobody has looked at them."""
+        """What became of the groups, None if no step has read them."""
         return self._load(_GROUPS, GroupMoves)
 
     def groups_seen(self) -> GroupMoves | None:
-        """The groups as the last run of the flow that saw any found them; None if none ever did."""
+        """The groups as the flow's last run that read any found them; None if no run did."""
         return self._load_beside(GROUPS_SEEN, GroupMoves)
 
     def save_verified_until(self, verified: VerifiedUntil) -> None:
-        """Store until when the flow's copy was proved complete, beside the runs."""
+        """Store until when the flow's copy was proved complete, next to the runs."""
         self._runs.write(_VERIFIED, verified.to_json())
 
     def verified_until(self) -> VerifiedUntil:
-        """Until when it was, by the last run that was measured."""
+        """Until when the copy was proved complete, by the last run that was measured."""
         return self._load_beside(_VERIFIED, VerifiedUntil) or VerifiedUntil()
 
     def remember(self, summary: RunSummary) -> None:
-        """Add the run to the flow's history, beside the runs."""
+        """Add the run to the flow's history, next to the runs."""
         remember(self._runs, summary)
 
     def _load_beside(self, name: str, kind: type[_T]) -> _T | None:
-        """What stands beside the runs: what is damaged there must not fail each of them."""
+        """Reads a file next to the runs: a damaged one must not fail every run."""
         stored = self._runs.read(name)
         try:
             return None if stored is None else kind.from_json(stored)
         except FerryError as error:
-            log.warning("%s in %s is left out: %s", name, self._runs.location, error)
+            log.warning("%s in %s is ignored: %s", name, self._runs.location, error)
             return None
 
     def _load(self, name: str, kind: type[_T]) -> _T | None:
@@ -218,12 +218,12 @@ class RunFolder:
 
 
 def part_of(step: str, shard: int | None) -> str:
-    """What the record of a step's shard is called; the step's own name for None."""
+    """The name of the record of a step's shard; the step's own name for None."""
     return step if shard is None else f"{step}-{shard}"
 
 
 def _together(parts: Sequence[StepRecord]) -> StepRecord | None:
-    """The records of a step's shards as one: they are done beside each other."""
+    """The records of a step's shards as one: they run in parallel."""
     if not parts:
         return None
     failed = [part for part in parts if part.error is not None]
@@ -237,7 +237,7 @@ def _together(parts: Sequence[StepRecord]) -> StepRecord | None:
 
 
 def _attempt(step: str) -> str:
-    """The file that says which attempt at a step is the last one."""
+    """The file that names the last attempt at a step."""
     return f"attempt-{step}"
 
 

@@ -1,7 +1,7 @@
-"""What the step ``mirror`` has read back of its own copies, while its Spark was there, for the step ``verify``.
+"""What the step ``mirror`` has read back of its own copies while its Spark was running, for ``verify``.
 
-``verify`` takes a partition's recount only if the ledger claims of that partition exactly what was
-claimed when it was read, and takes it once: a step that is repeated reads all of it again.
+``verify`` uses a partition's recount only if the ledger's claims for it are exactly those at the time
+it was read, and uses it once: a step that is repeated reads all of it again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 Claims = Mapping[TopicPartition, Sequence[RangeClaim]]
 """By *target* partition, what the ledger claims of each of its ranges, in the ledger's order."""
 
-# Between two steps of a run lie seconds; after a pause, whatever may have happened to the target.
+# The steps of a run are seconds apart; after a longer pause the target may have changed.
 _MAX_AGE_MS: Final = 15 * 60 * 1000
 _PREFIX: Final = "recounts-"
 
@@ -45,7 +45,7 @@ class _Recounts(AsJson):
 
 
 class StoredRecounts:
-    """The recounts in the folder of a run.
+    """The recounts in a run's folder.
 
     Args:
         folder: the folder.
@@ -57,12 +57,12 @@ class StoredRecounts:
     def save(
         self, part: str, claims: Claims, found: Mapping[TopicPartition, PartitionRecount]
     ) -> None:
-        """Store what a step, or a shard of it, has found of what the ledger claims; replaces its earlier ones.
+        """Store what a step or its shard has found for the ledger's claims; replaces its earlier results.
 
         Args:
-            part: the step, or its shard.
+            part: the step or its shard.
             claims: what was read back.
-            found: what was found of it.
+            found: what was found.
         """
         partitions = tuple(
             _Recounted(tp, tuple(claims[tp]), of_partition) for tp, of_partition in found.items()
@@ -70,7 +70,7 @@ class StoredRecounts:
         self._folder.write(_file(part), _Recounts(now_ms(), partitions).to_json())
 
     def of(self, claims: Claims) -> dict[TopicPartition, PartitionRecount]:
-        """What was found of these claims, as far as just these were read back a short time ago."""
+        """What was found for these claims, as far as exactly these were read back a short time ago."""
         fresh = now_ms() - _MAX_AGE_MS
         return {
             it.partition: it.found
@@ -81,16 +81,16 @@ class StoredRecounts:
         }
 
     def forget(self, parts: Iterable[str] | None = None) -> None:
-        """Delete what some steps or shards have stored; None for all."""
+        """Delete what these steps or shards have stored; None for all."""
         self._folder.delete(self._names() if parts is None else map(_file, parts))
 
     def _readable(self) -> Iterator[_Recounts]:
-        """What the files hold; of one that no release has written, all is to be read from the target."""
+        """The files' content; what an invalid file was for is read from the target again."""
         for name in self._names():
             try:
                 yield _Recounts.from_json(self._folder.read(name) or b"")
             except FerryError as error:
-                log.warning("%s is left out: %s", name, error)
+                log.warning("%s is ignored: %s", name, error)
 
     def _names(self) -> list[str]:
         return [name for name in self._folder.names(".json") if name.startswith(_PREFIX)]

@@ -1,1 +1,1 @@
-"""The step ``sync_groups``: groups' offsets on the target, and their translation on request."""
+"""The step ``sync_groups``: commits groups' offsets on the target; also translates offsets on request."""

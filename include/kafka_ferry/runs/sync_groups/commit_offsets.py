@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerTable
 
-# Between the look at a group and the commit lie the requests for so many.
+# The more groups at once, the longer the time between describing and committing one.
 _GROUPS_AT_ONCE: Final = 1_000
 
 Refused = Mapping[str, Mapping[TopicPartition, FerryError]]
@@ -66,7 +66,7 @@ def commit_moves(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str
 
 
 class _Committer:
-    """Commits group by group, and keeps in mind what failed."""
+    """Commits group by group, and collects failures."""
 
     def __init__(
         self, flow: Flow, ledger: LedgerTable, remote_ids: Mapping[str, str], run: str
@@ -83,8 +83,7 @@ class _Committer:
 
     def commit(self, target: GroupControl, groups: Sequence[GroupMove]) -> list[GroupMove]:
         """What became of these groups."""
-        # First whether anybody uses them, then what they have: whoever leaves in between has
-        # committed before.
+        # Members first, then offsets: a member that leaves in between has committed before.
         states = target.described([move.group.name for move in groups])
         free = [
             state
@@ -184,6 +183,6 @@ class _Committer:
 
 
 def _last_run(ledger: LedgerTable, run: str) -> int:
-    """When the flow's last run before ``run`` began, 0 if there was none."""
+    """When the flow's last run before ``run`` started, 0 if there was none."""
     earlier = (pc.field("type") == "run") & (pc.field("run") != run)
     return int(pc.max(ledger.read(earlier, ["at"])["at"]).as_py() or 0)

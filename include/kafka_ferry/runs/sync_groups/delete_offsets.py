@@ -1,4 +1,4 @@
-"""Deleting on the target what runs have committed for groups, once it is gone from the source."""
+"""Deletes on the target the offsets that runs have committed, once they are gone from the source."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _GONE: Final = SyncedOffset(source=-1, target=-1)
 
 
 def delete_gone(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str) -> GroupMoves:
-    """Delete what runs have committed, where the group, or its offset, is gone from the source.
+    """Delete offsets that runs have committed, where the group or its offset is gone from the source.
 
-    What somebody else has committed since stays, and so does what may only be out of sight.
+    Offsets that another client has committed since stay, and so do those that may only be hidden.
 
     Args:
         flow: the flow.
-        ledger: its ledger; what is deleted is noted in it.
+        ledger: its ledger; deletions are recorded in it.
         moves: the groups that are still on the source.
         run: the run that deletes.
 
@@ -75,7 +75,7 @@ _Known = dict[str, dict[TopicPartition, tuple[TopicPartition, tuple[str, int], S
 
 
 def _synced(flow: Flow, ledger: LedgerTable) -> _Known:
-    """What runs have committed in topics that are still there, for the groups that the flow moves."""
+    """What runs have committed in topics that still exist, for the groups that the flow moves."""
     columns = ["topic", "remote_topic", "remote_topic_id"]
     rows = ledger.read(pc.field("type") == "transaction", columns)
     names = {
@@ -98,7 +98,7 @@ def _synced(flow: Flow, ledger: LedgerTable) -> _Known:
 
 
 def _gone_from_source(flow: Flow, synced: _Known, moves: GroupMoves) -> list[GroupMove]:
-    """The groups of which something is gone, with just these partitions."""
+    """The groups with something gone, with just these partitions."""
     there = {move.group.name: {one.source for one in move.partitions} for move in moves.groups}
     missing = {
         group: {of for of, _, _ in offsets.values()} - there.get(group, set())
@@ -109,7 +109,7 @@ def _gone_from_source(flow: Flow, synced: _Known, moves: GroupMoves) -> list[Gro
         return []
     topics = {tp.topic for partitions in missing.values() for tp in partitions}
     control = ClusterControl(flow.source)
-    # Brokers hide the offsets of topics that may not be seen, and say nothing.
+    # Brokers silently hide the offsets of topics that may not be seen.
     seen = control.topic_ids(topics).keys() | control.unknown(topics)
     with GroupControl(flow.source) as source:
         states = {
@@ -147,7 +147,7 @@ def _decided(
         return left_alone(move, str(state))
     if isinstance(there, FerryError):
         return left_alone(move, str(there))
-    # One that is gone from the source is of no type there.
+    # A group that is gone from the source has no type there.
     reason = why_not(replace(move.group, type=state.type), state, target.alias)
     if reason:
         return left_alone(move, reason)
@@ -157,7 +157,9 @@ def _decided(
         was, last = there.get(one.target), synced[move.group.name][one.target][2]
         if was is None or was.offset == last.target:
             return replace(one, action="deleted")
-        reason = f"gone from the source, but somebody has committed {was.offset} on the target."
+        reason = (
+            f"gone from the source, but another client has committed {was.offset} on the target."
+        )
         return replace(one, action="held", reason=reason)
 
     return replace(move, partitions=tuple(map(decided, move.partitions)))
@@ -168,7 +170,7 @@ def _deleted(
     groups: list[GroupMove],
     there: Mapping[str, Mapping[TopicPartition, Committed] | FerryError],
 ) -> tuple[list[GroupMove], list[FerryError]]:
-    """The groups after it was done, and what was refused."""
+    """The groups after the deletion, and what was refused."""
     whole, parts = [], {}
     for move in groups:
         name, committed = move.group.name, there.get(move.group.name, {})
@@ -202,7 +204,7 @@ def _cleared(move: GroupMove, keys: Mapping[TopicPartition, tuple[str, int]]) ->
 
 
 def _merged(groups: tuple[GroupMove, ...], others: list[GroupMove]) -> tuple[GroupMove, ...]:
-    """All groups, ordered by name; partitions of one that is among both come together."""
+    """All groups, ordered by name; the partitions of a group in both are merged."""
     merged = {move.group.name: move for move in groups}
     for move in others:
         name = move.group.name

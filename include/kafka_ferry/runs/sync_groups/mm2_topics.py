@@ -1,9 +1,9 @@
-"""Telling MirrorMaker 2's clients what a run did: checkpoints, heartbeats and offset syncs.
+"""Writes checkpoints, heartbeats and offset syncs for MirrorMaker 2's clients.
 
-(a) A checkpoint or an offset sync is written where it differs from the newest one of its key in the
-    topic: whoever reads the topic to its end has what is true now, and it does not grow for nothing.
-(b) There is never a tombstone, and nothing that a reader of MirrorMaker 2's would not understand.
-(c) What fails for one topic is told, and keeps no other from being written.
+(a) A checkpoint or an offset sync is written only where it differs from the newest one of its key in
+    the topic: a consumer that reads to the end has the current state, and the topic does not grow for nothing.
+(b) There is never a tombstone, and nothing that MirrorMaker 2's clients would not understand.
+(c) A failure for one topic is reported, and does not stop the others.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Records = Iterable[tuple[bytes, Sequence[bytes]]]
-"""By key, the values that are to be written one after the other; the last of them counts."""
+"""By key, the values to write one after the other; the last one counts."""
 
 
 def emit(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str) -> list[str]:
-    """Write what the flow's options say; doing it again writes at most another heartbeat.
+    """Write what the flow's options say; a repetition writes at most another heartbeat.
 
     Args:
         flow: the flow.
@@ -79,7 +79,7 @@ def emit(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str) -> lis
 
 
 def _write(topic: EmittedTopic, records: Callable[[EmittedTopic], Records], at: int) -> int:
-    """Write those of ``records`` that say something new; gives how many."""
+    """Write those of ``records`` that are new; returns how many."""
     create_compacted(ClusterControl(topic.cluster), topic.name, topic.replication_factor)
     wanted = dict(records(topic))
     if not wanted:
@@ -100,14 +100,14 @@ def _known(topic: EmittedTopic) -> Mapping[bytes, bytes]:
     try:
         return newest_values(topic.cluster, topic.name)
     except AccessDenied:
-        # MirrorMaker 2's principal may write only: then all is written anew, which is as true.
+        # MirrorMaker 2's principal may only write: then all records are written again, which is as correct.
         return {}
 
 
 def _checkpoints(moves: GroupMoves) -> Iterator[tuple[bytes, list[bytes]]]:
     for move, partition in moves.partitions():
         committed, target, offset = partition.committed, partition.target, partition.offset
-        # Clients take a checkpoint for the offset of a consumer group, which no share group has.
+        # Clients read a checkpoint as a consumer group's offset, which a share group does not have.
         if committed is None or target is None or offset is None or move.group.type == "share":
             continue
         checkpoint = Checkpoint(
@@ -118,7 +118,7 @@ def _checkpoints(moves: GroupMoves) -> Iterator[tuple[bytes, list[bytes]]]:
 
 def _heartbeats(flow: Flow, topic: EmittedTopic, at: int) -> Iterator[tuple[bytes, list[bytes]]]:
     if topic.name != HEARTBEATS and flow.offsets.of(HEARTBEATS) == "preserved":
-        # They would have the offsets of the source's first ones. Clients only look for the topic.
+        # They would take the offsets of the source's first heartbeats. Clients only look for the topic.
         return
     heartbeat = Heartbeat(flow.source.alias, flow.target.alias, at)
     yield heartbeat.key(), [heartbeat.value()]

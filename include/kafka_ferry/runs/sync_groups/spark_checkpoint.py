@@ -1,4 +1,4 @@
-"""Giving a Spark query a checkpoint with which it goes on at the target."""
+"""Writes a checkpoint with which a Spark query continues on the target."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.model import LogBounds, TopicPartition
 
-# A source that is lost is why many a checkpoint is translated: nobody waits a minute for it.
+# Checkpoints are often translated because the source is lost: do not wait a minute for it.
 _SOURCE_PATIENCE_S: Final = 15
 _OWN_SCHEMAS: Final = "v2"
 
 
 def translate_checkpoint(flow: Flow, location: str, new: str, *, clamp: bool = False) -> Rewritten:
-    """Write a query's checkpoint anew, with its Kafka offsets as they are on the target.
+    """Write a copy of a query's checkpoint in which the Kafka offsets are the target's.
 
-    The query must be stopped, and its checkpoint stays as it is. The source need not answer.
+    The query must be stopped, and its checkpoint stays unchanged. The source need not be up.
 
     Args:
         flow: the flow that copies the topics that the query reads.
         location: the checkpoint: a local path, or a URI that Arrow understands.
-        new: the folder that is written; there must be nothing in it.
-        clamp: whether offsets that the copy does not account for are taken as its end or its start.
+        new: the folder to write; it must be empty.
+        clamp: whether offsets that the copy does not account for become its end or its start.
 
     Raises:
-        CheckpointRefused: naming what has no right answer; nothing was written.
+        CheckpointRefused: naming what cannot be translated; nothing was written.
         FerryError: if the target cannot be asked, or a folder cannot be read or written.
     """
     try:
@@ -66,13 +66,13 @@ def translate_checkpoint(flow: Flow, location: str, new: str, *, clamp: bool = F
     except (OSError, pa.ArrowException) as error:
         raise FerryError(
             f"{error}.",
-            advice=f"If {new} holds anything by now, delete it: it is not complete.",
+            advice=f"If {new} holds anything, delete it: it is not complete.",
         ) from error
 
 
 def _translate(flow: Flow, old: StateFolder, new: StateFolder, clamp: bool) -> Rewritten:
     if not new.is_empty():
-        raise CheckpointRefused([f"{new.location}, where it is to go, is not empty."])
+        raise CheckpointRefused([f"{new.location}, where it is to be written, is not empty."])
     checkpoint = read_checkpoint(old)
     placing, notes = _placing(flow, _topics(checkpoint))
     found = rewritten(checkpoint, placing, clamp=clamp)
@@ -81,19 +81,19 @@ def _translate(flow: Flow, old: StateFolder, new: StateFolder, clamp: bool) -> R
         notes.append("The query's state is copied as it is.")
     if _numbers(old) != checkpoint.numbers:
         raise CheckpointRefused(
-            [f"the query is running: it has gone on meanwhile. Delete {new.location}."]
+            [f"the query is running: its checkpoint changed meanwhile. Delete {new.location}."]
         )
-    # Batches last: before they are there, the folder is none that a query could go on from.
+    # Batches last: without them, no query could start from an incomplete folder.
     for name in sorted(found.files, key=lambda name: name.startswith(OFFSETS)):
         new.write(name, found.files[name])
     return replace(found, notes=(*notes, *found.notes))
 
 
 def read_checkpoint(folder: StateFolder) -> SparkCheckpoint:
-    """What matters of a checkpoint.
+    """Reads a checkpoint.
 
     Raises:
-        CheckpointRefused: if there is no batch, or one of a kind that is not known here.
+        CheckpointRefused: if there is no batch, or one of an unknown kind.
     """
     numbers = _numbers(folder)
     offsets, commits = folder.folder(OFFSETS), folder.folder(COMMITS)
@@ -121,12 +121,12 @@ def _numbers(folder: StateFolder) -> Numbers:
 
 
 def _refuse_own_schemas(state: StateFolder) -> None:
-    """State whose files name others by their whole path cannot be moved."""
+    """State whose files name other files by their full paths cannot be moved."""
     operators = [state.folder(f"{name}/_metadata/{_OWN_SCHEMAS}") for name in state.folders()]
     if any(not operator.is_empty() for operator in operators):
         raise CheckpointRefused(
             [
-                "its state is that of transformWithState: it names its own files by their whole "
+                "its state is that of transformWithState: it names its own files by their full "
                 "paths, and cannot be moved."
             ]
         )
@@ -139,7 +139,7 @@ def _topics(checkpoint: SparkCheckpoint) -> set[str]:
 
 
 def _placing(flow: Flow, read: Collection[str]) -> tuple[Placing, list[str]]:
-    """Where offsets of the topics are on the target, and what is to be said of that."""
+    """The routes of the topics' offsets to the target, and notes on them."""
     ledger = flow_ledger(flow)
     target, name = ClusterControl(flow.target), ledger_topic(flow.source.alias)
     with retry_for(flow.admin_timeout_ms / 1000):
@@ -151,7 +151,7 @@ def _placing(flow: Flow, read: Collection[str]) -> tuple[Placing, list[str]]:
         selected = select_topics(flow, read)[0]
         remote = {t: name for t, name in (marked | ledger.topics()).items() if t in selected}
         remote_topics = target.topics(remote.values())
-        # What others have not committed yet does not keep the query from a higher offset.
+        # Open transactions of other producers must not hold the query below a higher offset.
         target_logs = target.log_bounds(remote_topics.values(), "read_uncommitted")
     ids, source_logs, notes = _source(flow, ledger, list(remote))
     maps = routes(
@@ -168,13 +168,13 @@ def _placing(flow: Flow, read: Collection[str]) -> tuple[Placing, list[str]]:
 def _source(
     flow: Flow, ledger: LedgerTable, topics: Collection[str]
 ) -> tuple[Mapping[str, str], Mapping[TopicPartition, LogBounds], list[str]]:
-    """The source's topics' ids and logs; or the ids that the ledger has, and a word on that."""
+    """The source topics' ids and logs; or the ids in the ledger, and a note on that."""
     source = ClusterControl(flow.source)
     try:
         with retry_for(min(_SOURCE_PATIENCE_S, flow.admin_timeout_ms / 1000)):
             found = source.topics(topics)
             logs = source.log_bounds(found.values(), flow.isolation_level)
     except (ClusterUnreachable, AccessDenied) as error:
-        note = f"{error.message} So topics are taken to be those that were copied last."
+        note = f"{error.message} So the topics are assumed to be those that were copied last."
         return copied_topic_ids(ledger), {}, [note]
     return {name: topic.topic_id for name, topic in found.items()}, logs, []

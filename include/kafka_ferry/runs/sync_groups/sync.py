@@ -1,6 +1,6 @@
-"""Moving groups: what their offsets are on the target, and the step of a run that commits them there.
+"""Moves groups: translates their offsets and, as a step of a run, commits them on the target.
 
-The rules are those of ``groups.decisions``; this module asks the clusters and the ledger.
+The rules are in ``groups.decisions``; this module asks the clusters and the ledger.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ Offsets = Mapping[TopicPartition, Committed]
 
 
 def sync_groups(flow: Flow, folder: RunFolder, ledger: LedgerTable, run: str) -> GroupMoves:
-    """The step of a run: move the groups, store what became of them, and tell of it as MirrorMaker 2 does.
+    """The step of a run: move the groups, store the result, and emit checkpoints as MirrorMaker 2 does.
 
-    A flow that neither commits offsets nor writes checkpoints asks for no groups.
+    A flow that neither commits offsets nor writes checkpoints reads no groups.
 
     Raises:
         GroupsFailed: naming what could not be read, committed or written; the rest was.
@@ -74,15 +74,15 @@ def move_groups(
     only: Collection[str] = (),
     from_target: bool = False,
 ) -> GroupMoves:
-    """Translate the offsets of groups, as far as is verified, and commit them on the target.
+    """Translate groups' offsets, as far as verified, and commit them on the target.
 
     Args:
         flow: the flow.
         ledger: its ledger, projected to its end.
         run: the run that commits them.
         write: whether to commit anything.
-        only: names of groups, whatever ``groups`` says; all that the flow chooses where empty.
-        from_target: whether to name offsets in topics that came from the target, too.
+        only: names of groups, regardless of ``groups``; all that the flow selects where empty.
+        from_target: whether to include offsets in topics that came from the target.
 
     Raises:
         FerryError: if a cluster, or its list of topics, cannot be read at all.
@@ -103,14 +103,14 @@ def translate_groups(
     at: int,
     from_target: bool = False,
 ) -> tuple[GroupMove, ...]:
-    """What groups' offsets are on the target, as far as is verified; changes nothing.
+    """Translate groups' offsets, as far as verified; changes nothing.
 
     Args:
         flow: the flow.
         ledger: its ledger, projected to its end.
         offsets: what each group has committed on the source.
         at: when that was read, in milliseconds since 1970.
-        from_target: whether to name offsets in topics that came from the target, too.
+        from_target: whether to include offsets in topics that came from the target.
 
     Returns:
         The groups that have committed anything in a topic of the flow, ordered by name.
@@ -137,7 +137,7 @@ def translate_groups(
 def _read(
     flow: Flow, ledger: LedgerTable, only: Collection[str], *, write: bool, from_target: bool
 ) -> GroupMoves:
-    """The chosen groups and what their offsets are on the target."""
+    """The selected groups with their offsets on the target."""
     at = now_ms()
     errors: list[FerryError] = []
     groups: list[Group] = []
@@ -154,7 +154,7 @@ def _read(
         found = committed[group.name]
         if isinstance(found, FerryError):
             unread.append(GroupMove(group, reason=str(found), at=at))
-            # That a broker is too old for share groups' offsets is nobody's failure.
+            # A broker that is too old for share groups' offsets is not a failure.
             if not isinstance(found, TooOld):
                 errors.append(found)
         else:
@@ -189,15 +189,15 @@ def _chosen(
 
 @dataclass(frozen=True)
 class _Picture:
-    """All that translating offsets depends on, beside the offsets.
+    """All that translating offsets depends on, apart from the offsets.
 
     Attributes:
         routes: by *source* partition.
-        remote: the remote topic of each source topic that was ever copied, or is about to be.
+        remote: the remote topic of each source topic that was ever copied, or is planned.
         source_topics: the source's topics, by name.
         target_topics: the remote ones, by name.
-        source_logs: what the source holds, by its partitions.
-        target_logs: what the target holds, by its partitions.
+        source_logs: the source's logs, by its partitions.
+        target_logs: the target's logs, by its partitions.
         ledger: the flow's ledger.
     """
 
@@ -234,13 +234,13 @@ class _Picture:
             source_topics,
             target_topics,
             source.log_bounds(source_topics.values(), flow.isolation_level, wait_s=wait_s),
-            # What others have not committed yet does not keep anybody from a higher offset.
+            # Open transactions of other producers must not hold groups below a higher offset.
             target.log_bounds(target_topics.values(), "read_uncommitted", wait_s=wait_s),
             ledger,
         )
 
     def move(self, tp: TopicPartition, committed: Committed) -> PartitionMove:
-        """What a group's offset in one partition is on the target."""
+        """Translates a group's offset in one partition."""
         route = self.routes.get(tp)
         log = self.source_logs.get(tp)
         if route:
@@ -271,7 +271,7 @@ class _Picture:
 
     @cached_property
     def _ever_copied(self) -> frozenset[TopicPartition]:
-        """The partitions that the ledger has anything of, verified or not, from and into whatever topic."""
+        """The partitions that the ledger has entries for, verified or not, of any topic on either side."""
         rows = self.ledger.read(
             (pc.field("type") == "transaction") & pc.field("topic").isin(list(self.remote)),
             ["topic", "partition"],

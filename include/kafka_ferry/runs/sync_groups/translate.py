@@ -1,4 +1,4 @@
-"""Translating single offsets and groups on request, in either direction; nothing is changed by it."""
+"""Translates single offsets and groups on request, in either direction; changes nothing."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.sync_groups.sync import move_groups
 
-_NOT_COPIED: Final = "nothing was copied between it and a topic that is there now."
-_NO_LOG: Final = "the ends of the log on the other side are not known."
+_NOT_COPIED: Final = "nothing was copied between it and a topic that exists now."
+_NO_LOG: Final = "the start and end of the log on the other cluster are not known."
 _UNKNOWN: Final = (
     "the ledger does not account for it: another mirror has copied it, or the source has lost it."
 )
 
-# A source that is down shall not keep those waiting who want to fail over.
+# During a failover an operator must not wait for a source that is down.
 _SOURCE_PATIENCE_S: Final = 15
 
 Offsets = Mapping[TopicPartition, Committed]
@@ -36,15 +36,15 @@ Offsets = Mapping[TopicPartition, Committed]
 
 @dataclass(frozen=True, slots=True)
 class TranslatedOffset:
-    """An offset that somebody asked for, and its counterpart.
+    """A requested offset and its counterpart.
 
     Attributes:
-        asked: the partition that it is of.
+        asked: its partition.
         offset: the next offset to read there.
         counterpart: that partition on the other cluster, None where the flow knows none.
-        translated: the offset there, None where there is no right answer.
+        translated: the offset there, None where there is no correct answer.
         kind: how exact that is.
-        is_verified: whether what is verified by now gives the same answer.
+        is_verified: whether the verified part of the copy gives the same answer.
         reason: why there is no answer.
     """
 
@@ -65,7 +65,7 @@ class Translator:
         reverse: whether offsets are the target's.
 
     Attributes:
-        notes: what has to be known of the answers.
+        notes: notes on the answers.
 
     Raises:
         FerryError: if the flow was never run, or its target cannot be read.
@@ -85,7 +85,7 @@ class Translator:
         self._remote = self._ledger.topics()
 
     def offsets(self, asked: Sequence[tuple[TopicPartition, int]]) -> list[TranslatedOffset]:
-        """The counterparts of offsets, in the order in which they are asked for.
+        """The counterparts of offsets, in the order of the request.
 
         Raises:
             FerryError: naming the topics that the flow has never copied.
@@ -100,7 +100,7 @@ class Translator:
             )
             raise FerryError(
                 f"{self._flow.name} has never copied {way}.",
-                advice=f"Name topics as they are named on {there if self._reverse else here}.",
+                advice=f"Name topics by their names on {there if self._reverse else here}.",
             )
         newest, verified = self._ways(topics, None, self._ledger.verified_through())
         answers = []
@@ -111,7 +111,7 @@ class Translator:
         return answers
 
     def groups(self, names: Collection[str]) -> GroupMoves:
-        """What groups have committed, and what that is on the other cluster, as far as is verified."""
+        """The groups' committed offsets, and the same on the other cluster, as far as verified."""
         if not self._reverse:
             return move_groups(self._flow, self._ledger, run="", write=False, only=names)
         offsets, errors = self._committed_on_target(names)
@@ -160,7 +160,7 @@ class Translator:
         return offsets, errors
 
     def _ways(self, topics: Collection[str], *bounds: int | None) -> Iterator[_Ways]:
-        """What is known of partitions of ``topics``: by all that the ledger has before each of ``bounds``."""
+        """The routes of ``topics``' partitions, from all that the ledger has before each of ``bounds``."""
         of_source = {
             topic: remote
             for topic, remote in self._remote.items()
@@ -169,7 +169,7 @@ class Translator:
         remote = self._target.topics(of_source.values())
         source_ids, logs = self._source(list(of_source))
         if not self._reverse:
-            # What others have not committed yet does not keep anybody from a higher offset.
+            # Open transactions of other producers must not hold groups below a higher offset.
             logs = self._target.log_bounds(remote.values(), "read_uncommitted")
         opposite = self._opposite()
         for before in bounds:
@@ -190,7 +190,7 @@ class Translator:
     def _source(
         self, topics: Collection[str]
     ) -> tuple[Mapping[str, str], Mapping[TopicPartition, LogBounds]]:
-        """The ids of the source's topics, and their logs; what the ledger has of them if it is down."""
+        """The source topics' ids and logs; if the source is down, what the ledger has."""
         source = ClusterControl(self._flow.source)
         try:
             with retry_for(min(_SOURCE_PATIENCE_S, self._flow.admin_timeout_ms / 1000)):
@@ -198,26 +198,26 @@ class Translator:
                 logs = source.log_bounds(found.values(), self._flow.isolation_level)
         except (ClusterUnreachable, AccessDenied) as error:
             self.notes.append(
-                f"{error.message} So topics are taken to be those that were copied last, and their "
+                f"{error.message} So the topics are assumed to be those that were copied last, and their "
                 "logs to hold all that was copied."
             )
             return copied_topic_ids(self._ledger), {}
         return {name: topic.topic_id for name, topic in found.items()}, logs
 
     def _opposite(self) -> LedgerTable | None:
-        """The opposite flow's ledger, as far as it is known; it lies on the source."""
+        """The opposite flow's ledger, which is on the source, as far as known."""
         is_down = bool(self.notes)
         return opposite_for(self._flow, ask=not is_down)
 
 
 @dataclass(frozen=True)
 class _Ways:
-    """All that answers depend on, beside the offsets.
+    """All that answers depend on, apart from the offsets.
 
     Attributes:
-        routes: by the partition that is asked for.
-        logs: what the partitions on the other side hold; nothing where that cluster does not answer.
-        reverse: whether the target's offsets are asked for.
+        routes: by the requested partition.
+        logs: the logs on the other cluster; empty where that cluster does not answer.
+        reverse: whether the requested offsets are the target's.
     """
 
     routes: Mapping[TopicPartition, Route]

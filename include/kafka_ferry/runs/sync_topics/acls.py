@@ -1,12 +1,12 @@
-"""Making a plan's changes of access on the target: ACLs, quotas, SCRAM users.
+"""Makes a plan's changes of ACLs, quotas and SCRAM users on the target.
 
-(a) Whatever is to be created is in the ledger before it is: after a kill in between, the ledger may
-    name what is not there, which the next run sees; nothing is there that the ledger does not name.
-(b) Whatever is deleted was created by the flow, and has been there ever since.
-(c) What was changed is shown by the target before anything else is done, so that the next run, which
-    may follow at once, judges by it.
-(d) At no moment does anybody have more rights than before and after: rules that deny are created
-    first and deleted last, and nothing is granted that a rule which failed was to narrow.
+(a) Everything is in the ledger before it is created: after a kill in between, the ledger may name
+    what does not exist, which the next run sees; nothing exists that the ledger does not name.
+(b) Only what the flow created, and what has existed ever since, is deleted.
+(c) The target shows each change before anything else is done, so that a run that follows at once
+    sees it.
+(d) At no moment does any principal have more rights than before and after: deny rules are created
+    first and deleted last, and nothing is granted that a failed deny rule was to narrow.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from kafka_ferry.model.changes import (
 from kafka_ferry.plan.access.acls import EVERY
 
 _T = TypeVar("_T")
-# So that a record stays far below what a topic takes.
+# Keeps a ledger record far below max.message.bytes.
 _AT_ONCE: Final = 1_000
 _AT_MOST_TOLD: Final = 20
 _EVERYBODY: Final = "User:*"
 
 
 def apply_access(flow: Flow, ledger: LedgerTable, plan: Plan) -> list[str]:
-    """Make the plan's changes of access; doing it again makes those that are not made yet.
+    """Make the plan's changes of access; a repetition makes those that are not made yet.
 
-    What somebody else has changed since the plan was made is left as it is.
+    What another client has changed since the plan was made stays as it is.
 
     Args:
         flow: the flow.
@@ -55,7 +55,7 @@ def apply_access(flow: Flow, ledger: LedgerTable, plan: Plan) -> list[str]:
         A sentence for each thing that could not be changed.
 
     Raises:
-        FerryError: if the target does not answer, or does not take what the ledger is to say.
+        FerryError: if the target does not answer, or rejects the ledger's record.
     """
     ledger.project(flow.target, ledger_topic(flow.source.alias))
     granting = _Granting(flow, plan, ledger.applied())
@@ -70,7 +70,7 @@ def apply_access(flow: Flow, ledger: LedgerTable, plan: Plan) -> list[str]:
         except FerryError as error:
             if error.transient:
                 raise
-            # Where nothing was to be changed, the plan has said why nobody could look.
+            # Where nothing was to be changed, the plan says why the quotas could not be read.
             if planned:
                 sentences.append(str(error))
     return sentences
@@ -116,7 +116,7 @@ class _Granting:
         confirmed = {what: it for what, it in values.items() if what in due or it in claimed[what]}
         self._record(quotas=[QuotaChange(*what, it, it) for what, it in confirmed.items()])
         meanwhile = [
-            f"{alias}: somebody has changed {quota_name(*what)} since the run was planned."
+            f"{alias}: another client has changed {quota_name(*what)} since the run was planned."
             for what, it in planned.items()
             if what not in due and now.get(what) != it.value
         ]
@@ -144,7 +144,7 @@ class _Granting:
         return sentences + _told(errors, "SCRAM users", "ALTER", self.flow.target.alias)
 
     def _passwords(self, creates: Sequence[UserChange]) -> tuple[Mapping[str, str], list[str]]:
-        """The passwords, read only if there is somebody to create, and who lacks one."""
+        """The passwords, read only if there are users to create, and the users without one."""
         if not creates:
             return {}, []
         try:
@@ -161,7 +161,7 @@ class _Granting:
         quotas: Iterable[QuotaChange] = (),
         users: Iterable[UserChange] = (),
     ) -> None:
-        """Append to the ledger what is about to be changed, or was."""
+        """Append to the ledger what is about to be changed, or was changed."""
         flow, run = self.flow.name, self.plan.run
         for rules in _some(acls):
             append_entry(self.flow, AppliedEntry(flow=flow, run=run, at=now_ms(), acls=rules))
@@ -174,7 +174,7 @@ class _Granting:
 def _change_rules(
     target: AccessControl, grants: AbstractSet[Acl], revokes: AbstractSet[Acl]
 ) -> dict[Acl, FerryError]:
-    """Create and delete rules, in an order in which nobody has more rights in between, or is without."""
+    """Create and delete rules, in an order in which no principal gains or loses rights in between."""
     narrowing = target.grant(_of(grants, "DENY"))
     widening = _unless_wider(target.grant, _of(grants, "ALLOW"), narrowing)
     narrowing |= target.revoke(_of(revokes, "ALLOW"))
@@ -191,7 +191,7 @@ def _unless_wider(
     acls: Sequence[Acl],
     failed: Iterable[Acl],
 ) -> dict[Acl, FerryError]:
-    """Change those of ``acls`` that no failed rule was to narrow; the others are errors."""
+    """Change those of ``acls`` that no failed deny rule was to narrow; the others are errors."""
     held: dict[Acl, FerryError] = {}
     for acl in acls:
         for other in failed:
@@ -202,7 +202,7 @@ def _unless_wider(
 
 
 def _meet(one: Acl, other: Acl) -> bool:
-    """Whether two rules may be about the same request, whatever its operation."""
+    """Whether two rules may apply to the same request, regardless of the operation."""
     if one.resource_type != other.resource_type:
         return False
     if one.principal != other.principal and _EVERYBODY not in (one.principal, other.principal):
@@ -225,14 +225,14 @@ def _key(change: UserChange) -> tuple[str, str]:
 
 
 def _some(things: Iterable[_T]) -> Iterator[tuple[_T, ...]]:
-    """The things in portions that fit into a record."""
+    """The items in portions that fit into a ledger record."""
     rest = iter(things)
     while some := tuple(islice(rest, _AT_ONCE)):
         yield some
 
 
 def _told(errors: Mapping[_T, FerryError], what: str, right: str, alias: str) -> list[str]:
-    """Errors as sentences, those of a missing right as one."""
+    """Errors as sentences; those about a missing permission as one."""
     denied = [error for error in errors.values() if isinstance(error, AccessDenied)]
     others = [str(error) for error in errors.values() if not isinstance(error, AccessDenied)]
     if len(others) > _AT_MOST_TOLD:

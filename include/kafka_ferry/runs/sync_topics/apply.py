@@ -1,4 +1,4 @@
-"""Making a plan's changes on the target: topics, configs, access; what fails stops nothing else."""
+"""Makes a plan's changes on the target: topics, configs, access; a failure stops nothing else."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from kafka_ferry.runs.sync_topics.topic_configs import ConfigChanges
 
 
 def apply_changes(flow: Flow, ledger: LedgerTable, target: ClusterControl, plan: Plan) -> Plan:
-    """Make the changes of ``plan``; doing it again makes those that are not made yet.
+    """Make the changes of ``plan``; a repetition makes those that are not made yet.
 
-    Every remote topic that the plan copies to is marked in the ledger, before anything is written
-    to it, with how its offsets are kept.
+    Every remote topic that the plan copies to is marked in the ledger, with how its offsets are
+    kept, before anything is written to it.
 
     Args:
         flow: the flow.
@@ -33,9 +33,9 @@ def apply_changes(flow: Flow, ledger: LedgerTable, target: ClusterControl, plan:
         that could not be made.
 
     Raises:
-        FerryError: if the target does not take what the ledger is to say.
+        FerryError: if the target rejects the ledger's record.
     """
-    # What an earlier attempt could not do, this one may.
+    # This attempt may succeed where an earlier one failed.
     plan = replace(plan, unapplied=())
     configs = ConfigChanges(flow, ledger, target, plan)
     configs.announce()
@@ -46,7 +46,7 @@ def apply_changes(flow: Flow, ledger: LedgerTable, target: ClusterControl, plan:
     plan = _with_notes(_refuse(plan, errors), configs.notes)
     unapplied = configs.unapplied
     unapplied += apply_access(flow, ledger, plan)
-    # A run that did not look at all topics does not know which of them are missed.
+    # A run of some topics does not know which of the others are missing.
     if plan.options.is_whole:
         unapplied += retire_topics(flow, ledger, target, plan)
     return replace(plan, unapplied=tuple(unapplied))

@@ -1,10 +1,10 @@
-"""Giving remote topics up and deleting them, so that whatever comes next begins anew.
+"""Gives remote topics up and deletes them, so that copying starts over.
 
-The order of events, with what is there after a crash:
+The order of events, with the state after a crash:
 
-1. the ledger says that the remote topic is given up: plans leave it alone, whoever did so goes on;
-2. the remote topic is deleted: the next run that needs it creates it anew;
-3. its positions are gone, which brokers see to when they hear of the deletion.
+1. the ledger says that the remote topic is given up: plans leave it alone until the deletion is repeated;
+2. the remote topic is deleted: the next run that needs it recreates it;
+3. its positions are gone: brokers delete them when they learn of the topic's deletion.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from kafka_ferry.ledger import (
 from kafka_ferry.model import position_group
 from kafka_ferry.retry import retry
 
-# So that a record stays far below what a topic takes.
+# Keeps a ledger record far below max.message.bytes.
 _TOPICS_AT_ONCE: Final = 1_000
 
 
 class _StillThere(FerryError):
-    """Positions in a remote topic that was deleted; brokers forget them a moment later."""
+    """Positions in a remote topic that was deleted; brokers delete them a moment later."""
 
     transient = True
 
 
 def release(flow: Flow, ledger: LedgerTable, run: str, topics: Sequence[ReleasedTopic]) -> None:
-    """Say in the ledger that remote topics are given up; its topic exists."""
+    """Record in the ledger, whose topic exists, that remote topics are given up."""
     for first in range(0, len(topics), _TOPICS_AT_ONCE):
         some = tuple(topics[first : first + _TOPICS_AT_ONCE])
         append_entry(flow, ReleaseEntry(flow=flow.name, run=run, at=now_ms(), remote_topics=some))
@@ -48,7 +48,7 @@ def release(flow: Flow, ledger: LedgerTable, run: str, topics: Sequence[Released
 def delete_released(
     flow: Flow, ledger: LedgerTable, target: ClusterControl, topic_ids: Mapping[str, str]
 ) -> dict[str, FerryError]:
-    """Delete remote topics that were given up, each only if it still has the id that it is given with.
+    """Delete remote topics that were given up, each only if it still has the given id.
 
     Args:
         flow: the flow.
@@ -57,7 +57,7 @@ def delete_released(
         topic_ids: by name; "" where the topic is gone, and only its positions may be left.
 
     Returns:
-        An error for each topic that could not be deleted; of the others nothing is left.
+        An error for each topic that could not be deleted; nothing is left of the others.
 
     Raises:
         FerryError: if a deleted topic's positions stay for a minute.
@@ -68,7 +68,7 @@ def delete_released(
 
 
 def _see_positions_gone(flow: Flow, ledger: LedgerTable, remote_topics: Collection[str]) -> None:
-    """Positions in deleted topics would hold up whoever is to copy to the new ones."""
+    """Positions in deleted topics would block copying to the new ones."""
     void = ledger.released() | {""}
     positions = read_positions(flow.target, flow.name)
     there = {tp.topic for tp, position in positions.items() if position.remote_topic_id in void}

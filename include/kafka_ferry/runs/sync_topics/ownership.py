@@ -1,4 +1,4 @@
-"""Marking remote topics as the flow's own, with how their offsets are kept: before anything is written to them."""
+"""Marks remote topics as the flow's own, with how their offsets are kept, before anything is written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka_ferry.ledger import LedgerTable, OwnershipEntry, append_entry, ledger
 from kafka_ferry.model import Plan
 from kafka_ferry.plan.topics.ownership import new_marks, unlike_their_marks
 
-# So that a record stays far below what a topic takes.
+# Keeps a ledger record far below max.message.bytes.
 _MARKS_AT_ONCE: Final = 1_000
 
 
@@ -25,20 +25,20 @@ def mark_topics(
     *,
     without: AbstractSet[str] = frozenset(),
 ) -> dict[str, FerryError]:
-    """Mark the remote topics of ``plan`` that have no mark; doing it again changes nothing.
+    """Mark the remote topics of ``plan`` that have no mark; a repetition changes nothing.
 
     Args:
         flow: the flow.
         ledger: its ledger's table; the ledger's topic exists.
         target: the target.
-        plan: the plan; the topics that it creates were created.
-        without: the remote topics that could not be.
+        plan: the plan; the topics that it creates exist already.
+        without: the remote topics that could not be created.
 
     Returns:
-        An error for each topic whose mark says by now that its offsets are kept otherwise.
+        An error for each topic whose mark says by now that its offsets are kept differently.
 
     Raises:
-        FerryError: if the target does not take the marks.
+        FerryError: if the target rejects the marks.
     """
     topic = ledger_topic(flow.source.alias)
     ledger.project(flow.target, topic)
@@ -46,7 +46,7 @@ def mark_topics(
     created = {creation.remote_topic for creation in plan.creations} - without
     ids = target.topic_ids([choice.remote_topic for choice in choices], wait_for=created)
     known = ledger.marks()
-    # A run that broke off may have created topics that it could not mark any more.
+    # An interrupted run may have created topics and not marked them.
     announced = ledger.applied().creations.keys()
     marks = new_marks(choices, ids, known, created | announced)
     for first in range(0, len(marks), _MARKS_AT_ONCE):

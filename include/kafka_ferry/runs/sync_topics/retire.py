@@ -1,4 +1,4 @@
-"""Remote topics whose source topics are gone: what is to be known of them, and deleting them."""
+"""Reads the state of remote topics whose source topics are gone, and deletes those that are due."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GROUPS: Final = position_group("")
 
 
 def with_missing(flow: Flow, source: ClusterControl, target: ClusterControl, found: Found) -> Found:
-    """The same, with what must be known of topics that may be gone, if the flow retires their copies."""
+    """``found`` with what must be known of topics that may be gone, if the flow retires their copies."""
     if flow.on_source_topic_deleted != "retire":
         return found
     missing = missing_topics(flow, found.source_names, found.copied, found.marks)
@@ -42,19 +42,19 @@ def with_missing(flow: Flow, source: ClusterControl, target: ClusterControl, fou
 
 
 def retire_topics(flow: Flow, ledger: LedgerTable, target: ClusterControl, plan: Plan) -> list[str]:
-    """Delete the remote topics whose time has come, by ``plan``; doing it again finishes what broke off.
+    """Delete the remote topics that are due by ``plan``; a repetition finishes what was interrupted.
 
     Returns:
         A sentence for each that was not deleted.
 
     Raises:
-        FerryError: if the target does not take what the ledger is to say.
+        FerryError: if the target rejects the ledger's record.
     """
     _note_missed(flow, ledger, plan)
     due = [retirement for retirement in plan.retirements if retirement.is_due(plan.at)]
     if not due:
         return []
-    # A plan may be hours old, and nothing brings back what is deleted.
+    # A plan may be hours old, and a deletion cannot be undone.
     gone = ClusterControl(flow.source).unknown([retirement.topic for retirement in due])
     back = [
         f"{it.remote_topic}: not deleted, since {it.topic} is on the source again."
@@ -77,7 +77,7 @@ def retire_topics(flow: Flow, ledger: LedgerTable, target: ClusterControl, plan:
 
 
 def _note_missed(flow: Flow, ledger: LedgerTable, plan: Plan) -> None:
-    """Say in the ledger since when topics are missed, and which are not any more."""
+    """Record in the ledger since when topics are missing, and which are back."""
     known = ledger.applied().missed
     missed = {it.remote_topic_id: it.since for it in plan.retirements}
     news = {topic_id: since for topic_id, since in missed.items() if topic_id not in known}

@@ -1,14 +1,14 @@
-"""Creating remote topics with their configs, and changing configs; the ledger says before what is set.
+"""Creates remote topics with their configs, and changes configs; the ledger has each change in advance.
 
-The order of events, with what the next run makes of a crash after each:
+The order of events, with how the next run sees a crash after each:
 
 1. the ledger says what is about to be set, and what was set before: whichever of the two is found
    on the topic, the flow has set it;
-2. topics are created and configs changed: as before;
-3. both are read back, and the ledger says what is set: anything else is somebody else's from now on.
+2. topics are created and configs changed: as after 1;
+3. both are read back, and the ledger says what is set: any other value is drift from now on.
 
-A config that the target does not take is left out, if the target names it: the topic is created, and
-its other configs are changed, without it.
+A config that the target rejects is left out, if the target names it: the topic is created, and its
+other configs are changed, without it.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from kafka_ferry.model import Plan, Topic
 from kafka_ferry.model.changes import ConfigChange
 from kafka_ferry.plan.topics.configs import config_key, refused_names
 
-# So that a record stays far below what a topic takes, with all configs of each topic.
+# Keeps a ledger record, with all configs of each topic, far below max.message.bytes.
 _TOPICS_AT_ONCE: Final = 200
 _LEAVE_OUT: Final = "Leave it out with config.properties.exclude."
-# A broker hears a moment later of what the controller has changed.
+# A broker learns of the controller's changes a moment later.
 _PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _TOO_OLD: Final = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
 
 Failures = dict[str, dict[str, str]]
-"""By remote topic, the configs that are not as they should be, each with a sentence."""
+"""By remote topic, the configs that could not be set, each with a sentence."""
 
 
 @dataclass
 class ConfigChanges:
-    """The configs of a plan on their way to the target; each step may be done again.
+    """Applies a plan's configs to the target; each step may be repeated.
 
     Attributes:
         flow: the flow.
         ledger: its ledger's table; the ledger's topic exists.
         target: the target.
         plan: the plan.
-        notes: what there is to say of the target as a whole.
+        notes: notes on the target as a whole.
     """
 
     flow: Flow
@@ -69,12 +69,12 @@ class ConfigChanges:
         )
 
     def announce(self) -> None:
-        """Say in the ledger what is about to be set, and what the flow had set before."""
+        """Record in the ledger what is about to be set, and what the flow had set before."""
         self._leave_to_newer_runs()
         before: dict[str, dict[str, str | None]] = defaultdict(dict)
         overwritten = {(drift.remote_topic, drift.name) for drift in self.plan.drifts}
         for change in self.plan.config_changes:
-            # What somebody else has set does not become the flow's by being overwritten.
+            # A value that another client set does not become the flow's by being overwritten.
             if (change.remote_topic, change.name) not in overwritten:
                 before[change.remote_topic][change.name] = change.before
         sets = self.plan.set_configs
@@ -85,7 +85,7 @@ class ConfigChanges:
         )
 
     def create(self) -> dict[str, FerryError]:
-        """Create topics, each with its configs at once.
+        """Create topics with their configs.
 
         Returns:
             An error for each that could not be created.
@@ -126,7 +126,7 @@ class ConfigChanges:
             left = again
 
     def confirm(self, without: Collection[str]) -> None:
-        """Read back what was set, and say in the ledger what is.
+        """Read the configs back, and record them in the ledger.
 
         Args:
             without: remote topics that could not be created.
@@ -164,15 +164,15 @@ class ConfigChanges:
     def _settled(
         self, remote_topic: str, wanted: Mapping[str, str], before: Mapping[str, str | None]
     ) -> dict[str, str]:
-        """What the flow has set on a topic: what it wanted, apart from what has failed."""
+        """What the flow has set on a topic: all that it wanted, except failures."""
         failed = self._failures.get(remote_topic, {})
         settled = {**wanted, **{name: before.get(name) for name in failed}}
         return {name: value for name, value in settled.items() if value is not None}
 
     def _leave_to_newer_runs(self) -> None:
-        """Leave out topics of which another run has written since this one was planned.
+        """Leave out topics that another run has recorded since this one was planned.
 
-        A step that is repeated later would write down as the newest what is long past.
+        A step that is repeated later would otherwise record old values as the newest.
         """
         if not (self.plan.set_configs or self.plan.creations):
             return
@@ -201,7 +201,7 @@ class ConfigChanges:
         creations: Mapping[str, dict[str, str] | None],
         pending: Mapping[str, dict[str, str | None]] | None = None,
     ) -> None:
-        """Add entries to the ledger, each of so many topics; none if there is nothing to say."""
+        """Append entries to the ledger, each for a limited number of topics; none if there are no topics."""
         before = pending or {}
         ids, names = sorted(configs), sorted(creations)
         for first in range(0, max(len(ids), len(names)), _TOPICS_AT_ONCE):
@@ -220,7 +220,7 @@ class ConfigChanges:
     def _still_as_planned(
         self, changes: Mapping[str, Sequence[ConfigChange]]
     ) -> dict[str, list[ConfigChange]]:
-        """The changes that are still to be made: a plan may be hours old when somebody approves it."""
+        """The changes that are still to be made: a plan may be hours old when it is approved."""
         there = self.target.topics(changes) if changes else {}
         left = defaultdict(list)
         ids = {it.remote_topic: it.remote_topic_id for it in self.plan.set_configs}
@@ -238,7 +238,7 @@ class ConfigChanges:
                     left[name].append(change)
                 elif has != change.value:
                     self._failures[name][change.name] = (
-                        f"{change} was left out: somebody has changed it since the run was planned. "
+                        f"{change} was left out: another client has changed it since the run was planned. "
                         "The next run compares again."
                     )
         return left
@@ -246,10 +246,10 @@ class ConfigChanges:
     def _leave_out(
         self, remote_topic: str, configs: Mapping[str, str], error: FerryError
     ) -> frozenset[str]:
-        """Which of ``configs`` the target does not take, if it says so."""
+        """Which of ``configs`` the target rejects, as far as it says so."""
         if not (isinstance(error, BrokerError) and error.code == KafkaError.INVALID_CONFIG):
             return frozenset()
-        # A topic may be called like a config.
+        # A topic may have the name of a config.
         said = error.message.partition(f" the topic {remote_topic}: ")[2]
         refused = refused_names(said, configs)
         for name in refused:
@@ -259,10 +259,10 @@ class ConfigChanges:
         return refused
 
     def _fail(self, remote_topic: str, names: Iterable[str], error: FerryError) -> None:
-        """Nothing of a topic could be changed."""
+        """Record that no config of a topic could be changed."""
         if isinstance(error, BrokerError) and error.code in _TOO_OLD:
             note = (
-                f"{self.flow.target.alias} lets no single config of a topic be changed (brokers do "
+                f"{self.flow.target.alias} cannot change single configs of a topic (brokers can "
                 "since 2.3), so that later changes of configs are not made there."
             )
             if note not in self.notes:
@@ -273,7 +273,7 @@ class ConfigChanges:
         self._failures[remote_topic] |= dict.fromkeys(names, sentence)
 
     def _read_back(self, expected: Mapping[str, Mapping[str, str | None]]) -> dict[str, Topic]:
-        """The topics, once the brokers have heard of what was set; what is not so then is a failure."""
+        """The topics, once the brokers show what was set; configs that still differ are failures."""
         there: dict[str, Topic] = {}
         unlike: dict[str, dict[str, str]] = {}
         for pause_s in _PAUSES_S if expected else ():
@@ -296,7 +296,7 @@ class ConfigChanges:
     def _unlike(
         self, remote_topic: str, topic: Topic | None, expected: Mapping[str, str | None]
     ) -> dict[str, str]:
-        """What is not as it should be, apart from what is known to have failed."""
+        """The configs that differ from the plan, except known failures."""
         known = self._failures.get(remote_topic, {})
         return {
             name: f"{remote_topic}: {name} should be {'unset' if value is None else value} by now, and "

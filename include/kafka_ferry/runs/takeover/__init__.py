@@ -1,1 +1,1 @@
-"""Taking over from MirrorMaker 2 or MirrorMaker 1, and giving topics back."""
+"""Takeover from MirrorMaker 2 or MirrorMaker 1, and giving topics back."""

@@ -1,4 +1,4 @@
-"""Making what another mirror has copied the flow's own: marks, ledger ranges, positions."""
+"""Records another mirror's copies as the flow's own: marks, ledger ranges, positions."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _MAX_SEGMENTS: Final = 10_000
 
 
 def prepare(flow: Flow, ledger: LedgerTable) -> None:
-    """Stop whoever runs the flow, and see that its ledger is there and all that it says verified.
+    """Fence the flow's running writers, create its ledger if missing, and check that all copies are verified.
 
     Raises:
-        FerryError: some of what was copied was not verified; or the ledger cannot be created.
+        FerryError: some copies are not verified; or the ledger cannot be created.
     """
     topic = ledger_topic(flow.source.alias)
     creation = ledger_creation(topic, flow.replication_factor)
@@ -49,14 +49,14 @@ def prepare(flow: Flow, ledger: LedgerTable) -> None:
 
 
 def raise_if_unverified(flow: Flow, ledger: LedgerTable) -> None:
-    """What is adopted counts as verified, and so would all that is in the ledger before it.
+    """Check that all earlier entries are verified: adopted ranges count as verified, and so would those.
 
     Raises:
-        FerryError: some of it was not verified.
+        FerryError: some are not verified.
     """
     if next(ledger.ranges(since=ledger.verified_through(), of_run=""), None):
         raise FerryError(
-            f"{flow.name} has copied records that were not verified yet.",
+            f"{flow.name} has copied records that are not verified yet.",
             advice="Verify them first, with `ferry run` or `ferry verify`.",
         )
 
@@ -70,14 +70,14 @@ def adopt_topic(
     sources: Mapping[int, LogRecords],
     origins: tuple[str, ...],
 ) -> None:
-    """Take a topic over: all of its partitions, or none.
+    """Take over a topic: all of its partitions, or none.
 
     Args:
-        flow: the flow; ``prepare`` was called.
+        flow: the flow, prepared by ``prepare``.
         ledger: its ledger's table.
         run: the run that takes it over.
         pair: the topic.
-        found: what is on the target, by partition.
+        found: the aligned runs on the target, by partition.
         sources: the source's records, by partition.
         origins: the ids of all clusters that the records came through.
     """
@@ -116,7 +116,7 @@ def mark_owned(flow: Flow, run: str, pair: Pair) -> None:
 
 
 def last_targets(ledger: LedgerTable, pair: Pair) -> dict[int, int]:
-    """The target offset after the last record that the ledger has of each partition of ``pair``."""
+    """For each partition of ``pair``, the target offset after the ledger's last record."""
     wanted = copied_rows() & (pc.field("remote_topic") == pair.remote_topic)
     rows = ledger.read(wanted, ["partition", "remote_topic_id", "segments"])
     ends: dict[int, int] = {}
@@ -132,7 +132,7 @@ def last_targets(ledger: LedgerTable, pair: Pair) -> dict[int, int]:
 def ranges_of(
     pair: Pair, number: int, found: Alignment, source: LogRecords
 ) -> Iterator[CopiedRange]:
-    """The ledger's ranges for what was found, each with few enough segments."""
+    """The ledger's ranges for what was found, each with a limited number of segments."""
     assert pair.source
     assert pair.remote
     start = found.start
@@ -154,7 +154,7 @@ def ranges_of(
             batches=0,
             reasons=_reasons(found, source, start, end, records),
             segments=tuple(map(Segment._make, segments)),
-            # What was compared were the records; their batches are another producer's.
+            # Records were compared; their batches are another producer's.
             digest="",
             leader_epoch=found.leader_epoch,
             adopted=records,
@@ -176,11 +176,11 @@ def _reasons(
 
 
 def joined(ranges: Iterable[CopiedRange]) -> list[list[CopiedRange]]:
-    """The ranges of as few ledger records as their segments let them be."""
+    """The ranges in as few ledger records as their segments allow."""
     records: list[list[CopiedRange]] = []
     room = 0
     for range_ in ranges:
-        # What a range has beside its segments takes about as much room as ten of them.
+        # A range without its segments takes about as much space as ten segments.
         size = len(range_.segments) + 10
         if size > room:
             records.append([])

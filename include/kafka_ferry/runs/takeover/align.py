@@ -1,4 +1,4 @@
-"""Holding a topic on the target against its source, partition by partition."""
+"""Compares a topic on the target with its source, partition by partition."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Positions = Mapping[TopicPartition, int | None]
 
 @dataclass(frozen=True)
 class Aligned:
-    """What was found out about a topic.
+    """The result for a topic.
 
     Attributes:
         pair: the topic.
-        handover: that, for people; ``refused`` if it cannot be taken over.
-        found: by partition, what can be; empty if nothing can, or nothing is left.
+        handover: the result, for people; ``refused`` if the topic cannot be taken over.
+        found: by partition, what can be taken over; empty if nothing can, or nothing is left.
         sources: the source's records of these partitions.
     """
 
@@ -40,13 +40,13 @@ class Aligned:
 
 
 class Aligner:
-    """Reads both clusters; to be closed.
+    """Reads both clusters; must be closed.
 
     Args:
         flow: the flow.
         ledger: its ledger's table, projected.
         positions: what the other mirror says.
-        spreads: whether it may have put records into other partitions than they were in.
+        spreads: whether it may have written records to other partitions than the source's.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Aligner:
         self._open.close()
 
     def look(self, pair: Pair) -> Aligned:
-        """What can be taken over of a topic; what cannot is refused, with the reason."""
+        """What can be taken over of a topic, or why it is refused."""
         refused = _why_not(pair)
         if refused:
             return _refused(pair, refused)
@@ -118,7 +118,7 @@ class Aligner:
         return self._aligned(pair, found, sources)
 
     def _spread(self, pair: Pair) -> Aligned:
-        """The same where no partition is a copy of one of the source's."""
+        """The same where the mirror did not keep the source's partitions."""
         assert pair.source
         assert pair.remote
         if pair.positions:
@@ -133,7 +133,9 @@ class Aligner:
         ]
         asked = {n: self._positions.get(TopicPartition(pair.topic, n)) for n in sources}
         found = spread(sources, targets, asked)
-        reason = "its records are in other partitions than on the source, so nobody can tell which is which."
+        reason = (
+            "its records are in other partitions than on the source, so they cannot be matched."
+        )
         return self._aligned(pair, found, sources, reason)
 
     def _aligned(
@@ -161,11 +163,11 @@ class Aligner:
 
 
 def _why_not(pair: Pair) -> str:
-    """Why a topic cannot be taken over, whatever it holds; "" if it can."""
+    """Why a topic cannot be taken over, regardless of its records; "" if it can."""
     if pair.remote and pair.remote.stamps_anew:
         return (
             "it has message.timestamp.type=LogAppendTime, so that its records have lost their times. "
-            "Delete it, and it is copied anew."
+            "Delete it, and the next run copies it again."
         )
     if pair.mark and pair.mark.preserved:
         return "this flow preserves offsets in it."

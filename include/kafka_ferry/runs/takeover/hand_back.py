@@ -1,4 +1,4 @@
-"""Giving a flow's topics back to MirrorMaker 2: positions from which it goes on where the flow has ended."""
+"""Gives a flow's topics back to MirrorMaker 2: writes positions so that it continues where the flow stopped."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ _COMPACTED: Final = {"cleanup.policy": "compact"}
 def give_back(
     flow: Flow, *, dry_run: bool = False, positions_topic: str = ""
 ) -> list[TopicHandover]:
-    """Write the flow's positions as MirrorMaker 2's own; doing it again changes nothing.
+    """Write the flow's positions as MirrorMaker 2's own; a repetition changes nothing.
 
-    Whoever runs the flow is fenced first, so that nothing moves any more.
+    The flow's running writers are fenced first, so that its positions no longer change.
 
     Args:
         flow: the flow.
-        dry_run: whether only to find out what would be done.
-        positions_topic: Connect's topic with its offsets on the target, if it is not that of
-            MirrorMaker 2's dedicated mode.
+        dry_run: whether only to report what would be done.
+        positions_topic: Connect's offsets topic on the target, if it is not that of MirrorMaker 2's
+            dedicated mode.
 
     Returns:
         What became of each topic of the flow that is on the target.
 
     Raises:
-        FerryError: MirrorMaker 2 runs; or a cluster does not let itself be looked at.
+        FerryError: MirrorMaker 2 is running; or a cluster cannot be read.
     """
     topic = positions_topic or offsets_topic(flow.source.alias)
     wait_for_members(flow.target, worker_group(flow.source.alias), MIRROR_MAKER_2)
@@ -75,7 +75,7 @@ def give_back(
     if dry_run:
         return told
     if marks:
-        # Before anything that MirrorMaker 2 could go on with: both would copy the same.
+        # Before MirrorMaker 2 gets positions: otherwise both would copy the same.
         append_entry(
             flow, OwnershipEntry(flow=flow.name, run=_RUN, at=now_ms(), marks=tuple(marks))
         )
@@ -94,16 +94,16 @@ def _given_back(
     pair: Pair,
     known: Mapping[TopicPartition, list[ConnectOffset]],
 ) -> tuple[TopicHandover, list[NewRecord]]:
-    """What becomes of a topic, and the records for it."""
+    """The result for a topic, and its position records."""
     preserved = any(position.producer for position in pair.positions.values())
     if preserved or (pair.mark and pair.mark.preserved):
-        return _refused(pair, "its offsets are preserved, which MirrorMaker 2 cannot go on with.")
+        return _refused(pair, "its offsets are preserved, which MirrorMaker 2 cannot continue.")
     partitions, records = list[PartitionHandover](), list[NewRecord]()
     for number in sorted(pair.positions):
         position = pair.position(number)
         if position is None:
             return _refused(
-                pair, "it was recreated since it was last copied, on one of both sides."
+                pair, "it was recreated on one of the clusters since it was last copied."
             )
         source = TopicPartition(pair.topic, number)
         there = known.get(source, [])
@@ -111,7 +111,7 @@ def _given_back(
         if before and before.next and before.next > position.offset:
             return _refused(
                 pair,
-                f"MirrorMaker 2 is at {before.next} in partition {number} already, and this flow at "
+                f"MirrorMaker 2 is already at {before.next} in partition {number}, and this flow at "
                 f"{position.offset}. Take it over first (--from mm2).",
             )
         if all(offset.next == (position.offset or None) for offset in there) and (
@@ -129,7 +129,7 @@ def _given_back(
 
 
 def _mark(pair: Pair) -> Mark:
-    """The flow's mark on a topic that it copies to no more."""
+    """The flow's mark on a topic that it no longer copies to."""
     assert pair.source
     assert pair.remote
     return Mark(
@@ -148,7 +148,7 @@ def _refused(pair: Pair, reason: str) -> tuple[TopicHandover, list[NewRecord]]:
 
 
 def _known(flow: Flow, topic: str) -> dict[TopicPartition, list[ConnectOffset]]:
-    """What MirrorMaker 2 has stored, under whatever keys, by source partition."""
+    """What MirrorMaker 2 has stored, under any key, by source partition."""
     known: dict[TopicPartition, list[ConnectOffset]] = defaultdict(list)
     if _exists(flow, topic):
         for offset in read_offsets(flow, topic)[0]:

@@ -1,4 +1,4 @@
-"""Whether another mirror still runs: it is a member of its group, or something moves."""
+"""Detects another mirror that still runs: its group has members, or its topics or heartbeats move."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafka_ferry.groups.mirrormaker2.record_formats import Heartbeat
 from kafka_ferry.model import Topic, TopicPartition
 from kafka_ferry.model.groups import Group
 
-# A member that was killed counts as one until its session ends: ten seconds by Connect's default.
+# A killed member stays in the group until its session times out: ten seconds by Connect's default.
 _SESSION_S: Final = 30.0
 _PAUSE_S: Final = 0.5
 _HEARTBEATS: Final = "heartbeats"
@@ -24,11 +24,11 @@ _HEARTBEATS: Final = "heartbeats"
 
 @dataclass(frozen=True)
 class Still:
-    """What does not move while no other mirror runs.
+    """State that does not change while no other mirror runs.
 
     Attributes:
-        ends: where the remote topics' partitions end.
-        heartbeat: the newest heartbeat for the two clusters, in milliseconds since 1970; 0 without.
+        ends: the log ends of the remote topics' partitions.
+        heartbeat: the newest heartbeat for the two clusters, in milliseconds since 1970; 0 without one.
         at: when this was seen, in seconds of the monotonic clock.
     """
 
@@ -38,10 +38,10 @@ class Still:
 
 
 def wait_for_members(cluster: Cluster, group: str, mirror: str) -> None:
-    """Return when ``group`` has no members, as soon as Kafka has noticed that they are gone.
+    """Wait until ``group`` has no members, for as long as Kafka needs to notice that they are gone.
 
     Raises:
-        FerryError: it still has some; or it may not be seen.
+        FerryError: it still has members; or it may not be seen.
     """
     deadline = time.monotonic() + _SESSION_S
     with GroupControl(cluster) as groups:
@@ -54,13 +54,13 @@ def wait_for_members(cluster: Cluster, group: str, mirror: str) -> None:
             if time.monotonic() > deadline:
                 raise FerryError(
                     f"{mirror} still runs: its group {group} on {cluster.alias} is {seen.state}.",
-                    advice="Stop it, and see that nothing starts it again.",
+                    advice="Stop it, and make sure that nothing starts it again.",
                 )
             time.sleep(_PAUSE_S)
 
 
 def look(flow: Flow, remote: Collection[Topic]) -> Still:
-    """Where everything stands now."""
+    """Reads the current state."""
     target = ClusterControl(flow.target)
     bounds = target.log_bounds(remote, "read_uncommitted") if remote else {}
     ends = {tp: log.end for tp, log in bounds.items()}
@@ -68,15 +68,15 @@ def look(flow: Flow, remote: Collection[Topic]) -> Still:
 
 
 def raise_if_moved(flow: Flow, before: Still, remote: Collection[Topic], settle_s: float) -> None:
-    """Look again, no sooner than ``settle_s`` seconds after ``before``.
+    """Compare again, no sooner than ``settle_s`` seconds after ``before``.
 
     Raises:
-        FerryError: something has moved.
+        FerryError: something has changed.
     """
     time.sleep(max(0.0, before.at + settle_s - time.monotonic()))
     now = look(flow, remote)
     moved = sorted(str(tp) for tp, end in now.ends.items() if before.ends.get(tp, end) != end)
-    advice = "Stop whatever writes there, or leave the topic out with topics.exclude."
+    advice = "Stop the producers that write there, or leave the topic out with topics.exclude."
     if moved:
         shown = ", ".join(moved[:5]) + (" and others" if len(moved) > 5 else "")
         raise FerryError(

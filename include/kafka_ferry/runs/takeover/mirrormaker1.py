@@ -1,7 +1,7 @@
 """MirrorMaker 1's property files and options as flows: one from each of its sources into its target.
 
-Those files have no names for clusters. A source and the target are called by their cluster ids, so that
-a flow finds its positions again whatever its file is called and whichever files stand beside it.
+Those files do not name clusters. A source and the target are named by their cluster ids, so that a flow
+finds its positions again whatever its file's name and whichever other files are given.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from kafka_ferry.plan.topics.replication_policy import KeptNames
 AS_THOSE_MIRRORS: Final[Mapping[str, str]] = {
     "replication.policy.class": f"{KeptNames.__module__}.{KeptNames.__qualname__}",
     "heartbeats.replication.enabled": "false",
-    # Several sources may share a topic, and whoever changes mirrors has one with records in it.
+    # Several sources may share a topic, and after a change of mirrors it already holds records.
     "on.foreign.records": "adopt",
-    # They had the broker create topics, by its defaults.
+    # MirrorMaker 1 let the broker create topics, with its defaults.
     "replication.factor": "-1",
     "sync.topic.configs.enabled": "false",
     "sync.topic.acls.enabled": "false",
-    # What tells MirrorMaker 2's clients of groups, they did not know.
+    # MirrorMaker 1 wrote nothing for MirrorMaker 2's clients.
     "emit.checkpoints.enabled": "false",
     "emit.heartbeats.enabled": "false",
 }
@@ -77,11 +77,11 @@ class OlderMirror:
 
     @property
     def tasks(self) -> int | None:
-        """How many tasks copy at a time, at most; None where nothing is said of it."""
+        """How many tasks copy at a time, at most; None where it is not given."""
         return max(filter(None, map(self.writers, self.sources)), default=None)
 
     def check(self) -> None:
-        """Does nothing if topics are told well.
+        """Does nothing if the topics are given correctly.
 
         Raises:
             ConfigError: they are not.
@@ -93,14 +93,16 @@ class OlderMirror:
         """The topics of one source: by the options, or where there are none by its own file.
 
         Raises:
-            ConfigError: they are told in no place, by both lists of one, or wrongly.
+            ConfigError: they are not given at all, by both lists of a file, or invalid.
         """
         options = {"--whitelist": self.whitelist, "--blacklist": self.blacklist}
         of_file = _lists_of(source)
         given = options if any(text is not None for text in options.values()) else of_file
         places = [place for place, text in given.items() if text is not None]
         if len(places) != 1:
-            found = f"{' and '.join(places)} are given" if places else "nothing says which"
+            found = (
+                f"{' and '.join(places)} are given" if places else "no option or file selects any"
+            )
             advice = f"Give exactly one of {', '.join({**options, **of_file})}."
             raise config_error(source.file, Problem("topics", found, advice))
         if given is options:
@@ -108,16 +110,16 @@ class OlderMirror:
         return mirrored_topics(_pattern(source.whitelist), _pattern(source.blacklist))
 
     def writers(self, source: MirrorSource) -> int | None:
-        """How many writers one source's flow has; None where nothing is said of it."""
+        """How many writers one source's flow has; None where it is not given."""
         streams = source.streams if self.streams is None else self.streams
         return max(filter(None, (streams, self.producers)), default=None)
 
     def remarks_on(self, source: MirrorSource) -> tuple[Remark, ...]:
-        """What is to be said of a consumer's file: what it says in vain, and what it leaves open."""
+        """Remarks on a consumer's file: keys without effect, and defaults that apply."""
         return (*source.remarks, *self._outdone(source), *_left_open(source))
 
     def _outdone(self, source: MirrorSource) -> Iterator[Remark]:
-        """What the first MirrorMaker had in its file for the mirror inside the brokers, and read in none."""
+        """Keys of a 0.7 consumer file that the options override."""
         option = "--whitelist" if self.whitelist is not None else "--blacklist"
         if self.whitelist is not None or self.blacklist is not None:
             for key, text in _lists_of(source).items():
@@ -146,7 +148,7 @@ def _left_open(source: MirrorSource) -> Iterator[Remark]:
 
 @dataclass(frozen=True)
 class ClusterIds:
-    """The clusters' ids, which are their names.
+    """The clusters' ids, which serve as their names.
 
     Attributes:
         sources: in the order of the files.
@@ -158,11 +160,11 @@ class ClusterIds:
 
 
 def ask_cluster_ids(mirror: OlderMirror) -> ClusterIds:
-    """Ask each cluster for its id; changes nothing on any of them.
+    """Ask each cluster for its id; changes nothing.
 
     Raises:
-        SameCluster: two of the files name one cluster.
-        ConfigError: a file's properties are wrong.
+        SameCluster: two of the files name the same cluster.
+        ConfigError: a file's properties are invalid.
         ClusterUnreachable, AccessDenied: as ``ClusterControl``.
     """
     files: dict[str, str] = {}
@@ -180,10 +182,10 @@ def ask_cluster_ids(mirror: OlderMirror) -> ClusterIds:
 
 
 def as_properties(mirror: OlderMirror, ids: ClusterIds) -> str:
-    """The flows as MirrorMaker 2 would write them: a properties file, with the secrets of the files read.
+    """The flows in MirrorMaker 2's form: a properties file, with the secrets of the files that were read.
 
     Raises:
-        ConfigError: topics are told wrongly.
+        ConfigError: the topics are given incorrectly.
     """
     clusters = [*zip(ids.sources, mirror.sources, strict=True), (ids.target, mirror.target)]
     parts = [
@@ -204,7 +206,7 @@ def as_properties(mirror: OlderMirror, ids: ClusterIds) -> str:
 
 
 def _options(mirror: OlderMirror, source: MirrorSource) -> dict[str, str]:
-    """The options of one flow that are not those of all."""
+    """The options of one flow that differ from the common ones."""
     topics = mirror.topics(source)
     options: dict[str, object] = {
         "enabled": "true",
@@ -229,7 +231,7 @@ def _pattern(names: str | None) -> str | None:
 
 
 def _cluster_id(client: MirrorClient) -> str:
-    # Until its id is known, what is said of it has to name its file.
+    # Until its id is known, errors have to name its file.
     alias = regex.sub(r"[^A-Za-z0-9._-]+", "-", client.file.rpartition("/")[2])
     try:
         return ClusterControl(client.cluster(alias)).cluster_id()

@@ -1,4 +1,4 @@
-"""Reading a partition's records as digests, to be compared with those of another cluster."""
+"""Reads a partition's records as digests, to be compared with those of another cluster."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _64_BITS: Final = 2**64 - 1
 def read_log(
     cluster: WireCluster, partition: TopicPartition, *, since: int = 0, with_keys: bool = False
 ) -> LogRecords:
-    """All records of a partition up to its last stable offset, those of aborted transactions too.
+    """All records of a partition up to its last stable offset, including those of aborted transactions.
 
-    Some 30 bytes of memory a record.
+    Takes some 30 bytes of memory per record.
 
     Args:
         cluster: the cluster.
         partition: the partition.
-        since: the first offset to read, if the log reaches so far back.
-        with_keys: whether keys and tombstones are to be known too.
+        since: the first offset to read, if the log reaches that far back.
+        with_keys: whether to read keys and tombstones too.
 
     Raises:
-        CorruptBatch: on bytes that are no valid batch.
+        CorruptBatch: on bytes that are not a valid batch.
         FerryError: if the partition cannot be read for a minute.
     """
 
@@ -74,7 +74,7 @@ def _digested(
 
 
 class _Columns:
-    """What ``LogRecords`` is made of, batch by batch; arrays of numbers, which take less than lists."""
+    """Builds ``LogRecords`` batch by batch, in numeric arrays, which take less memory than lists."""
 
     def __init__(self) -> None:
         self.offsets, self.digests = array("q"), array("Q")
@@ -91,7 +91,7 @@ class _Columns:
         records = [record for record in read_records(batch) if record[0] >= first]
         digest = xxhash.xxh3_64_intdigest
         self.offsets.extend([record[0] for record in records])
-        # The time is the digest's seed: two records are alike if content and time are.
+        # The timestamp is the digest's seed: two records are equal if content and timestamp are.
         self.digests.extend([digest(content, at & _64_BITS) for _, at, _, content in records])
         self.aborted.extend([is_aborted] * len(records))
         self.epochs.extend([header.leader_epoch] * len(records))
@@ -102,7 +102,7 @@ class _Columns:
 
 
 def _key_of(content: bytes) -> tuple[bytes, bool]:
-    """A record's key with its length before it, which tells null from empty; and whether it has no value."""
+    """A record's key after its length, which tells null from empty; and whether the value is null."""
     length, at = decode_varint(content, 0)
     at += max(0, length)
     return content[:at], decode_varint(content, at)[0] < 0

@@ -1,9 +1,9 @@
-"""Taking over from MirrorMaker 2 or MirrorMaker 1: going on in the topics that it has filled.
+"""Takes over from MirrorMaker 2 or MirrorMaker 1: continues in the topics that it has filled.
 
-Each topic by itself: what the other mirror says of its position is held against the records on both
+Each topic is handled by itself: the other mirror's position is compared with the records on both
 clusters (``groups.alignment.align``), and only then the position, the topic's mark and its history are
-written down, in one transaction. What was taken over is passed over the next time, so that it can be
-repeated whatever it broke off with; what the other mirror has copied since is taken over too.
+written, in one transaction. A repetition skips what was taken over, so that it can follow any
+interruption; it also takes over what the other mirror has copied since.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ MIRROR_MAKER_1: Final = "MirrorMaker 1"
 
 
 class Takeover:
-    """Takes a flow's topics over from another mirror.
+    """Takes over a flow's topics from another mirror.
 
     Args:
-        flow: the flow; its names must be those that the other mirror has given.
-        settle_s: how many seconds nothing may move, for the other mirror to count as stopped.
+        flow: the flow; it must name topics as the other mirror does.
+        settle_s: for how many seconds nothing may change before the other mirror counts as stopped.
     """
 
     def __init__(self, flow: Flow, *, settle_s: float = 5.0) -> None:
@@ -61,16 +61,15 @@ class Takeover:
         """Take over what MirrorMaker 2 has copied.
 
         Args:
-            dry_run: whether only to find out what would be done.
-            positions_topic: Connect's topic with its offsets on the target, if it is not that of
-                MirrorMaker 2's dedicated mode.
+            dry_run: whether only to report what would be done.
+            positions_topic: Connect's offsets topic on the target, if it is not that of MirrorMaker
+                2's dedicated mode.
 
         Returns:
-            What became of each topic of the flow that is on the target.
+            The result for each topic of the flow that is on the target.
 
         Raises:
-            FerryError: MirrorMaker 2 still runs, or has no positions; or a cluster does not let
-                itself be looked at.
+            FerryError: MirrorMaker 2 still runs, or has no positions; or a cluster cannot be read.
         """
         flow = self._flow
         topic = positions_topic or offsets_topic(flow.source.alias)
@@ -88,9 +87,9 @@ class Takeover:
         return self._take_over(positions, check, dry_run=dry_run)
 
     def from_mirrormaker1(self, group: str, *, dry_run: bool = False) -> list[TopicHandover]:
-        """Take over what a MirrorMaker 1 has copied, whose consumers are the group ``group`` on the source.
+        """Take over what a MirrorMaker 1 has copied, whose consumers form the group ``group`` on the source.
 
-        Args and Returns as of ``from_mirrormaker2``.
+        Args and Returns as in ``from_mirrormaker2``.
 
         Raises:
             FerryError: it still runs, or has committed nothing; or the flow gives topics other names.
@@ -102,7 +101,7 @@ class Takeover:
         def check() -> None:
             if _committed(flow, group) != positions:
                 raise FerryError(
-                    f"{MIRROR_MAKER_1} still runs: {group} on {flow.source.alias} moves.",
+                    f"{MIRROR_MAKER_1} still runs: the offsets of {group} on {flow.source.alias} advance.",
                     advice="Stop it, and try again.",
                 )
 
@@ -150,7 +149,7 @@ class Takeover:
 
 
 def _is_given_back(aligned: Aligned) -> bool:
-    """Whether the flow may not go on in a topic as it is, although there is nothing to take over."""
+    """Whether the flow may not continue in a topic as it is, although nothing is to be taken over."""
     mark = aligned.pair.mark
     return aligned.handover.state == "up to date" and mark is not None and mark.given_back
 
@@ -165,7 +164,7 @@ def pairs_of(flow: Flow, found: Found) -> Iterator[Pair]:
 
 
 def read_offsets(flow: Flow, topic: str) -> tuple[list[ConnectOffset], int]:
-    """MirrorMaker 2's offsets of the flow's source in Connect's ``topic``, and how many records that ever had.
+    """MirrorMaker 2's offsets of the flow's source in Connect's ``topic``, and how many records it ever held.
 
     Raises:
         FerryError: there is no such topic, or it cannot be read.
@@ -174,9 +173,8 @@ def read_offsets(flow: Flow, topic: str) -> tuple[list[ConnectOffset], int]:
     if described is None:
         raise FerryError(
             f"{flow.target.alias} has no topic {topic}.",
-            advice="Name Connect's own topic with the offsets (offset.storage.topic) with "
-            "--positions-topic if MirrorMaker 2 runs within a Connect cluster, and see that the flow "
-            "has its alias of the source.",
+            advice="If MirrorMaker 2 runs within a Connect cluster, name its offset.storage.topic with "
+            "--positions-topic, and check that the flow uses MirrorMaker 2's alias of the source.",
         )
     records, end = read_newest(flow.target, topic, described.partitions)
     offsets = []
@@ -206,7 +204,7 @@ def _raise_if_renamed(flow: Flow, pairs: Collection[Pair]) -> None:
     for pair in pairs:
         if pair.topic != pair.remote_topic:
             raise FerryError(
-                f"{MIRROR_MAKER_1} leaves topics their names, and {flow.name} calls {pair.topic} "
+                f"{MIRROR_MAKER_1} keeps topic names, and {flow.name} names {pair.topic} "
                 f"{pair.remote_topic} on the target.",
                 advice="Set replication.policy.class to the IdentityReplicationPolicy.",
             )

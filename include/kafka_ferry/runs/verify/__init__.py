@@ -1,1 +1,1 @@
-"""Verifying a run: what was read back of it already."""
+"""The step ``verify``: reads a run's copies back and judges them."""

@@ -1,4 +1,4 @@
-"""Whether a backfill has copied anything that the target had: by the ledger's offset maps, record by record."""
+"""Finds records that a backfill copied although the target had them, by the ledger's offset maps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Records:
     others: list[Span] = field(default_factory=list)
 
     def cut(self, offset: int) -> None:
-        """Forget what was copied from ``offset`` on: the source has something else there by now."""
+        """Forget what was copied from ``offset`` on: the source has other records there by now."""
         for name in ("own", "others"):
             spans = [(start, min(end, offset)) for start, end in getattr(self, name)]
             setattr(self, name, [span for span in spans if span[0] < span[1]])
@@ -46,13 +46,13 @@ class _Records:
 def copied_twice(
     ledger: LedgerTable, run: str, ranges: Iterable[LedgerRange], there: Iterable[str]
 ) -> dict[TopicPartition, int]:
-    """How many records of each *source* partition a run has copied that another range has too.
+    """How many records of each *source* partition a run has copied that another range has also copied.
 
     Args:
         ledger: the flow's ledger, projected.
         run: the run.
         ranges: its ranges.
-        there: the ids of the remote topics that are there.
+        there: the ids of the remote topics that exist.
     """
     wanted_of = {TopicPartition(it.copied.topic, it.copied.partition): it.copied for it in ranges}
     if not wanted_of:

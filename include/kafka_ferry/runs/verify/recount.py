@@ -1,4 +1,4 @@
-"""Reading a run's ranges back from the target, and what was found there beside what the ledger says."""
+"""Reads a run's ranges back from the target, to compare them with the ledger."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Recounted:
     """Ranges of the ledger and what the target holds of them.
 
     Attributes:
-        present: those whose remote topic is there.
-        gone: those that went into a topic that is no more, or was given up.
+        present: those whose remote topic exists.
+        gone: those whose remote topic was deleted or given up.
         recounts: by *target* partition, what was found in it.
     """
 
@@ -56,7 +56,7 @@ def recount_ranges(
         flow: the flow.
         ledger: its ledger, projected.
         ranges: what is counted.
-        topics: the remote topics that are there, by name.
+        topics: the remote topics that exist, by name.
         is_backfill: whether the ranges are a backfill's, which ends in the middle of what the flow copies.
     """
     by_target, gone = _by_target(ranges, topics, ledger.released())
@@ -80,18 +80,18 @@ def recount_ranges(
 def claims_of(
     ledger: LedgerTable, ranges: Iterable[LedgerRange], topics: Mapping[str, Topic]
 ) -> Claims:
-    """What the ledger claims with ranges, of the remote topics that are there, by *target* partition."""
+    """The ledger's claims by ranges in remote topics that exist, by *target* partition."""
     return _claims(_by_target(ranges, topics, ledger.released())[0], ledger)
 
 
 def _by_target(
     ranges: Iterable[LedgerRange], topics: Mapping[str, Topic], released: Container[str]
 ) -> tuple[dict[TopicPartition, list[LedgerRange]], list[LedgerRange]]:
-    """The ranges by target partition, and those that went into a topic that is no more, or was given up.
+    """The ranges by target partition, and those whose remote topic was deleted or given up.
 
-    A topic of the same name that was made since holds none of their records. They are not
+    A topic of the same name that was created since holds none of their records. They are not
     recounted, and cover nothing of a plan: a run fails where its own copy is gone, and does not
-    fail for ever for what an earlier one had copied.
+    fail forever for what an earlier run had copied.
     """
     there: dict[TopicPartition, list[LedgerRange]] = defaultdict(list)
     gone = []
@@ -120,7 +120,7 @@ def _claims(
 
 
 def _first_preserved(ledger: LedgerTable) -> dict[tuple[TopicPartition, str], int]:
-    """Where the mirror of each *target* partition with preserved offsets begins, by its topic's id too."""
+    """Where the mirror of each *target* partition with preserved offsets begins, by partition and topic id."""
     rows = ledger.read(
         (pc.field("type") == "transaction") & pc.field("preserved"),
         ["remote_topic", "partition", "remote_topic_id", "start"],

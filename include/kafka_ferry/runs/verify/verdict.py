@@ -1,4 +1,4 @@
-"""What a run is judged by, and what its groups are judged from."""
+"""The criteria of a run's verdict, and the input of its groups' checks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafka_ferry.verify import Verdict
 
 _MAX_FAILURES_SHOWN: Final = 20
-# The run is over but for its report.
+# Only the report is left of the run.
 _PATIENCE_S: Final = 10.0
 _COLUMNS: Final = [
     "remote_topic",
@@ -42,7 +42,7 @@ _COLUMNS: Final = [
 
 
 def terms_of(flow: Flow, run: str, state: StateFolder) -> Terms:
-    """On what terms the flow wants a run to be judged."""
+    """The criteria by which the flow wants a run to be judged."""
     docs: Path | None = state.local_path / "data_docs" if state.local_path else None
     return Terms(
         flow=flow.name,
@@ -54,7 +54,7 @@ def terms_of(flow: Flow, run: str, state: StateFolder) -> Terms:
 
 
 def raise_unproved(flow: Flow, run: str, verdict: Verdict) -> NoReturn:
-    """Raise what a verdict that is no success says.
+    """Raise a verdict that is not a success.
 
     Raises:
         VerificationFailed: naming what is not proved.
@@ -71,13 +71,13 @@ def with_groups(
     run: str,
     state: StateFolder,
 ) -> Verdict:
-    """The run's verdict with what is to be said of the offsets that its groups were given.
+    """The run's verdict with the checks of the offsets that its groups were given.
 
     Args:
         flow: the flow.
         ledger: its ledger, projected when the groups were moved.
-        verdict: what the run's verification has come to.
-        moves: what became of the groups; None where nobody has looked at them.
+        verdict: the verdict of the run's verification.
+        moves: what became of the groups; None where no step has read them.
         run: the run.
         state: the flow's state folder.
     """
@@ -100,7 +100,7 @@ def _rows(
     target = ClusterControl(flow.target)
     found = target.topics(topics)
     logs = target.log_bounds(found.values(), "read_uncommitted")
-    # Where records go both ways, those that the target's producers wrote lie between the copies.
+    # Where records flow both ways, those of the target's own producers lie between the copies.
     ids = {name: topic.topic_id for name, topic in found.items()}
     verified = {} if opposite_for(flow) else verified_ends(ledger, ids)
     return group_rows(moves, verified, logs)
@@ -111,7 +111,7 @@ def verified_ends(ledger: LedgerTable, ids: Mapping[str, str]) -> dict[TopicPart
 
     Args:
         ledger: the flow's ledger.
-        ids: the remote topics by their names, each with the id that it has now.
+        ids: the current ids of the remote topics, by name.
     """
     before = pc.field("ledger_offset") < ledger.verified_through()
     wanted = copied_rows() & pc.field("remote_topic").isin(list(ids))
@@ -122,7 +122,7 @@ def verified_ends(ledger: LedgerTable, ids: Mapping[str, str]) -> dict[TopicPart
     for at, (topic, topic_id, partition, end, preserved) in enumerate(zip(*columns, strict=True)):
         if topic_id in ("", ids[topic]):
             target = TopicPartition(topic, partition)
-            # Preserved offsets go on after a range's last record: what follows has none.
+            # With preserved offsets, a range may end in offsets without a record.
             reached = end if preserved else last.get(at, 0)
             ends[target] = max(reached, ends.get(target, 0))
     return ends

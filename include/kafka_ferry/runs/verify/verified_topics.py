@@ -1,4 +1,4 @@
-"""What a run has proved: which partitions, and of which topics all that the source had is there."""
+"""What a run has proved: which partitions, and which topics completely."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Rows(Protocol):
 
     @property
     def verdict(self) -> Verdict | None:
-        """What was said of them."""
+        """The expectations' results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,10 @@ class TopicProof:
 def proved_partitions(
     partitions: Mapping[TopicPartition, TopicPartition], plan: Plan, found: Rows
 ) -> Iterator[TopicPartition]:
-    """The partitions of the target that hold all that the source had.
+    """The target's partitions that hold all that the source had.
 
-    One that was not planned had nothing new; what an earlier run has copied there is among the
-    ranges that were verified, unless it was proved before.
+    A partition that was not planned had nothing new; what an earlier run has copied there is among
+    the ranges that were verified, unless it was proved before.
 
     Args:
         partitions: the source's partitions by the target's.
@@ -87,11 +87,11 @@ def proved_partitions(
 def proved_topics(folder: RunFolder, ledger: LedgerTable, run: str) -> list[TopicProof]:
     """The topics of a run of which every planned partition is proved, by name.
 
-    None where the run was not verified, or a check could not be made. A topic of which one partition
-    was refused, failed or is not as it should be is not among them, whatever the others are.
+    Empty where the run was not verified, or a check could not be made. A topic with one partition that
+    was refused, failed or is not proved is not among them, whatever the others are.
 
     Args:
-        folder: what the run's steps have left.
+        folder: the files that the run's steps have left.
         ledger: the flow's ledger, with all that the run has copied.
         run: the run's id.
     """
@@ -125,12 +125,12 @@ def proved_topics(folder: RunFolder, ledger: LedgerTable, run: str) -> list[Topi
 
 
 def _spoils_all(expectation: ExpectationResult) -> bool:
-    """Whether it could not be evaluated, or is one of the user's: of whose topic it tells nobody knows."""
+    """Whether it could not be evaluated, or is a user's check, whose topic is not known."""
     return expectation.raised is not None or bool(expectation.failed and expectation.source)
 
 
 def _off(plan: Plan, found: Rows) -> set[TopicPartition]:
-    """The partitions of the target that are not proved to hold what they should."""
+    """The target's partitions that are not proved to hold what they should."""
     off = {
         row.target for row in found.ranges if not _all_hold(decisive("ranges", found.verdict), row)
     }

@@ -1,4 +1,4 @@
-"""Verifying a run: the ledger's unverified ranges, recounted on the target and judged."""
+"""Verifies a run: recounts the ledger's unverified ranges on the target and judges them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def verify_run(
     everything: bool = False,
     afresh: bool = False,
 ) -> Verdict:
-    """Verify every range of the folder's run, and whatever earlier runs copied and nobody verified.
+    """Verify every range of the folder's run, and all unverified ranges of earlier runs.
 
     Args:
         spark: gives the session, whose executors must reach the target.
@@ -52,8 +52,8 @@ def verify_run(
         folder: the run's folder, with its plan.
         ledger: the flow's ledger.
         state: the flow's state folder, for Data Docs.
-        everything: whether to verify again what was verified before: of the topics that the run is
-            about, all that the ledger has.
+        everything: whether to verify again what was verified before: all that the ledger has of the
+            run's topics.
         afresh: whether to read again what the step ``mirror`` has read back.
 
     Raises:
@@ -108,7 +108,7 @@ def verify_run(
 def read_back(
     spark: SparkSource, flow: Flow, folder: RunFolder, ledger: LedgerTable, shard: int | None
 ) -> int:
-    """Read back what is due of the partitions that a run, or a shard of it, was to copy, and store it.
+    """Read back the due ranges of the partitions that a run or its shard was to copy, and store the result.
 
     Args:
         spark: gives the session, whose executors must reach the target.
@@ -130,7 +130,7 @@ def read_back(
 
 
 def is_read_back(flow: Flow, folder: RunFolder, ledger: LedgerTable) -> bool:
-    """Whether nothing that is due is still to be read."""
+    """Whether everything that is due has been read back."""
     due = _due(flow, ledger, folder.plan(), ClusterControl(flow.target))
     claims = claims_of(ledger, due.ranges, due.topics)
     return folder.recounts.of(claims).keys() == claims.keys()
@@ -139,7 +139,7 @@ def is_read_back(flow: Flow, folder: RunFolder, ledger: LedgerTable) -> bool:
 def _recount(
     spark: SparkSource, flow: Flow, stored: StoredRecounts | None, claims: Claims
 ) -> dict[TopicPartition, PartitionRecount]:
-    """The recount of each target partition, from the run's folder where it has just these claims."""
+    """The recount of each target partition; from the run's folder if it was made for exactly these claims."""
     found = stored.of(claims) if stored else {}
     if missing := {tp: asked for tp, asked in claims.items() if tp not in found}:
         from kafka_ferry.spark.recount import recount_all  # noqa: PLC0415  (PySpark)
@@ -153,11 +153,11 @@ class _Due:
     """What is to be verified.
 
     Attributes:
-        through: the ledger offset after the last entry that was looked at.
+        through: the ledger offset after the last entry that was read.
         since: the ledger offset of the first entry that may be among them.
         ranges: the ranges, in the ledger's order.
-        topics: the remote topics that are there, by name: theirs, and the plan's.
-        is_anything: whether the ledger has anything to verify, be it where partitions begin.
+        topics: the existing remote topics of the ranges and the plan, by name.
+        is_anything: whether the ledger has anything to verify, even if only where partitions begin.
     """
 
     through: int
@@ -170,7 +170,7 @@ class _Due:
 def _due(
     flow: Flow, ledger: LedgerTable, plan: Plan, target: ClusterControl, *, everything: bool = False
 ) -> _Due:
-    # A backfill that has nothing to do leaves no trace, not even a ledger where there was none.
+    # A backfill with nothing to do leaves no trace, not even a new ledger.
     has_ledger = plan.ledger_end > 0 or not plan.is_idle_backfill
     through = ledger.project(flow.target, ledger_topic(flow.source.alias)) if has_ledger else 0
     since = min(ledger.verified_through(), plan.ledger_end)
@@ -185,30 +185,30 @@ def _due(
 def _due_ranges(
     ledger: LedgerTable, plan: Plan, since: int, *, everything: bool
 ) -> list[LedgerRange]:
-    """The run's ranges, those of others since it was planned, and those that nobody verified."""
+    """The run's ranges, those of other runs since it was planned, and all unverified ones."""
     if plan.options.window:
-        # The others are for the flow's own runs, which may be copying at this moment.
+        # The other ranges are for the flow's own runs, which may be copying at this moment.
         found = ledger.ranges(since=since, of_run=plan.run)
         return [entry for entry in found if entry.run == plan.run and entry.window]
-    # A run that was planned again goes on where its first plan was verified.
+    # A run that was planned again continues where its first plan was verified.
     ranges = list(ledger.ranges(since=since, of_run=""))
     return _with_older(ranges, ledger, plan) if everything else ranges
 
 
 def _holds_offsets(entry: LedgerRange) -> bool:
-    """Whether there is anything to prove of a range: an empty one says where a partition begins."""
+    """Whether a range has anything to prove: an empty one only says where a partition begins."""
     return entry.copied.start < entry.copied.end or entry.copied.rewound_from >= 0
 
 
 def _remote_topics(ledger: LedgerTable) -> set[str]:
-    """The names of all topics that anything was ever copied to."""
+    """The names of all topics that were ever copied to."""
     return set(ledger.read(copied_rows(), ["remote_topic"])["remote_topic"].to_pylist())
 
 
 def _with_older(
     ranges: Iterable[LedgerRange], ledger: LedgerTable, plan: Plan
 ) -> list[LedgerRange]:
-    """The ranges, and all others in the ledger that are of topics which the run is about, in its order."""
+    """The ranges, and all others in the ledger of the run's topics, in the ledger's order."""
     wanted, due = plan.options.topic_filter, {entry.ledger_offset for entry in ranges}
     return [
         entry
@@ -220,7 +220,7 @@ def _with_older(
 def _set_configs(
     flow: Flow, ledger: LedgerTable, topics: Mapping[str, Topic]
 ) -> dict[str, Mapping[str, str]]:
-    """By remote topic, the configs that the flow has set there and still looks after."""
+    """By remote topic, the configs that the flow has set there and still manages."""
     if not flow.sync_topic_configs_enabled:
         return {}
     configs = ledger.applied().configs

@@ -1,1 +1,1 @@
-"""Great Expectations: expectations on the tables, those of users too, and the pages of what was found."""
+"""Great Expectations: the expectations on the tables, including users' own, and their result pages."""

@@ -1,15 +1,15 @@
-"""Great Expectations' pages, made fit to be read without the internet.
+"""Great Expectations' pages, converted for reading without the internet.
 
-As they come they load style sheets, scripts and a logo from elsewhere, and the logo's address
-tells when and by whom. ``publish`` keeps their text and tables, drops everything else, and puts
-them into a folder of this layout::
+The original pages load style sheets, scripts and a logo from the internet, and the logo's address
+reveals when and by whom. ``publish`` keeps their text and tables, drops everything else, and writes
+them to a folder of this layout::
 
     index.html                     the runs, newest first
     expectations/<suite>.html      what is checked
     runs/<time>-<run>/<suite>.html what a run found
     runs/<time>-<run>/run.json     ``Publication``
 
-A reader never meets a page that is half done or still loads something.
+A reader never sees a page that is half written or still loads something.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _RUN_FOLDER: Final = re.compile(r"\d{8}T\d{12}Z-.+")
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What the index says about a run.
+    """A run in the index.
 
     Attributes:
         flow: the flow's name.
         run: the run that verified.
         at: when.
         success: whether the copy was proved complete.
-        ranges: ranges looked at.
+        ranges: ranges checked.
         records: records found in them.
     """
 
@@ -93,7 +93,7 @@ def publish(pages: Path, docs: Path, publication: Publication) -> Path:
 
 
 def add_pages(pages: Path, docs: Path, publication: Publication) -> Path:
-    """Put what was judged later beside the newest pages of the same run, as ``publish`` does."""
+    """Add what was judged later to the newest pages of the same run, like ``publish``."""
     name = folder_name(publication.run)
     of_run = [folder for folder in _folders(docs) if folder.name.partition("-")[2] == name]
     if not of_run:
@@ -108,11 +108,11 @@ def forget(docs: Path, *, before: datetime | None, keep: int | None) -> int:
 
     Args:
         docs: the folder of the Data Docs; there may be none.
-        before: pages that were made before go; None for none.
-        keep: all but so many go; None for none.
+        before: delete pages made before this time; None to keep them.
+        keep: delete all but so many; None to keep them.
 
     Returns:
-        How many runs were forgotten.
+        How many runs' pages were deleted.
 
     Raises:
         OSError: if something cannot be deleted.

@@ -1,6 +1,6 @@
-"""Great Expectations at work: expectations on a small frame, what each found, and its own pages of that.
+"""Evaluates expectations on a small frame with Great Expectations, and builds its own pages.
 
-The context lives in memory only and nothing is fetched or reported anywhere.
+The context is in memory only, and nothing is downloaded or reported anywhere.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Evaluation:
         self._context = _context(pages)
 
     def answers(self, suite: str, frame: Any, expectations: Sequence[Any]) -> list[Any]:
-        """What each expectation found of ``frame``, in their order; None where there is no answer.
+        """The result of each expectation on ``frame``, in order; None where there is none.
 
         Args:
             suite: the name of their page.
-            frame: the frame of pandas.
+            frame: the pandas frame.
             expectations: Great Expectations' own objects.
         """
         gx = great_expectations()
@@ -78,7 +78,7 @@ class Evaluation:
         return [found.get(str(number)) for number in range(len(asked))]
 
     def build_pages(self) -> None:
-        """Write the pages of all that was asked."""
+        """Write the pages of all results."""
         self._context.build_data_docs(site_names=[_SITE])
 
 
@@ -90,11 +90,11 @@ def raised_by(answer: Any) -> str | None:
 
 
 def listed(answer: Any, say: Callable[[dict[str, Any]], str]) -> tuple[str, ...]:
-    """A sentence for each of the first rows of which an expectation is not true, and how many more are.
+    """A sentence for each of the first rows for which an expectation is not true, and how many more there are.
 
     Args:
-        answer: what it found.
-        say: makes a sentence of a row's ``row``, ``where`` and the columns that were looked at.
+        answer: its result.
+        say: makes a sentence of a row's ``row``, ``where`` and the checked columns.
     """
     rows = [] if answer is None else answer.result.get("unexpected_index_list") or []
     sentences = tuple(say(row) for row in rows[:MAX_LISTED])
@@ -103,12 +103,12 @@ def listed(answer: Any, say: Callable[[dict[str, Any]], str]) -> tuple[str, ...]
 
 
 def _context(pages: Path) -> Any:
-    """A Great Expectations context that lives in memory; its pages go to ``pages``."""
+    """A Great Expectations context in memory; its pages go to ``pages``."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     gx = great_expectations()
     from great_expectations.data_context.types.base import ProgressBarsConfig  # noqa: PLC0415
 
-    # It would tell of each temporary folder.
+    # It would log each temporary folder.
     logging.getLogger("great_expectations.data_context.types.base").setLevel(logging.WARNING)
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
@@ -120,7 +120,7 @@ def _context(pages: Path) -> Any:
 
 
 def _numbered(expectation: Any, number: int) -> Any:
-    """The expectation with its number; two of the same kind and columns would be one else."""
+    """The expectation with its number; otherwise two of the same kind and columns would be merged."""
     return expectation.copy(update={"meta": {**(expectation.meta or {}), _ASKED: str(number)}})
 
 

@@ -1,6 +1,6 @@
-"""Great Expectations, imported when it is needed, and without what our expectations never touch.
+"""Great Expectations, imported when needed, and without optional modules that our expectations never use.
 
-With all that it imports if it finds it, the import takes four seconds of a processor; so it takes one.
+With all optional modules, the import takes four seconds of CPU; without them, one.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, Final
 
-# It looks whether these are installed, and goes without them otherwise.
+# It checks whether these are installed, and works without them.
 _OPTIONAL: Final = (
     "pyspark.ml",
     "pyspark.ml.feature",
     "pyspark.sql.connect.dataframe",
     "sqlalchemy",
 )
-# It has these at hand for a few of its own expectations, which a user may ask for.
+# It uses these in a few of its own expectations, which a user may use.
 _SELDOM: Final = ("altair", "scipy.stats")
 _lock = threading.Lock()
 
@@ -36,15 +36,15 @@ def great_expectations() -> Any:
 
 
 def import_in_background() -> None:
-    """Begin to import it, while this process waits for others."""
+    """Import it in the background, while this process waits for others."""
     threading.Thread(target=great_expectations, name="great-expectations", daemon=True).start()
 
 
 class _Deferred(ModuleType):
-    """Stands for a module until something asks for what is in it."""
+    """A placeholder for a module until one of its attributes is used."""
 
     def __getattr__(self, name: str) -> Any:
-        # What the import system asks each module for is asked of those that were imported, too.
+        # The import system reads these attributes of every imported module.
         if name.startswith("__"):
             raise AttributeError(name)
         if sys.modules.get(self.__name__) is self:
@@ -59,7 +59,7 @@ def _defer(modules: tuple[str, ...]) -> None:
 
 @contextmanager
 def _hidden(modules: tuple[str, ...]) -> Iterator[None]:
-    """Within it, those of the modules that were not imported before cannot be."""
+    """Within it, modules that were not imported before cannot be imported."""
     hidden = [name for name in modules if name not in sys.modules]
     known: dict[str, Any] = sys.modules
     known.update(dict.fromkeys(hidden))

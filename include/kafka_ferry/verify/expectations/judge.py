@@ -1,7 +1,7 @@
-"""Great Expectations judges what was found: one row a range, partition, topic or group's offset.
+"""Judges the tables with Great Expectations: one row per range, partition, topic or group's offset.
 
-The tables are small, so that each is judged as a pandas frame in a fraction of a second. What
-a user expects beside Kafka Ferry's own is judged after that, and cannot change it.
+The tables are small, so that each is judged as a pandas frame in a fraction of a second. Users' own
+expectations are judged after Kafka Ferry's, and cannot change their results.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from kafka_ferry.verify.verdict import ExpectationResult, Verdict
 log = logging.getLogger(__name__)
 
 SUITES: Final[tuple[Suite[Any], ...]] = (RANGES, WARNINGS, PARTITIONS, TOPICS)
-"""What is judged when all was read back; the groups come later."""
+"""The tables that are judged once all was read back; the groups follow later."""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """On what terms a run is judged.
+    """The criteria by which a run is judged.
 
     Attributes:
         flow: the flow's name.
         run: the run that verifies.
         docs: the folder to write Data Docs into, None for none. Pages that cannot be written are
             a warning: they prove nothing.
-        severities: the severity of checks by their keys, where it is not the usual one.
-        own: what the user expects beside.
+        severities: the severity of checks by their keys, where it is not the default.
+        own: the user's own expectations.
     """
 
     flow: str
@@ -56,8 +56,8 @@ def judge(rows: Rows, terms: Terms) -> Verdict:
     """Whether the copy is complete, and what is not.
 
     Args:
-        rows: what was found of ranges, partitions and topics; none is fine.
-        terms: on what terms.
+        rows: the rows of ranges, partitions and topics; none is valid.
+        terms: the criteria.
 
     Returns:
         The verdict. An expectation that could not be evaluated fails it, whatever its severity.
@@ -70,18 +70,18 @@ def judge(rows: Rows, terms: Terms) -> Verdict:
 
 
 def judge_groups(groups: Sequence[GroupRow], verdict: Verdict, terms: Terms) -> Verdict:
-    """The run's verdict with what is to be said of groups, which are moved when it is out.
+    """The run's verdict with the groups, which are moved after it is known.
 
     Args:
         groups: the offsets that groups were given.
-        verdict: what the run's other tables have come to; their pages have those of groups beside them.
-        terms: on what terms.
+        verdict: the verdict on the run's other tables; the groups' pages are added to theirs.
+        terms: the criteria.
     """
     return _judged((GROUPS,), {"groups": groups}, terms, verdict)
 
 
 def unjudged_groups(verdict: Verdict, reason: str, terms: Terms) -> Verdict:
-    """The run's verdict where nobody could find out what is to be judged of groups."""
+    """The run's verdict where the groups' offsets could not be read."""
     severities = GROUPS.severities(terms.severities)
     return verdict.joined_by(
         ExpectationResult(
@@ -98,7 +98,7 @@ def unjudged_groups(verdict: Verdict, reason: str, terms: Terms) -> Verdict:
 
 
 def _judged(suites: Sequence[Suite[Any]], rows: Rows, terms: Terms, verdict: Verdict) -> Verdict:
-    """The verdict with what all expectations found of these tables."""
+    """The verdict with all expectations on these tables."""
     at = datetime.now(UTC)
     with TemporaryDirectory(prefix="ferry-data-docs-") as pages:
         evaluation = Evaluation(Path(pages), terms.run, at)
@@ -179,11 +179,11 @@ def _documented(evaluation: Evaluation, pages: Path, terms: Terms, verdict: Verd
     )
     try:
         evaluation.build_pages()
-        # Of groups, which are judged later, the pages belong to what was judged before.
+        # Groups are judged later, and their pages belong to those of the run's other tables.
         put = add_pages if verdict.docs else publish
         return replace(verdict, docs=put(pages, terms.docs, publication))
     except Exception as error:
-        # Whatever it is, the verdict stands without them.
+        # Whatever the error, the verdict does not depend on the pages.
         log.exception("The Data Docs of run %s could not be written to %s", terms.run, terms.docs)
         problem = f"The Data Docs could not be written to {terms.docs}: {error}"
         return replace(verdict, warnings=(*verdict.warnings, problem))

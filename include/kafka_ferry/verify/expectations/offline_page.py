@@ -1,4 +1,4 @@
-"""What a page of Great Expectations says, in a page of our own that loads nothing. Pure."""
+"""Converts a Great Expectations page into one that loads nothing. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _KEPT: Final = frozenset(
     {"a", "b", "br", "code", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "li", "ol"}
 ) | frozenset({"p", "pre", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"})
 _EMPTY: Final = frozenset({"br", "hr"})
-# Gone with all that is in them: what loads, what runs, and the site's own navigation.
+# Removed with their content: what loads, what runs, and the site's own navigation.
 _DROPPED: Final = frozenset(
     {
         "script",
@@ -86,7 +86,7 @@ def page(title: str, content: str, *, home: str | None) -> str:
 
 
 def content_of(html: str, *, expectations: str) -> str:
-    """What a person reads in a page of Great Expectations: text, tables, links within the page.
+    """The readable part of a Great Expectations page: text, tables, links within the page.
 
     Args:
         html: the page.
@@ -99,7 +99,7 @@ def content_of(html: str, *, expectations: str) -> str:
 
 
 class _Content(HTMLParser):
-    """Writes the elements and attributes that are allowed again, and no others."""
+    """Copies the allowed elements and attributes, and no others."""
 
     def __init__(self, expectations: str) -> None:
         super().__init__(convert_charrefs=True)

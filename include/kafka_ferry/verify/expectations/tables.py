@@ -1,4 +1,4 @@
-"""The tables that expectations look at: their columns, and the rows as frames of pandas."""
+"""The tables that expectations check: their columns, and their rows as pandas frames."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ KINDS: Final[Mapping[Table, type]] = {
     "topics": TopicRow,
     "groups": GroupRow,
 }
-# Beside the attributes: a row's number, and what it is called in sentences.
+# In addition to the attributes: a row's number, and its name in sentences.
 ROW: Final = "row"
 WHERE: Final = "where"
 
 
 def columns(table: Table) -> tuple[str, ...]:
-    """The columns of a table: what its rows have, and what follows from that, as numbers and texts."""
+    """The columns of a table: its rows' attributes and derived values, as numbers and texts."""
     kind = KINDS[table]
     stored = (field.name for field in dataclasses.fields(kind))
     derived = (name for name, found in vars(kind).items() if isinstance(found, property))
@@ -35,7 +35,7 @@ def columns(table: Table) -> tuple[str, ...]:
 
 
 def frame(table: Table, rows: Sequence[Any]) -> Any:
-    """The rows with all columns; lists of things are texts, an item after the other."""
+    """The rows with all columns; lists become texts, with one item after the other."""
     import pandas as pd  # noqa: PLC0415
 
     found: dict[str, list[object]] = {ROW: list(range(len(rows))), WHERE: list(map(str, rows))}

@@ -1,7 +1,7 @@
-"""What a user expects of the tables beside Kafka Ferry's own checks, in files of the user's.
+"""Users' own expectations on the tables, read from the users' files.
 
-Two kinds of files say the same. YAML (JSON, too) has Great Expectations' own configurations by table,
-Python has lists of its objects named for the tables::
+Two kinds of files are equivalent. YAML (or JSON) has Great Expectations' own configurations by table,
+Python has lists of its objects named after the tables::
 
     partitions:                                        partitions = [
       - type: expect_column_values_to_be_in_set            gxe.ExpectColumnValuesToBeInSet(
@@ -10,7 +10,7 @@ Python has lists of its objects named for the tables::
                                                            )
                                                        ]
 
-What is wrong with a file is found with its line, and fails the run after everything else.
+An error in a file is reported with its line, and fails the run after everything else.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _COLUMNS: Final = ("column", "column_A", "column_B", "column_list", "column_set"
 
 @dataclass(frozen=True)
 class OwnExpectations:
-    """What a user expects.
+    """A user's own expectations.
 
     Attributes:
-        found: by table, Great Expectations' objects, each with where it stands.
-        problems: what is wrong with the files, each with where it stands.
+        found: by table, Great Expectations' objects, each with its place in the file.
+        problems: what is wrong with the files, each with its place.
     """
 
     found: Mapping[Table, tuple[UserExpectation, ...]]
@@ -65,7 +65,7 @@ def own_expectations(flow: Flow) -> OwnExpectations:
     place = at_home(flow.verify_expectations)
     if not place.exists() and flow.verify_expectations != EXPECTATIONS:
         problems.append(
-            FileProblem(str(place), "verify.expectations names it, and it is not there.")
+            FileProblem(str(place), "verify.expectations names it, but it does not exist.")
         )
     for file in _files(place, flow.slug):
         try:
@@ -88,9 +88,9 @@ def own_expectations(flow: Flow) -> OwnExpectations:
 def own_results(
     evaluation: Evaluation, own: OwnExpectations, frames: Mapping[Table, Any]
 ) -> Iterator[ExpectationResult]:
-    """What a user's expectations found of the tables that there are.
+    """The results of a user's expectations on the existing tables.
 
-    Problems with files are told with the tables of the copy, not again with those of groups.
+    Problems with files are reported with the tables of the copy, not again with those of groups.
     """
     for table, expectations in own.found.items():
         if table in frames:
@@ -107,7 +107,7 @@ def own_results(
                 success=False,
                 severity="critical",
                 raised=str(problem),
-                advice="The checks of Kafka Ferry itself were made all the same.",
+                advice="Kafka Ferry's own checks were made anyway.",
                 source=problem.where,
             )
 

@@ -1,4 +1,4 @@
-"""Reading a user's file of expectations, YAML, JSON or Python, into Great Expectations' objects."""
+"""Reads a user's file of expectations, in YAML, JSON or Python, into Great Expectations' objects."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class UserExpectation:
 
     @property
     def name(self) -> str:
-        """What should be true: the user's words, or else the expectation's own name."""
+        """What should be true: in the user's words, or else the expectation's own name."""
         if self.expectation.description:
             return str(self.expectation.description)
         configuration = self.expectation.configuration
@@ -56,11 +56,11 @@ class UserExpectation:
 
 @dataclass
 class Tables:
-    """What a file has.
+    """The content of a file.
 
     Attributes:
-        found: the expectations by table.
-        problems: what is wrong with some of them; the others count.
+        found: the valid expectations by table.
+        problems: what is wrong with the others.
     """
 
     found: dict[Table, list[UserExpectation]] = field(default_factory=dict)
@@ -68,12 +68,12 @@ class Tables:
 
 
 def read_file(file: Path) -> Tables:
-    """The expectations of a file by the tables that they look at.
+    """The expectations of a file by the tables that they check.
 
     Raises:
-        FileProblem: if nothing of it can be read.
+        FileProblem: if it cannot be read at all.
     """
-    # In its own way, before a file imports it in the ordinary one.
+    # Our reduced import has to come before a file's own import of it.
     great_expectations()
     items = _of_python(file) if file.suffix == ".py" else _of_yaml(file)
     tables = Tables()
@@ -92,11 +92,11 @@ def _expectation(item: object, where: str) -> Any:
         return _configured(item, where)
     if isinstance(item, great_expectations().expectations.Expectation):
         return item
-    raise FileProblem(where, f"{item!r} is no expectation of Great Expectations.")
+    raise FileProblem(where, f"{item!r} is not an expectation of Great Expectations.")
 
 
 def _configured(item: Mapping[object, object], where: str) -> Any:
-    """The expectation that a configuration describes, in Great Expectations' own words."""
+    """The expectation of a configuration in Great Expectations' own format."""
     from great_expectations.expectations.expectation_configuration import (  # noqa: PLC0415
         ExpectationConfiguration,
     )
@@ -148,7 +148,7 @@ def _or_all(name: str, valid: Sequence[str]) -> str:
 
 
 def _shown(file: Path) -> str:
-    """The file as people know it: below where they are, if it is."""
+    """The file's path for people: relative to the working folder, if below it."""
     relative = os.path.relpath(file)
     return str(file) if relative.startswith("..") else relative
 
@@ -160,7 +160,7 @@ def _of_yaml(file: Path) -> Iterator[tuple[Table, str, object]]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{shown}, line {mark.line + 1}" if mark else shown
-        raise FileProblem(where, f"no valid YAML: {getattr(error, 'problem', error)}.") from error
+        raise FileProblem(where, f"not valid YAML: {getattr(error, 'problem', error)}.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise FileProblem(shown, f"{error}.") from error
     if root is None:
@@ -185,7 +185,7 @@ def _of_yaml(file: Path) -> Iterator[tuple[Table, str, object]]:
 def _of_python(file: Path) -> Iterator[tuple[Table, str, object]]:
     shown = _shown(file)
     try:
-        # No module of the folder gets in the way of others, and no byte code stays there.
+        # No module of the folder may shadow others, and no byte code is left there.
         found = runpy.run_path(str(file))
     except (Exception, SystemExit) as error:
         line = _line(error, file)
@@ -203,7 +203,7 @@ def _of_python(file: Path) -> Iterator[tuple[Table, str, object]]:
 
 
 def _line(error: BaseException, file: Path) -> int | None:
-    """The line of the file that raised it, or led to it."""
+    """The line of the file that raised the error, or led to it."""
     if isinstance(error, SyntaxError) and error.filename == str(file):
         return error.lineno
     frames = traceback.extract_tb(error.__traceback__)

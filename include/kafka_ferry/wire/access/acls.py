@@ -1,8 +1,8 @@
 """ACLs, read and changed (KIP-140, KIP-290).
 
-Not through librdkafka, which takes a refusal to show them (``CLUSTER_AUTHORIZATION_FAILED``,
-``SECURITY_DISABLED``) for a cluster without any: whoever compares with that deletes what should
-stay. It also lacks words for newer operations.
+Not through librdkafka, which treats a refusal to show them (``CLUSTER_AUTHORIZATION_FAILED``,
+``SECURITY_DISABLED``) as a cluster without any: a comparison with that would delete ACLs that should
+stay. It also lacks names for newer operations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kafka_ferry.wire.error_codes import fault
 
 _RULES_AT_ONCE: Final = 500
 _ANY: Final = 1
-# The first one that knows rules by prefix (Kafka 2.0).
+# The first version with prefixed rules (Kafka 2.0).
 _VERSION: Final = 1
 
 # org.apache.kafka.common.resource.ResourceType, of which a cluster's rules are synced
@@ -52,11 +52,11 @@ _UNKNOWN: Final = "UNKNOWN"
 def describe_acls(cluster: WireCluster) -> frozenset[Acl]:
     """All ACLs on topics, groups, transactional ids and the cluster.
 
-    What Kafka Ferry has no name for is ``UNKNOWN`` in them.
+    Values unknown to Kafka Ferry are ``UNKNOWN`` in them.
 
     Raises:
         AccessDenied: without DESCRIBE on the cluster.
-        BrokerError: ``SECURITY_DISABLED`` without an authorizer, or whatever else a broker says.
+        BrokerError: ``SECURITY_DISABLED`` without an authorizer, or any other error of a broker.
         TooOld: if brokers are of a release before 2.0.
         ClusterUnreachable: if no broker answers.
     """
@@ -90,7 +90,7 @@ def describe_acls(cluster: WireCluster) -> frozenset[Acl]:
 
 
 def create_acls(cluster: WireCluster, acls: Iterable[Acl]) -> dict[Acl, FerryError]:
-    """Create ACLs; those that are there already stay.
+    """Create ACLs; existing ones stay.
 
     Returns:
         An error for each that a broker refused, without ALTER on the cluster for all.
@@ -131,7 +131,7 @@ def delete_acls(cluster: WireCluster, acls: Iterable[Acl]) -> dict[Acl, FerryErr
 def _paired(
     cluster: WireCluster, acls: Sequence[Acl], results: Sequence[Any]
 ) -> Iterable[tuple[Acl, Any]]:
-    """Each rule with what became of it, which an answer has in the order of the request."""
+    """Each rule with its result; an answer has the results in the order of the request."""
     if len(acls) != len(results):
         raise ClusterUnreachable(f"{cluster.alias} did not answer for each of {len(acls)} ACLs.")
     return zip(acls, results, strict=True)

@@ -30,7 +30,7 @@ def describe_quotas(cluster: WireCluster) -> dict[tuple[Entity, str], float]:
         TooOld: if brokers are of a release before 2.6.
         ClusterUnreachable: if no broker answers.
     """
-    # A filter without components lets everything through (``ClientQuotaFilter.all``).
+    # A filter without components matches everything (``ClientQuotaFilter.all``).
     answer = ask(cluster, DescribeClientQuotasRequest(components=[], strict=False))
     if answer.error_code:
         raise fault(answer.error_code, f"Reading the client quotas of {cluster.alias}")
@@ -47,7 +47,7 @@ def alter_quotas(
     """Set client quotas, or delete those without a value.
 
     Returns:
-        An error for each that a broker refused; the others are made.
+        An error for each that a broker refused; the others were changed.
 
     Raises:
         TooOld: if brokers are of a release before 2.6.
@@ -84,6 +84,6 @@ def alter_quotas(
 
 
 def _entity(entry: Any) -> Entity:
-    """Whom an entry is for, its parts in one order whatever a broker's."""
+    """The entity of an entry, with its parts in a fixed order."""
     parts = sorted(entry.entity, key=attrgetter("entity_type"))
     return tuple((part.entity_type, part.entity_name) for part in parts)

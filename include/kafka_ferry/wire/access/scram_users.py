@@ -1,6 +1,6 @@
 """SCRAM users (KIP-554), read, created and deleted.
 
-Not through librdkafka: a refusal to show them breaks its memory, and with it the process.
+Not through librdkafka: a refusal to show them corrupts its memory and crashes the process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def describe_users(cluster: WireCluster) -> dict[tuple[str, str], int]:
     Raises:
         AccessDenied: without DESCRIBE on the cluster.
         TooOld: if brokers are of a release before 2.7.
-        FerryError: whatever else a broker says, or that none answers.
+        FerryError: for any other error of a broker, or if none answers.
     """
     # Not null for all users: a broker 4.3 that refuses such a request never answers it.
     answer = ask(cluster, DescribeUserScramCredentialsRequest(users=[]))
@@ -51,7 +51,7 @@ def change_user(cluster: WireCluster, change: UserChange, password: str = "") ->
     """Create a SCRAM credential with ``password``, or delete one.
 
     Returns:
-        What a broker says against it, such as that ALTER on the cluster is missing.
+        The broker's error, such as that ALTER on the cluster is missing; None without one.
 
     Raises:
         TooOld: if brokers are of a release before 2.7.

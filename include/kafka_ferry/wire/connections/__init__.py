@@ -1,1 +1,1 @@
-"""Connections to brokers: sockets, TLS, login, and responses that are not trusted."""
+"""Connections to brokers: sockets, TLS, login, and checked responses."""

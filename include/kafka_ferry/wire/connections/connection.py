@@ -1,4 +1,4 @@
-"""One connection to one broker, made for moving many bytes.
+"""One connection to one broker, optimized for throughput.
 
 Messages, SASL mechanisms and TLS settings are kafka-python's; the socket is read and written
 here, blocking and in large pieces, because its own loop reads 4 KiB at a time and copies each
@@ -31,9 +31,9 @@ from kafka_ferry.wire.connections.responses import decode_response
 from kafka_ferry.wire.connections.sockets import opened
 from kafka_ferry.wire.connections.tls import UNREACHED, secured, tls_fault
 
-# The newest version of each request that this package speaks (pass-through writing needs Produce
-# below 12, which would start the broker's second transaction protocol); a broker's own newest is
-# used where it is older.
+# The newest version of each request that this package supports (pass-through writing needs Produce
+# below 12, which would start the broker's second transaction protocol); the broker's own newest is
+# used where that is older.
 _SPOKEN: Final[dict[str, int]] = {
     "Produce": 9,
     "Fetch": 13,
@@ -74,17 +74,17 @@ _SPOKEN: Final[dict[str, int]] = {
 _CORRELATION_ID: Final = 4
 _UNSUPPORTED_VERSION: Final = 35
 _MAX_RESPONSE: Final = 256 * 1024 * 1024
-# Below it malloc gives the same memory again and again, which is faster than new pages.
+# Below it malloc reuses the same memory, which is faster than new pages.
 _MAPPED_FROM: Final = 32 * 1024 * 1024
 # Small quotas make brokers ask for minutes of silence, never for the 24 days that would fit.
 _LONGEST_QUIET_S: Final = 600.0
 # When to log in again, as shares of a session: ExpiryBasedReauthentication in Java's SaslClientAuthenticator.
 _RENEW_AFTER: Final = (0.85, 0.95)
-# ScramMechanism.minIterations, which Java's client demands.
+# ScramMechanism.minIterations, which Java's client requires.
 _FEWEST_ITERATIONS: Final = 4096
 _ITERATIONS: Final = regex.compile(rb"(?:^|,)i=([0-9]{1,9})(?:,|$)")
 SILENCE_S: Final = 2.0
-"""After so long without a byte, whether to wait on is asked."""
+"""After so long without a byte, ``on_silence`` is called."""
 _AUTHENTICATED: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
 
 
@@ -101,8 +101,8 @@ class Connection:
         port: its port.
         settings: kafka-python's configuration names (``security_protocol``, ``sasl_mechanism``, ...).
         cluster: the cluster's alias, for messages.
-        on_silence: called whenever the broker has sent nothing for ``SILENCE_S`` seconds; what it
-            raises closes the connection.
+        on_silence: called whenever the broker has sent nothing for ``SILENCE_S`` seconds; an error
+            that it raises closes the connection.
 
     Raises:
         ClusterUnreachable: if the broker cannot be reached, closes the connection or does not
@@ -146,17 +146,17 @@ class Connection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it is open and owes no answer."""
+        """Whether it is open and no answer is pending."""
         return not (self.closed or self._in_flight)
 
     @property
     def fileno(self) -> int:
-        """The socket's file number, which tells when an answer comes; -1 once it is closed."""
+        """The socket's file descriptor, to wait for answers; -1 once it is closed."""
         return self._socket.fileno()
 
     @property
     def timeout(self) -> float:
-        """After how many seconds of silence the broker is given up."""
+        """After how many seconds without an answer the broker is given up."""
         return self._timeout
 
     def call(self, request: Any, *, newest: int | None = None) -> Any:
@@ -165,16 +165,16 @@ class Connection:
         return self.receive()
 
     def offers(self, request: Any, *, version: int = 0) -> bool:
-        """Whether the broker knows this kind of request, in this version or a newer one."""
+        """Whether the broker supports this kind of request, in this version or a newer one."""
         _, newest = self._versions.get(request.API_KEY, (0, -1))
         return newest >= version
 
     def send(self, request: Any, *, newest: int | None = None) -> int:
-        """Send ``request`` in the newest version that both sides speak, without waiting for its response.
+        """Send ``request`` in the newest version that both sides support, without waiting for its response.
 
         Args:
             request: the message.
-            newest: the newest version that can say what it is to say, None for any.
+            newest: the newest version that can express it, None for any.
 
         Returns:
             How many bytes it has.
@@ -211,7 +211,7 @@ class Connection:
             if body_at > _CORRELATION_ID and frame[_CORRELATION_ID]:
                 raise ValueError("tagged fields in the header, of which Kafka has defined none")
             response = decode_response(response_class, frame[body_at:])
-        except Exception as error:  # the decoder raises struct's, index and plain value errors
+        except Exception as error:  # the decoder raises struct, index and value errors
             self.close()
             raise ClusterUnreachable(
                 f"{self.address} sent a response that cannot be read: {error!r}."
@@ -225,7 +225,7 @@ class Connection:
 
     @property
     def idle_s(self) -> float:
-        """Seconds since the last request or answer; 0 while an answer is waited for."""
+        """Seconds since the last request or answer; 0 while an answer is pending."""
         return 0.0 if self._in_flight else time.monotonic() - self._used_at
 
     def close(self) -> None:
@@ -249,11 +249,11 @@ class Connection:
             )
         )
         if response.error_code == _UNSUPPORTED_VERSION:
-            # Brokers before 2.4 answer in version 0, whatever they were asked in (KIP-511).
+            # Brokers before 2.4 answer in version 0, whatever the request's version (KIP-511).
             self.is_before_2_4 = True
             response = self.call(ApiVersionsRequest(version=0))
         if response.error_code:
-            raise FerryError(f"{self.address} does not say which requests it speaks.")
+            raise FerryError(f"{self.address} does not say which requests it supports.")
         self._versions = {
             entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys
         }
@@ -264,7 +264,7 @@ class Connection:
         version = min(_SPOKEN[name], newest)
         if version < max(oldest, 0):
             raise FerryError(
-                f"{self.address} speaks {name} v{oldest} to v{newest}; Kafka Ferry speaks up to v{_SPOKEN[name]}."
+                f"{self.address} supports {name} v{oldest} to v{newest}; Kafka Ferry, up to v{_SPOKEN[name]}."
             )
         return version
 
@@ -272,7 +272,7 @@ class Connection:
         """Log in again if the session soon ends: a broker closes the connection at the first request after that."""
         if time.monotonic() < self._renew_at:
             return
-        # Connections that always have something in flight get no pause but this one.
+        # Connections that always have requests in flight get no other pause.
         while len(self._early) < len(self._in_flight):
             self._early.append(self._frame())
         waiting = self._in_flight, self._early
@@ -297,7 +297,7 @@ class Connection:
         while not mechanism.is_done():
             answer = self.call(SaslAuthenticateRequest(auth_bytes=mechanism.auth_bytes()))
             if answer.error_code:
-                said = (answer.error_message or "no reason is given").rstrip(".")
+                said = (answer.error_message or "it gives no reason").rstrip(".")
                 raise AccessDenied(
                     f"{self.address} refused the login: {said}.",
                     advice="Check sasl.mechanism, and name and password in sasl.jaas.config.",
@@ -306,7 +306,7 @@ class Connection:
             self._refuse_few_iterations(mechanism_name, answer.auth_bytes)
             try:
                 mechanism.receive(answer.auth_bytes)
-            except Exception as error:  # value, key and index errors, whatever comes to parse
+            except Exception as error:  # value, key and index errors, from parsing any content
                 raise AccessDenied(
                     f"{self.address} sent no {mechanism_name} message, or did not prove that it "
                     f"knows the password: {error}."
@@ -316,12 +316,12 @@ class Connection:
                 f"{self.address} did not prove that it knows the password ({mechanism_name})."
             )
         if lifetime_ms:
-            # Not all connections of all tasks at the same moment.
+            # Spreads the logins of all tasks' connections.
             share = random.uniform(*_RENEW_AFTER)
             self._renew_at = time.monotonic() + lifetime_ms / 1000 * share
 
     def _frame(self) -> memoryview:
-        """The next response as it comes."""
+        """The next response, undecoded."""
         with self._as_unreachable():
             size = int.from_bytes(self._read(4), "big", signed=True)
             if not 4 <= size <= _MAX_RESPONSE:
@@ -329,17 +329,17 @@ class Connection:
             return self._read(size)
 
     def _refuse_few_iterations(self, mechanism: str, message: bytes) -> None:
-        """With few iterations, who only poses as the broker could find the password out of the proof."""
+        """With few iterations, an impostor could derive the password from the proof."""
         told = _ITERATIONS.search(message) if mechanism.startswith("SCRAM-") else None
         if told and int(told[1]) < _FEWEST_ITERATIONS:
             raise AccessDenied(
-                f"{self.address} asks for {int(told[1])} iterations of {mechanism}, and {_FEWEST_ITERATIONS} "
-                "is the least.",
-                advice="Set the user's password anew with --add-config 'SCRAM-...=[iterations=8192,...]'.",
+                f"{self.address} asks for {int(told[1])} iterations of {mechanism}; the minimum is "
+                f"{_FEWEST_ITERATIONS}.",
+                advice="Set the user's password again with --add-config 'SCRAM-...=[iterations=8192,...]'.",
             )
 
     def _read(self, size: int) -> memoryview:
-        # Pages that nothing was written to cost nothing: an announced size is only the broker's word.
+        # The announced size is only a claim, but pages that are never written cost nothing.
         buffer = memoryview(
             bytearray(size) if size < _MAPPED_FROM else mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE)
         )
@@ -357,8 +357,8 @@ class Connection:
             left = left[self._wait(partial(self._socket.send, left)) :]
 
     def _wait(self, step: Callable[[], int]) -> int:
-        """Read or write some bytes, asking in every silence whether to wait on."""
-        # Asking takes time, too. A slice may be a moment shorter than it should be.
+        """Read or write some bytes, calling ``on_silence`` in every silence."""
+        # on_silence takes time too, so that a slice may be a moment shorter than intended.
         deadline = time.monotonic() + self._timeout - self._slice / 2
         while True:
             try:
@@ -377,7 +377,7 @@ class Connection:
             self.closed = True
             raise
         except TimeoutError as error:
-            # The answer may still come, and would be taken for that of the next request.
+            # The answer may still come, and would be treated as that of the next request.
             self.closed = True
             raise ClusterUnreachable(
                 f"{self.address} did not answer within {self._timeout:g} s."
@@ -385,7 +385,7 @@ class Connection:
         except ssl.SSLError as error:
             self.closed = True
             raise tls_fault(self.address, error) from error
-        # A host name or port that cannot be one is no OSError.
+        # An invalid host name or port does not raise an OSError.
         except (OSError, ValueError, OverflowError, kafka_errors.KafkaError) as error:
             self.closed = True
             raise ClusterUnreachable(

@@ -1,19 +1,19 @@
-"""Responses out of bytes that a broker sent and that nobody should trust.
+"""Decodes responses from a broker's bytes without trusting them.
 
-kafka-python's compiled decoder trusts them: a varint may be as long as the frame (whose decoding
-then takes hours), a field that reaches beyond the end comes back short, what nobody read is not
-missed, and null is taken where Kafka has none. Its other decoder asks a stream for each field, and
-the stream here refuses what is not there. That costs some 10 µs for each partition in a response
-and nothing for the bytes of its batches.
+kafka-python's compiled decoder trusts them: a varint may be as long as the frame (whose decoding then
+takes hours), a field that reaches beyond the end is returned short, unread bytes are ignored, and null
+is accepted where Kafka has none. Its other decoder asks a stream for each field, and the stream here
+refuses to read beyond the end. That costs some 10 µs for each partition in a response, and nothing for
+the bytes of its batches.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-# A partition has some twenty; whoever sends millions of tiny ones makes objects of 30 times their size.
+# A partition has some twenty; millions of tiny fields would become objects of 30 times their size.
 _MAX_FIELDS: Final = 4_000_000
-# kafka-python shows the zero id as None, and operations that nobody asked for.
+# kafka-python returns the zero id, and operations that were not requested, as None.
 _NONE_AT_TIMES: Final = frozenset({"uuid", "[]uuid", "bitfield"})
 
 
@@ -26,11 +26,11 @@ def decode_response(response_class: Any, body: memoryview) -> Any:
 
     Raises:
         Exception: of many kinds (kafka-python's own, ``struct.error``, ``ValueError``), if the
-            bytes are no such response, or more than that.
+            bytes are not such a response, or have more than that.
     """
     version = response_class._class_version
     if response_class.name == "ApiVersionsResponse" and any(body[:2]):
-        version = 0  # An error is told in the oldest version (KIP-511).
+        version = 0  # An error comes in the oldest version (KIP-511).
     fields = _Fields(body)
     flexible = response_class.flexible_version_q(version)
     response = response_class._struct.decode(
@@ -43,7 +43,7 @@ def decode_response(response_class: Any, body: memoryview) -> Any:
 
 
 class _Fields:
-    """A stream that gives what is asked for or raises, and not forever."""
+    """A stream that returns exactly what is asked for or raises, up to a limit of fields."""
 
     __slots__ = ("_at", "_body", "_reads")
 
@@ -54,7 +54,7 @@ class _Fields:
 
     @property
     def left(self) -> int:
-        """Bytes that nobody has read."""
+        """The number of unread bytes."""
         return len(self._body) - self._at
 
     def read(self, size: int) -> bytes:
@@ -71,7 +71,7 @@ class _Fields:
 
 
 def _refuse_nulls(message: Any, version: int) -> None:
-    """Raise if a field is null that cannot be: what reads the answer may then loop over its arrays."""
+    """Raise if a field is null that must not be, so that callers may loop over arrays."""
     for field in message._struct.untagged_fields(version):
         value = getattr(message, field.name)
         if value is None:

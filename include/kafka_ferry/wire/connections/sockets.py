@@ -1,4 +1,4 @@
-"""Sockets to brokers as the Java client opens them: which addresses, which buffers, how long, how soon again."""
+"""Sockets to brokers, opened like the Java client's: addresses, buffers, timeouts, back-off."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def opened(host: str, port: int, settings: Mapping[str, Any], timeout: float) ->
         host: name or address.
         port: its port.
         settings: kafka-python's names: buffers, and ``socket_connection_setup_timeout_ms`` for each address.
-        timeout: seconds for all that comes after; where the settings have none, each address gets
-            them too, or as many as Java's client gives it if that is less.
+        timeout: seconds for later reads and writes; where the settings have no setup timeout, each
+            address gets these too, or Java's default if that is less.
 
     Raises:
-        OSError: no address answers; the last one's.
+        OSError: no address answers; the error is the last one's.
     """
     setup = settings.get("socket_connection_setup_timeout_ms")
     failed: OSError = OSError(f"{host} has no address")
@@ -50,20 +50,20 @@ def opened(host: str, port: int, settings: Mapping[str, Any], timeout: float) ->
 
 
 def _tune(plain: socket.socket, settings: Mapping[str, Any]) -> None:
-    """Buffers count before the connection is made: by them the window of TCP is scaled."""
+    """Buffer sizes must be set before connecting: they determine TCP's window scaling."""
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, option in (
         ("receive_buffer_bytes", socket.SO_RCVBUF),
         ("send_buffer_bytes", socket.SO_SNDBUF),
     ):
-        # -1 is Java's word for what the system gives.
+        # In Java, -1 means the system's default.
         if settings.get(name, -1) >= 0:
             plain.setsockopt(socket.SOL_SOCKET, option, settings[name])
 
 
 def bootstrap_addresses(settings: Mapping[str, Any]) -> Sequence[tuple[str, int]]:
-    """Where to ask first; with ``resolve_canonical_bootstrap_servers_only`` the names of each address."""
+    """The bootstrap servers; with ``resolve_canonical_bootstrap_servers_only`` the names of each address."""
     found: list[tuple[str, int]] = []
     for server in settings["bootstrap_servers"]:
         host, _, port = server.rpartition(":")
@@ -83,10 +83,10 @@ def idle_limit_s(settings: Mapping[str, Any]) -> float:
 
 
 class Backoff:
-    """How long to wait before a broker is connected to again, and for how long to try.
+    """The back-off before reconnecting to a broker, and the connection timeout.
 
     Only where the flow sets ``reconnect.backoff.ms`` or ``reconnect.backoff.max.ms``, or with
-    ``socket.connection.setup.timeout.ms`` its limit: else those who call again wait by themselves.
+    ``socket.connection.setup.timeout.ms`` its limit: otherwise callers that retry wait themselves.
 
     Args:
         settings: kafka-python's names.
@@ -111,7 +111,7 @@ class Backoff:
             time.sleep(left)
 
     def settings(self, broker: Hashable) -> dict[str, Any]:
-        """What the next connection's time limit is: it doubles with each failure in a row."""
+        """The next connection's timeout, which doubles with each consecutive failure."""
         if self._setup is None:
             return {}
         grown = self._setup * 2 ** min(self._failures.get(broker, 0), 10)
@@ -119,7 +119,7 @@ class Backoff:
         return {"socket_connection_setup_timeout_ms": limit}
 
     def failed(self, broker: Hashable) -> None:
-        """Notes that a connection could not be made."""
+        """Records a failed connection."""
         before = self._failures.get(broker, 0)
         self._failures[broker] = before + 1
         if self._waits:
@@ -128,6 +128,6 @@ class Backoff:
             self._not_before[broker] = time.monotonic() + pause / _SECOND_MS
 
     def succeeded(self, broker: Hashable) -> None:
-        """Notes that a connection was made."""
+        """Records a successful connection."""
         self._failures.pop(broker, None)
         self._not_before.pop(broker, None)

@@ -1,4 +1,4 @@
-"""TLS connections, and what it means when there is none."""
+"""TLS connections, and the errors when they fail."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
 UNREACHED: Final = (
     "Is the broker running, is its address right, and security.protocol that of its listener?"
 )
-"""What to check where a broker does not answer, or not in a way that could be understood."""
+"""What to check where a broker does not answer, or its answer cannot be read."""
 
 _SECURED: Final = frozenset({"SSL", "SASL_SSL"})
 _OTHER_HOST: Final = frozenset({62, 63, 64})  # X509_V_ERR_HOSTNAME_, EMAIL_, IP_ADDRESS_MISMATCH
 _NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
-# What a broker says while it stops, or for no reason that it gives.
+# Alerts that a broker sends while it stops, or without a reason.
 _PASSING: Final = ("INTERNAL_ERROR", "USER_CANCELLED", "CLOSE_NOTIFY")
 
 
 def secured(plain: socket.socket, host: str, settings: Mapping[str, Any]) -> socket.socket:
-    """The socket to talk through: ``plain`` itself, or TLS over it where ``settings`` say so.
+    """The socket to use: ``plain`` itself, or TLS over it where ``settings`` say so.
 
     Raises:
-        ssl.SSLError: which ``tls_fault`` explains.
+        ssl.SSLError: see ``tls_fault``.
     """
     if settings.get("security_protocol") not in _SECURED:
         return plain
@@ -34,7 +34,7 @@ def secured(plain: socket.socket, host: str, settings: Mapping[str, Any]) -> soc
 
 
 def tls_fault(address: str, error: ssl.SSLError) -> FerryError:
-    """The error that stands for one of OpenSSL's; only what may pass by itself is transient."""
+    """The error for one of OpenSSL's; only errors that may disappear by themselves are transient."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _untrusted(address, error)
     reason = error.reason or ""

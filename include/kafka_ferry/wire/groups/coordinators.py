@@ -1,4 +1,4 @@
-"""Asking the coordinators of many groups at once: few requests, and an answer or an error for each group."""
+"""Asks the coordinators of many groups at once: few requests, and an answer or an error for each group."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kafka_ferry.wire.error_codes import (
 
 _T = TypeVar("_T")
 GROUPS_AT_ONCE: Final = 20
-"""How many groups a request names whose answer may be long: a group may have 10,000s of partitions."""
+"""How many groups a request may name if its answer is long: a group may have 10,000s of partitions."""
 _KEYS_AT_ONCE: Final = 1_000
 # FindCoordinator v4 asks for many groups (KIP-699, Kafka 3.0).
 _MANY: Final = 4
@@ -36,16 +36,16 @@ _ADVICE: Final = {
     UNKNOWN_MEMBER_ID: _IDLE,
     NON_EMPTY_GROUP: _IDLE,
     GROUP_SUBSCRIBED_TO_TOPIC: _IDLE,
-    UNKNOWN_TOPIC_OR_PARTITION: "The topic is not there, or has fewer partitions.",
+    UNKNOWN_TOPIC_OR_PARTITION: "The topic does not exist, or has fewer partitions.",
     OFFSET_METADATA_TOO_LARGE: "Raise the broker's offset.metadata.max.bytes.",
     TOPIC_AUTHORIZATION_FAILED: "Grant READ on the topic.",
     GROUP_AUTHORIZATION_FAILED: "Grant DESCRIBE on the group to look at it, READ to commit its "
     "offsets, DELETE to delete them.",
-    # Whoever commits to a group that is not there makes it.
+    # A commit to a group that does not exist creates it.
     GROUP_ID_NOT_FOUND: "The cluster has a group of this name of another type.",
 }
-# A broker reads a request only when the answer to the one before is gone. So few bytes fit into the
-# sockets' buffers, and neither side waits for the other to read first.
+# A broker reads a request only when it has sent the previous answer. So few bytes fit into the
+# sockets' buffers that neither side waits for the other to read first.
 _IN_FLIGHT: Final = 64 * 1024
 
 
@@ -61,8 +61,8 @@ def ask_coordinators(
     Args:
         cluster: the cluster that has the groups.
         groups: the groups.
-        ask: asks one coordinator for some of them, and gives their answers as they come.
-        most_connections: how many connections to use of each coordinator, if there is so much to ask.
+        ask: asks one coordinator for some of them, and yields their answers as they come.
+        most_connections: how many connections to each coordinator to use, for many requests.
 
     Returns:
         An answer for each group, or an error: of its own, or of its coordinator.
@@ -87,7 +87,7 @@ def ask_coordinators(
 
 
 def pipelined(connections: Sequence[Connection], requests: Iterable[Any]) -> Iterator[Any]:
-    """Send requests without waiting for the answer to each, and give the answers in their order.
+    """Send requests without waiting for each answer, and yield the answers in order.
 
     Args:
         connections: to one broker, with nothing in flight; they take turns.
@@ -109,20 +109,20 @@ def pipelined(connections: Sequence[Connection], requests: Iterable[Any]) -> Ite
             due.popleft()
             yield answer
     finally:
-        # Answers that nobody waited for would be taken for those to the next requests.
+        # Pending answers would be treated as those to the next requests.
         for connection, _ in due:
             connection.close()
 
 
 def group_fault(code: int, doing: str, said: str | None = None) -> FerryError:
-    """The error that stands for a coordinator's ``code``.
+    """The error for a coordinator's ``code``.
 
-    That it does not know a topic is a final one: whoever commits knows the topic from elsewhere.
+    An unknown topic is a terminal error here: callers have already seen the topic elsewhere.
 
     Args:
         code: Kafka's error code, not 0.
-        doing: what was asked, with cluster and group.
-        said: the coordinator's own words, where it has some.
+        doing: the request, with cluster and group.
+        said: the coordinator's own message, if any.
     """
     error = fault(code, doing, advice=_ADVICE.get(code) or said or "")
     if code == UNKNOWN_TOPIC_OR_PARTITION:
@@ -137,7 +137,7 @@ def chunks(items: list[_T], size: int) -> Iterator[list[_T]]:
 
 
 def _connections(cluster: WireCluster, node: int, count: int) -> list[Connection]:
-    """So many connections to a broker, or as many as it lets us have."""
+    """So many connections to a broker, or as many as it allows."""
     connections = [cluster.connection(node)]
     with suppress(ClusterUnreachable):
         connections.extend(cluster.connection(node, number) for number in range(1, count))
@@ -147,7 +147,7 @@ def _connections(cluster: WireCluster, node: int, count: int) -> list[Connection
 def _coordinators(
     cluster: WireCluster, groups: Collection[str]
 ) -> tuple[dict[int, list[str]], dict[str, FerryError]]:
-    """The groups of each broker that coordinates some, and an error for each group without one."""
+    """The groups by coordinating broker, and an error for each group without one."""
     by_node: dict[int, list[str]] = defaultdict(list)
     errors: dict[str, FerryError] = {}
     connection = cluster.any_connection()

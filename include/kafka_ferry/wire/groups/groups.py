@@ -1,7 +1,7 @@
-"""Groups of consumers: listed, looked at, deleted.
+"""Lists, describes and deletes consumer groups.
 
-Everything here asks once; who calls tries again what is transient. Groups fail one by one: an
-error stands in the place of a group's answer.
+Each request is sent once; callers retry transient errors. Groups fail one by one: an error takes the
+place of a group's answer.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def list_groups(cluster: WireCluster) -> list[Group]:
     """All groups that the principal may see, from every broker that is up.
 
     Raises:
-        AccessDenied: without DESCRIBE on the cluster, where brokers do not show a part instead.
+        AccessDenied: without DESCRIBE on the cluster, where brokers do not return a part instead.
         BrokerError: transient while a broker loads its groups.
         ClusterUnreachable: if a broker does not answer.
     """
@@ -57,7 +57,7 @@ def list_groups(cluster: WireCluster) -> list[Group]:
 
 
 def describe_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, Group | FerryError]:
-    """Classic groups as their coordinators know them; any other is ``Dead``.
+    """Classic groups as their coordinators describe them; any other is ``Dead``.
 
     Needs DESCRIBE on each group.
     """
@@ -81,19 +81,21 @@ def describe_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, 
 
 
 def delete_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, FerryError | None]:
-    """Delete groups without members, of whatever type, with all that they have committed.
+    """Delete groups without members, of any type, with all their offsets.
 
     Needs DELETE on each group.
 
     Returns:
-        None for each group that is not there any more, an error for each other one.
+        None for each group that no longer exists, an error for each other one.
     """
 
     def ask(
         connections: Sequence[Connection], some: list[str]
     ) -> Iterator[tuple[str, FerryError | None]]:
         if not connections[0].offers(DeleteGroupsRequest):
-            raise TooOld(f"{connections[0].address} is too old to delete groups: Kafka 1.1 can.")
+            raise TooOld(
+                f"{connections[0].address} is too old to delete groups: that needs Kafka 1.1."
+            )
         requests = (DeleteGroupsRequest(groups_names=few) for few in chunks(some, GROUPS_AT_ONCE))
         for answer in pipelined(connections, requests):
             for it in answer.results:

@@ -1,7 +1,7 @@
-"""What groups have committed: read, written and deleted from outside, many groups in a request where brokers can.
+"""Reads, commits and deletes groups' offsets from outside, many groups in a request where brokers can.
 
-Everything here asks once; who calls tries again what is transient. Groups and partitions fail one
-by one: an error stands in the place of their answer.
+Each request is sent once; callers retry transient errors. Groups and partitions fail one by one: an
+error takes the place of their answer.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Refused = dict[TopicPartition, FerryError]
 # OffsetFetch v8 asks for many groups (KIP-709, Kafka 3.0).
 _MANY: Final = 8
 # What a request commits is one batch in __consumer_offsets, of which brokers take 1 MB by default;
-# each partition has some 60 bytes there beside its names and its metadata.
+# each partition takes some 60 bytes there in addition to its names and its metadata.
 _COMMIT_BYTES: Final = 400_000
 _COMMIT_FIXED: Final = 60
-# A commit waits for replicas, and in Kafka 4.0 for others to be written with it: 5 ms.
+# A commit waits for replicas, and since Kafka 4.0 for others to be written with it: 5 ms.
 _CONNECTIONS: Final = 16
 
 _FetchGroup = OffsetFetchRequest.OffsetFetchRequestGroup
@@ -49,9 +49,9 @@ _DeletePartition = _DeleteTopic.OffsetDeleteRequestPartition
 def fetch_offsets(
     cluster: WireCluster, groups: Collection[str]
 ) -> dict[str, dict[TopicPartition, Committed] | FerryError]:
-    """Everything that groups have committed, but what a transaction has pending.
+    """All committed offsets of groups, except those of pending transactions.
 
-    Brokers leave out topics that the principal may not DESCRIBE, and do not say so. Needs DESCRIBE
+    Brokers silently leave out topics that the principal may not DESCRIBE. Needs DESCRIBE
     on each group.
     """
 
@@ -96,19 +96,21 @@ def commit_offsets(cluster: WireCluster, offsets: Mapping[str, Offsets]) -> dict
 def delete_offsets(
     cluster: WireCluster, partitions: Mapping[str, Collection[TopicPartition]]
 ) -> dict[str, Refused]:
-    """Delete what groups have committed for partitions of topics that no member has subscribed to.
+    """Delete groups' offsets in partitions of topics that no member has subscribed to.
 
     Needs DELETE on each group and READ on each topic.
 
     Returns:
-        By group an error for each partition that was refused; the others have no offset any more.
+        By group an error for each partition that was refused; the others no longer have an offset.
     """
 
     def ask(
         connections: Sequence[Connection], some: list[str]
     ) -> Iterator[tuple[str, Refused | FerryError]]:
         if not connections[0].offers(OffsetDeleteRequest):
-            raise TooOld(f"{connections[0].address} is too old to delete offsets: Kafka 2.4 can.")
+            raise TooOld(
+                f"{connections[0].address} is too old to delete offsets: that needs Kafka 2.4."
+            )
         requests = (_deletion(group, partitions[group]) for group in some)
         for group, answer in zip(some, pipelined(connections, requests), strict=True):
             if answer.error_code == GROUP_ID_NOT_FOUND:
@@ -139,7 +141,7 @@ def refused_of(
             refused[tp] = ClusterUnreachable(said)
         elif entry.error_code:
             what = f"{cluster.alias}, {doing} the offset of {tp} in the group {group}"
-            # Only newer requests are answered with a broker's words too.
+            # Only newer versions return a message of the broker.
             said = getattr(entry, "error_message", None) or ""
             refused[tp] = group_fault(entry.error_code, what, said)
     return refused
@@ -148,7 +150,7 @@ def refused_of(
 def of_partitions(
     answers: Mapping[str, Refused | FerryError], asked: Mapping[str, Iterable[TopicPartition]]
 ) -> dict[str, Refused]:
-    """What was refused, an error of a group standing for all of its partitions."""
+    """The refusals; an error of a group counts for all of its partitions."""
     refused = {}
     for group, answer in answers.items():
         errors = dict.fromkeys(asked[group], answer) if isinstance(answer, FerryError) else answer
@@ -219,7 +221,7 @@ def _commit(group: str, offsets: Offsets) -> OffsetCommitRequest:
                 committed_metadata=committed.metadata,
             )
         )
-    # Neither generation nor member: the request of somebody who is not in the group.
+    # No generation and no member: a request from outside of the group.
     return OffsetCommitRequest(
         group_id=group,
         generation_id_or_member_epoch=-1,

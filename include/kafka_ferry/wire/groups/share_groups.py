@@ -1,10 +1,10 @@
-"""Where share groups begin to read (KIP-932), told and set since Kafka 4.1.
+"""Share groups' start offsets (KIP-932), which can be read and set since Kafka 4.1.
 
-A share group has no offset that says what it has read: it takes records in any order, and
-acknowledges each. What can be told is its start offset in a partition: everything before that is
-done with; of what is after it, some may have been acknowledged too.
+A share group has no offset that says what it has read: it reads records in any order, and acknowledges
+each. What is known is its start offset in a partition: all records before it are done; some of those
+after it may have been acknowledged too.
 
-Everything here asks once; who calls tries again what is transient.
+Each request is sent once; callers retry transient errors.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def fetch_start_offsets(
 
 
 def alter_start_offsets(cluster: WireCluster, offsets: Mapping[str, Offsets]) -> dict[str, Refused]:
-    """Set the start offsets of share groups without members; one that is not there is made.
+    """Set the start offsets of share groups without members; missing groups are created.
 
     Needs READ on each group and on each topic.
 
@@ -103,7 +103,7 @@ def alter_start_offsets(cluster: WireCluster, offsets: Mapping[str, Offsets]) ->
 def delete_start_offsets(
     cluster: WireCluster, partitions: Mapping[str, Collection[TopicPartition]]
 ) -> dict[str, Refused]:
-    """Have share groups without members forget whole topics: all of which have a partition here.
+    """Delete the offsets of share groups without members in whole topics: all that have a partition here.
 
     Needs DELETE on each group and READ on each topic.
 
@@ -131,7 +131,7 @@ def _change(
     request: Callable[[str], Any],
     refused: Callable[[str, Any], Refused],
 ) -> dict[str, Refused]:
-    """Send one request a group."""
+    """Send one request per group."""
 
     def ask(
         connections: Sequence[Connection], some: list[str]
@@ -151,7 +151,7 @@ def _change(
 def _require(connection: Connection, request: Any) -> None:
     if not connection.offers(request):
         raise TooOld(
-            f"{connection.address} neither tells nor sets the offsets of share groups: Kafka 4.1 does."
+            f"{connection.address} can neither read nor set the offsets of share groups: that needs Kafka 4.1."
         )
 
 

@@ -1,4 +1,4 @@
-"""Messages that kafka-python lacks, described as it describes its own: a JSON file each (KIP-932)."""
+"""Messages that kafka-python lacks, described like its own in a JSON file each (KIP-932)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Requests about partitions' logs: fetching them, where they start and end, and how large they are."""
+"""Requests about partitions' logs: their records, starts and ends, and sizes."""

@@ -1,4 +1,4 @@
-"""Where logs end, asked of their leaders; and where they start, which may be moved (KIP-107)."""
+"""Reads log ends from the leaders, and moves log starts (KIP-107)."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _DeletePartition = DeleteRecordsRequest.DeleteRecordsTopic.DeleteRecordsPartitio
 def high_watermarks(
     cluster: WireCluster, nodes: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """The end of what consumers can read of each partition, records of open transactions included.
+    """The end of what consumers can read of each partition, including records of open transactions.
 
     Args:
         cluster: the cluster to ask.
         nodes: the broker that leads each partition.
 
     Raises:
-        BrokerError: transient while a leader is not sure.
+        BrokerError: transient while a leader does not know.
         ClusterUnreachable: if a broker does not answer, or not for every partition.
     """
     ends: dict[TopicPartition, int] = {}
@@ -68,11 +68,11 @@ def settled_ends(
 ) -> dict[TopicPartition, int]:
     """The end of each partition's log, once everything in it is replicated.
 
-    What is appended and not replicated yet lies after the high watermark, and nobody can read it:
-    only the end of the newest leader epoch tells that it is there (KIP-101).
+    Records that are not replicated yet lie after the high watermark, and no consumer can read them:
+    only the end of the newest leader epoch shows that they exist (KIP-101).
 
     Raises:
-        BrokerError: transient while a log's end is not replicated, or a leader is not sure.
+        BrokerError: transient while a log's end is not replicated, or a leader does not know.
         ClusterUnreachable: if a broker does not answer, or not for every partition.
     """
     nodes = {tp: leader.node for tp, leader in leaders.items()}
@@ -95,7 +95,7 @@ def delete_records(
     nodes: Mapping[TopicPartition, int],
     starts: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Move the start of logs to ``starts``; one that starts there or later already is left alone.
+    """Move the start of logs to ``starts``; a log that already starts there or later stays.
 
     Args:
         cluster: the cluster.

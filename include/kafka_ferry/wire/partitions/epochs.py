@@ -1,4 +1,4 @@
-"""Where leader epochs end in a log (KIP-101, KIP-320): whether it still is the log that was copied."""
+"""Where leader epochs end in a log (KIP-101, KIP-320): whether it is still the log that was copied."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_ferry.wire.error_codes import NONE, fault, is_transient
 
 _CONSUMER: Final = -1
 _UNKNOWN: Final = -1
-# One request for so many partitions, so that no answer gets too large.
+# Limits a request to so many partitions, so that no answer gets too large.
 _AT_ONCE: Final = 5_000
 _Topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
 _Partition = OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition
@@ -52,7 +52,7 @@ def epoch_ends(
 def epoch_ends_on(
     cluster: WireCluster, node: int, epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """The same for partitions that the broker ``node`` leads; of the newest epoch, its log's very end."""
+    """The same for partitions that the broker ``node`` leads; for the newest epoch it is the log's end."""
     topics: dict[str, list[object]] = defaultdict(list)
     for tp, epoch in epochs.items():
         topics[tp.topic].append(

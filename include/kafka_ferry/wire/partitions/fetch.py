@@ -1,4 +1,4 @@
-"""Reading raw record batches: one fetch request after another, many partitions in each."""
+"""Reads raw record batches, with many partitions in each fetch request."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from kafka_ferry.wire.error_codes import fault
 _READ_COMMITTED: Final = 1
 _READ_UNCOMMITTED: Final = 0
 _EARLIEST: Final = -2
-# The file number of a closed socket.
+# The file descriptor of a closed socket.
 _CLOSED: Final = -1
-# The last version that asks for topics by their names.
+# The last version with topic names.
 _BY_NAME: Final = 12
 _ListTopic = ListOffsetsRequest.ListOffsetsTopic
 _ListPartition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
@@ -31,11 +31,11 @@ _Partition = FetchRequest.FetchTopic.FetchPartition
 
 
 class Expected(NamedTuple):
-    """What must still be true of a partition, or its broker answers with an error instead of batches.
+    """What must still be true of a partition; otherwise its broker answers with an error instead of batches.
 
     Attributes:
-        topic_id: the id of its topic, as Kafka's tools print it; "" for whichever topic has the name.
-        leader_epoch: of the batch before the offset that is asked for, -1 for whichever it is.
+        topic_id: the id of its topic, as Kafka's tools print it; "" for any topic of the name.
+        leader_epoch: of the batch before the requested offset, -1 for any.
     """
 
     topic_id: str = ""
@@ -44,19 +44,19 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What one fetch request brought for one partition.
+    """What one fetch request returned for one partition.
 
     Attributes:
         partition: the partition.
-        records: raw batches; the first may begin before the offset that was asked for, the last
-            may be cut off; empty where there is nothing (yet).
-        aborted: the transactions among them that were aborted; none where aborted ones are wanted.
-        end: the offset after the last one that may be seen: the last stable offset for
-            ``read_committed``, else the high watermark.
-        error: Kafka's error code, 0 where all is well.
-        alone: whether the request asked for this partition only, so that empty means empty.
-        diverged_at: where the log has parted from the one that ``Expected.leader_epoch`` is of: it
-            was truncated to there (KIP-595's diverging epoch); None where it has not.
+        records: raw batches; the first may begin before the requested offset, the last may be
+            truncated; empty where there is nothing, or nothing yet.
+        aborted: the aborted transactions among them; none where aborted records are wanted.
+        end: the offset after the last visible one: the last stable offset for ``read_committed``,
+            else the high watermark.
+        error: Kafka's error code, 0 for none.
+        alone: whether the request was for this partition only, so that empty means empty.
+        diverged_at: where the log has diverged from the one of ``Expected.leader_epoch``: it was
+            truncated to there (KIP-595's diverging epoch); None where it has not.
     """
 
     partition: TopicPartition
@@ -86,7 +86,7 @@ def fetch(
         node: the broker that leads the partitions.
         offsets: the next offset to read, by partition; the broker fills the response in this
             order, so a caller rotates them to be fair.
-        max_bytes: soft bound of the response; at least one batch always comes.
+        max_bytes: soft limit of the response; it always has at least one batch.
         partition_max_bytes: the same for each partition.
         max_wait_ms: how long the broker may wait for the first byte.
         expected: what must still be true of each partition.
@@ -120,9 +120,9 @@ def send_fetch(
     expected: Mapping[TopicPartition, Expected] | None = None,
     committed: bool = True,
 ) -> PendingFetch:
-    """Send what ``fetch`` sends, and do not wait for the answer.
+    """Send what ``fetch`` sends, without waiting for the answer.
 
-    Args and errors as of ``fetch``.
+    Args and errors as in ``fetch``.
     """
     checks = {tp: (expected or {}).get(tp, Expected()) for tp in offsets}
     names = {check.topic_id: tp.topic for tp, check in checks.items()}
@@ -136,12 +136,12 @@ def send_fetch(
 
 @dataclass(frozen=True)
 class PendingFetch:
-    """A fetch request on its way.
+    """A fetch request in flight.
 
     Attributes:
         node: the broker that was asked.
-        connection: where its answer comes.
-        partitions: what it was asked for.
+        connection: the connection of its answer.
+        partitions: the requested partitions.
     """
 
     cluster: WireCluster
@@ -152,7 +152,7 @@ class PendingFetch:
     committed: bool
 
     def answers(self) -> Iterator[Fetched]:
-        """Wait for the answer: what it has of each partition.
+        """Wait for the answer, and return its content by partition.
 
         Raises:
             ClusterUnreachable: if the broker does not answer, or not exactly for the partitions.
@@ -171,7 +171,7 @@ class PendingFetch:
                     raise ClusterUnreachable(f"{alias} answered for {partition}, unasked.")
                 left.remove(partition)
                 yield self._fetched(partition, data)
-        # Over its quota, a client gets an answer that is empty as a whole (KIP-219).
+        # A client over its quota gets an answer without any partition (KIP-219).
         if not response.throttle_time_ms:
             self.cluster.require_answers(left, ())
 
@@ -192,7 +192,7 @@ class PendingFetch:
 
 
 def answered(fetches: Iterable[PendingFetch], timeout_s: float) -> list[PendingFetch]:
-    """Those whose brokers have begun to answer, or have hung up; waits for one as long as there is none."""
+    """Those whose brokers have begun to answer, or have disconnected; waits until there is one."""
     by_file = {fetch.connection.fileno: fetch for fetch in fetches}
     if closed := by_file.keys() & {_CLOSED}:
         return [by_file[file] for file in closed]

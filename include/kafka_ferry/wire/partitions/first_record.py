@@ -1,4 +1,4 @@
-"""The first record that a committed consumer is given from an offset on."""
+"""The first record that a read_committed consumer gets from an offset on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_BYTES: Final = 16 * 1024 * 1024
 def first_record(cluster: WireCluster, partition: TopicPartition, offset: int) -> Record | None:
     """The first committed record of a partition from ``offset`` on, None where there is none yet.
 
-    One batch is enough, unless markers, gaps or what was aborted come first.
+    One batch is enough, unless markers, gaps or aborted records come first.
 
     Raises:
         FerryError: if the partition cannot be read there.

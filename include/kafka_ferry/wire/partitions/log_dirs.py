@@ -1,4 +1,4 @@
-"""How many bytes logs take on their leaders' disks (KIP-113)."""
+"""The size of logs on their leaders' disks (KIP-113)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Topic = DescribeLogDirsRequest.DescribableLogDirTopic
 def log_sizes(
     cluster: WireCluster, nodes: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """The bytes of each partition's segments on the broker that leads it, indexes left out.
+    """The bytes of each partition's segments on its leader, without indexes.
 
     What a broker has moved to remote storage (KIP-405) does not count.
 
@@ -26,11 +26,11 @@ def log_sizes(
         nodes: the broker that leads each partition.
 
     Returns:
-        The sizes; a partition that its broker does not tell of is absent.
+        The sizes; a partition that its broker does not report is absent.
 
     Raises:
         AccessDenied: without DESCRIBE on the cluster.
-        BrokerError: transient while a broker is not sure.
+        BrokerError: transient while a broker does not know.
         ClusterUnreachable: if a broker does not answer.
     """
     by_node: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -47,10 +47,10 @@ def log_sizes(
             raise fault(
                 answer.error_code,
                 f"Reading the sizes of logs on {cluster.alias}",
-                advice=f"Grant DESCRIBE on the cluster {cluster.alias} to be told.",
+                advice=f"Grant DESCRIBE on the cluster {cluster.alias} for this.",
             )
         for folder in answer.results:
-            # A broken disk; its partitions are led elsewhere.
+            # A failed disk; its partitions have other leaders.
             if folder.error_code != NONE:
                 continue
             for topic in folder.topics:

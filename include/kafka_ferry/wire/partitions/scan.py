@@ -1,4 +1,4 @@
-"""What a partition shows to a committed consumer, batch by batch, none of them opened."""
+"""What a partition shows to a read_committed consumer, batch by batch, without opening any."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def committed_batches(
         start: the first offset to read.
 
     Raises:
-        CorruptBatch: on bytes that are no valid batch.
+        CorruptBatch: on bytes that are not a valid batch.
         FerryError: if the partition cannot be read.
     """
     for batch, is_aborted in ended_batches(cluster, leader, partition, start):
@@ -101,10 +101,10 @@ def ended_batches(
 ) -> Iterator[tuple[Batch, bool]]:
     """All batches of a partition from ``start`` to its last stable offset, and which are data of aborted transactions.
 
-    Args and errors as of ``committed_batches``.
+    Args and errors as in ``committed_batches``.
     """
-    # A leader that was elected just now may not know yet how far its log is replicated: it shows less
-    # than there is, without an error, and refuses to say where the log ends (KIP-207).
+    # A newly elected leader may not know yet how far its log is replicated: it shows less than there
+    # is, without an error, and refuses to say where the log ends (KIP-207).
     high_watermarks(cluster, {partition: leader})
     at, before, fates = start, -1, TransactionFates()
     look_ahead = partial(fates_after, cluster, leader, partition)
@@ -127,7 +127,7 @@ def ended_batches(
 def stored_batches(
     cluster: WireCluster, leader: int, partition: TopicPartition, start: int, end: int
 ) -> Iterator[Batch]:
-    """All batches of a partition that hold an offset of ``[start, end)``, control batches too, whatever became of them.
+    """All batches of a partition with an offset of ``[start, end)``, including control and aborted batches.
 
     Args:
         cluster: the cluster.
@@ -137,7 +137,7 @@ def stored_batches(
         end: the offset after the last one to read, not after the high watermark.
 
     Raises:
-        CorruptBatch: on bytes that are no valid batch.
+        CorruptBatch: on bytes that are not a valid batch.
         FerryError: if the partition cannot be read.
     """
     at, before = start, -1
@@ -153,7 +153,7 @@ def stored_batches(
 
 
 def holds_records(cluster: WireCluster, partition: TopicPartition) -> bool:
-    """Whether a partition holds a committed record; what was aborted does not count.
+    """Whether a partition holds a committed record; aborted ones do not count.
 
     Raises:
         AccessDenied: without READ on the topic.
@@ -169,7 +169,7 @@ def leader_of(cluster: WireCluster, partition: TopicPartition) -> int:
     """The broker that leads ``partition``.
 
     Raises:
-        BrokerError: transient while nobody does.
+        BrokerError: transient while there is none.
     """
     leader = cluster.leaders([partition])[partition]
     if leader.node < 0:
@@ -206,7 +206,7 @@ def _fetch(
         committed=committed,
     )
     fetched = next(answers, None)
-    # A broker that throttles us answers with nothing at all.
+    # A broker that throttles us answers without any partition.
     error = THROTTLED if fetched is None else fetched.error
     if fetched is None or error != NONE:
         doing = f"Reading {partition} on {cluster.alias} from offset {at}"

@@ -15,14 +15,14 @@ from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import NONE, fault, is_transient
 
 _READ_UNCOMMITTED: Final = 0
-# One request for so many partitions: a broker looks each time up in an index on its disk.
+# Limits a request to so many partitions: a broker looks each time up in an index on disk.
 _AT_ONCE: Final = 5_000
 _Topic = ListOffsetsRequest.ListOffsetsTopic
 _Partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
 
 
 class Entry(NamedTuple):
-    """The record that a look-up found: its offset, and its time in milliseconds since 1970."""
+    """The record that a lookup found: its offset, and its time in milliseconds since 1970."""
 
     offset: int
     timestamp: int
@@ -30,13 +30,13 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """What brokers answered to look-ups of times; a partition whose leader moves is in neither.
+    """Brokers' answers to lookups of times; a partition whose leader moves is in neither.
 
     Attributes:
-        entries: by partition, the first record as young as its time or younger; None where all
-            records are older.
-        refused: by partition, why its broker cannot tell. Brokers open the batches around a time,
-            and one that is damaged costs its own partition the answer, not the others.
+        entries: by partition, the first record at or after its time; None where all records are
+            older.
+        refused: by partition, why its broker gives no answer. Brokers open the batches around a time,
+            and a damaged one only affects its own partition.
     """
 
     entries: dict[TopicPartition, Entry | None] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class LookedUp:
 def offsets_at(
     cluster: WireCluster, nodes: Mapping[TopicPartition, int], times: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int | None]:
-    """The first offset of each partition whose record is as young as a time or younger.
+    """The first offset of each partition with a timestamp at or after a time.
 
     Args:
         cluster: the cluster to ask.
@@ -58,7 +58,7 @@ def offsets_at(
 
     Raises:
         AccessDenied: without DESCRIBE on a topic.
-        BrokerError: for whatever else a broker says of a partition.
+        BrokerError: for any other error of a partition.
         ClusterUnreachable: if a broker does not answer, or not for every partition.
     """
     found = look_up(cluster, nodes, times)
@@ -70,7 +70,7 @@ def offsets_at(
 def look_up(
     cluster: WireCluster, nodes: Mapping[TopicPartition, int], times: Mapping[TopicPartition, int]
 ) -> LookedUp:
-    """The same for each partition by itself: what one broker refuses, the answer holds.
+    """The same, with refusals by partition in the answer.
 
     Raises:
         ClusterUnreachable: as ``offsets_at``.

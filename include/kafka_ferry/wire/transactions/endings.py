@@ -1,4 +1,4 @@
-"""How a producer's transactions ended (KIP-664): by the coordinator's word, and on each partition itself."""
+"""How a producer's transactions ended (KIP-664), by the coordinator and on each partition."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Topic = DescribeProducersRequest.TopicRequest
 
 
 class TransactionOutcome(Enum):
-    """What the coordinator decided of a transaction."""
+    """The coordinator's decision on a transaction."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
@@ -37,8 +37,8 @@ class Ending(NamedTuple):
     """How the last transaction of a transactional id ended, or will end once its producer is fenced.
 
     Attributes:
-        outcome: unknown where the producer has been initialized since.
-        partitions: those that are in it still, as far as the coordinator knows.
+        outcome: unknown if the producer has been initialized since.
+        partitions: those that are still in it, as far as the coordinator knows.
     """
 
     outcome: TransactionOutcome
@@ -57,7 +57,7 @@ _ENDING: Final = frozenset({"PrepareCommit", "PrepareAbort", "PrepareEpochFence"
 
 
 def last_ending(cluster: WireCluster, transactional_id: str) -> Ending:
-    """How the last transaction of ``transactional_id`` ended; unknown where brokers cannot tell (before 3.0).
+    """How the last transaction of ``transactional_id`` ended; unknown on brokers before 3.0.
 
     Raises:
         FerryError: if the coordinator does not answer.
@@ -77,9 +77,9 @@ def last_ending(cluster: WireCluster, transactional_id: str) -> Ending:
 def is_replicated(cluster: WireCluster, transactional_id: str) -> bool:
     """Whether the last transaction's end is replicated on all of its partitions, so that consumers see it.
 
-    A leader takes the end at once; its coordinator calls the transaction complete when the followers
-    have it too (WriteTxnMarkers is acknowledged by all in-sync replicas). True where brokers cannot
-    tell (before 3.0).
+    A leader appends the marker at once; the coordinator completes the transaction when the followers
+    have it too (WriteTxnMarkers is acknowledged by all in-sync replicas). True on brokers before 3.0,
+    which do not say.
 
     Raises:
         FerryError: if the coordinator does not answer.
@@ -89,7 +89,7 @@ def is_replicated(cluster: WireCluster, transactional_id: str) -> bool:
 
 
 def _described(cluster: WireCluster, transactional_id: str) -> Any:
-    """The coordinator's word on the last transaction, None where it knows none or cannot tell."""
+    """The coordinator's description of the last transaction, None where it has none or is too old."""
     coordinator = cluster.coordinator(transactional_id, TRANSACTION)
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
     if not coordinator.offers(request):
@@ -106,9 +106,9 @@ def _described(cluster: WireCluster, transactional_id: str) -> Any:
 def open_on(
     cluster: WireCluster, partitions: Iterable[TopicPartition], producer_id: int
 ) -> dict[TopicPartition, int]:
-    """The partitions on which a transaction of ``producer_id`` has no end yet, and where it begins there.
+    """The partitions on which a transaction of ``producer_id`` is still open, and where it begins there.
 
-    Those that the principal may not read are left out, as are all where brokers cannot tell.
+    Those that the principal may not read are left out, as are all on brokers that do not say.
 
     Raises:
         BrokerError: transient while a partition has no leader.

@@ -1,8 +1,8 @@
-"""Control records written without a transaction (WriteTxnMarkers, KIP-98), as a cluster's own coordinators do.
+"""Writes control records without a transaction (WriteTxnMarkers, KIP-98), like a cluster's own coordinators.
 
-Each takes one offset, which no consumer ever shows. They belong to a producer id that has no
-transaction open, so that they end nothing; all of them to one id, so that brokers keep no more
-state for many than for one.
+Each takes one offset, which no consumer ever shows. They belong to a producer id without an open
+transaction, so that they end nothing; all use one id, so that brokers keep no more state for many than
+for one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kafka_ferry.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, NONE, fau
 
 # The broker appends them one after the other, 23 us each, before it answers.
 MARKERS_AT_ONCE: Final = 5_000
-# Metadata of these versions say what the principal may do on the cluster (KIP-430), by a bit for
+# Metadata in these versions says what the principal may do on the cluster (KIP-430), with a bit for
 # each of org.apache.kafka.common.acl.AclOperation's codes.
 _METADATA_WITH_RIGHTS: Final = 10
 _CLUSTER_ACTION: Final = 9
@@ -36,10 +36,10 @@ class Markers:
 
     Attributes:
         records: how many.
-        producer_id: whose they are.
+        producer_id: their producer's id.
         epoch: its epoch.
-        coordinator_epoch: brokers refuse a lower one than they have seen of this producer id in
-            the partition, so that whoever counts higher fences the others.
+        coordinator_epoch: brokers refuse a lower one than they have seen for this producer id in the
+            partition, so that the writer with the highest one fences the others.
     """
 
     records: int
@@ -49,7 +49,7 @@ class Markers:
 
 
 def new_producer_id(cluster: WireCluster) -> int:
-    """A producer id that nobody else has, for idempotent writing without transactions.
+    """A unique producer id, for idempotent writing without transactions.
 
     Raises:
         AccessDenied: without IDEMPOTENT_WRITE on the cluster or WRITE on any topic.
@@ -96,11 +96,11 @@ def write_markers(
     """Append control records to partitions that the broker ``node`` leads.
 
     Returns:
-        Kafka's error code for each partition that refused some; how many it took, its log's end tells.
+        Kafka's error code for each partition that refused some; its log's end says how many it accepted.
 
     Raises:
         AccessDenied: without CLUSTER_ACTION on the cluster.
-        FerryError: if the broker does not answer, or does not know the request.
+        FerryError: if the broker does not answer, or does not support the request.
     """
     request = WriteTxnMarkersRequest(
         markers=[
@@ -118,7 +118,7 @@ def write_markers(
     connection = cluster.connection(node)
     if not connection.offers(request):
         raise FerryError(
-            f"{connection.address} takes no control records from outside.",
+            f"{connection.address} accepts no control records from clients.",
             advice="Set fill: transactions.",
         )
     codes = {
@@ -129,7 +129,7 @@ def write_markers(
     }
     if CLUSTER_AUTHORIZATION_FAILED in codes.values():
         raise AccessDenied(
-            f"{cluster.alias} lets the flow write no control records "
+            f"{cluster.alias} does not let the flow write control records "
             "(CLUSTER_AUTHORIZATION_FAILED).",
             advice="Grant CLUSTER_ACTION on the cluster, or set fill: transactions.",
         )

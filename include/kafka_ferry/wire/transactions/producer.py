@@ -48,12 +48,12 @@ _ProducePartition = ProduceRequest.TopicProduceData.PartitionProduceData
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """A group's offset for one partition, with what was committed beside it.
+    """A group's offset for one partition, with its metadata.
 
     Attributes:
         offset: the offset.
-        metadata: the text beside it.
-        leader_epoch: of the last record before it, on the cluster that it counts; -1 where not known.
+        metadata: the text committed with it.
+        leader_epoch: of the last record before it, on the cluster of the offset; -1 where not known.
     """
 
     offset: int
@@ -65,9 +65,9 @@ class TransactionalProducer:
     """A producer id and epoch for one transactional id.
 
     Args:
-        cluster: the target; used for coordinators only, so that no answer mixes with those of
-            produce requests in flight.
-        transactional_id: whoever held it before is fenced by ``start``.
+        cluster: the target; used only for coordinators, so that no answer mixes with those of produce
+            requests in flight.
+        transactional_id: its previous holder is fenced by ``start``.
         timeout_ms: after so long without an end the coordinator aborts a transaction.
     """
 
@@ -79,7 +79,7 @@ class TransactionalProducer:
         self._timeout_ms = timeout_ms
 
     def start(self) -> None:
-        """Take the transactional id over: fence its last holder and abort what that one left open.
+        """Take over the transactional id: fence its last holder and abort its open transaction.
 
         Raises:
             AccessDenied: without WRITE on the transactional id.
@@ -92,7 +92,7 @@ class TransactionalProducer:
         """Abort the open transaction, if there is one, and begin a new epoch of the same producer.
 
         Raises:
-            Fenced: if another producer holds the transactional id by now.
+            Fenced: if another producer holds the transactional id now.
         """
         request = {
             "transactional_id": self.transactional_id,
@@ -254,8 +254,8 @@ def produce_request(
     )
 
 
-# UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED: other partitions
-# are not concerned.
+# UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED: they do not affect
+# other partitions.
 _OF_ONE_PARTITION: Final = frozenset({3, 17, 29})
 
 
@@ -335,7 +335,7 @@ def _offsets(
                 offsets[tp] = CommittedOffset(
                     entry.committed_offset, entry.metadata or "", entry.committed_leader_epoch
                 )
-    # A partition without an offset is answered for with -1.
+    # For a partition without an offset the answer has -1.
     cluster.require_answers(partitions or (), answered)
     return offsets, errors
 

@@ -1,12 +1,12 @@
-"""Seeing to it that a transaction ends on every partition as its coordinator decided.
+"""Makes sure that a transaction ends on every partition as its coordinator decided.
 
-A coordinator answers EndTxn before it has written the markers. If a partition has no leader when
-they are sent (its only broker restarts, say), the coordinator takes it for deleted, leaves its
-marker out and calls the transaction complete (``TransactionMarkerChannelManager``, "Couldn't find
+A coordinator answers EndTxn before it has written the markers. If a partition has no leader when they
+are sent (for example while its only broker restarts), the coordinator treats it as deleted, skips its
+marker and completes the transaction (``TransactionMarkerChannelManager``, "Couldn't find
 leader endpoint"; seen on Kafka 4.3.1). What was written there stays open and shares the fate of the
-producer's *next* transaction on that partition: committed records vanish, aborted ones appear. So
-whoever ends a transaction looks at the partitions, and ends it again where it is still open: the
-next transaction is one that holds nothing but those partitions, with the same outcome.
+producer's *next* transaction on that partition: committed records vanish, aborted ones appear. So after
+ending a transaction a writer checks the partitions, and ends it again where it is still open: the next
+transaction holds only those partitions, with the same outcome.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kafka_ferry.wire.transactions.producer import TransactionalProducer, has_pe
 
 log = logging.getLogger(__name__)
 
-# Markers are written within milliseconds; what takes longer is asked of the coordinator.
+# Markers are written within milliseconds; after that the coordinator is asked.
 _GRACE_S: Final = 0.5
 _ROUNDS: Final = 5
 
@@ -33,18 +33,18 @@ _ROUNDS: Final = 5
 Evidence = Callable[
     [Mapping[TopicPartition, int]], Mapping[TopicPartition, TransactionOutcome] | None
 ]
-"""Says of each open partition, given with where the open part begins, how it was to end; None if it cannot."""
+"""Says for each open partition, given where its open part begins, how it was to end; None if unknown."""
 
 
 class Unsettled(FerryError):
-    """A transaction is open on a partition, and nobody knows how it was to end."""
+    """A transaction is open on a partition, and how it was to end is unknown."""
 
 
 class Settlement:
     """Ends the transactions of one producer everywhere.
 
     Args:
-        cluster: the target; no answers may be due on its connections.
+        cluster: the target; no answers may be pending on its connections.
         coordination: connections for coordinators.
         producer: the producer.
         group: the group in which its transactions commit offsets; "" for none.
@@ -69,17 +69,17 @@ class Settlement:
         committed: Iterable[TopicPartition],
         evidence: Evidence | None = None,
     ) -> None:
-        """Return when nothing of the producer's last transaction is open any more, for no consumer.
+        """Return when the producer's last transaction is no longer open anywhere.
 
         Args:
             ending: how it ended.
             written: the partitions that it may have written to.
             committed: the partitions that it may have committed offsets for.
-            evidence: tells of what is open which was committed, whatever ``ending`` says: another
+            evidence: says which open partitions were committed, regardless of ``ending``: another
                 transaction may have ended since. None where it is known to be the last one.
 
         Raises:
-            Unsettled: if something is open and nobody knows how it was to end.
+            Unsettled: if something is open and how it was to end is unknown.
             FerryError: if the target does not answer, or leaves it open, for a minute.
         """
         written, committed = {*written, *ending.partitions}, set(committed)
@@ -105,7 +105,9 @@ class Settlement:
         if not (partitions or offsets):
             return
         names = ", ".join(sorted(map(str, partitions))) or f"the group {self._group}"
-        log.warning("Kafka left a marker out: what is open on %s ends %s", names, outcome.value)
+        log.warning(
+            "Kafka skipped a transaction marker: the open part on %s ends %s", names, outcome.value
+        )
         if partitions:
             self._producer.add_partitions(partitions)
         if offsets:
@@ -117,7 +119,7 @@ class Settlement:
         raise Unsettled(
             f"A transaction of {self._producer.transactional_id} (producer id "
             f"{self._producer.producer_id}) was never ended on {names}.",
-            advice="Kafka left its marker out, and how it was to end is no longer known. Compare "
+            advice="Kafka skipped its marker, and how it was to end is no longer known. Compare "
             "the partition's end with the ledger, then abort it with kafka-transactions.sh, or "
             "delete the remote topic and set on.target.topic.lost: recopy.",
         )
@@ -125,7 +127,7 @@ class Settlement:
     def _open(
         self, written: set[TopicPartition], committed: set[TopicPartition]
     ) -> tuple[dict[TopicPartition, int], bool]:
-        """What is still open when markers have had their time."""
+        """What is still open after markers have had time to be written."""
         deadline, pause = time.monotonic() + _GRACE_S, 0.001
         name = self._producer.transactional_id
         while True:

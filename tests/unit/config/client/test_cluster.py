@@ -82,8 +82,8 @@ def test_a_role_gets_the_shared_connection_names_and_its_own_properties_win() ->
         ({"bootstrap.servers": "${file:/run/x:y}"}, "host:port"),
         ({"bootstrap.servers": "h:1", "security.protocol": "TLS"}, "must be one of PLAINTEXT"),
         ({"bootstrap.servers": "h:1", "producer.security.protocol": "x"}, "producer.security"),
-        ({"bootstrap.servers": "h:1", "ssl.trustore.type": "PEM"}, "is no property"),
-        ({"bootstrap.servers": "h:1", "fetch.min.bytes": "1"}, "is no property"),
+        ({"bootstrap.servers": "h:1", "ssl.trustore.type": "PEM"}, "is not a property"),
+        ({"bootstrap.servers": "h:1", "fetch.min.bytes": "1"}, "is not a property"),
     ],
 )
 def test_a_cluster_that_no_client_could_use_is_refused(

@@ -75,7 +75,7 @@ def test_a_reference_stands_for_what_it_leads_to(secrets: Path, value: str, expe
         ("${dir:{}:missing}", "finds no file 'missing' in that folder"),
         ("${dir:{}:below}", "finds no file 'below' in that folder"),
         ("${dir:{}/below:../token}", "finds no file '../token' in that folder"),
-        ("${dir:{}/missing:token}", "is no folder"),
+        ("${dir:{}/missing:token}", "is not a folder"),
         ("${dir:token}", "names no path"),
         ("${env:FERRY_TEST_MISSING}", "is not set"),
         ("${env:path:FERRY_TEST}", "without a path"),
@@ -128,7 +128,11 @@ def test_providers_read_only_what_they_may(secrets: Path) -> None:
     [
         ({"file.class": "company.Vault"}, "file.class", "must be one of org.apache.kafka.common"),
         ({"file.param.allowed.paths": "below"}, "file.param.allowed.paths", "an absolute path"),
-        ({"env.param.allowlist.pattern": "["}, "env.param.allowlist.pattern", "no valid regular"),
+        (
+            {"env.param.allowlist.pattern": "["},
+            "env.param.allowlist.pattern",
+            "not a valid regular",
+        ),
         ({"vault.class": f"{PACKAGE}FileConfigProvider"}, "vault.class", "belongs to no provider"),
     ],
 )
@@ -301,7 +305,7 @@ def test_a_reference_elsewhere_in_a_yaml_file_is_refused(
         with pytest.raises(ConfigError) as caught:
             load_flow(yaml_file(tmp_path, more + declared))
         assert caught.value.key == key
-        assert "stands outside of a cluster's client properties" in str(caught.value)
+        assert "is outside of a cluster's client properties" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +342,7 @@ def test_a_reference_elsewhere_in_a_properties_file_is_refused(
     with pytest.raises(ConfigError) as caught:
         load_flows(properties_file(tmp_path, DECLARED + line))
     assert caught.value.key == key
-    assert "stands outside of a cluster's client properties" in str(caught.value)
+    assert "is outside of a cluster's client properties" in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
 
 

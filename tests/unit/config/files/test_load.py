@@ -76,7 +76,7 @@ def test_the_files_of_a_folder_come_sorted(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="nowhere: file: is no folder"):
+    with pytest.raises(ConfigError, match="nowhere: file: is not a folder"):
         flow_files(tmp_path / "nowhere")
 
 
@@ -142,7 +142,9 @@ def test_a_yaml_file_without_aliases_has_no_clusters(tmp_path: Path) -> None:
 def test_a_cluster_that_the_file_does_not_know_is_an_error(
     tmp_path: Path, make: Callable[[Path], Path]
 ) -> None:
-    with pytest.raises(ConfigError, match=r"'backups' is no cluster of this file\. Did you mean"):
+    with pytest.raises(
+        ConfigError, match=r"'backups' is not a cluster of this file\. Did you mean"
+    ):
         load_flows(make(tmp_path), clusters=["backup", "backups"])
 
 

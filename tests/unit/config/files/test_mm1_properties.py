@@ -92,7 +92,7 @@ def test_old_names_become_todays_which_win(tmp_path: Path, old: str, name: str) 
         ("zookeeper.connect=z:2181", "zookeeper.connect", "Add bootstrap.servers = host:port"),
         ("zk.connect=z:2181\ngroupid=x", "zk.connect", "Add bootstrap.servers = host:port"),
         ("group.id=x", "bootstrap.servers", "is required"),
-        ("bootstrap.server=a:1", "bootstrap.servers", "'bootstrap.server' is no such property"),
+        ("bootstrap.server=a:1", "bootstrap.servers", "'bootstrap.server' is not such a property"),
         ("bootstrap.servers=a", "bootstrap.servers", "host:port"),
         ("metadata.broker.list=a", "metadata.broker.list", "host:port"),
         ("bootstrap.servers=a:1\nsecurity.protocol=TLS", "security.protocol", "must be one of"),
@@ -138,7 +138,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def test_zookeeper_is_no_way_to_a_target_either(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"zk\.connect: no client finds brokers"):
+    with pytest.raises(ConfigError, match=r"zk\.connect: clients no longer find brokers"):
         read_target(written(tmp_path, "zk.connect=z:2181"))
 
 
@@ -264,7 +264,7 @@ def test_kafka_ferrys_own_topics_are_left_out() -> None:
     [
         (None, None, "whitelist", "exactly one of the two"),
         ("a", "b", "blacklist", "exactly one of the two"),
-        ("[", None, "whitelist", "no valid regular expression"),
+        ("[", None, "whitelist", "not a valid regular expression"),
         (None, "*", "blacklist", "any text is '.*'"),
         ("a{1,2}", None, "whitelist", "illegal repetition"),  # as there: a comma is never just one
         ("", None, "whitelist", "names no topic"),

@@ -82,7 +82,7 @@ def test_what_java_writes_is_read_back(properties: dict[str, str]) -> None:
         ("a=\\u12", "file", "four hex digits"),
         ("a=b", "clusters", "is required"),
         ("clusters = ", "clusters", "is required"),
-        ("clusters = a b", "clusters", "'a b' is no valid alias"),
+        ("clusters = a b", "clusters", "'a b' is not a valid alias"),
     ],
 )
 def test_a_file_that_holds_no_clusters_is_refused(
@@ -338,7 +338,7 @@ def test_mirrormaker_2s_own_classes_may_be_named_and_no_others(
     [
         ("primary->backup.enabled=yes", "primary->backup.enabled", "must be true or false"),
         ("writers=many", "writers", "valid integer"),
-        ("primary->backup.topics=[", "primary->backup.topics", "no valid regular expression"),
+        ("primary->backup.topics=[", "primary->backup.topics", "not a valid regular expression"),
         ("primary.security.protocol=x", "primary.security.protocol", "must be one of"),
         (
             "primary.consumer.isolation.level=x",
@@ -440,8 +440,8 @@ def test_settings_of_a_policy_of_ones_own_reach_it(tmp_path: Path) -> None:
         ("consumer.fetch.max.byte", "no Kafka client knows it. Did you mean 'fetch.max.bytes'?"),
         ("producer.lingerms", "no Kafka client knows it. Did you mean 'linger.ms'?"),
         ("admin.company.setting", "no Kafka client knows it."),
-        ("consumer.client.rack", "fetching from the nearest replica is not there yet"),
-        ("consumer.metadata.max.age.ms", "asked for anew in each run"),
+        ("consumer.client.rack", "fetching from the nearest replica is not supported yet"),
+        ("consumer.metadata.max.age.ms", "read again in each run"),
         ("consumer.default.api.timeout.ms", "no client here has such a setting"),
     ],
 )

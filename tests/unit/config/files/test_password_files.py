@@ -36,7 +36,7 @@ def test_a_relative_path_starts_at_the_home(
     ("content", "reason"),
     [
         (None, "cannot be read: No such file or directory"),
-        (b"anna=\xff" + WORD.encode(), "is no text in UTF-8"),
+        (b"anna=\xff" + WORD.encode(), "is not text in UTF-8"),
         (b"anna=\\u00" + WORD.encode(), r"has a \\u without four hex digits"),
         (f"anna={WORD}\nbob=\n".encode(), "has nothing after bob"),
     ],

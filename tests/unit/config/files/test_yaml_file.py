@@ -80,21 +80,21 @@ target: {<<: *base, alias: b}
         ("topic: x", "topic", "Did you mean 'topics'?"),
         ("replication.facto: 1", "replication.facto", "Did you mean 'replication.factor'?"),
         ("topics_exclude: x", "topics_exclude", "Did you mean 'topics.exclude'?"),
-        ("file: x", "file", "is no option"),
+        ("file: x", "file", "is not an option"),
         ("offset.lag.max: 1", "offset.lag.max", "has no effect here: translation is exact"),
         ("topic.filter.class: company.Filter", "topic.filter.class", "cannot run here"),
         ("transforms: [a]", "transforms", "cannot run here"),
         ("config.providers.fil.param.x: y", "config.providers.fil.param.x", "no provider"),
         ("topics.rename: {a: b, c: b}", "topics.rename", "the same name 'b'"),
         ("topics.blacklist: x", "topics.blacklist", "Use topics.exclude"),
-        ("1: x", "1", "is no option"),
+        ("1: x", "1", "is not an option"),
         ("topics: [1]", "topics.0", "must be text (in YAML: put it in quotes)"),
-        ("topics: ['*']", "topics", "no valid regular expression"),
+        ("topics: ['*']", "topics", "not a valid regular expression"),
         ("writers: many", "writers", "valid integer"),
-        ("writers: 1\nwriters: 2", "writers", "stands twice, again in line 8"),
-        ("a: [", "line 7", "is no valid YAML"),
-        ("a: b: c", "line 7", "is no valid YAML"),
-        ("---\na: b", "line 7", "is no valid YAML"),
+        ("writers: 1\nwriters: 2", "writers", "is given twice, again in line 8"),
+        ("a: [", "line 7", "is not valid YAML"),
+        ("a: b: c", "line 7", "is not valid YAML"),
+        ("---\na: b", "line 7", "is not valid YAML"),
         ("start.date: 2024-02-30", "start.date", "is no date (line 7)"),
         ("topics: [a, 2024-02-30]", "topics.1", "If it is text, put it in quotes."),
         (f"writers: {'9' * 5_000}", "writers", "is no number (line 7)"),
@@ -128,7 +128,7 @@ def test_an_error_names_key_and_reason(tmp_path: Path, more: str, key: str, reas
         ("alias: primary", "alias: no", "source.alias", "put it in quotes"),
         ("alias: primary", "alias: a/b", "source.alias", "pattern"),
         ("  alias: primary\n", "", "source.alias", "is required"),
-        ("alias: backup", "alias: primary", "target", "another alias"),
+        ("alias: backup", "alias: primary", "target", "an alias other than"),
         ("source:9092", "source", "source.bootstrap.servers", "host:port"),
         ("  bootstrap.servers: source:9092", "", "source.bootstrap.servers", "is required"),
         (
@@ -185,7 +185,7 @@ def test_source_and_target_are_required_mappings(tmp_path: Path) -> None:
 def test_all_problems_are_listed_and_the_first_is_the_errors_own(tmp_path: Path) -> None:
     error = refused(yaml_file(tmp_path, "topic: x\nwriters: 0\nretries: -1"))
     assert error.key == "topic"
-    for key in ("topic: is no option", "writers: input", "retries: input"):
+    for key in ("topic: is not an option", "writers: input", "retries: input"):
         assert f"{error.file}: {key}" in str(error)
 
 

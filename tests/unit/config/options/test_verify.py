@@ -38,7 +38,7 @@ def test_severities_come_back_from_what_is_stored() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"drif": "critical"}, "names 'drif', which is no check. Did you mean 'drift'?"),
+        ({"drif": "critical"}, "names 'drif', which is not a check. Did you mean 'drift'?"),
         ({"xyz": "critical"}, "They are accounted, "),
         ({"drift": "bad"}, "gives 'drift' 'bad': must be critical, warning or info"),
         ("drift", "gives 'drift' '': must be critical, warning or info"),

@@ -82,7 +82,7 @@ def test_properties_have_a_value_or_patterns_with_values_in_any_scope(tmp_path: 
             "offsets",
             "'auto' must be a pattern of topics and a value",
         ),
-        ("offsets = *:auto", "offsets", "'*' is no valid regular expression"),
+        ("offsets = *:auto", "offsets", "'*' is not a valid regular expression"),
         ("offsets.start = -1", "offsets.start", "must be log-start or an offset"),
         ("offsets.start = a:1.5", "offsets.start", "'a' must be log-start or an offset"),
         ("offsets.start = 9223372036854775808", "offsets.start", "must be log-start or an offset"),

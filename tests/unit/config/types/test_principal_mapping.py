@@ -62,12 +62,12 @@ def test_everybody_is_nobodys_name() -> None:
 @pytest.mark.parametrize(
     ("rule", "reason"),
     [
-        ("foo", "'foo' is no rule"),
-        ("RULE:User:a/b", "is no rule"),
-        ("RULE:a/b/Lx", "is no rule"),
-        ("RULE:a/b/X", "is no rule"),
-        (r"RULE:User:(.*)/User:$1\/", "is no rule"),
-        ("RULE:[/x/", "'[' is no valid regular expression"),
+        ("foo", "'foo' is not a rule"),
+        ("RULE:User:a/b", "is not a rule"),
+        ("RULE:a/b/Lx", "is not a rule"),
+        ("RULE:a/b/X", "is not a rule"),
+        (r"RULE:User:(.*)/User:$1\/", "is not a rule"),
+        ("RULE:[/x/", "'[' is not a valid regular expression"),
         (r"RULE:User:\w+/User:$1/", "the pattern has no group $1"),
         (r"RULE:User:(\w+)/User:$x/", "in the replacement"),
     ],

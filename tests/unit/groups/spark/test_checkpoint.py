@@ -104,7 +104,7 @@ def test_sources_of_version_2_are_known_by_their_ids() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"v1", b"v3\n{}\n{}", b"PK\x03\x04\xff", b"v1\n{}"])
 def test_a_batch_of_another_version_is_refused_by_name(content: bytes) -> None:
-    with pytest.raises(CheckpointRefused, match="offsets/7 is no batch of version 1 or 2"):
+    with pytest.raises(CheckpointRefused, match="offsets/7 is not a batch of version 1 or 2"):
         MicroBatch.of("offsets/7", content)
 
 
@@ -248,7 +248,7 @@ def test_each_source_of_a_query_is_translated_and_one_without_offsets_stays_so()
 def test_the_checkpoint_of_a_flow_says_that_it_holds_no_positions() -> None:
     ours = replace(a_checkpoint('{"logOffset":3}'), of_a_flow=True)
     refused = refusal(ours, a_place())
-    assert "it is that of a flow of Kafka Ferry" in str(refused)
+    assert "it belongs to a Kafka Ferry flow" in str(refused)
     assert "ferry failback" in refused.advice
 
 
@@ -303,7 +303,7 @@ def test_records_that_would_come_again_after_a_backfill_are_seen() -> None:
 
     refused = refusal(a_checkpoint(at(70)), backfilled)
 
-    assert "it was not copied in its order, and records from 0 on are after" in str(refused)
+    assert "it was not copied in order, and records from 0 on are after" in str(refused)
     assert rewritten(a_checkpoint(at(0)), backfilled).placed[0].at == 1000
 
 

@@ -213,7 +213,7 @@ def test_no_rule_takes_rights_from_the_flow_itself() -> None:
     assert granted(plan) == rules("topic primary.orders: * DENY WRITE")
     left_out, binding = map(str, plan.notes)
     assert "User:ferry" in left_out
-    assert "bind the flow itself" in binding
+    assert "apply to the flow itself" in binding
 
 
 def test_rules_whose_operation_has_no_name_here_are_named() -> None:
@@ -304,8 +304,8 @@ def test_a_quota_is_set_unless_somebody_else_set_it(
 def test_drift_of_a_quota_says_who_has_what() -> None:
     (note,) = quotas_of(10_485_760.0, 1024.0).notes
     assert str(note) == (
-        "producer_byte_rate of the user anna: primary has 10,485,760, backup has 1,024, by "
-        "somebody else's hand. It stays (on.config.drift)."
+        "producer_byte_rate of the user anna: primary has 10,485,760, backup has 1,024, changed "
+        "by another client. It stays (on.config.drift)."
     )
 
 

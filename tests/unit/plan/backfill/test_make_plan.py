@@ -89,13 +89,13 @@ def test_what_is_settled_travels_with_the_range_clipped_to_it() -> None:
 @pytest.mark.parametrize(
     ("state", "facts", "note"),
     [
-        (copied(), {"firsts": {}}, "the source has no record of the window"),
+        (copied(), {"firsts": {}}, "the source has no record in the window"),
         (
             copied(),
             {"settled": {SOURCE: [replace(ORDINARY, end=30)]}},
-            "has all that the source has",
+            "has all of the source's records",
         ),
-        (copied(12), {}, "38 offsets that may be of the window are not below"),
+        (copied(12), {}, "38 offsets that may be in the window are not below"),
         (found(a_source()), {"firsts": {SOURCE: 10}}, "40 offsets that may be"),
     ],
     ids=["none", "all there", "all still to come", "never copied"],

@@ -53,8 +53,8 @@ def theirs(offset: int) -> bytes:
 
 OTHER = "another producer (id {}) has written to it."
 AGAIN = (
-    "sequence number {} of the flow's own producer stands where {} belongs: a writer that was "
-    "taken for dead has written again."
+    "the flow's own producer has sequence number {} where {} was expected: a writer that was "
+    "treated as dead has written again."
 )
 
 
@@ -151,8 +151,11 @@ def test_what_lies_after_a_position_is_told_with_its_offset() -> None:
         (a_copy(None, remote=None), ""),
         (a_copy(remote=None), "it was deleted on the target."),
         (a_copy(at(30, remote_topic_id="another")), "it was deleted on the target and recreated."),
-        (a_copy(None, leftover=True), "an earlier topic of this name was given up, and positions"),
-        (a_copy(None, released=True), "it was given up, and is still there."),
+        (
+            a_copy(None, leftover=True),
+            "an earlier topic of this name was given up, and its positions",
+        ),
+        (a_copy(None, released=True), "it was given up, and still exists."),
     ],
 )
 def test_a_topic_is_compared_with_what_was_copied_to(copy: Copy, problem: str) -> None:
@@ -216,7 +219,7 @@ def test_the_consequences_name_topic_and_offsets() -> None:
     assert "others" not in said
     done = replace(state, partitions=(), created=False).consequences(yes=True)
     assert done.startswith("primary.orders is given up and deleted; its consumers lose it until")
-    assert "what others have written to it is deleted too" in done
+    assert "records of other producers in it are deleted too" in done
     assert "LOST" not in done
     gone = replace(state, remote_topic_id="", on_source=False).consequences(yes=True)
-    assert gone.startswith("primary.orders is given up. Nothing copies it again: ")
+    assert gone.startswith("primary.orders is given up. No run can copy it again: ")

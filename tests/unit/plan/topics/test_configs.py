@@ -263,6 +263,6 @@ def test_sentences_say_who_has_what() -> None:
         "the target's default: overwritten."
     )
     assert str(Drift(*topics, A, None, False)) == (
-        "primary.orders has no retention.ms any more, which this flow had set; by the source it "
+        "primary.orders no longer has retention.ms, which this flow had set; by the source it "
         "should be 10: kept."
     )

@@ -93,7 +93,7 @@ LOST = {
 TRUNCATED = {
     "option": "on.source.truncation",
     "go_on": "continue",
-    "outcome": "They are lost, and the ledger says so; copying goes on at 10.",
+    "outcome": "They are lost, and the ledger records that; copying continues at 10.",
     "advice": "Mirror more often, or keep the source's records longer.",
     "partition": 0,
 }
@@ -102,7 +102,7 @@ DIVERGED = {
     "go_on": "continue",
     "reason": "the source's log was truncated below the position 30: offsets [20, 30) were copied "
     "from a branch that the source has lost.",
-    "outcome": "The target keeps them, and copying goes on at 20.",
+    "outcome": "The target keeps them, and copying continues at 20.",
     "advice": "Was there an unclean leader election? What the source has in their place is not "
     "copied.",
     "partition": 0,
@@ -113,10 +113,10 @@ def moved_to(offset: int, by_ledger: int = 30) -> dict[str, Any]:
     return {
         "option": "on.position.moved",
         "go_on": "ledger",
-        "reason": f"the flow's group has the position {offset}, and by the ledger copying has come to "
-        f"{by_ledger}: somebody else has committed there.",
-        "outcome": f"Copying goes on at {by_ledger}.",
-        "advice": "Find out who may write to the flow's group.",
+        "reason": f"the flow's group has the position {offset}, but by the ledger copying has reached "
+        f"{by_ledger}: another client has committed there.",
+        "outcome": f"Copying continues at {by_ledger}.",
+        "advice": "Find out which principals may write to the flow's group.",
         "partition": 0,
     }
 
@@ -126,7 +126,7 @@ CASES = {
         found(target=[REMOTE], positions={P0: KNOWN}, copied={"orders": "primary.orders"}),
         option="on.source.topic.deleted",
         go_on="keep",
-        reason="the topic was deleted on the source, or may not be seen any more.",
+        reason="the topic was deleted on the source, or is no longer visible to the flow.",
         outcome="Its copy primary.orders stays as it is.",
         advice="Delete its copy primary.orders too.",
     ),
@@ -173,17 +173,17 @@ CASES = {
         go_on="adopt",
         reason="primary.orders on the target holds records that this flow has not copied.",
         outcome="The source's records go after them.",
-        advice="Delete them, or let the flow name its topics otherwise (replication.policy.class).",
+        advice="Delete them, or let the flow name its topics differently (replication.policy.class).",
         copied=(10, 50),
     ),
     "the target's topic may not be read": Case(
         found(a_source(), target=[REMOTE], unreadable={"primary.orders": "Not authorized."}),
         option="on.foreign.records",
         go_on="adopt",
-        reason="primary.orders on the target holds something, and nobody can tell whose records "
-        "they are. Not authorized.",
+        reason="primary.orders on the target holds something, and whose records they are is "
+        "unknown. Not authorized.",
         outcome="The source's records go after it.",
-        advice="Grant READ on it, or mend what it holds.",
+        advice="Grant READ on it, or repair the topic.",
         copied=(10, 50),
     ),
     "somebody else has moved the position on": Case(
@@ -390,7 +390,7 @@ def test_a_log_that_ends_before_the_position_is_refused_whatever_the_options_say
     (refusal,) = plan.refused
     assert (refusal.topic, refusal.partition) == ("orders", 0)
     assert "log ends at 50, before the position 51" in refusal.reason
-    assert "nobody can tell where the logs part" in refusal.reason
+    assert "where the logs diverge is unknown" in refusal.reason
     assert "unclean leader election" in refusal.advice
     assert "Or set" not in refusal.advice
     assert (plan.ranges, plan.notes) == ((), ())
@@ -456,7 +456,7 @@ def test_a_remote_topic_with_more_partitions_is_noted_and_copied_to(
     (note,) = plan.notes
     assert (note.topic, note.partition) == ("orders", None)
     assert "primary.orders has 5 partitions, the source's topic has 2" in note.message
-    assert "producers that choose partitions by key choose others" in note.message
+    assert "producers that choose partitions by key choose different ones" in note.message
 
 
 def test_of_a_refused_topic_only_the_refusal_is_said() -> None:

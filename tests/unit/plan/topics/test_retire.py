@@ -119,11 +119,11 @@ KEPT = {
     ),
     "of another cluster": (
         gone(applied=Applied(missed={ID: 1}, sources={ID: "another"})),
-        "a copy of another cluster",
+        "a copy of a cluster other than",
     ),
     "others unknown": (
         gone(shared={"primary.orders": NOBODY_KNOWS}),
-        "nobody can tell whether other flows copy to it",
+        "whether other flows copy to it is unknown",
     ),
     "shared": (gone(shared={"primary.orders": "b->c"}), "b->c copies to it too"),
 }

@@ -48,7 +48,7 @@ def test_a_run_is_about_the_topics_that_match(topics: tuple[str, ...], expected:
 
 def test_a_note_says_what_waits() -> None:
     (note,) = about("orders").notes
-    assert "about orders only: 1 of the flow's topics" in str(note)
+    assert "only for orders: 1 of the flow's topics" in str(note)
     assert "The other 2" in str(note)
     assert about().notes == ()
 
@@ -67,7 +67,7 @@ def test_a_name_that_matches_nothing_is_an_error_and_says_why_where_it_can() -> 
     assert not raised.value.transient
     with pytest.raises(FerryError, match=r"payments is left out: excluded by 'payments'"):
         about("payments", topics_exclude=["payments"])
-    with pytest.raises(ConfigError, match=r"no valid regular expression"):
+    with pytest.raises(ConfigError, match=r"not a valid regular expression"):
         about("*")
 
 

@@ -182,7 +182,7 @@ def test_a_topic_that_can_have_no_name_of_its_own_is_refused_and_the_others_copi
     assert refused.keys() == reasons.keys()
     for topic, reason in reasons.items():
         assert refused[topic].reason.startswith(reason)
-        assert refused[topic].advice == "Name it otherwise in topics.rename."
+        assert refused[topic].advice == "Give it another name in topics.rename."
     assert {range_.topic for range_ in plan.ranges} == {*topics, "c"} - reasons.keys()
 
 
@@ -236,12 +236,12 @@ def test_a_policy_of_somebodys_own_names_topics_and_knows_cycles() -> None:
     [
         ("no.such.module.Policy", "no.such.module cannot be imported: ModuleNotFoundError"),
         (f"{__name__}.NoSuchClass", f"{__name__} has no NoSuchClass"),
-        (f"{__name__}.NO_POLICY", f"{__name__}.NO_POLICY is no replication policy"),
-        (f"{__name__}.Skipped", f"{__name__}.Skipped is no replication policy"),
-        (f"{__name__}.Unmade", f"{__name__}.Unmade cannot be made: TypeError"),
+        (f"{__name__}.NO_POLICY", f"{__name__}.NO_POLICY is not a replication policy"),
+        (f"{__name__}.Skipped", f"{__name__}.Skipped is not a replication policy"),
+        (f"{__name__}.Unmade", f"{__name__}.Unmade cannot be instantiated: TypeError"),
         (
             "kafka_ferry.plan.topics.replication_policy.ReplicationPolicy",
-            "kafka_ferry.plan.topics.replication_policy.ReplicationPolicy cannot be made: TypeError",
+            "kafka_ferry.plan.topics.replication_policy.ReplicationPolicy cannot be instantiated: TypeError",
         ),
     ],
 )

@@ -20,7 +20,7 @@ from kafka_ferry.wire.error_codes import SECURITY_DISABLED, fault
         (
             AccessDenied("No."),
             "primary does not let the flow see its ACLs, which are not synced. Grant it "
-            "DESCRIBE on the cluster, or switch this off.",
+            "DESCRIBE on the cluster, or switch this sync off.",
         ),
         (
             TooOld("No."),

@@ -206,9 +206,7 @@ def test_a_refused_topic_that_was_copied_before_is_measured_too(measured: Any) -
 
 def test_a_source_that_does_not_answer_is_named_and_the_rest_is_measured(measured: Any) -> None:
     found = measured(a_range(), behind=ClusterUnreachable("primary does not answer."))
-    assert found.missing == (
-        "How far primary->backup is behind is not known: primary does not answer.",
-    )
+    assert found.missing == ("The lag of primary->backup is not known: primary does not answer.",)
     assert [(row.total_records, row.records_behind) for row in found.partitions] == [(10, None)]
 
 

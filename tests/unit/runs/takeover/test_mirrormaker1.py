@@ -161,14 +161,14 @@ BLACK = "mirror.topics.blacklist=orders\n"
 @pytest.mark.parametrize(
     ("west", "told", "said"),
     [
-        ("", {}, "nothing says which"),
+        ("", {}, "no option or file selects any"),
         ("", {"whitelist": "a", "blacklist": "b"}, "--whitelist and --blacklist are given"),
         (
             WHITE + BLACK,
             {},
             "mirror.topics.whitelist and mirror.topics.blacklist are given",
         ),
-        ("", {"whitelist": "a{1,3}"}, "no valid regular expression"),
+        ("", {"whitelist": "a{1,3}"}, "not a valid regular expression"),
         ("", {"whitelist": " '' "}, "names no topic"),
     ],
 )

@@ -140,7 +140,7 @@ def test_a_run_that_copied_nothing_is_a_success_with_no_ranges() -> None:
             "90 records copied, 91 on the target, 0 expired, 0 compacted away",
         ),
         ({"digest_read": "d2"}, SAME_BYTES, "digest d1 sent, d2 read back"),
-        ({"foreign": 4}, NOBODY_ELSE, "4 records of somebody else in eu.orders-3"),
+        ({"foreign": 4}, NOBODY_ELSE, "4 records of another producer in eu.orders-3"),
         ({"misplaced": 30}, OFFSETS_KEPT, "30 records at other offsets in eu.orders-3"),
         ({"unmapped": 2}, MAPPED, "90 records copied, 2 without a place"),
     ],
@@ -243,7 +243,7 @@ def test_what_the_target_has_removed_since_is_a_warning_and_no_failure(changes, 
             "61 offsets deleted on the source before they were copied: [100, 160), [170, 171)",
         ),
         ({"other_reasons": 3}, REASONS, "3 offsets for reasons of another release"),
-        ({"dead_lettered": 1}, NO_DEAD_LETTER, "1 record that eu.orders-3 could not take"),
+        ({"dead_lettered": 1}, NO_DEAD_LETTER, "1 record that eu.orders-3 rejected"),
         (
             {"rewound_from": 140},
             NOT_CUT_BACK,
@@ -281,7 +281,7 @@ def test_a_remote_topic_that_has_lost_partitions_fails() -> None:
         [RANGE], [PARTITION], topics=(replace(TOPIC, partitions=1, missing_partitions=3),)
     )
     assert verdict.failures == (
-        f"eu.orders: 4 partitions planned, 1 there (expected: {PARTITIONS_THERE})",
+        f"eu.orders: 4 partitions planned, 1 present (expected: {PARTITIONS_THERE})",
     )
 
 

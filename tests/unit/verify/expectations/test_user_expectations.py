@@ -153,11 +153,11 @@ ranges:
 @pytest.mark.parametrize(
     ("name", "text", "line", "says"),
     [
-        ("all.yaml", "ranges:\n  - {type: [\n", 3, "no valid YAML: "),
+        ("all.yaml", "ranges:\n  - {type: [\n", 3, "not valid YAML: "),
         ("all.yaml", "- a\n", 1, "must be a mapping of tables to expectations."),
         ("all.yaml", "ranges: []\nrange: []\n", 2, "no table 'range'. Did you mean 'ranges'?"),
         ("all.yaml", "\nranges: {a: b}\n", 2, "ranges must be a list of expectations."),
-        ("all.yaml", "ranges:\n  - 7\n", 2, "7 is no expectation of Great Expectations."),
+        ("all.yaml", "ranges:\n  - 7\n", 2, "7 is not an expectation of Great Expectations."),
         (
             "all.yaml",
             "ranges:\n  - type: expect_colunn_sum_to_be_between\n",
@@ -193,7 +193,12 @@ ranges:
         ("all.py", "def f():\n    return 1 / 0\n\nf()\n", 2, "ZeroDivisionError: division by zero"),
         ("all.py", "import sys\nsys.exit(3)\n", 2, "SystemExit: 3"),
         ("all.py", "import no_such_module\n", 1, "ModuleNotFoundError: "),
-        ("all.py", "\nranges = [\n    1,\n]\n", 3, "1 is no expectation of Great Expectations."),
+        (
+            "all.py",
+            "\nranges = [\n    1,\n]\n",
+            3,
+            "1 is not an expectation of Great Expectations.",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_file_is_named_with_its_line_and_hides_nothing(
@@ -205,7 +210,7 @@ def test_what_is_wrong_with_a_file_is_named_with_its_line_and_hides_nothing(
     verdict = judged(flow, {"ranges": [lost], "partitions": [PARTITION]})
 
     ours, problem = verdict.failures
-    assert "1 record of somebody else" in ours
+    assert "1 record of another producer" in ours
     assert f"{tmp_path / name}, line {line}: " in problem
     assert says in problem
     assert len([check for check in verdict.expectations if check.source]) == 3

@@ -164,7 +164,7 @@ def test_an_error_stands_in_the_place_of_a_groups_answer(
         (14, True, ""),
         (16, True, ""),
         # Otherwise each run would wait a minute for a topic that somebody has deleted.
-        (3, False, "The topic is not there"),
+        (3, False, "The topic does not exist"),
         (25, False, "members"),
         (12, False, "offset.metadata.max.bytes"),
     ],

@@ -1,1 +1,1 @@
-"""Writing records at the offsets that they have on the source."""
+"""Writing records at the same offsets as on the source."""

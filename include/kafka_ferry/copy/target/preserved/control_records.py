@@ -1,20 +1,20 @@
-"""Filling offsets that have no record with control records, which no consumer ever shows.
+"""Fills offsets without a record with control records, which no consumer ever shows.
 
-``transactions``: an empty transaction moves each of its partitions on by one. Its producer is fenced
-by epoch, so that nobody who was taken for dead can fill any more. When a partition's leader moves
-while the coordinator has a transaction ended there, the new leader may get the same end once more
-(TransactionMarkerRequestCompletionHandler tries again, and does not know what the old leader did).
-That takes an offset, too: where it is a record's, the copy has to be given up.
+``transactions``: an empty transaction advances each of its partitions by one. Its producer is fenced
+by epoch, so that a writer that was treated as dead can fill no more. When a partition's leader moves
+while the coordinator writes a transaction's marker there, the new leader may get the same marker again
+(TransactionMarkerRequestCompletionHandler retries, and does not know what the old leader did). That
+takes an offset too: where it is a record's, the copy has to be given up.
 
-``markers``: one request for thousands, where the flow may use CLUSTER_ACTION; after an answer that
-leaves in doubt what was done, the log's end is looked at first. Nothing fences it but
-the coordinator epoch that brokers keep for each producer id and partition, and that only from the
-new writer's first control record on. Three things keep an older writer out before it:
+``markers``: one request for thousands, where the flow may use CLUSTER_ACTION; after an ambiguous
+answer, the log's end is read first. Only the coordinator epoch that brokers keep for each producer id
+and partition fences it, and only from the new writer's first control record on. Three things keep an
+older writer out before that:
 
-- it asks every half second whether it is still the one that writes, and a new writer waits for
-  longer than that before its first control record, and chooses its coordinator epoch only then;
-- right before it, the new writer looks whether the log still ends where it did;
-- the first one in a partition goes alone, and then the ends are looked at again.
+- it checks every half second whether it is still the current writer, and a new writer waits longer
+  than that before its first control record, and chooses its coordinator epoch only then;
+- right before that record, the new writer checks that the log still ends where it did;
+- the first control record in a partition is sent alone, and then the log ends are read again.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from kafka_ferry.wire.transactions.markers import (
 )
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 
-# Seconds since 2020 fit into 31 bits, and a later writer counts higher.
+# Seconds since 2020 fit into 31 bits, and a later writer has a higher number.
 _COORDINATOR_EPOCH_SINCE_S: Final = 1_577_836_800
-# For so long a writer relies on having been the one that writes ...
+# For so long a writer relies on still being the current one ...
 _SURE_S: Final = 0.5
-# ... and so long after a take-over the older one knows; never less than a second, so that the
+# ... and so long after a take-over the older one has noticed; at least a second, so that the
 # coordinator epochs of two writers differ.
 _QUIET_S: Final = 1.25
-# A transaction is complete within milliseconds; one that is not is looked at where it was to end.
+# A transaction is complete within milliseconds; otherwise its partitions' log ends are read.
 _COMPLETE_S: Final = 2.0
 
 
 @dataclass(slots=True)
 class Filled:
-    """What came of filling.
+    """The result of filling.
 
     Attributes:
         records: how many control records were written, by partition.
@@ -69,17 +69,17 @@ class Filler(ABC):
 
     @abstractmethod
     def take_over(self) -> None:
-        """See to it that a writer before this one fills no more."""
+        """Make sure that no earlier writer fills any more."""
 
     @abstractmethod
     def fill(self, queues: Mapping[TopicPartition, PreservedQueue]) -> Filled:
         """Fill some of what is missing in ``queues``, and never more than is missing.
 
-        They may not be in the logs yet when it returns: the logs' ends tell.
+        The records may not be in the logs yet when it returns: the log ends say so.
 
         Raises:
             Fenced: if another run took over.
-            FerryError: if nobody knows how many there are.
+            FerryError: if it is unknown how many were written.
         """
 
 
@@ -87,7 +87,7 @@ class TransactionFiller(Filler):
     """Fills by empty transactions.
 
     Args:
-        cluster: the target; no answers may be due on its connections.
+        cluster: the target; no answers may be pending on its connections.
         producer: the writer's producer; none of its transactions may be open.
     """
 
@@ -99,10 +99,10 @@ class TransactionFiller(Filler):
         """See ``Filler``: starting the producer has fenced it."""
 
     def fill(self, queues: Mapping[TopicPartition, PreservedQueue]) -> Filled:
-        """See ``Filler``; the partitions move on together, by one.
+        """See ``Filler``; all partitions advance by one.
 
-        It returns when the coordinator writes no more: what it wrote twice is in the logs by then,
-        where the next records come after it.
+        It returns when the coordinator writes no more: markers that it wrote twice are in the logs by
+        then, before the next records.
         """
         if refused := self._producer.add_partitions(queues):
             # The broker adds all partitions of a request or none.
@@ -121,7 +121,7 @@ class MarkerFiller(Filler):
     """Fills by WriteTxnMarkers.
 
     Args:
-        cluster: the target; no answers may be due on its connections.
+        cluster: the target; no answers may be pending on its connections.
         renew: raises ``Fenced`` if another writer has taken over.
     """
 
@@ -134,16 +134,16 @@ class MarkerFiller(Filler):
         self._sure_at = 0.0
 
     def take_over(self) -> None:
-        """See ``Filler``; an older one is kept out when there is something to fill."""
+        """See ``Filler``; an older writer is kept out once there is something to fill."""
         self._has_begun = False
-        # Whoever was there before the first of them has been fenced since then.
+        # Earlier writers have been fenced since the first of these control records.
         self._taken_over_at = self._taken_over_at or time.monotonic()
 
     def fill(self, queues: Mapping[TopicPartition, PreservedQueue]) -> Filled:
         """See ``Filler``.
 
         Raises:
-            StartOver: if the logs have moved on since the take-over.
+            StartOver: if the logs have grown since the take-over.
         """
         self._make_sure()
         self._require_still({tp: queue for tp, queue in queues.items() if not queue.is_fenced})
@@ -164,7 +164,7 @@ class MarkerFiller(Filler):
         return filled
 
     def _make_sure(self) -> None:
-        """Be the only one that fills."""
+        """Make this writer the only one that fills."""
         if not self._has_begun:
             assert self._taken_over_at is not None
             time.sleep(max(0.0, self._taken_over_at + _QUIET_S - time.monotonic()))
@@ -178,7 +178,7 @@ class MarkerFiller(Filler):
             self._has_begun = True
 
     def _require_still(self, new: Mapping[TopicPartition, PreservedQueue]) -> None:
-        """That nobody has written since the take-over to ``new``, in which this writer has filled nothing."""
+        """Check that no earlier writer wrote to ``new``, not yet filled by this one, since the take-over."""
         ends = high_watermarks(self._cluster, {tp: queue.node for tp, queue in new.items()})
         moved = [str(tp) for tp, queue in new.items() if ends[tp] != queue.end]
         if moved:
@@ -191,7 +191,7 @@ class AutoFiller(Filler):
     """Fills by markers where the flow may write them, else by transactions.
 
     Args:
-        cluster: the target; no answers may be due on its connections.
+        cluster: the target; no answers may be pending on its connections.
         markers: fills by markers.
         transactions: fills by transactions.
     """

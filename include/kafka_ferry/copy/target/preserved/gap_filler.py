@@ -1,4 +1,4 @@
-"""Filling gaps, and seeing them filled: a batch after a gap must not overtake its control records."""
+"""Fills gaps and waits until they are filled: a batch after a gap must not overtake its control records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kafka_ferry.wire.error_codes import (
 from kafka_ferry.wire.partitions.ends import high_watermarks, settled_ends
 from kafka_ferry.wire.partitions.scan import stored_batches
 
-# Control records are in the log within milliseconds after they were asked for.
+# Control records are in the log milliseconds after the request.
 _GRACE_S: Final = 2.0
 
 
@@ -36,14 +36,14 @@ class Fail(Protocol):
         *,
         advice: bool = False,
     ) -> None:
-        """Write no more to ``queue``, because of what happened at ``offset``."""
+        """Stop writing to ``queue``, because of what happened at ``offset``."""
 
 
 class Gaps:
     """Fills what is missing in queues.
 
     Args:
-        cluster: the target; no answers may be due on its connections.
+        cluster: the target; no answers may be pending on its connections.
         filler: writes control records.
         verdicts: counts the brokers' transient failures.
         fail: stops a partition.
@@ -70,7 +70,7 @@ class Gaps:
         self._filler.take_over()
 
     def fill(self, queues: Mapping[TopicPartition, PreservedQueue]) -> None:
-        """Fill some of what is missing in each of ``queues``; their ends tell how much."""
+        """Fill some of what is missing in each of ``queues``; their ends then say how much."""
         gaps = {tp: (queue.end, queue.end + queue.missing) for tp, queue in queues.items()}
         filled = self._filler.fill(queues)
         expected = {
@@ -85,31 +85,31 @@ class Gaps:
                 self._judge_more(tp, queues[tp], end, gaps[tp])
             queues[tp].settle()
         if TRANSACTION_COORDINATOR_FENCED in filled.refused.values():
-            # Another writer has filled there since: is it one that has taken over?
+            # Another writer has filled there since: has it taken over?
             self._renew()
         for tp, code in filled.refused.items():
             queue = queues[tp]
             if is_transient(code) and queue.range:
                 self._verdicts.failed_transiently(queue.range, queue.end, code)
             else:
-                self._fail(queue, queue.end, f"it takes no control records: {error_name(code)}.")
+                self._fail(queue, queue.end, f"it refuses control records: {error_name(code)}.")
 
     def _judge_more(
         self, tp: TopicPartition, queue: PreservedQueue, filled_to: int, gap: tuple[int, int]
     ) -> None:
-        """What there is to say of a log that goes on after what was filled."""
+        """The error about a log that ends after what was filled."""
         first, end = gap
         stored = stored_batches(self._cluster, queue.node, tp, first, queue.end)
         if all(batch.header.is_control for batch in stored):
             if queue.end <= end:
                 return
             why = (
-                "Kafka has ended a transaction there twice, as it may when a leader moves while "
-                "fill: transactions is at work; fill: markers is safe from that."
+                "Kafka has written a transaction's marker there twice, as it may when a leader moves under "
+                "fill: transactions; fill: markers prevents that."
             )
         else:
             why = "something else has been written to it."
-        message = f"its log ends at {queue.end} where it was filled to {filled_to}: {why}"
+        message = f"its log ends at {queue.end}, although it was filled only to {filled_to}: {why}"
         self._fail(queue, filled_to, message, advice=True)
 
     def _ends_after(
@@ -117,7 +117,7 @@ class Gaps:
         queues: Mapping[TopicPartition, PreservedQueue],
         expected: Mapping[TopicPartition, int],
     ) -> Mapping[TopicPartition, int]:
-        """The logs' ends, once what was asked for is in them or will never be."""
+        """The log ends, once the requested control records are in them or will never be."""
         nodes = {tp: queues[tp].node for tp in expected}
         deadline, pause = time.monotonic() + _GRACE_S, 0.0002
         while time.monotonic() < deadline:
@@ -126,6 +126,6 @@ class Gaps:
                 return ends
             time.sleep(pause)
             pause = min(pause * 2, 0.05)
-        # A broker that was away may have been left out (wire.settlement): ends what still goes on.
+        # A broker that was down may have been left out (wire.settlement): this ends what is still open.
         self._renew()
         return settled_ends(self._cluster, {tp: queues[tp].leader for tp in expected})

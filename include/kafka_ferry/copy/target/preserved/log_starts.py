@@ -1,4 +1,4 @@
-"""Moving the start of the target's logs, to where a mirror begins or where the source's log starts by now."""
+"""Moves the start of the target's logs to where a mirror begins, or where the source's log starts now."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class LogStarts:
     """Moves the start of queues' logs (DeleteRecords).
 
     Args:
-        cluster: the target; no answers may be due on its connections.
+        cluster: the target; no answers may be pending on its connections.
         verdicts: counts the brokers' transient failures.
         fail: stops a partition.
     """
@@ -34,7 +34,7 @@ class LogStarts:
         *,
         otherwise: str,
     ) -> None:
-        """Have the logs of ``queues`` begin at ``starts``; ``otherwise`` is the option that does without."""
+        """Move the log starts of ``queues`` to ``starts``; ``otherwise`` is the option that avoids this."""
         for tp, code in self._delete(queues, starts).items():
             queue = queues[tp]
             if is_transient(code) and queue.range:
@@ -47,9 +47,9 @@ class LogStarts:
         queues: Mapping[TopicPartition, PreservedQueue],
         committed: Mapping[TopicPartition, int],
     ) -> None:
-        """Let the logs start where the source's do, as far as is ``committed``, by *source* partition.
+        """Move the log starts to the source's, as far as ``committed``, by *source* partition.
 
-        Where a leader has moved, the next transaction's end, or the next run, sees to it.
+        Where a leader has moved, the next commit or the next run does it.
         """
         starts = {}
         for tp, queue in queues.items():
@@ -74,6 +74,6 @@ class LogStarts:
     def _refuse(self, queue: PreservedQueue, start: int, code: int, otherwise: str) -> None:
         message = (
             f"the start of its log could not be moved to {start}: {error_name(code)}. "
-            f"That needs DELETE on the topic; {otherwise} does without."
+            f"That needs DELETE on the topic; {otherwise} avoids it."
         )
         self._fail(queue, queue.end, message, code)

@@ -1,4 +1,4 @@
-"""A target partition whose log gets the source's own offsets: what comes next in it, record or gap."""
+"""A target partition with preserved offsets: decides what is next in its log, record or gap."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class PreservedQueue(PartitionQueue):
         target   0 1 2 c c 5 6 7          end = 8, missing = 2, once both are accounted for
 
     Attributes:
-        leader: the broker that leads it, as metadata say.
-        producer_id: the producer that writes its records, and nobody else's.
+        leader: the broker that leads it, by the metadata.
+        producer_id: the producer that writes its records, and only its.
         epoch: the producer's epoch.
-        counted: the producer's next sequence number, as of what is accounted for; ``sequence`` is
+        counted: the producer's next sequence number after what is accounted for; ``sequence`` is
             that of the next batch.
-        end: the end of the target's log, as far as it has been heard of.
-        starts_at: where the log was made to start, as far as this writer knows.
-        fill_to: it is to be filled up to here at least, whatever comes next.
+        end: the end of the target's log, as far as known.
+        starts_at: the log start that was set, as far as this writer knows.
+        fill_to: it is to be filled at least up to here, whatever comes next.
         ahead: what an earlier attempt has written after the position, until all of it is adopted.
-        is_sending: whether the batch at the head is on its way; no other one is then.
-        is_fenced: whether a control record was written since the writer took over, so that those
-            of an earlier writer are refused.
+        is_sending: whether the batch at the head is in flight; no other one is then.
+        is_fenced: whether a control record was written since the writer took over, so that brokers
+            refuse those of an earlier writer.
     """
 
     leader: PartitionLeader = field(kw_only=True)
@@ -51,13 +51,13 @@ class PreservedQueue(PartitionQueue):
     is_fenced: bool = False
 
     def open(self, position: Position, end: int) -> int:
-        """Go on after ``position`` in a log that ends at ``end``.
+        """Continue at ``position`` in a log that ends at ``end``.
 
         Returns:
-            Up to where the log is known; what lies after that an earlier attempt has written.
+            The offset up to which the log is known; records after it are of an earlier attempt.
 
         Raises:
-            Misplaced: if the log does not go so far.
+            Misplaced: if the log ends before that.
         """
         producer = position.producer
         if producer is None:
@@ -67,7 +67,7 @@ class PreservedQueue(PartitionQueue):
         self.sequence = self.counted = producer.sequence
         self.end, self.fill_to = end, position.offset
         if producer.unfilled_to >= 0:
-            # Nothing is committed yet: the log ends anywhere between 0 and what an attempt came to write.
+            # Nothing is committed yet: the log ends anywhere between 0 and what an attempt has written.
             self.starts_at = producer.unfilled_to
             return self.starts_at
         if end < position.offset:
@@ -79,10 +79,10 @@ class PreservedQueue(PartitionQueue):
         return position.offset
 
     def start_batches(self, topic_limits: TopicLimits) -> Iterator[ConvertedBatch]:
-        """Empty records for what is missing below the mirror's start."""
+        """Empty records for the offsets missing below the mirror's start."""
         at = self.end
         if at < self.starts_at:
-            # Nothing else is in the log so far, and its end has counted them.
+            # Nothing else is in the log so far, so that its end counts them.
             self.sequence = at % (MAX_SEQUENCE + 1)
             for batch in empty_batches(self.starts_at - at, topic_limits):
                 after = at + batch.header.records
@@ -100,7 +100,7 @@ class PreservedQueue(PartitionQueue):
         return max(0, wanted - self.end)
 
     def _next_stretches(self) -> Iterator[tuple[int, int]]:
-        """Where the records of what waits begin and end; an empty stretch at the end of one without."""
+        """The spans of the waiting records; an empty span at the end of a batch without records."""
         for out in self.waiting:
             if out.converted.runs and sum(out.converted.runs[-1]) > self.end:
                 yield out.converted.runs[0][0], sum(out.converted.runs[-1])
@@ -109,16 +109,16 @@ class PreservedQueue(PartitionQueue):
 
     @property
     def has_unsent(self) -> bool:
-        """Whether something waits after the batch that is on its way."""
+        """Whether something waits after the batch in flight."""
         return len(self.waiting) > self.is_sending
 
     @property
     def producer(self) -> ProducerState:
-        """The producer, as of the last converted batch that is accounted for."""
+        """The producer after the last converted batch that is accounted for."""
         return ProducerState(self.producer_id, self.epoch, self.counted)
 
     def next_to_send(self) -> Outgoing | None:
-        """The batch that belongs at the end of the log, if there is one and none is on its way."""
+        """The batch that belongs at the end of the log, if there is one and none is in flight."""
         self.settle()
         if self.is_sending or not self.waiting:
             return None
@@ -134,12 +134,12 @@ class PreservedQueue(PartitionQueue):
             self.account(self.waiting.popleft())
 
     def account(self, out: Outgoing) -> None:
-        """Count what became of a converted batch of the range."""
+        """Count the outcome of a converted batch of the range."""
         PartitionQueue.account(self, out)
         self.counted = next_sequence(self.counted, sum(count for _, count in out.converted.runs))
 
     def count_adopted(self, batches: Iterable[Batch]) -> None:
-        """Count the batches in which an earlier attempt has written what was accounted for last."""
+        """Count the batches in which an earlier attempt has written the records accounted for last."""
         assert self.tally is not None
         for batch in batches:
             self.tally.add_stored(batch)
@@ -150,15 +150,15 @@ class PreservedQueue(PartitionQueue):
         self.is_sending = False
 
     def copied(self) -> CopiedRange:
-        """What is there of the range since the last commit, for the ledger."""
+        """The part of the range since the last commit, for the ledger."""
         copied = PartitionQueue.copied(self)
         return copied.model_copy(update={"preserved": True, "producer": self.producer})
 
 
 def first_position(range_: Range) -> Position:
-    """The position of a partition that nobody has written to yet; its producer has no id yet.
+    """The position of a partition without any record; its producer has no id yet.
 
-    By its first record the producer has written the empty records below the mirror's start.
+    Before its first record the producer has written the empty records below the mirror's start.
     """
     start = max(range_.log_start, 0)
     producer = ProducerState(-1, 0, start % (MAX_SEQUENCE + 1), unfilled_to=start)
@@ -166,13 +166,13 @@ def first_position(range_: Range) -> Position:
 
 
 def first_entry(queue: PreservedQueue, position: Position) -> CopiedRange:
-    """What the ledger is to hold of a partition that nobody has written to yet: where it begins."""
+    """The ledger's range for a partition without any record: where it begins."""
     queue.tally = RangeTally(position.offset, position.offset)
     copied, queue.tally = PartitionQueue.copied(queue), None
     return copied.model_copy(update={"preserved": True, "producer": position.producer})
 
 
 def begun(position: Position) -> Position:
-    """The position, its log's start being filled."""
+    """The position while the log's start is being filled."""
     producer = position.producer and replace(position.producer, unfilled_to=-1)
     return replace(position, producer=producer)

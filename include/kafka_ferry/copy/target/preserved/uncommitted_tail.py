@@ -1,7 +1,7 @@
-"""What lies on the target after a position: records that an earlier attempt wrote and did not come to commit.
+"""Records on the target after a position: an earlier attempt wrote them and did not commit.
 
-Their offsets are right, because each answer's was checked; whether they still are what the source
-holds is for the reader of the source to say, record by record.
+Their offsets are correct, because each answer's was checked; whether they still are what the source
+holds is checked against the source, record by record.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, log_start
 from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
 
-# What the source had at an offset, and has no more.
+# A record that the source had at an offset, and no longer has.
 _REMOVED: Final = frozenset({Reason.COMPACTED, Reason.LOST})
 
 
 class Misplaced(FerryError):
-    """The log of a remote topic holds what this flow has not written there.
+    """The log of a remote topic holds something that this flow has not written there.
 
     Attributes:
         offset: the first such offset.
@@ -48,13 +48,13 @@ class Misplaced(FerryError):
 
 
 class Adopted(NamedTuple):
-    """A converted batch of which the target was found to hold the records.
+    """A converted batch whose records the target already holds.
 
     Attributes:
         converted_batches: the converted batch, in pieces of one run each, as it is on the target.
-        letters: records that the target had refused, and so holds no more than a gap for.
-        batches: the target's batches that were read for it, in their order; a batch that the next
-            converted batch has a part of is not among them twice.
+        letters: records that the target had refused, and so holds only a gap for.
+        batches: the target's batches that were read for it, in order; a batch that it shares with the
+            next converted batch is not counted twice.
     """
 
     converted_batches: Sequence[ConvertedBatch]
@@ -67,15 +67,15 @@ class Ahead:
 
     Attributes:
         end: the log's end.
-        expired_to: where the log begins, as far as that is known: what was below is gone.
+        expired_to: where the log begins, as far as known: records below are gone.
 
     Args:
-        cluster: the target; no answers may be due on its connections.
+        cluster: the target; no answers may be pending on its connections.
         partition: the partition on the target.
         start: the position.
         end: the log's end.
         producer: the flow's producer there, as of ``start``.
-        is_compacted: whether the target's cleaner may have removed records since.
+        is_compacted: whether log compaction on the target may have removed records since.
         may_be_refused: whether records that the target refused may be missing.
     """
 
@@ -107,7 +107,7 @@ class Ahead:
         """Compare ``converted``, which joins the last one and ends at the log's end at most, with the target.
 
         Raises:
-            Misplaced: if the target holds anything else than the converted batch says.
+            Misplaced: if the target holds anything other than the converted batch.
             FerryError: if the target cannot be read.
         """
         found, wanted = self._take(converted.end), records_of(converted)
@@ -128,10 +128,10 @@ class Ahead:
     def _require_the_sources(
         self, converted: ConvertedBatch, found: Iterable[Record], wanted: Iterable[Record]
     ) -> list[Record]:
-        """Those of ``found`` that the source had too and has compacted away, or deleted, since.
+        """Those of ``found`` that the source has compacted away or deleted since.
 
         Raises:
-            Misplaced: if it holds others than the source.
+            Misplaced: if the target holds records that the source never had.
         """
         has = {record[0]: record for record in wanted}
         removed = []
@@ -147,7 +147,7 @@ class Ahead:
 
     @property
     def next_sequence(self) -> int | None:
-        """The sequence number after the last record, None where no batch tells."""
+        """The sequence number after the last record, None where no batch says."""
         return self._trail.expected if self._trail else None
 
     def _take(self, until: int) -> list[Record]:
@@ -162,7 +162,7 @@ class Ahead:
             self._left = retry(self._next)
 
     def _next(self) -> list[Record]:
-        """The records of the next batch; none where the log ends, or where only its end is left."""
+        """The records of the next batch; none at the log's end, or where only the log's end is left."""
         if self._batches is None:
             node = leader_of(self._cluster, self._partition)
             self.expired_to = log_start(self._cluster, node, self._partition)
@@ -175,7 +175,7 @@ class Ahead:
         try:
             batch = next(self._batches, None)
         except FerryError:
-            # Whatever it is, the leader may have moved: nothing more comes from this one.
+            # In any case the leader may have moved: nothing more is read from this one.
             self._batches = None
             raise
         if batch is None:

@@ -1,4 +1,4 @@
-"""The offset-preserving write protocol: each record stands on the target at its source's own offset.
+"""The offset-preserving write protocol: each record has the same offset on the target as on the source.
 
 ::
 
@@ -7,19 +7,19 @@
 
 Promises, beyond those of ``copy.target.writer.Writer``:
 
-(a) a record is written only at its own offset: what comes next in the log is decided by the log's
-    end, one batch of a partition is on its way at a time, and an answer that names another offset
-    stops the partition;
-(b) nothing is written twice: batches are of one producer for ever, whose sequence numbers count
-    its records, so that a broker knows a batch again and refuses one that overlaps;
-(c) an offset without a record holds a control record: no consumer, of either isolation level,
-    sees anything that a committed reader of the source does not see.
+(a) a record is written only at its own offset: the log's end decides what is written next, one batch
+    of a partition is in flight at a time, and an answer with another offset stops the partition;
+(b) nothing is written twice: a partition's batches are always of one producer, whose sequence numbers
+    count its records, so that a broker recognizes a repeated batch and refuses an overlapping one;
+(c) an offset without a record holds a control record: no consumer, of either isolation level, sees
+    anything that a committed reader of the source does not see.
 
-Data is visible before it is committed. What an attempt has written and not committed is *adopted* by the
-next one: it reads source and target again from the position on, and compares them record by record.
+Data is visible before it is committed. The next attempt *adopts* what an attempt has written and not
+committed: it reads source and target again from the position on, and compares them record by record.
 
-Not promised: that nobody else writes. It is noticed by offset, named, and cannot be undone.
-docs/preserved-offsets.md has the order of events, and what is there after a crash between any two.
+Not promised: that no other producer writes. Foreign records are detected by offset and reported, and
+cannot be undone. docs/preserved-offsets.md has the order of events, and the state after a crash between
+any two.
 """
 
 from __future__ import annotations
@@ -66,19 +66,19 @@ from kafka_ferry.wire.error_codes import NONE, fault
 from kafka_ferry.wire.partitions.ends import high_watermarks, settled_ends
 from kafka_ferry.wire.transactions.markers import new_producer_id
 
-# Two requests to a broker, so that one is on its way while the other is answered.
+# Two requests per broker, so that one is in flight while the other is answered.
 _REQUEST_BYTES: Final = 2 * 1024 * 1024
-# Whoever was asleep for so long may have been taken for dead.
+# A writer that was paused for so long may have been treated as dead.
 _STALE_S: Final = 20.0
 _REPAIR: Final = (
     "Run `ferry repair --config ... --flow '{flow}' --topic {topic}`: this copy can no longer be "
-    "completed, and with --yes it is given up, so that the next run makes it anew; before that, "
-    "find the other producer and take its right to write away."
+    "completed, and with --yes it is given up, so that the next run copies it again; before that, "
+    "find the other producer and revoke its WRITE permission."
 )
 # Before KAFKA-7190.
 _TOO_OLD: Final = (
-    "its broker forgets a producer whose records are deleted, so that nothing written twice would "
-    "be known again. Preserved offsets need Kafka 2.4; set offsets: translated."
+    "its broker forgets a producer whose records are deleted, so that it would not recognize a repeated "
+    "batch. Preserved offsets need Kafka 2.4; set offsets: translated."
 )
 
 
@@ -162,7 +162,7 @@ class PreservedWriter(TransactionalWriter):
             queue.tally.end, leader_epoch=queue.tally.leader_epoch, producer=queue.producer
         )
 
-    # --- taking over
+    # --- take-over
 
     def _resume(
         self, positions: Mapping[TopicPartition, Position]
@@ -186,7 +186,7 @@ class PreservedWriter(TransactionalWriter):
     def _settled_ends(
         self, queues: Mapping[TopicPartition, PreservedQueue]
     ) -> dict[TopicPartition, int]:
-        """The ends of the queues' logs, by those who lead them now."""
+        """The ends of the queues' logs, from their current leaders."""
         leaders = self._coordination.leaders(queues)
         for tp, queue in queues.items():
             if leaders[tp].node < 0:
@@ -201,9 +201,9 @@ class PreservedWriter(TransactionalWriter):
     def _register(
         self, new: Mapping[TopicPartition, PreservedQueue], ends: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, Position]:
-        """The positions of partitions that nobody has written to, committed before anybody does.
+        """The positions of partitions without records, committed before the first record is written.
 
-        Whoever finds records behind such a position knows by the producer whose they are.
+        The producer in such a position identifies records that are later found after it.
         """
         positions = {}
         for tp, queue in new.items():
@@ -238,7 +238,7 @@ class PreservedWriter(TransactionalWriter):
     def _open(
         self, tp: TopicPartition, queue: PreservedQueue, position: Position, end: int
     ) -> None:
-        """Find out what comes next in the partition, whose log ends at ``end``."""
+        """Find out what is next in the partition, whose log ends at ``end``."""
         try:
             known_to = queue.open(position, end)
         except Misplaced as error:
@@ -255,7 +255,7 @@ class PreservedWriter(TransactionalWriter):
                 may_be_refused=self._dead_letters is not None,
             )
             if known_to < position.offset:
-                # Nothing but control records lies between the log's start and the first range.
+                # Only control records lie between the log's start and the first range.
                 between = known_to, min(position.offset, end)
                 self._adopt(
                     queue, ConvertedBatch(*between, absent=(Absent(*between, Reason.CONTROL),))
@@ -263,7 +263,7 @@ class PreservedWriter(TransactionalWriter):
                 queue.tally = None
 
     def _fill_starts(self, queues: Mapping[TopicPartition, PreservedQueue]) -> None:
-        """Bring the logs of new partitions to where their mirrors start, before anybody uses them."""
+        """Move the logs of new partitions to where their mirrors start, before they are used."""
         for tp, queue in queues.items():
             for converted in queue.start_batches(self._limits_by_topic[tp.topic]):
                 queue.waiting.append(Outgoing(converted, queue.range))
@@ -273,17 +273,17 @@ class PreservedWriter(TransactionalWriter):
                     self._records.receive_next()
                 self._raise_if_void()
             for queue in queues.values():
-                # They are no records of the range.
+                # They are not records of the range.
                 queue.tally, queue.counted = None, queue.sequence
             filled = {tp: queue for tp, queue in queues.items() if self._is_open(queue)}
             starts = {tp: queue.starts_at for tp, queue in filled.items()}
             self._starts.move(filled, starts, otherwise="offsets.start: 0")
             self._raise_if_void()
 
-    # --- adopting
+    # --- adoption
 
     def _take(self, queue: PreservedQueue, converted: ConvertedBatch) -> None:
-        """Have the converted batch written, unless an earlier attempt has written it."""
+        """Queue the converted batch, unless an earlier attempt has written it."""
         if queue.ahead and converted.start < queue.ahead.end:
             known, rest = (
                 cut_at(converted, queue.ahead.end)
@@ -298,7 +298,7 @@ class PreservedWriter(TransactionalWriter):
             self._put(queue, Outgoing(converted, queue.range))
 
     def _adopt(self, queue: PreservedQueue, converted: ConvertedBatch) -> None:
-        """Account for a converted batch that an earlier attempt has written, if the target holds just that."""
+        """Account for a converted batch of an earlier attempt, if the target holds exactly that."""
         assert queue.ahead is not None and queue.range is not None
         try:
             adopted = queue.ahead.adopt(converted)
@@ -312,7 +312,7 @@ class PreservedWriter(TransactionalWriter):
             self._uncommitted_runs += len(part.runs)
         queue.count_adopted(adopted.batches)
         if converted.end >= queue.ahead.end:
-            # What both sides have removed since, the broker has counted, and nobody else.
+            # Only the broker has counted records that both sides have removed since.
             if queue.ahead.next_sequence is not None:
                 queue.counted = queue.ahead.next_sequence
             queue.ahead, queue.sequence = None, queue.counted
@@ -334,7 +334,7 @@ class PreservedWriter(TransactionalWriter):
         super()._drain()
 
     def _pump_records(self, *, to_the_end: bool = False) -> None:
-        """Send and fill all that waits; what is sent last need not be answered, unless ``to_the_end``."""
+        """Send and fill all that waits; the last requests need not be answered, unless ``to_the_end``."""
         while True:
             self._stay_alive()
             queues = {tp: t for tp, t in self._preserved().items() if self._is_open(t)}
@@ -352,17 +352,17 @@ class PreservedWriter(TransactionalWriter):
             self._raise_if_void()
 
     def _stay_alive(self) -> None:
-        """After a long silence, find out whether another writer has taken over (raises ``Fenced``).
+        """After a long pause, check whether another writer has taken over (raises ``Fenced``).
 
-        Sequence numbers keep a writer that was asleep from doing harm, but only for as long as the
-        broker remembers them.
+        Sequence numbers keep a paused writer from doing harm, but only for as long as the broker
+        remembers them.
         """
         is_committing = any(queue.in_transaction for queue in self._transactional().values())
         if not is_committing and time.monotonic() - self._heard_at > _STALE_S:
             self._renew()
 
     def _renew(self) -> None:
-        """Begin a new epoch of the writer's own producer, its last transaction being over by then.
+        """Begin a new epoch of the writer's own producer, after its last transaction has ended.
 
         Raises:
             Fenced: if another writer has taken over.
@@ -396,18 +396,18 @@ class PreservedWriter(TransactionalWriter):
             self._verdicts.judge(queue, out, answer)
 
     def _make_sure(self) -> None:
-        """Nothing else may have come into the logs, not even in the place of a control record of ours."""
+        """Check that nothing else is in the logs, not even in place of one of our control records."""
         queues = {tp: queue for tp, queue in self._preserved().items() if queue.tally}
         if not queues:
             return
-        # Once the transaction may begin, all control records of the last one are in the logs.
+        # When a transaction can begin, all control records of the last one are in the logs.
         self._open_transaction()
         ends = high_watermarks(self._coordination, {tp: t.node for tp, t in queues.items()})
         for tp, queue in queues.items():
             if ends[tp] != queue.end and self._is_open(queue) and queue.range:
                 queue.tally = None
                 message = (
-                    f"its log ends at {ends[tp]} where this run has written up to {queue.end}: "
+                    f"its log ends at {ends[tp]}, although this run has written only up to {queue.end}: "
                     "something else has been written to it since the last committed position."
                 )
                 self._fail(queue, queue.range.start, message, advice=True)
@@ -426,7 +426,7 @@ class PreservedWriter(TransactionalWriter):
         *,
         advice: bool = False,
     ) -> None:
-        """Write no more to a partition; ``advice`` says that it has to be repaired."""
+        """Stop writing to a partition; ``advice`` says that it has to be repaired."""
         assert queue.range is not None
         if advice:
             message = f"{message} {_REPAIR.format(flow=self._settings.flow, topic=queue.range.remote_topic)}"

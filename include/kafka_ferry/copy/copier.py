@@ -160,6 +160,8 @@ class _Copy:
             at = self.committed.get(range_.source, range_.start)
             if at < range_.end or range_.source not in self.committed or not len(range_):
                 self.failures[range_.source] = Failure(range_, at, message, transient, fenced)
+            else:
+                self.done.add(range_.source)
 
     def _starts(self, pending: Sequence[Range]) -> dict[Range, Position]:
         """Where each range continues, once the writer has taken over."""

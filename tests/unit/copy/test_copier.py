@@ -347,14 +347,21 @@ def test_an_error_of_the_target_as_a_whole_fails_what_is_unfinished(
     assert all(reader.closed for reader in source.readers)
 
 
+@pytest.mark.timeout(30)
 def test_what_was_committed_before_a_fence_stays_and_is_no_failure(source: FakeSource) -> None:
     short = a_range("short", end=10)
-    writer = FakeWriter(on_commit=once(Fenced("Another run took over."), 3))
+    fenced = Fenced("Another run took over.")
+    writer = FakeWriter(
+        on_commit=once(fenced, 3),
+        # Whoever tried again would be fenced again, for ever.
+        on_take_over=lambda number: fenced if number else None,
+    )
     first, second = copied([short, ORDERS], source, writer, EACH_READ)
     assert first == Outcome(short, 10)
     assert second.position == 20
     assert second.failure
     assert (second.failure.offset, second.failure.fenced) == (20, True)
+    assert len(writer.taken_over) == 1
 
 
 def test_a_source_that_cannot_be_read_fails_what_is_unfinished(source: FakeSource) -> None:

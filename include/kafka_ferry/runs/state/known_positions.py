@@ -54,15 +54,17 @@ def known_positions(flow: Flow, target: ClusterControl, ledger: LedgerTable) -> 
     if not target.topics([topic]):
         return KnownPositions(committed, {}, frozenset(committed), 0)
     end = ledger.project(flow.target, topic)
+    before: Mapping[TopicPartition, Position] = {}
     written = ledger.positions()
     for pause_s in _PAUSES_S:
-        if not _disagreeing(committed, written):
+        if not _moved(before, committed, written):
             break
         time.sleep(pause_s)
+        before = written
         committed = read_positions(flow.target, flow.name)
         end = ledger.project(flow.target, topic)
         written = ledger.positions()
-    moved = _disagreeing(committed, written)
+    moved = _moved(before, committed, written)
     if moved and _is_pending(flow, moved):
         moved = frozenset()
     return KnownPositions(
@@ -86,13 +88,24 @@ def is_confirmed(committed: Position, written: Position) -> bool:
     return not committed.topic_id or begun(committed).producer == begun(written).producer
 
 
-def _disagreeing(
-    committed: Mapping[TopicPartition, Position], written: Mapping[TopicPartition, Position]
+def _moved(
+    before: Mapping[TopicPartition, Position],
+    committed: Mapping[TopicPartition, Position],
+    written: Mapping[TopicPartition, Position],
 ) -> frozenset[TopicPartition]:
+    """The partitions whose positions in the group are none that the ledger has had meanwhile.
+
+    Args:
+        before: the ledger's positions, read before ``committed``.
+        committed: the group's positions.
+        written: the ledger's positions, read after ``committed``: another run may have gone on.
+    """
     return frozenset(
         tp
         for tp, position in committed.items()
-        if tp in written and not is_confirmed(position, written[tp])
+        if tp in written
+        and not is_confirmed(position, written[tp])
+        and not (tp in before and before[tp].offset <= position.offset < written[tp].offset)
     )
 
 

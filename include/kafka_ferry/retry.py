@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 _K = TypeVar("_K")
 _P = ParamSpec("_P")
 RETRY_S: Final = 60
-_limit_s: ContextVar[float | None] = ContextVar("patience", default=None)
+_limit_s: ContextVar[float | None] = ContextVar("retry_s", default=None)
 # Coordinators load and leaders move within a few seconds: what takes longer is logged.
 _SILENT_S: Final = 5
 

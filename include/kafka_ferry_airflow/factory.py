@@ -140,7 +140,7 @@ def emergency_dags(flow: Flow, project: Project) -> tuple[DAG, DAG]:
         ConfigError: if the opposite flow in the flow's file is invalid.
     """
     over = failover_dag(flow)
-    back = failback_dag(flow, lambda way_back: add_tasks(way_back, project, way_back_of=flow))
+    back = failback_dag(flow, lambda reverse: add_tasks(reverse, project, reverse_of=flow))
     for dag in (over, back):
         dag.validate()  # type: ignore[no-untyped-call]
     return over, back

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Final
 
 from kafka_ferry.config import Flow, cluster_aliases, flow_files, load_flows
-from kafka_ferry.config.reverse_flow import load_way_back
+from kafka_ferry.config.reverse_flow import load_reverse_flow
 from kafka_ferry.errors import ConfigError
 from kafka_ferry_airflow.monitoring.channels import check_providers
 from kafka_ferry_airflow.project import CLUSTERS, Project
@@ -57,7 +57,7 @@ def check_flow(flow: Flow) -> None:
         ConfigError: the opposite flow in its file is invalid, or the provider of one of its channels is
             not installed.
     """
-    load_way_back(flow.file, flow)
+    load_reverse_flow(flow.file, flow)
     check_providers(flow)
 
 

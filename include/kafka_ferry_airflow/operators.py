@@ -60,7 +60,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         shard_name: its name in Airflow's pages.
         project: where the Spark jobs and the library's wheel are.
         flow: what is mirrored.
-        way_back_of: the file's flow of which ``flow`` is the reverse flow, if it is one.
+        reverse_of: the file's flow of which ``flow`` is the reverse flow, if it is one.
         conn_id: the Spark connection. Its extras named ``spark.*`` are Spark properties, which override
             the others.
         conf: Spark properties, which override ``CONF``.
@@ -73,17 +73,17 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         step: str,
         project: Project,
         flow: Flow,
-        way_back_of: Flow | None = None,
+        reverse_of: Flow | None = None,
         shard: int | None = None,
         shard_name: str = "",
         conn_id: str = "spark_default",
         conf: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        named = (way_back_of or flow).name
+        named = (reverse_of or flow).name
         arguments = ["--config", flow.file, "--flow", named, "--run-id", "{{ run_id }}"]
-        if way_back_of:
-            arguments.append("--way-back")
+        if reverse_of:
+            arguments.append("--reverse-flow")
         if shard is not None:
             arguments += ["--shard", str(shard)]
         super().__init__(

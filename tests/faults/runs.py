@@ -21,7 +21,7 @@ import psutil
 from kafka_ferry.config import Flow
 from kafka_sandbox.processes import OrphanGuard
 
-# Longer than all patience of the library together, on a machine that the storm keeps busy.
+# Longer than all retries of the library together, on a machine that the storm keeps busy.
 HANGS_AFTER_S = 450.0
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from kafka_ferry.batches import Absent, Reason, left_out
 from kafka_ferry.config import Flow
-from kafka_ferry.config.reverse_flow import way_back
+from kafka_ferry.config.reverse_flow import reverse_flow
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy import Outcome, fence_writers, restore_positions
 from kafka_ferry.copy.target.backfill_writer import Backfilled, BackfillWriter
@@ -403,7 +403,7 @@ def test_records_that_came_from_the_target_are_not_backfilled_and_go_back_no_mor
         on_returned_records="leave-out",
         auto_offset_reset="latest",
     )
-    back = way_back(there).model_copy(update={"auto_offset_reset": "earliest"})
+    back = reverse_flow(there).model_copy(update={"auto_offset_reset": "earliest"})
     write(backup, topic, ("b0", at(1)))
     write(primary, topic, ("a0", at(1)))
     ordinary(back, "back")

@@ -13,7 +13,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.reverse_flow import way_back
+from kafka_ferry.config.reverse_flow import reverse_flow
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.groups.outlook import GroupOutlook, Outlook
 from kafka_ferry.groups.outlook_text import told
@@ -64,7 +64,7 @@ class Place:
 
     @property
     def back(self) -> Flow:
-        return way_back(self.there)
+        return reverse_flow(self.there)
 
 
 def place(folder: Path, old: KafkaCluster, new: KafkaCluster, unique: Unique, policy: str) -> Place:

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.reverse_flow import way_back
+from kafka_ferry.config.reverse_flow import reverse_flow
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.runs.provenance import opposite_flow
 from kafka_ferry.runs.publish.lag import lag
@@ -81,7 +81,7 @@ def test_records_of_both_sides_are_on_both_sides_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recount_here(monkeypatch)
-    back = way_back(there)
+    back = reverse_flow(there)
     write(primary, orders, "a0", "a1")
     write(backup, orders, "b0")
     assert copy(there, "1-there") == {}
@@ -115,7 +115,7 @@ def test_many_returned_records_are_passed_over_and_accounted_for(
     copy(there, "again")
     write(backup, orders, "b1")
 
-    assert copy(way_back(there), "back") == {"returned": 5_001, "control": 2}
+    assert copy(reverse_flow(there), "back") == {"returned": 5_001, "control": 2}
     assert values(primary, orders)[-3:] == ["later", "b0", "b1"]
 
 
@@ -137,7 +137,7 @@ def test_what_the_opposite_flow_aborted_is_no_reason_to_leave_anything_out(
         producer.flush()
         ending()
 
-    assert copy(way_back(there), "back") == {"returned": 1, "aborted": 1, "control": 3}
+    assert copy(reverse_flow(there), "back") == {"returned": 1, "aborted": 1, "control": 3}
     assert values(primary, orders) == ["a0", "b0"]
 
 
@@ -146,10 +146,10 @@ def test_a_topic_stays_left_out_whole_unless_the_flow_says_otherwise(
 ) -> None:
     write(primary, orders, "a0")
     copy_now(there)
-    back = way_back(there).model_copy(update={"on_returned_records": "skip"})
+    back = reverse_flow(there).model_copy(update={"on_returned_records": "skip"})
     reasons = {skip.topic: skip.reason for skip in plan_now(back).skipped}
     assert "its records came from" in reasons[orders]
-    uncommitted = way_back(there).model_copy(update={"isolation_level": "read_uncommitted"})
+    uncommitted = reverse_flow(there).model_copy(update={"isolation_level": "read_uncommitted"})
     assert orders in {skip.topic for skip in plan_now(uncommitted, "uncommitted").skipped}
 
 
@@ -162,7 +162,7 @@ def test_a_topic_that_a_third_flow_brought_back_is_left_out_whole(
         update={"source": there.source.model_copy(update={"alias": f"{folder.name}-too"})}
     )
     copy_now(other)
-    assert orders in {skip.topic for skip in plan_now(way_back(there)).skipped}
+    assert orders in {skip.topic for skip in plan_now(reverse_flow(there)).skipped}
 
 
 def test_a_recreated_topic_is_no_copy_any_more(
@@ -177,7 +177,7 @@ def test_a_recreated_topic_is_no_copy_any_more(
     copy_now(there)
     recreate_topic(backup, orders)
     write(backup, orders, "b0")
-    assert copy(way_back(there), "back") == {}
+    assert copy(reverse_flow(there), "back") == {}
     assert values(primary, orders) == ["a0", "b0"]
 
 
@@ -194,7 +194,7 @@ def test_a_ledger_that_cannot_be_read_leaves_the_topic_out(
     write(primary, orders, "a0")
     copy_now(there)
     monkeypatch.setattr(opposite_flow, "require_settled", deny)
-    plan = plan_now(way_back(there))
+    plan = plan_now(reverse_flow(there))
     assert "No right. So topics" in str(plan.notes[0])
     assert orders in {skip.topic for skip in plan.skipped}
 
@@ -227,5 +227,5 @@ def test_what_a_killed_run_has_written_with_its_offsets_came_from_there_too(
     write(backup, topic, "b0")
     assert values(backup, topic) == ["a0", "a1", "a2", "a3", "b0"]
 
-    assert copy(way_back(there), "back") == {"returned": 4}
+    assert copy(reverse_flow(there), "back") == {"returned": 4}
     assert values(primary, topic) == ["a0", "a1", "a2", "a3", "b0"]

@@ -120,7 +120,7 @@ def test_an_emergency_has_dags_that_are_started_by_hand(load: Load) -> None:
         "primary->backup",
         "--run-id",
         "{{ run_id }}",
-        "--way-back",
+        "--reverse-flow",
     ]
 
 

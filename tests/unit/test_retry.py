@@ -65,7 +65,7 @@ def test_any_other_error_is_final(error: Exception, slept: list[float]) -> None:
     assert (call.times, len(slept)) == (2, 1)
 
 
-def test_patience_ends_after_a_minute_with_the_last_error(slept: list[float]) -> None:
+def test_retrying_ends_after_a_minute_with_the_last_error(slept: list[float]) -> None:
     last = ClusterUnreachable("Still away.")
 
     def call() -> None:
@@ -77,7 +77,7 @@ def test_patience_ends_after_a_minute_with_the_last_error(slept: list[float]) ->
     assert 55 < sum(slept) < 65
 
 
-def test_patience_may_be_told_how_long_to_last(slept: list[float]) -> None:
+def test_retrying_may_be_told_how_long_to_last(slept: list[float]) -> None:
     def call() -> None:
         raise AWAY
 
@@ -141,7 +141,7 @@ def test_only_what_failed_for_a_while_is_asked_again(slept: list[float]) -> None
     assert len(slept) == 2
 
 
-def test_what_fails_to_the_end_of_patience_has_its_last_error(slept: list[float]) -> None:
+def test_what_fails_to_the_end_has_its_last_error(slept: list[float]) -> None:
     assert retry_each(["a", "b"], lambda names: dict.fromkeys(names, AWAY)) == {
         "a": AWAY,
         "b": AWAY,

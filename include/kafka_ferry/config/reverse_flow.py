@@ -15,7 +15,7 @@ from kafka_ferry.errors import ConfigError
 _ARROW: Final = "->"
 
 
-def way_back(flow: Flow) -> Flow:
+def reverse_flow(flow: Flow) -> Flow:
     """The flow from ``flow``'s target to its source, with the same options except these.
 
     Records that came from the source are left out (``on.returned.records``), the source's own topics are
@@ -23,7 +23,7 @@ def way_back(flow: Flow) -> Flow:
     it has no timetable.
     """
     renamed = {remote: topic for topic, remote in flow.topics_rename.items()}
-    return for_way_back(
+    return for_reverse_flow(
         flow.model_copy(
             update={
                 "source": flow.target,
@@ -37,14 +37,14 @@ def way_back(flow: Flow) -> Flow:
     )
 
 
-def for_way_back(flow: Flow) -> Flow:
+def for_reverse_flow(flow: Flow) -> Flow:
     """The same flow, allowed to write to the target's own topics, without records that came from there."""
     return flow.model_copy(
         update={"on_returned_records": "leave-out", "on_foreign_records": "adopt"}
     )
 
 
-def load_way_back(path: str | Path, flow: Flow) -> Flow:
+def load_reverse_flow(path: str | Path, flow: Flow) -> Flow:
     """The reverse flow of ``flow``: the opposite flow of its file, if there is one, else derived from it.
 
     Raises:
@@ -52,8 +52,8 @@ def load_way_back(path: str | Path, flow: Flow) -> Flow:
     """
     if Path(path).suffix != ".properties":
         # Such a file holds no other flow, and reading it again would take by far the longest time.
-        return for_way_back(way_back(flow))
-    return for_way_back(load_either(path, f"{flow.target.alias}{_ARROW}{flow.source.alias}"))
+        return for_reverse_flow(reverse_flow(flow))
+    return for_reverse_flow(load_either(path, f"{flow.target.alias}{_ARROW}{flow.source.alias}"))
 
 
 def load_either(path: str | Path, name: str | None = None) -> Flow:
@@ -68,7 +68,7 @@ def load_either(path: str | Path, name: str | None = None) -> Flow:
         source, arrow, target = (name or "").partition(_ARROW)
         if not arrow or not _has(path, f"{target}{_ARROW}{source}"):
             raise
-    return way_back(load_flow(path, f"{target}{_ARROW}{source}"))
+    return reverse_flow(load_flow(path, f"{target}{_ARROW}{source}"))
 
 
 def _has(path: str | Path, name: str) -> bool:

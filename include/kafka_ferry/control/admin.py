@@ -29,11 +29,11 @@ def admin_client(cluster: Cluster) -> AdminClient:
     properties = cluster.client_properties("admin")
     settings = kafka_python_config(properties)
     if settings["security_protocol"] != "PLAINTEXT":
-        patience = {"request_timeout_ms": _KNOCK_MS}
+        short = {"request_timeout_ms": _KNOCK_MS}
         # The first request reports a cluster that does not answer, and waits longer for it.
         with (
             suppress(ClusterUnreachable),
-            WireCluster(cluster.alias, settings | patience) as door,
+            WireCluster(cluster.alias, settings | short) as door,
         ):
             door.any_connection()
     try:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from kafka_ferry.config import load_flow
 from kafka_ferry.config.client.config_providers import ALLOWED
-from kafka_ferry.config.reverse_flow import load_way_back
+from kafka_ferry.config.reverse_flow import load_reverse_flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.runs.mirror.spark_ui import note_application
 from kafka_ferry.runs.progress import logged
@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--flow", required=True, help="the flow's name, source->target")
     parser.add_argument("--run-id", required=True, help="the run's id")
     parser.add_argument(
-        "--way-back", action="store_true", help="run that flow's reverse flow instead"
+        "--reverse-flow", action="store_true", help="run that flow's reverse flow instead"
     )
     return parser
 
@@ -72,8 +72,8 @@ def _main(options: argparse.Namespace, name: str, step: _Step) -> int:
     os.environ.setdefault(ALLOWED, "")
     try:
         flow = load_flow(options.config, options.flow)
-        if options.way_back:
-            flow = load_way_back(options.config, flow)
+        if options.reverse_flow:
+            flow = load_reverse_flow(options.config, flow)
         run = Run(flow, options.run_id)
         with submitted_spark(f"ferry {run.flow.name}") as spark:
             note_application(flow, run.run_id, name, spark())

@@ -145,7 +145,7 @@ class Run:
         Raises:
             FerryError: if the ledger or the dead letter topic cannot be created.
         """
-        with self._folder.step("sync_topics"), self._patience():
+        with self._folder.step("sync_topics"), self._retry_time():
             plan = self._planned()
             if plan.is_idle_backfill:
                 return plan
@@ -287,7 +287,7 @@ class Run:
         from kafka_ferry.groups.moves import GroupMoves
         from kafka_ferry.runs.sync_groups.sync import sync_groups
 
-        with self._folder.step("sync_groups"), self._patience():
+        with self._folder.step("sync_groups"), self._retry_time():
             if self._planned().options.window:
                 # A backfill copies only records before those that groups have read.
                 return GroupMoves(now_ms())
@@ -339,15 +339,15 @@ class Run:
             topics.append(dead_letter_creation(flow.dead_letter_name, flow.replication_factor))
         return topics
 
-    def _patience(self) -> AbstractContextManager[None]:
+    def _retry_time(self) -> AbstractContextManager[None]:
         return retry_for(self.flow.admin_timeout_ms / 1000)
 
     def _make_plan(self, options: RunOptions) -> Plan:
         if options.window:
             from kafka_ferry.runs.plan.backfill import make_backfill_plan
 
-            with self._patience():
+            with self._retry_time():
                 return make_backfill_plan(self.flow, self._ledger, self.run_id, options)
-        with self._patience():
+        with self._retry_time():
             found = discover(self.flow, self._ledger)
         return make_plan(self.flow, found, run=self.run_id, at=now_ms(), options=options)

@@ -14,7 +14,7 @@ from airflow.sdk import DAG, Param, get_current_context, task
 from airflow.sdk.definitions.param import ParamsDict
 
 from kafka_ferry.config import Flow
-from kafka_ferry.config.reverse_flow import load_way_back
+from kafka_ferry.config.reverse_flow import load_reverse_flow
 from kafka_ferry.errors import GroupsFailed
 from kafka_ferry_airflow.connections import provide_connections
 from kafka_ferry_airflow.dags.params import show_form
@@ -101,7 +101,7 @@ def failback_dag(flow: Flow, add_tasks: Callable[[Flow], Any]) -> DAG:
     Raises:
         ConfigError: if the file's opposite flow is not valid.
     """
-    back = load_way_back(flow.file, flow)
+    back = load_reverse_flow(flow.file, flow)
     with _by_hand(flow, "failback", _FAILBACK) as dag:
 
         @task

@@ -37,19 +37,19 @@ _AFTER_ALL: Final = TriggerRule.ALL_DONE_MIN_ONE_SUCCESS
 _ALONE: Final[dict[str, Any]] = {"max_active_tis_per_dag": 1}
 
 
-def add_tasks(flow: Flow, project: Project, way_back_of: Flow | None = None) -> Any:
+def add_tasks(flow: Flow, project: Project, reverse_of: Flow | None = None) -> Any:
     """Add the tasks of a run to the current DAG; returns ``publish``.
 
     Args:
         flow: what is mirrored.
         project: where the Spark jobs are.
-        way_back_of: the file's flow of which ``flow`` is the reverse flow, if it is one: no DAG waits
+        reverse_of: the file's flow of which ``flow`` is the reverse flow, if it is one: no DAG waits
             for the topics of such a run.
     """
     planned = PlanOperator(task_id="plan", flow=flow)
     # Two concurrent runs would both create what is missing, and record it in the ledger.
     synced = SyncTopicsOperator(task_id="sync_topics", flow=flow, **_ALONE)
-    mirror, verify = _spark_tasks(flow, project, way_back_of, planned)
+    mirror, verify = _spark_tasks(flow, project, reverse_of, planned)
     # Of two concurrent ones, the slower one could move back what the other one has committed.
     grouped = SyncGroupsOperator(
         task_id="sync_groups", flow=flow, trigger_rule=_AFTER_ALL, **_ALONE
@@ -61,7 +61,7 @@ def add_tasks(flow: Flow, project: Project, way_back_of: Flow | None = None) -> 
         # A rejected plan fails this task, and so all tasks that would change anything.
         planned >> PlanApprovalOperator(task_id="approve", flow=flow) >> synced
     ends: list[StepOperator] = [published]
-    if way_back_of is None and flow.asset_events != "none":
+    if reverse_of is None and flow.asset_events != "none":
         # Separate from publish, which fails if one topic did: a failed task emits no events at all.
         announced = UpdateAssetsOperator(
             task_id="update_assets", flow=flow, trigger_rule=_AFTER_ALL, outlets=[flow_alias(flow)]
@@ -74,13 +74,13 @@ def add_tasks(flow: Flow, project: Project, way_back_of: Flow | None = None) -> 
 
 
 def _spark_tasks(
-    flow: Flow, project: Project, way_back_of: Flow | None, planned: PlanOperator
+    flow: Flow, project: Project, reverse_of: Flow | None, planned: PlanOperator
 ) -> tuple[Any, Any]:
     """``mirror``, mapped over its shards where the flow has several, and ``verify``."""
     common: dict[str, Any] = {
         "project": project,
         "flow": flow,
-        "way_back_of": way_back_of,
+        "reverse_of": reverse_of,
         "pool": pool_of(flow, project),
         "priority_weight": flow.priority,
         # Otherwise a task would have the weight of all tasks after it.

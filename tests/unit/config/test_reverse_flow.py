@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import load_flow
-from kafka_ferry.config.reverse_flow import load_either, load_way_back, way_back
+from kafka_ferry.config.reverse_flow import load_either, load_reverse_flow, reverse_flow
 from kafka_ferry.errors import ConfigError
 
 ONE = """
@@ -36,14 +36,14 @@ def one(tmp_path: Path) -> Path:
 
 
 def test_it_is_the_same_flow_turned_round(one: Path) -> None:
-    back = way_back(load_flow(one))
+    back = reverse_flow(load_flow(one))
     assert (back.name, back.slug, back.writers) == ("b->a", "b_to_a", 7)
     assert back.target.client_properties("admin")["bootstrap.servers"] == "a:9092"
     assert back.schedule is None
 
 
 def test_names_are_taken_back(one: Path) -> None:
-    back = way_back(load_flow(one))
+    back = reverse_flow(load_flow(one))
     assert back.topics_rename == {"b.bills": "bills"}
     wanted = back.topic_filter
     assert [name for name in ("orders", "b.bills", "bxbills") if wanted.matches(name)] == [
@@ -53,7 +53,7 @@ def test_names_are_taken_back(one: Path) -> None:
 
 
 def test_it_writes_to_topics_of_the_target_and_brings_nothing_back(one: Path) -> None:
-    back = way_back(load_flow(one))
+    back = reverse_flow(load_flow(one))
     assert (back.on_returned_records, back.on_foreign_records) == ("leave-out", "adopt")
     assert back.offsets.of("orders") == "translated"
 
@@ -61,7 +61,7 @@ def test_it_writes_to_topics_of_the_target_and_brings_nothing_back(one: Path) ->
 def test_a_flow_of_the_file_is_taken_before_one_that_is_made(tmp_path: Path) -> None:
     file = tmp_path / "both.properties"
     file.write_text(BOTH)
-    back = load_way_back(file, load_flow(file, "a->b"))
+    back = load_reverse_flow(file, load_flow(file, "a->b"))
     assert (back.name, back.writers, back.on_returned_records) == ("b->a", 3, "leave-out")
 
 

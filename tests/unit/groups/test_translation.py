@@ -313,10 +313,10 @@ def test_when_both_flows_have_ended_the_first_record_read_is_unread(both: TwoWay
 
 def test_what_the_other_side_has_not_been_given_yet_is_read_first() -> None:
     # Failed over after 100 records, of 101; 50 were written there and copied back, after the 101st.
-    way_back = OffsetMap.of([a_range(0, 150, [(100, 101, 50)])], [a_range(0, 100, [(0, 0, 100)])])
-    assert way_back.translate(30) == (30, "exact")
-    assert way_back.translate(120) == (100, "gap")
-    assert way_back.translate(150) == (100, "gap")
+    reverse = OffsetMap.of([a_range(0, 150, [(100, 101, 50)])], [a_range(0, 100, [(0, 0, 100)])])
+    assert reverse.translate(30) == (30, "exact")
+    assert reverse.translate(120) == (100, "gap")
+    assert reverse.translate(150) == (100, "gap")
     afterwards = OffsetMap.of(
         [a_range(0, 152, [(100, 101, 50)])],
         [a_range(0, 100, [(0, 0, 100)]), a_range(100, 152, [(100, 150, 1)])],

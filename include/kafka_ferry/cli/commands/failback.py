@@ -14,7 +14,7 @@ from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
 from kafka_ferry.cli.terminal import messages
 from kafka_ferry.clock import run_id_now
-from kafka_ferry.config.reverse_flow import load_way_back
+from kafka_ferry.config.reverse_flow import load_reverse_flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.report.plan_text import summary
 
@@ -38,7 +38,7 @@ def failback(
     from kafka_ferry.runs.failover.failback import failback as fail_back
 
     this = one_flow(config, flow)
-    back = load_way_back(config.absolute(), this)
+    back = load_reverse_flow(config.absolute(), this)
     run = run_id_now("failback")
     if dry_run:
         plan = Run(back, run).plan(save=False)

@@ -19,7 +19,7 @@ from kafka_ferry.config.files.mm2_properties import parse_flows
 from kafka_ferry.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kafka_ferry.runs.takeover.mirrormaker1 import ClusterIds, OlderMirror
+    from kafka_ferry.runs.takeover.mirrormaker1 import ClusterIds, MirrorMaker1
 
 _ABORT: Final = "--abort.on.send.failure"
 _ABORTS: Final = (_ABORT, *options.OLDER_ABORTS)
@@ -59,7 +59,7 @@ def mirror_maker(
 
     Topics keep their names. Exits with 0 only if all of it is proved; the next call continues from there.
     """
-    from kafka_ferry.runs.takeover.mirrormaker1 import OlderMirror
+    from kafka_ferry.runs.takeover.mirrormaker1 import MirrorMaker1
 
     _refuse_code(
         {
@@ -72,7 +72,7 @@ def mirror_maker(
     _refuse_to_lose(abort_on_send_failure)
     if write_config and write_config.suffix != _SUFFIX:
         raise typer.BadParameter(f"--write-config: the file's name must end in {_SUFFIX}.")
-    mirror = OlderMirror(
+    mirror = MirrorMaker1(
         sources=[read_source(file) for file in consumer_config],
         target=read_target(producer_config),
         whitelist=whitelist,
@@ -91,7 +91,7 @@ def mirror_maker(
     _carry_out(mirror, write_config, as_json=as_json)
 
 
-def _carry_out(mirror: OlderMirror, write_config: Path | None, *, as_json: bool) -> None:
+def _carry_out(mirror: MirrorMaker1, write_config: Path | None, *, as_json: bool) -> None:
     """Run the flows of MirrorMaker 1, or write them down."""
     from kafka_ferry.runs.takeover.mirrormaker1 import as_properties, ask_cluster_ids
 
@@ -136,7 +136,7 @@ def _refuse_to_lose(abort: str) -> None:
     )
 
 
-def _tell(mirror: OlderMirror, in_vain: Iterable[str]) -> None:
+def _tell(mirror: MirrorMaker1, in_vain: Iterable[str]) -> None:
     """What is done differently from the options and files, or is left open by them: a line each."""
     lines = [f"{option}: {options.IN_VAIN[option]}" for option in in_vain]
     for source in mirror.sources:
@@ -146,7 +146,7 @@ def _tell(mirror: OlderMirror, in_vain: Iterable[str]) -> None:
         messages.print(f"NOTE {line}", style="yellow", markup=False)
 
 
-def _tell_ids(mirror: OlderMirror, ids: ClusterIds) -> None:
+def _tell_ids(mirror: MirrorMaker1, ids: ClusterIds) -> None:
     for source, cluster_id in zip(mirror.sources, ids.sources, strict=True):
         messages.print(f"from {cluster_id}: {source.file}", markup=False)
     messages.print(f"into {ids.target}: {mirror.target.file}", markup=False)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # During a failover an operator must not wait a minute for a cluster that is gone.
-_SOURCE_PATIENCE_S: Final = 10
+_SOURCE_RETRY_S: Final = 10
 _RECORDS_LOOKED_AT: Final = 1_000
 
 
@@ -166,7 +166,7 @@ def outlook(
 def _why_silent(source: Cluster) -> str:
     """Why the source cannot be reached, "" where it can."""
     try:
-        with retry_for(_SOURCE_PATIENCE_S):
+        with retry_for(_SOURCE_RETRY_S):
             ClusterControl(source).cluster_id()
     except (ClusterUnreachable, AccessDenied) as error:
         return error.message
@@ -204,7 +204,7 @@ def _with_records(target: Cluster, groups: Collection[GroupOutlook]) -> tuple[Gr
     }
     found: dict[tuple[TopicPartition, int], FirstRecord | None] = {}
     settings = kafka_python_config(target.client_properties("consumer"))
-    with WireCluster(target.alias, settings) as cluster, retry_for(_SOURCE_PATIENCE_S):
+    with WireCluster(target.alias, settings) as cluster, retry_for(_SOURCE_RETRY_S):
         for place in list(places)[:_RECORDS_LOOKED_AT]:
             found[place] = _first(cluster, *place)
 

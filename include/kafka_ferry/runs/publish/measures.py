@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kafka_ferry.runs.state.run_folder import RunFolder
 
 # The run is over: a dead source is not worth a long wait.
-_PATIENCE_S: Final = 10.0
+_RETRY_S: Final = 10.0
 
 Partitions = Mapping[TopicPartition, TopicPartition]
 """The source's partitions by the target's."""
@@ -121,7 +121,7 @@ def _behind(
     flow: Flow, partitions: Partitions
 ) -> tuple[Mapping[TopicPartition, Behind], tuple[str, ...]]:
     try:
-        with retry_for(_PATIENCE_S):
+        with retry_for(_RETRY_S):
             return find_behind(flow, partitions), ()
     except FerryError as error:
         return {}, (f"The lag of {flow.name} is not known: {error}",)

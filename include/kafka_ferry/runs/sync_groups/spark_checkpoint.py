@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kafka_ferry.model import LogBounds, TopicPartition
 
 # Checkpoints are often translated because the source is lost: do not wait a minute for it.
-_SOURCE_PATIENCE_S: Final = 15
+_SOURCE_RETRY_S: Final = 15
 _OWN_SCHEMAS: Final = "v2"
 
 
@@ -171,7 +171,7 @@ def _source(
     """The source topics' ids and logs; or the ids in the ledger, and a note on that."""
     source = ClusterControl(flow.source)
     try:
-        with retry_for(min(_SOURCE_PATIENCE_S, flow.admin_timeout_ms / 1000)):
+        with retry_for(min(_SOURCE_RETRY_S, flow.admin_timeout_ms / 1000)):
             found = source.topics(topics)
             logs = source.log_bounds(found.values(), flow.isolation_level)
     except (ClusterUnreachable, AccessDenied) as error:

@@ -29,7 +29,7 @@ _UNKNOWN: Final = (
 )
 
 # During a failover an operator must not wait for a source that is down.
-_SOURCE_PATIENCE_S: Final = 15
+_SOURCE_RETRY_S: Final = 15
 
 Offsets = Mapping[TopicPartition, Committed]
 
@@ -193,7 +193,7 @@ class Translator:
         """The source topics' ids and logs; if the source is down, what the ledger has."""
         source = ClusterControl(self._flow.source)
         try:
-            with retry_for(min(_SOURCE_PATIENCE_S, self._flow.admin_timeout_ms / 1000)):
+            with retry_for(min(_SOURCE_RETRY_S, self._flow.admin_timeout_ms / 1000)):
                 found = source.topics(topics)
                 logs = source.log_bounds(found.values(), self._flow.isolation_level)
         except (ClusterUnreachable, AccessDenied) as error:

@@ -54,7 +54,7 @@ _FROM_THE_START: Final = Remark(
 
 
 @dataclass(frozen=True)
-class OlderMirror:
+class MirrorMaker1:
     """What MirrorMaker 1 is told, in files and options.
 
     Attributes:
@@ -159,7 +159,7 @@ class ClusterIds:
     target: str
 
 
-def ask_cluster_ids(mirror: OlderMirror) -> ClusterIds:
+def ask_cluster_ids(mirror: MirrorMaker1) -> ClusterIds:
     """Ask each cluster for its id; changes nothing.
 
     Raises:
@@ -181,7 +181,7 @@ def ask_cluster_ids(mirror: OlderMirror) -> ClusterIds:
     return ClusterIds(tuple(ids[:-1]), ids[-1])
 
 
-def as_properties(mirror: OlderMirror, ids: ClusterIds) -> str:
+def as_properties(mirror: MirrorMaker1, ids: ClusterIds) -> str:
     """The flows in MirrorMaker 2's form: a properties file, with the secrets of the files that were read.
 
     Raises:
@@ -205,7 +205,7 @@ def as_properties(mirror: OlderMirror, ids: ClusterIds) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _options(mirror: OlderMirror, source: MirrorSource) -> dict[str, str]:
+def _options(mirror: MirrorMaker1, source: MirrorSource) -> dict[str, str]:
     """The options of one flow that differ from the common ones."""
     topics = mirror.topics(source)
     options: dict[str, object] = {

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _MAX_FAILURES_SHOWN: Final = 20
 # Only the report is left of the run.
-_PATIENCE_S: Final = 10.0
+_RETRY_S: Final = 10.0
 _COLUMNS: Final = [
     "remote_topic",
     "remote_topic_id",
@@ -87,7 +87,7 @@ def with_groups(
     terms = terms_of(flow, run, state)
     topics = {move.target.topic for _, move in moved if move.target}
     try:
-        with retry_for(_PATIENCE_S):
+        with retry_for(_RETRY_S):
             rows = _rows(flow, ledger, moves, topics)
     except FerryError as error:
         return unjudged_groups(verdict, str(error), terms)

@@ -60,7 +60,7 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunReport:
         a_transaction(kept(50, 2_000, adopted=1_200), kept(0, 9, partition=1), run="run-2"),
     ]
     # Nobody answers where these clusters should be.
-    monkeypatch.setattr("kafka_ferry.runs.publish.measures._PATIENCE_S", 0.1)
+    monkeypatch.setattr("kafka_ferry.runs.publish.measures._RETRY_S", 0.1)
     monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter(enumerate(entries)))
     assert all(json.loads(encode(entry)[1])["flow"] == flow.name for entry in entries)
     state = StateFolder(str(tmp_path / "state"))

@@ -11,7 +11,7 @@ from kafka_ferry.config import Flow, load_flows
 from kafka_ferry.config.files.mm1_properties import read_source, read_target
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.plan import select_topics
-from kafka_ferry.runs.takeover.mirrormaker1 import ClusterIds, OlderMirror, as_properties
+from kafka_ferry.runs.takeover.mirrormaker1 import ClusterIds, MirrorMaker1, as_properties
 from kafka_sandbox.clusters import PORTS
 
 EXAMPLE = Path(__file__).parents[4] / "docs" / "examples" / "mirror-maker"
@@ -22,16 +22,16 @@ EAST = "bootstrap.servers=east:9092\nauto.offset.reset=smallest\nisolation.level
 TARGET = "bootstrap.servers=target:9092\n"
 
 
-def mirror(folder: Path, west: str = "", east: str = "", **told: Any) -> OlderMirror:
+def mirror(folder: Path, west: str = "", east: str = "", **told: Any) -> MirrorMaker1:
     """MirrorMaker 1 of two sources whose files have some lines more."""
     texts = {"west.properties": WEST + west, "east.properties": EAST + east, "target": TARGET}
     for name, text in texts.items():
         (folder / name).write_text(text)
     sources = [read_source(folder / name) for name in list(texts)[:2]]
-    return OlderMirror(sources, read_target(folder / "target"), **told)
+    return MirrorMaker1(sources, read_target(folder / "target"), **told)
 
 
-def flows(folder: Path, told: OlderMirror) -> tuple[Flow, ...]:
+def flows(folder: Path, told: MirrorMaker1) -> tuple[Flow, ...]:
     file = folder / "flows.properties"
     file.write_text(as_properties(told, IDS), encoding="latin-1")
     return load_flows(file)

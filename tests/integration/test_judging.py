@@ -127,7 +127,7 @@ def test_everything_that_is_synced_is_judged_and_told_as_the_flow_weighs_it(
         run.publish()
     report = run.report()
     assert report is not None and report.state == "incomplete"
-    assert "not its groups' offsets" in (run.report_path or folder).read_text()
+    assert "verified, but not its groups" in (run.report_path or folder).read_text()
 
     # Of two published runs the older one is forgotten, with all older pages; run-2 may still go on.
     assert flow_state(flow).folder("runs").folders() == ["run-2", "run-3"]

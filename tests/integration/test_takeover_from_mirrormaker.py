@@ -458,7 +458,7 @@ def test_the_command_shows_what_it_would_take_over_and_refuses_to_guess(
     (found,) = json.loads(shown.stdout)
     assert (found["state"], found["partitions"][0]["end"]) == ("ready", 1)
     assert refused.returncode == 2
-    assert f"REFUSED {remote(flow, topic)}: partition 0: its record 1 is none" in refused.stdout
+    assert f"REFUSED {remote(flow, topic)}: partition 0: its record 1 is not one" in refused.stdout
     assert ferry_takeover(flow).returncode == 9
 
 

@@ -114,7 +114,7 @@ def _window(dag_run: Any, since: str | None, until: str | None) -> Window | None
     start, end = dag_run.data_interval_start, dag_run.data_interval_end
     if start is None or end is None or start >= end:
         raise FerryError(
-            f"The backfill's run {dag_run.run_id} owns no span of time.",
+            f"The backfill's run {dag_run.run_id} has no data interval.",
             advice="Trigger a run with since and until.",
         )
     return Window(ms_of(start), ms_of(end))

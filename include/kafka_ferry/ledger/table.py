@@ -105,9 +105,9 @@ class LedgerTable:
 
     def _project(self) -> int:
         rows: list[dict[str, Any]] = []
-        entries = self._new_entries()
+        # Once: another run may delete or write files meanwhile, and the file's name says what it holds.
         first = following = self.next_offset
-        for offset, entry in entries:
+        for offset, entry in self._new_entries(first):
             following = offset + 1
             if entry.flow == self._flow:
                 rows.extend(rows_of(offset, entry))
@@ -120,7 +120,7 @@ class LedgerTable:
         self._merge()
         return following
 
-    def _new_entries(self) -> Iterator[tuple[int, Entry]]:
+    def _new_entries(self, first: int) -> Iterator[tuple[int, Entry]]:
         """The topic's entries that the table does not have.
 
         Raises:
@@ -129,7 +129,6 @@ class LedgerTable:
         """
         assert self._topic is not None
         claims = {} if self._is_compared else claims_in(self.read(columns=CLAIMED))
-        first = self.next_offset
         for far in [offset for offset in claims if first - offset > _NEAR]:
             offset, entry = next(read_ledger(*self._topic, far), (-1, None))
             if offset != far or entry is None or claim_of(entry) != claims.pop(far):

@@ -154,13 +154,20 @@ class LedgerTable:
             LedgerError: transient, if the table is repeatedly deleted meanwhile, or if a file is damaged
                 and nothing was projected yet.
         """
+        return self._rows_and_end(filter_, columns)[0]
+
+    def _rows_and_end(
+        self, filter_: pc.Expression | None, columns: list[str] | None = None
+    ) -> tuple[pa.Table, int]:
+        """What ``read`` returns, and the ledger offset up to which these rows are complete."""
         for pause_s in _PAUSES_S:
             parts = self._parts()
-            if max((part.end for part in parts), default=0) >= self._complete_to:
+            end = max((part.end for part in parts), default=0)
+            if end >= self._complete_to:
                 # Another run of the flow may have merged the files since they were listed.
                 with contextlib.suppress(FileNotFoundError):
                     try:
-                        return self._read(parts, filter_, columns)
+                        return self._read(parts, filter_, columns), end
                     except DAMAGE:
                         if not self._mend(parts):
                             raise
@@ -345,7 +352,8 @@ class LedgerTable:
             # Folded entries are not read again, and may be most of the table.
             folded = stored_to(self._folder)
             needed = (pc.field("type") != "groups") | (pc.field("ledger_offset") >= folded)
-            merged = self._write(self.read(needed), 0, self.next_offset)
+            rows, end = self._rows_and_end(needed)
+            merged = self._write(rows, 0, end)
             self._folder.delete(name for name in names if name != merged)
 
     def _write(self, table: pa.Table, first: int, following: int) -> str:

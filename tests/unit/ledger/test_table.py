@@ -250,6 +250,56 @@ def test_a_file_that_is_missing_among_others_is_made_anew(
     assert table.read() == before
 
 
+def another_run_projects(table: LedgerTable, folder: Path, ledger: Topic) -> Callable[[], None]:
+    """Has another process project the whole ledger after the table's next read."""
+    read = table._read
+
+    def read_and_project(*arguments: Any) -> pa.Table:
+        found = read(*arguments)
+        table._read = read  # type: ignore[method-assign]
+        project(LedgerTable(StateFolder(str(folder)), FLOW), ledger, LEDGER)
+        return found
+
+    def begin() -> None:
+        table._read = read_and_project  # type: ignore[method-assign]
+
+    return begin
+
+
+@pytest.mark.parametrize("begun", [0, 3])
+def test_a_run_that_projects_while_another_one_does_leaves_nothing_out(
+    table: LedgerTable, ledger: Topic, tmp_path: Path, begun: int
+) -> None:
+    """As after the table was deleted while both were active."""
+    if begun:
+        project(LedgerTable(StateFolder(str(tmp_path)), FLOW), ledger, LEDGER[:begun])
+    another_run_projects(table, tmp_path, ledger)()
+
+    assert project(table, ledger, LEDGER) == 17
+
+    once = LedgerTable(StateFolder(str(tmp_path / "once")), FLOW)
+    project(once, ledger, LEDGER)
+    assert LedgerTable(StateFolder(str(tmp_path)), FLOW).read() == once.read()
+
+
+def test_what_another_run_projects_while_files_are_merged_is_not_left_out(
+    table: LedgerTable, ledger: Topic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for count in (1, 2, 3):
+        project(table, ledger, LEDGER[:count])
+    monkeypatch.setattr("kafka_ferry.ledger.table._MERGE_AT", 3)
+    another_run_projects(table, tmp_path, ledger)()
+
+    table._merge()
+
+    monkeypatch.undo()
+    once = LedgerTable(StateFolder(str(tmp_path / "once")), FLOW)
+    monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", ledger.read_ledger)
+    project(once, ledger, LEDGER)
+    assert project(table, ledger, LEDGER) == 17
+    assert table.read() == once.read()
+
+
 class Killed(Exception):
     """The process ends here."""
 

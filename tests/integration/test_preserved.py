@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Partition
@@ -29,6 +31,7 @@ from tests.support.flows import (
     copy_now,
     copy_planned,
     failures,
+    ledger_of,
     ledger_rows,
     make_flow,
     plan_now,
@@ -250,6 +253,39 @@ def test_the_sources_log_start_is_followed_by_policy(
     # Nothing is new but the start.
     assert not failures(copy_now(flow, "run-2"))
     assert bounds(backup, remote(flow, topic)) == (8 if policy == "follow" else 0, 20)
+
+
+def test_a_table_that_lacks_the_first_copied_range_deletes_nothing(
+    preserved: Callable[..., Flow],
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The same bounds as where the target's broker forgot the log's start, but the records are not empty."""
+    topic = unique("forged")
+    create_topic(primary.bootstrap, topic)
+    flow = preserved(topic)
+    for run in ("run-1", "run-2"):
+        produce(primary.bootstrap, topic, named(run, 10))
+        assert_copied(flow, topic, primary, backup, run)
+    forget_first_ranges(flow)
+    produce(primary.bootstrap, topic, named("run-3", 10))
+    assert_copied(flow, topic, primary, backup, "run-3")
+    assert bounds(backup, remote(flow, topic)) == (0, 30)
+    assert "starts at 0, before the first copied offset 10, and holds other records" in caplog.text
+
+
+def forget_first_ranges(flow: Flow) -> None:
+    """Take the ranges that begin at 0 out of the ledger's table, whose files claim to be complete."""
+    ledger_of(flow)
+    found = 0
+    for file in Path(flow.state_path, flow.slug, "ledger").glob("*.parquet"):
+        rows = pq.read_table(file)
+        left = rows.filter(pc.field("start").is_null() | (pc.field("start") != 0))
+        found += rows.num_rows - left.num_rows
+        pq.write_table(left, file)
+    assert found
 
 
 @FILLS

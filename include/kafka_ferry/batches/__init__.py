@@ -17,7 +17,7 @@ from kafka_ferry.batches.converted_batch import (
     lost,
 )
 from kafka_ferry.batches.digest import RangeDigest
-from kafka_ferry.batches.empty_batches import empty_batch, empty_batches
+from kafka_ferry.batches.empty_batches import empty_batch, empty_batches, is_empty_batch
 from kafka_ferry.batches.fetch_response import converted_batches
 from kafka_ferry.batches.record_format.header import (
     Batch,
@@ -81,6 +81,7 @@ __all__ = [
     "gap",
     "halves",
     "is_abort_marker",
+    "is_empty_batch",
     "left_out",
     "lost",
     "next_sequence",

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 from kafka_ferry.batches.record_format.codecs import ZSTD
 from kafka_ferry.batches.record_format.header import Batch
-from kafka_ferry.batches.record_format.records import content_of, packed_batch
+from kafka_ferry.batches.record_format.records import content_of, packed_batch, stream_records
 from kafka_ferry.batches.record_format.varint import SMALL, encode_varint
 from kafka_ferry.batches.topic_limits import TopicLimits
 
@@ -48,6 +49,14 @@ def empty_batches(records: int, topic_limits: TopicLimits) -> Iterator[Batch]:
     most = _most(codec, topic_limits.max_batch_bytes)
     for first in range(0, records, most):
         yield empty_batch(min(most, records - first), codec)
+
+
+def is_empty_batch(batch: Batch) -> bool:
+    """Whether a stored batch looks like one of ``empty_batches``, by its time and first record."""
+    if batch.header.base_timestamp != _NO_TIMESTAMP:
+        return False
+    first = next(chain.from_iterable(stream_records(batch)), None)
+    return first is not None and first[3] == _CONTENT
 
 
 @lru_cache

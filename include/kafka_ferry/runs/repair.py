@@ -32,7 +32,7 @@ from kafka_ferry.plan.offsets.log_check import (
     partition_state,
 )
 from kafka_ferry.retry import retry
-from kafka_ferry.runs.plan.discover import first_copied
+from kafka_ferry.runs.plan.first_copied import first_copied
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
 from kafka_ferry.wire import WireCluster, log_start

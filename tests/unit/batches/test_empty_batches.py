@@ -5,7 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
 
-from kafka_ferry.batches import TopicLimits, empty_batch, empty_batches, for_producer
+from kafka_ferry.batches import (
+    TopicLimits,
+    empty_batch,
+    empty_batches,
+    for_producer,
+    is_empty_batch,
+    single_record,
+)
 from kafka_ferry.batches.record_format.codecs import GZIP, LZ4, NONE, ZSTD
 from tests.support.batches import NOW, Record, as_consumed, consumed
 
@@ -67,6 +74,18 @@ def test_few_batches_do_by_default(codec: int | None, batches: int) -> None:
     sizes = [batch.header.size for batch in empty_batches(2_500_000, TopicLimits(codec=codec))]
     assert len(sizes) == batches
     assert max(sizes) <= DEFAULT
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP, LZ4, ZSTD])
+def test_they_are_known_from_any_other_batch(codec: int) -> None:
+    assert is_empty_batch(empty_batch(3, codec))
+    for key, value, timestamp in (
+        (b"", None, 0),
+        (b"", b"", -1),
+        (None, None, -1),
+        (b"k", None, -1),
+    ):
+        assert not is_empty_batch(single_record(key, value, timestamp))
 
 
 def test_none_are_none() -> None:

@@ -7,8 +7,6 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
-import pyarrow.compute as pc
-
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, SameCluster
@@ -20,6 +18,7 @@ from kafka_ferry.plan.offsets.mode import is_to_be_sampled, may_be_preserved
 from kafka_ferry.plan.offsets.start_offsets import rest_of
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.acls import discover_access
+from kafka_ferry.runs.plan.first_copied import confirmed, first_copied
 from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.provenance.emitted_topics import HEARTBEATS_OPTION, emitted_topics
@@ -169,23 +168,8 @@ def _with_what_offsets_need(
     return replace(
         found,
         densities=sample_densities(flow, spans),
-        first_copied=first_copied(ledger, begun),
+        first_copied=confirmed(flow, first_copied(ledger, begun), bounds),
     )
-
-
-def first_copied(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
-    """The first source offset that was ever copied to each partition of the remote ``topics``."""
-    ids = {topic.name: topic.topic_id for topic in topics}
-    if not ids:
-        return {}
-    wanted = (pc.field("type") == "transaction") & pc.field("remote_topic").isin(list(ids))
-    columns = ["remote_topic", "remote_topic_id", "partition", "start"]
-    first: dict[TopicPartition, int] = {}
-    for row in ledger.read(wanted, columns).to_pylist():
-        if row["remote_topic_id"] == ids[row["remote_topic"]]:
-            target = TopicPartition(row["remote_topic"], row["partition"])
-            first[target] = min(row["start"], first.get(target, row["start"]))
-    return first
 
 
 def _as_found(known: KnownPositions) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster, as_uuid, printed
 from kafka_ferry.wire.connections.connection import Connection
-from kafka_ferry.wire.error_codes import fault
+from kafka_ferry.wire.error_codes import NONE, OFFSET_OUT_OF_RANGE, THROTTLED, fault
 
 _READ_COMMITTED: Final = 1
 _READ_UNCOMMITTED: Final = 0
@@ -107,6 +107,49 @@ def fetch(
         committed=committed,
     )
     yield from asked.answers()
+
+
+def fetch_one(
+    cluster: WireCluster,
+    node: int,
+    partition: TopicPartition,
+    offset: int,
+    *,
+    max_bytes: int,
+    committed: bool = True,
+) -> Fetched:
+    """Fetch batches of one partition, without waiting for new ones.
+
+    Args:
+        cluster: the cluster to read from.
+        node: the broker that leads the partition.
+        partition: the partition.
+        offset: the next offset to read.
+        max_bytes: soft limit of the response; it always has at least one batch.
+        committed: whether only committed batches are wanted (``read_committed``, KIP-98).
+
+    Raises:
+        ClusterUnreachable: if the broker does not answer, or the log's start has moved past ``offset``.
+        FerryError: if the partition cannot be read.
+    """
+    answers = fetch(
+        cluster,
+        node,
+        {partition: offset},
+        max_bytes=max_bytes,
+        partition_max_bytes=max_bytes,
+        max_wait_ms=0,
+        committed=committed,
+    )
+    fetched = next(answers, None)
+    # A broker that throttles us answers without any partition.
+    error = THROTTLED if fetched is None else fetched.error
+    if fetched is None or error != NONE:
+        doing = f"Reading {partition} on {cluster.alias} from offset {offset}"
+        if error == OFFSET_OUT_OF_RANGE:
+            raise ClusterUnreachable(f"{doing}: the log's start has moved on.")
+        raise fault(error, doing)
+    return fetched
 
 
 def send_fetch(

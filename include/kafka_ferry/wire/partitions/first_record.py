@@ -10,8 +10,7 @@ from kafka_ferry.batches.record_format.records import stream_records
 from kafka_ferry.batches.record_format.varint import decode_varint
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.error_codes import NONE, fault
-from kafka_ferry.wire.partitions.fetch import fetch
+from kafka_ferry.wire.partitions.fetch import fetch_one
 from kafka_ferry.wire.partitions.scan import leader_of
 
 _LEAST_BYTES: Final = 1
@@ -29,16 +28,7 @@ def first_record(cluster: WireCluster, partition: TopicPartition, offset: int) -
     leader, at, before, size = leader_of(cluster, partition), offset, -1, _LEAST_BYTES
     while at > before:
         before = at
-        (fetched,) = fetch(
-            cluster,
-            leader,
-            {partition: at},
-            max_bytes=size,
-            partition_max_bytes=size,
-            max_wait_ms=0,
-        )
-        if fetched.error != NONE:
-            raise fault(fetched.error, f"Reading {partition} on {cluster.alias} from offset {at}")
+        fetched = fetch_one(cluster, leader, partition, at, max_bytes=size)
         aborted = AbortFilter(fetched.aborted)
         for batch in split_batches(fetched.records):
             is_data = not (aborted.is_aborted(batch) or batch.header.is_control)

@@ -10,9 +10,8 @@ from kafka_ferry.batches.aborted_transactions import LONGEST_APPEND
 from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.error_codes import NONE, THROTTLED, fault
 from kafka_ferry.wire.partitions.ends import high_watermarks
-from kafka_ferry.wire.partitions.fetch import Fetched, fetch
+from kafka_ferry.wire.partitions.fetch import fetch_one
 
 _FIRST_BYTES: Final = 256 * 1024
 _MOST_BYTES: Final = 8 * 1024 * 1024
@@ -72,7 +71,14 @@ class _Lookahead:
 
     def _goes_on(self, *, committed: bool) -> bool:
         """Read on; whether there was something."""
-        fetched = self._fetch(committed=committed)
+        fetched = fetch_one(
+            self._cluster,
+            self._node,
+            self._partition,
+            self._at,
+            max_bytes=min(max(_FIRST_BYTES, self._bytes), _MOST_BYTES),
+            committed=committed,
+        )
         for entry in fetched.aborted:
             if entry.first_offset <= self._left.get(entry.producer_id, -1):
                 self._decide(entry.producer_id, is_aborted=True)
@@ -95,21 +101,3 @@ class _Lookahead:
     def _decide(self, producer: int, *, is_aborted: bool) -> None:
         del self._left[producer]
         self._fates[producer] = is_aborted
-
-    def _fetch(self, *, committed: bool) -> Fetched:
-        size = min(max(_FIRST_BYTES, self._bytes), _MOST_BYTES)
-        answers = fetch(
-            self._cluster,
-            self._node,
-            {self._partition: self._at},
-            max_bytes=size,
-            partition_max_bytes=size,
-            max_wait_ms=0,
-            committed=committed,
-        )
-        fetched = next(answers, None)
-        error = THROTTLED if fetched is None else fetched.error
-        if fetched is None or error != NONE:
-            doing = f"Looking for the ends of transactions in {self._partition}"
-            raise fault(error, f"{doing} on {self._cluster.alias} from offset {self._at}")
-        return fetched

@@ -15,13 +15,13 @@ from kafka_ferry.batches import (
     split_batches,
     value_of,
 )
-from kafka_ferry.errors import ClusterUnreachable, CorruptBatch, FerryError
+from kafka_ferry.errors import CorruptBatch, FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.error_codes import NONE, OFFSET_OUT_OF_RANGE, THROTTLED, fault
+from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partitions.ends import high_watermarks
-from kafka_ferry.wire.partitions.fetch import Fetched, fetch, log_start
+from kafka_ferry.wire.partitions.fetch import Fetched, fetch_one, log_start
 from kafka_ferry.wire.partitions.lookahead import fates_after
 
 _FETCH_BYTES: Final = 16 * 1024 * 1024
@@ -110,7 +110,7 @@ def ended_batches(
     look_ahead = partial(fates_after, cluster, leader, partition)
     while at > before:
         before = at
-        fetched = _fetch(cluster, leader, partition, at)
+        fetched = fetch_one(cluster, leader, partition, at, max_bytes=_FETCH_BYTES)
         batches = list(_checked(cluster, partition, fetched))
 
         def judge(aborted: AbortFilter, batches: Sequence[Batch] = batches) -> list[bool]:
@@ -143,7 +143,7 @@ def stored_batches(
     at, before = start, -1
     while before < at < end:
         before = at
-        fetched = _fetch(cluster, leader, partition, at, committed=False)
+        fetched = fetch_one(cluster, leader, partition, at, max_bytes=_FETCH_BYTES, committed=False)
         for batch in _checked(cluster, partition, fetched):
             if at < batch.header.next_offset:
                 at = batch.header.next_offset
@@ -186,31 +186,3 @@ def _checked(cluster: WireCluster, partition: TopicPartition, fetched: Fetched) 
             yield batch
     except MalformedBatch as error:
         raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
-
-
-def _fetch(
-    cluster: WireCluster,
-    leader: int,
-    partition: TopicPartition,
-    at: int,
-    *,
-    committed: bool = True,
-) -> Fetched:
-    answers = fetch(
-        cluster,
-        leader,
-        {partition: at},
-        max_bytes=_FETCH_BYTES,
-        partition_max_bytes=_FETCH_BYTES,
-        max_wait_ms=0,
-        committed=committed,
-    )
-    fetched = next(answers, None)
-    # A broker that throttles us answers without any partition.
-    error = THROTTLED if fetched is None else fetched.error
-    if fetched is None or error != NONE:
-        doing = f"Reading {partition} on {cluster.alias} from offset {at}"
-        if error == OFFSET_OUT_OF_RANGE:
-            raise ClusterUnreachable(f"{doing}: the log's start has moved on.")
-        raise fault(error, doing)
-    return fetched

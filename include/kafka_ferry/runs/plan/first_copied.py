@@ -1,0 +1,74 @@
+"""Where the copying of partitions with preserved offsets began."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+
+import pyarrow.compute as pc
+
+from kafka_ferry.batches import is_empty_batch
+from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.errors import FerryError
+from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.model import LogBounds, Topic, TopicPartition
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
+
+log = logging.getLogger(__name__)
+
+
+def first_copied(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
+    """The first source offset that was ever copied to each partition of the remote ``topics``."""
+    ids = {topic.name: topic.topic_id for topic in topics}
+    if not ids:
+        return {}
+    wanted = (pc.field("type") == "transaction") & pc.field("remote_topic").isin(list(ids))
+    columns = ["remote_topic", "remote_topic_id", "partition", "start"]
+    first: dict[TopicPartition, int] = {}
+    for row in ledger.read(wanted, columns).to_pylist():
+        if row["remote_topic_id"] == ids[row["remote_topic"]]:
+            target = TopicPartition(row["remote_topic"], row["partition"])
+            first[target] = min(row["start"], first.get(target, row["start"]))
+    return first
+
+
+def confirmed(
+    flow: Flow,
+    first: Mapping[TopicPartition, int],
+    remote_bounds: Mapping[TopicPartition, LogBounds],
+) -> dict[TopicPartition, int]:
+    """``first`` without the partitions whose logs on the target contradict it.
+
+    Below its first copied offset, a log has nothing but the empty records that filled it. A table of the
+    ledger that lacks entries must not get copied records deleted.
+
+    Args:
+        flow: the flow.
+        first: the first copied offset by *target* partition.
+        remote_bounds: the logs of the target.
+    """
+    doubtful = {
+        tp: (remote_bounds[tp].start, offset)
+        for tp, offset in first.items()
+        if tp in remote_bounds and remote_bounds[tp].start < min(offset, remote_bounds[tp].end)
+    }
+    if not doubtful:
+        return dict(first)
+    settings = kafka_python_config(flow.target.client_properties("consumer"))
+    with WireCluster(flow.target.alias, settings) as target:
+        contradicted = {tp for tp, span in doubtful.items() if _holds_copies(target, tp, *span)}
+    return {tp: offset for tp, offset in first.items() if tp not in contradicted}
+
+
+def _holds_copies(target: WireCluster, tp: TopicPartition, start: int, first: int) -> bool:
+    """Whether a log has records other than empty ones in ``[start, first)``, or cannot be read there."""
+    where = f"{tp} on {target.alias} starts at {start}, before the first copied offset {first}"
+    try:
+        batches = stored_batches(target, leader_of(target, tp), tp, start, first)
+        if all(batch.header.is_control or is_empty_batch(batch) for batch in batches):
+            return False
+        log.warning("%s, and holds other records than empty ones there: they are left.", where)
+    except FerryError as error:
+        log.warning("%s, and cannot be read there, so that all is left: %s", where, error.message)
+    return True

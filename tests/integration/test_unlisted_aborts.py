@@ -60,6 +60,16 @@ class Writers:
         assert producer.flush(30) == 0
 
 
+def aborted_once(cluster: KafkaCluster, topic: str) -> Writers:
+    """Writers of a new topic, of which one has aborted a transaction and begun a second one, at offset 2."""
+    create_topic(cluster.bootstrap, topic, 1, 1, min_insync_replicas="1")
+    writers = Writers(cluster, topic)
+    writers.begin(writers.one, b"aborted first")  # 0, marker 1
+    writers.one.abort_transaction(30)
+    writers.begin(writers.one, b"aborted second")
+    return writers
+
+
 def move(cluster: KafkaCluster, topic: str) -> None:
     """Give the partition to a broker that has to fetch all of it."""
     (leader, _) = leaders(cluster, topic)[0]
@@ -90,11 +100,7 @@ def test_what_was_aborted_is_left_out_whatever_the_broker_lists(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, offsets: str
 ) -> None:
     topic = unique("moved")
-    create_topic(backup.bootstrap, topic, 1, 1, min_insync_replicas="1")
-    writers = Writers(backup, topic)
-    writers.begin(writers.one, b"aborted first")  # 0, marker 1
-    writers.one.abort_transaction(30)
-    writers.begin(writers.one, b"aborted second")  # 2
+    writers = aborted_once(backup, topic)
     writers.plain(4)  # 3 to 6
     writers.begin(writers.other, b"committed")  # 7
     writers.one.abort_transaction(30)  # 8
@@ -122,11 +128,7 @@ def test_a_marker_that_an_open_transaction_hides_is_found(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
     topic = unique("hidden")
-    create_topic(backup.bootstrap, topic, 1, 1, min_insync_replicas="1")
-    writers = Writers(backup, topic)
-    writers.begin(writers.one, b"aborted first")  # 0, marker 1
-    writers.one.abort_transaction(30)
-    writers.begin(writers.one, b"aborted second")  # 2
+    writers = aborted_once(backup, topic)
     writers.plain(2)  # 3 and 4
     writers.begin(writers.other, b"open")  # 5
     writers.one.abort_transaction(30)  # 6
@@ -145,11 +147,7 @@ def test_a_marker_that_an_open_transaction_hides_is_found(
 
 def test_a_scan_shows_what_was_aborted_as_such(backup: KafkaCluster, unique: Unique) -> None:
     topic = unique("scanned")
-    create_topic(backup.bootstrap, topic, 1, 1, min_insync_replicas="1")
-    writers = Writers(backup, topic)
-    writers.begin(writers.one, b"aborted first")  # 0, marker 1
-    writers.one.abort_transaction(30)
-    writers.begin(writers.one, b"aborted second")  # 2
+    writers = aborted_once(backup, topic)
     writers.begin(writers.other, b"open")  # 3
     writers.one.abort_transaction(30)  # 4
     move(backup, topic)

@@ -104,11 +104,11 @@ def _by_partition(
     return found
 
 
-def _fetch_bytes(flow: Flow, rate: RateLimit | None) -> int:
+def _fetch_bytes(flow: Flow, limit: RateLimit | None) -> int:
     """How much to fetch at a time: under a rate limit, no more than can be sent in a second."""
-    if rate is None or not rate.rate.bytes_per_s:
+    if limit is None or not limit.rate.bytes_per_s:
         return flow.fetch_max_bytes
-    return min(flow.fetch_max_bytes, max(rate.rate.bytes_per_s, _LEAST_FETCH))
+    return min(flow.fetch_max_bytes, max(limit.rate.bytes_per_s, _LEAST_FETCH))
 
 
 class _LimitsByTopic:

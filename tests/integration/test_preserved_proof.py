@@ -148,7 +148,7 @@ class Found:
 
 
 HOLDS = "the target holds as many records as were copied"
-NOBODY_ELSE = "nobody else wrote between our records"
+NO_OTHER_PRODUCER = "no other producer wrote between our records"
 SAME_BYTES = "the target's bytes are those that were sent"
 NOTHING_BEYOND = "nothing lies beyond what the ledger knows"
 FAR_ENOUGH = "the target's log goes as far as the ledger"
@@ -158,9 +158,9 @@ CASES: dict[str, tuple[Callable[[Log], None] | None, set[str]]] = {
     "untouched": (None, set()),
     "a batch is missing": (without_a_batch, {HOLDS, SAME_BYTES}),
     "other bytes at the same offsets": (with_other_bytes, {SAME_BYTES}),
-    "another producer in our place": (with_another_producer, {HOLDS, NOBODY_ELSE, SAME_BYTES}),
-    "somebody else in a gap": (with_a_record_of_theirs_in_a_gap, {NOBODY_ELSE}),
-    "ours in a gap": (with_a_record_of_ours_in_a_gap, {NOBODY_ELSE, SAME_BYTES}),
+    "another producer in our place": (with_another_producer, {HOLDS, NO_OTHER_PRODUCER, SAME_BYTES}),
+    "somebody else in a gap": (with_a_record_of_theirs_in_a_gap, {NO_OTHER_PRODUCER}),
+    "ours in a gap": (with_a_record_of_ours_in_a_gap, {NO_OTHER_PRODUCER, SAME_BYTES}),
     "a gap is missing at the end": (without_the_last_gap, {FAR_ENOUGH}),
     "somebody else after the end": (with_a_record_of_theirs_after, {NOTHING_BEYOND}),
     "ours after the end": (with_records_of_ours_after, set()),

@@ -120,7 +120,7 @@ RANGES: Final = Suite[RangeRow](
         ),
         Check(
             "foreign",
-            "nobody else wrote between our records",
+            "no other producer wrote between our records",
             "foreign",
             lambda row: f"{count(row.foreign, 'record')} of another producer in {row.target}",
             "Find the other producer and revoke its WRITE permission on the remote topic.",

@@ -21,7 +21,7 @@ RANGE = RangeRow(
 PARTITION = PartitionRow("orders", 3, "eu.orders", 100, 200, 100, 200, 0, 0, 200, 0, 0)
 KEPT = ExpectationResult("no offset was copied twice", "partitions", True, "critical")
 BROKEN = ExpectationResult(
-    "nobody else wrote between our records",
+    "no other producer wrote between our records",
     "ranges",
     False,
     "critical",
@@ -195,7 +195,7 @@ class TestThePage:
             for words in (
                 "orders-3 stopped at offset 120: too large. Raise max.message.bytes.",
                 "old: fewer partitions. Add 3.",
-                "Not true: nobody else wrote between our records",
+                "Not true: no other producer wrote between our records",
                 "Find the other producer.",
                 "orders-3 [100, 200): 4 records of another producer",
                 "What was checked",
@@ -264,7 +264,7 @@ class TestThePage:
     def test_names_an_expectation_that_could_not_be_evaluated(self) -> None:
         raised = replace(BROKEN, unexpected=(), raised="KeyError: foreign")
         said = text(replace(REPORT, verdict=Verdict(False, (raised,), failures=raised.sentences)))
-        assert "Could not be evaluated: nobody else wrote between our records" in said
+        assert "Could not be evaluated: no other producer wrote between our records" in said
         assert "KeyError: foreign" in said
 
     def test_lists_expectations_with_what_is_not_true_on_top(self) -> None:

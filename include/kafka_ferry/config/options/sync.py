@@ -98,8 +98,8 @@ class SyncOptions(Options):
     approval: Literal["never", "changes", "always"] = Field(
         default="never",
         description="Whether a run in Airflow waits after its plan until a user approves it: "
-        "always, or only where it changes more than records and positions (topics, configs, access "
-        "rules, quotas, users).",
+        "always, or only where it changes more than records and positions (topics, configs, "
+        "ACLs, quotas, users).",
     )
     retire_after_ms: Number = Field(
         default=_WEEK_MS,

@@ -21,7 +21,7 @@ from kafka_ferry.verify.topics import TopicRow
 ACCOUNTED = "every source offset is a record on the target or has a reason"
 AS_MANY = "the target holds as many records as were copied"
 SAME_BYTES = "the target's bytes are those that were sent"
-NOBODY_ELSE = "nobody else wrote between our records"
+NO_OTHER_PRODUCER = "no other producer wrote between our records"
 OFFSETS_KEPT = "records keep their source's offsets"
 NO_GAP = "the ranges of a partition join without a gap"
 NOT_TWICE = "no offset was copied twice"
@@ -140,7 +140,7 @@ def test_a_run_that_copied_nothing_is_a_success_with_no_ranges() -> None:
             "90 records copied, 91 on the target, 0 expired, 0 compacted away",
         ),
         ({"digest_read": "d2"}, SAME_BYTES, "digest d1 sent, d2 read back"),
-        ({"foreign": 4}, NOBODY_ELSE, "4 records of another producer in eu.orders-3"),
+        ({"foreign": 4}, NO_OTHER_PRODUCER, "4 records of another producer in eu.orders-3"),
         ({"misplaced": 30}, OFFSETS_KEPT, "30 records at other offsets in eu.orders-3"),
         ({"unmapped": 2}, MAPPED, "90 records copied, 2 without a place"),
     ],
@@ -315,7 +315,7 @@ def test_the_flow_says_how_much_a_check_weighs() -> None:
     assert len(mild.warnings) == 1
     silent = judge(foreign, [PARTITION], foreign="info")
     assert (silent.success, silent.failures, silent.warnings) == (True, (), ())
-    assert list(not_true(silent)) == [NOBODY_ELSE]
+    assert list(not_true(silent)) == [NO_OTHER_PRODUCER]
 
 
 def test_what_decides_is_what_was_critical_when_the_run_was_judged() -> None:
@@ -363,7 +363,7 @@ def test_only_the_first_rows_are_listed_with_a_count_of_the_rest() -> None:
     assert len(verdict.failures) == MAX_LISTED + 1
 
 
-@pytest.mark.parametrize(("column", "name"), [("foreign", NOBODY_ELSE), ("expired", NOT_EXPIRED)])
+@pytest.mark.parametrize(("column", "name"), [("foreign", NO_OTHER_PRODUCER), ("expired", NOT_EXPIRED)])
 def test_an_expectation_that_raises_is_a_failure_with_its_name(monkeypatch, column, name) -> None:
     whole = judge_module.frame
     monkeypatch.setattr(

@@ -27,7 +27,7 @@ from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
-from kafka_ferry.wire.connections.responses import decode_response
+from kafka_ferry.wire.connections.responses import decode_response, response_class_of
 from kafka_ferry.wire.connections.sockets import opened
 from kafka_ferry.wire.connections.tls import UNREACHED, secured, tls_fault
 
@@ -127,7 +127,7 @@ class Connection:
         self._slice = min(SILENCE_S, self._timeout) if on_silence else self._timeout
         self._client_id = str(settings.get("client_id", "kafka-ferry"))
         self._correlation_id = 0
-        self._in_flight: deque[tuple[int, Any, int]] = deque()
+        self._in_flight: deque[tuple[int, Any, int, int]] = deque()
         self._early: deque[memoryview] = deque()
         self._renew_at = math.inf
         self._versions: dict[int, tuple[int, int]] = {}
@@ -188,13 +188,14 @@ class Connection:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         request.with_header(correlation_id=self._correlation_id, client_id=self._client_id)
         frame = request.encode(header=True, framed=True)
-        response_class = request.header.get_response_class()
         # Flexible versions (KIP-482) have tagged fields after the correlation id, ApiVersions never.
         flexible = (
             request.flexible_version_q(request.API_VERSION) and request.name != "ApiVersionsRequest"
         )
         body_at = _CORRELATION_ID + flexible
-        self._in_flight.append((self._correlation_id, response_class, body_at))
+        response_class = response_class_of(type(request))
+        expected = self._correlation_id, response_class, request.API_VERSION, body_at
+        self._in_flight.append(expected)
         self._used_at = time.monotonic()
         with self._as_unreachable():
             self._send_all(frame)
@@ -202,7 +203,7 @@ class Connection:
 
     def receive(self) -> Any:
         """Wait for the response to the oldest request in flight, and decode it."""
-        expected, response_class, body_at = self._in_flight.popleft()
+        expected, response_class, version, body_at = self._in_flight.popleft()
         frame = self._early.popleft() if self._early else self._frame()
         try:
             got = int.from_bytes(frame[:4], "big", signed=True)
@@ -210,7 +211,7 @@ class Connection:
                 raise ValueError(f"an answer to request {got} instead of {expected}")
             if body_at > _CORRELATION_ID and frame[_CORRELATION_ID]:
                 raise ValueError("tagged fields in the header, of which Kafka has defined none")
-            response = decode_response(response_class, frame[body_at:])
+            response = decode_response(response_class, version, frame[body_at:])
         except Exception as error:  # the decoder raises struct, index and value errors
             self.close()
             raise ClusterUnreachable(

@@ -9,6 +9,8 @@ the bytes of its batches.
 
 from __future__ import annotations
 
+import sys
+from functools import cache
 from typing import Any, Final
 
 # A partition has some twenty; millions of tiny fields would become objects of 30 times their size.
@@ -17,24 +19,35 @@ _MAX_FIELDS: Final = 4_000_000
 _NONE_AT_TIMES: Final = frozenset({"uuid", "[]uuid", "bitfield"})
 
 
-def decode_response(response_class: Any, body: memoryview) -> Any:
+@cache
+def response_class_of(request_class: Any) -> Any:
+    """kafka-python's class of the responses to requests of a class.
+
+    Its own registry may have lost that: it holds a class of each version weakly, and where two threads make
+    one of a version at once, one of the two is collected (3.0.12).
+    """
+    module = sys.modules[request_class.__module__]
+    return getattr(module, request_class.name.replace("Request", "Response"))
+
+
+def decode_response(response_class: Any, version: int, body: memoryview) -> Any:
     """The response in ``body``.
 
     Args:
-        response_class: kafka-python's class for it, of one version.
+        response_class: kafka-python's class of it, for all versions.
+        version: of the request.
         body: everything after the response's header.
 
     Raises:
         Exception: of many kinds (kafka-python's own, ``struct.error``, ``ValueError``), if the
             bytes are not such a response, or have more than that.
     """
-    version = response_class._class_version
     if response_class.name == "ApiVersionsResponse" and any(body[:2]):
         version = 0  # An error comes in the oldest version (KIP-511).
     fields = _Fields(body)
     flexible = response_class.flexible_version_q(version)
     response = response_class._struct.decode(
-        fields, version=version, compact=flexible, tagged=flexible, data_class=response_class[None]
+        fields, version=version, compact=flexible, tagged=flexible, data_class=response_class
     )
     if fields.left:
         raise ValueError(f"{fields.left} bytes after its end")

@@ -1,5 +1,6 @@
 """A connection gives responses or errors of ours, whatever comes over the wire."""
 
+import gc
 import struct
 import threading
 import time
@@ -69,6 +70,21 @@ def test_an_answer_of_each_kind_is_read(broker: ScriptedBroker, kind: Kind) -> N
     request = kind.make_request()
     assert repr(connection.call(request)) == repr(kind.response.decode(kind.answer()))
     connection.close()
+
+
+def test_a_response_class_that_kafka_python_has_lost_is_known(broker: ScriptedBroker) -> None:
+    """As after two threads were the first to await a version's responses, both at once."""
+    request, answer = METADATA.make_request(), METADATA.answer()
+    versions = request.header.get_response_class()[None]
+    del versions._VERSIONS[METADATA.version]
+    gc.collect()
+    with pytest.raises(ReferenceError):
+        request.header.get_response_class()
+    broker.answer = lambda asked: framed(asked, answer, flexible=True)
+    try:
+        assert broker.connect().call(request).name == "MetadataResponse"
+    finally:
+        versions[METADATA.version]
 
 
 @pytest.mark.parametrize("size", [-(2**31), -1, 0, 3, 256 * MIB + 1, 2**31 - 1])

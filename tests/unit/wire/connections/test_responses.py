@@ -16,7 +16,7 @@ METADATA, FETCH, LIST_OFFSETS = KINDS[1], KINDS[3], KINDS[12]
 
 
 def decode(kind: Kind, body: bytes) -> object:
-    return decode_response(kind.response, memoryview(body))
+    return decode_response(kind.response[None], kind.version, memoryview(body))
 
 
 def refusal(kind: Kind, body: bytes) -> str:

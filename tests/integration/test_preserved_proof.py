@@ -158,7 +158,10 @@ CASES: dict[str, tuple[Callable[[Log], None] | None, set[str]]] = {
     "untouched": (None, set()),
     "a batch is missing": (without_a_batch, {HOLDS, SAME_BYTES}),
     "other bytes at the same offsets": (with_other_bytes, {SAME_BYTES}),
-    "another producer in our place": (with_another_producer, {HOLDS, NO_OTHER_PRODUCER, SAME_BYTES}),
+    "another producer in our place": (
+        with_another_producer,
+        {HOLDS, NO_OTHER_PRODUCER, SAME_BYTES},
+    ),
     "somebody else in a gap": (with_a_record_of_theirs_in_a_gap, {NO_OTHER_PRODUCER}),
     "ours in a gap": (with_a_record_of_ours_in_a_gap, {NO_OTHER_PRODUCER, SAME_BYTES}),
     "a gap is missing at the end": (without_the_last_gap, {FAR_ENOUGH}),

@@ -363,7 +363,9 @@ def test_only_the_first_rows_are_listed_with_a_count_of_the_rest() -> None:
     assert len(verdict.failures) == MAX_LISTED + 1
 
 
-@pytest.mark.parametrize(("column", "name"), [("foreign", NO_OTHER_PRODUCER), ("expired", NOT_EXPIRED)])
+@pytest.mark.parametrize(
+    ("column", "name"), [("foreign", NO_OTHER_PRODUCER), ("expired", NOT_EXPIRED)]
+)
 def test_an_expectation_that_raises_is_a_failure_with_its_name(monkeypatch, column, name) -> None:
     whole = judge_module.frame
     monkeypatch.setattr(

@@ -193,7 +193,7 @@ class Connection:
             request.flexible_version_q(request.API_VERSION) and request.name != "ApiVersionsRequest"
         )
         body_at = _CORRELATION_ID + flexible
-        response_class = response_class_of(type(request))
+        response_class = response_class_of(request.__class__)
         expected = self._correlation_id, response_class, request.API_VERSION, body_at
         self._in_flight.append(expected)
         self._used_at = time.monotonic()

@@ -47,11 +47,11 @@ demo-down: $(SETUP) ## Stop the demo's Airflow and clusters; their data stays
 test: setup ## Run each promise's test once, on real clusters, a real Spark and a real Airflow
 	@$(call run_tests,not long)
 
-test-long: setup ## Run what needs minutes: memory, old brokers, MirrorMaker's takeover
+test-long: setup ## Run what needs minutes: storms, memory, old brokers, MirrorMaker's takeover
 	@$(call run_tests,long)
 
 storm: setup ## Kill, cut and delete while flows run: make storm FAULTS=500 SEED=7
-	@pytest -s tests/faults/test_storm.py --storm-faults $(if $(FAULTS),$(FAULTS),40) $(if $(SEED),--storm-seed $(SEED))
+	@pytest -s tests/faults/test_storm.py $(if $(FAULTS),--storm-faults $(FAULTS)) $(if $(SEED),--storm-seed $(SEED))
 
 screenshots: setup ## Take the pictures of the docs anew, from the tests in a browser
 	@pytest -q tests/system/test_ui_backfill.py tests/system/test_page_in_browser.py

@@ -36,10 +36,8 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture
-def clusters(folder: Path, request: pytest.FixtureRequest) -> Iterator[Clusters]:
+def clusters(folder: Path) -> Iterator[Clusters]:
     """Three brokers a side, which lead and coordinate a part each."""
-    if request.config.getoption("--storm-faults") is None:
-        pytest.skip("kafka-python loses a response class in one storm of six: run make storm.")
     clusters = {
         "source": ProxiedBrokers(folder / "source", config=QUICK_CLEANER | CHECKPOINTS),
         "target": ProxiedBrokers(folder / "target", config=QUICK_CLEANER),

@@ -23,6 +23,8 @@ from kafka_sandbox.storage import new_id
 _PATIENT = {"broker.session.timeout.ms": "6000", "broker.heartbeat.interval.ms": "1000"}
 # A follower hears of a new partition only when its fetch of the others is answered.
 _QUICK = {"replica.fetch.wait.max.ms": "200"}
+# Nothing changes for clients that do not say in which rack they are.
+_NEAREST = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
 _REPLICATION = (
     "default.replication.factor",
     "offsets.topic.replication.factor",
@@ -85,6 +87,7 @@ class Brokers(KafkaCluster):
                     "controller.quorum.voters": voters,
                     **_PATIENT,
                     **_QUICK,
+                    **_NEAREST,
                     **dict.fromkeys(_REPLICATION, str(min(count, 3))),
                     **dict.fromkeys(_IN_SYNC, str(min(count, 2))),
                     **(config or {}),

@@ -90,6 +90,7 @@ LIBRDKAFKA: Final[dict[str, Setting]] = {
 KAFKA_PYTHON: Final[dict[str, str]] = {
     "client.id": "client_id",
     "client.dns.lookup": "client_dns_lookup",
+    "client.rack": "client_rack",
     "connections.max.idle.ms": "connections_max_idle_ms",
     "receive.buffer.bytes": "receive_buffer_bytes",
     "reconnect.backoff.max.ms": "reconnect_backoff_max_ms",

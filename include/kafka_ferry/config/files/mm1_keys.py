@@ -28,6 +28,7 @@ CARRIED: Final = frozenset(
     {
         "client.dns.lookup",
         "client.id",
+        "client.rack",
         "connections.max.idle.ms",
         "receive.buffer.bytes",
         "reconnect.backoff.max.ms",
@@ -91,9 +92,6 @@ _REASONS: Final = {
     """,
     "remote topics are created with the source's partitions and configs": (
         "allow.auto.create.topics"
-    ),
-    "records are fetched from the partitions' leaders; fetching from the nearest replica is not supported yet": (
-        "client.rack"
     ),
     "metadata is read again in each run, and after each error": """
         metadata.max.age.ms metadata.max.idle.ms reconnect.interval reconnect.time.interval.ms

@@ -19,6 +19,7 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.source.cursor import Cursor, Read, ReadRules
 from kafka_ferry.copy.source.fetch_pipeline import PendingRequests, SentFetch
+from kafka_ferry.copy.source.read_replicas import ReadReplica, ReadReplicas
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
@@ -66,10 +67,15 @@ class RangeFetcher:
         cluster: the source, for this thread only.
         starts: the next offset to read of each range, and the leader epoch before it.
         rules: how to read.
+        rack: where this process runs (``client.rack``), "" to read from leaders alone.
     """
 
     def __init__(
-        self, cluster: WireCluster, starts: Mapping[Range, Position], rules: ReadRules
+        self,
+        cluster: WireCluster,
+        starts: Mapping[Range, Position],
+        rules: ReadRules,
+        rack: str = "",
     ) -> None:
         self.dropped: set[TopicPartition] = set()
         self._cluster = cluster
@@ -81,7 +87,7 @@ class RangeFetcher:
             )
             for range_, position in starts.items()
         }
-        self._leaders: dict[TopicPartition, int] = {}
+        self._replicas = ReadReplicas(rack)
         self._pending = PendingRequests[Cursor](cluster)
         self._failed: list[Read] = []
 
@@ -111,9 +117,9 @@ class RangeFetcher:
         now = time.monotonic()
         ready = [cursor for cursor in self._cursors.values() if cursor.not_before <= now]
         free = [cursor for cursor in _first(ready) if not cursor.is_asked]
-        for node, cursors in self._by_leader(free).items():
-            if node not in self._pending:
-                self._send(node, cursors)
+        for replica, cursors in self._by_replica(free).items():
+            if replica.node not in self._pending:
+                self._send(replica, cursors)
 
     def _pause(self) -> float:
         """How long no request can be sent, in seconds."""
@@ -141,9 +147,9 @@ class RangeFetcher:
                 return left_out(absent._replace(end=min(absent.end, cursor.range.end)))
         return None
 
-    def _by_leader(self, cursors: Sequence[Cursor]) -> dict[int, list[Cursor]]:
-        """The cursors by the broker to ask; unknown leaders are looked up first."""
-        lost_sight = [cursor for cursor in cursors if cursor.range.source not in self._leaders]
+    def _by_replica(self, cursors: Sequence[Cursor]) -> dict[ReadReplica, list[Cursor]]:
+        """The cursors by whom to ask; unknown leaders are looked up first."""
+        lost_sight = [cursor for cursor in cursors if cursor.range.source not in self._replicas]
         if lost_sight:
             try:
                 leaders = self._cluster.leaders([cursor.range.source for cursor in lost_sight])
@@ -153,11 +159,11 @@ class RangeFetcher:
             for cursor in lost_sight:
                 if leader := leaders.get(cursor.range.source):
                     self._meet(cursor, leader)
-        by_leader: dict[int, list[Cursor]] = defaultdict(list)
+        by_replica: dict[ReadReplica, list[Cursor]] = defaultdict(list)
         for cursor in cursors:
-            if cursor.range.source in self._leaders:
-                by_leader[self._leaders[cursor.range.source]].append(cursor)
-        return by_leader
+            if cursor.range.source in self._replicas:
+                by_replica[self._replicas.to_ask(cursor.range.source)].append(cursor)
+        return by_replica
 
     def _meet(self, cursor: Cursor, leader: PartitionLeader) -> None:
         range_ = cursor.range
@@ -168,7 +174,7 @@ class RangeFetcher:
             )
             self._fail(cursor, message, transient=False)
         elif leader.node >= 0:
-            self._leaders[range_.source] = leader.node
+            self._replicas.found(range_.source, leader.node)
         elif (
             leader.error == UNKNOWN_TOPIC_OR_PARTITION and cursor.transient_failures >= _MAX_UNKNOWN
         ):
@@ -177,18 +183,19 @@ class RangeFetcher:
         else:
             self._judge_error(cursor, leader.error)
 
-    def _send(self, node: int, cursors: Sequence[Cursor]) -> None:
+    def _send(self, replica: ReadReplica, cursors: Sequence[Cursor]) -> None:
         asked = [cursor for cursor in cursors if cursor.must_be_alone][:1] or cursors
         try:
             pending = send_fetch(
                 self._cluster,
-                node,
+                replica.node,
                 {cursor.range.source: cursor.at for cursor in asked},
                 max_bytes=self._rules.max_bytes,
                 # Each partition gets a share, so that the writer can fill its requests with many of them.
                 partition_max_bytes=max(self._rules.max_bytes // len(asked), _LEAST_SHARE),
                 expected={cursor.range.source: cursor.expected for cursor in asked},
                 committed=self._rules.committed,
+                rack=replica.rack,
             )
         except FerryError as error:
             self._retry_or_raise(asked, error)
@@ -226,23 +233,30 @@ class RangeFetcher:
         """
         malformed = ""
         found: list[ConvertedBatch] = []
-        if fetched.error == OFFSET_OUT_OF_RANGE:
+        source = cursor.range.source
+        if fetched.preferred_replica >= 0:
+            self._replicas.named(source, fetched.preferred_replica)
+        elif fetched.is_silent and self._replicas.leave(source):
+            pass
+        elif fetched.error == OFFSET_OUT_OF_RANGE:
             found = self._judge_out_of_range(cursor, node)
         elif fetched.error != NONE:
             self._judge_error(cursor, fetched.error)
         elif fetched.diverged_at is not None:
             self._judge_divergence(cursor, fetched.diverged_at)
         elif cursor.at < cursor.range.end:
-            look_ahead = partial(fates_after, self._cluster, node, cursor.range.source)
+            look_ahead = partial(fates_after, self._cluster, node, source)
             found, malformed = cursor.convert(fetched, self._rules, room, look_ahead)
-            if not found and not malformed:
+            if malformed and self._replicas.leave(source):
+                malformed = ""
+            elif not found and not malformed:
                 found = self._judge_silence(cursor, fetched)
         if found:
             self._move(cursor, found[-1])
         if malformed:
             self._fail(cursor, f"the source sent {malformed}.", transient=False)
         elif cursor.at >= cursor.range.end and fetched.error in (NONE, OFFSET_OUT_OF_RANGE):
-            self._cursors.pop(cursor.range.source, None)
+            self._cursors.pop(source, None)
         return tuple(found)
 
     def _move(self, cursor: Cursor, last: ConvertedBatch) -> None:
@@ -295,7 +309,7 @@ class RangeFetcher:
 
     def _judge_error(self, cursor: Cursor, code: int) -> None:
         """Retry or give up, depending on ``code``."""
-        self._leaders.pop(cursor.range.source, None)
+        self._replicas.forget(cursor.range.source)
         if is_transient(code):
             self._failed_transiently([cursor], f"the source kept answering {error_name(code)}")
         else:
@@ -308,7 +322,7 @@ class RangeFetcher:
             cursor.is_asked = False
             cursor.failing_since = cursor.failing_since if cursor.transient_failures else now
             cursor.transient_failures += 1
-            self._leaders.pop(cursor.range.source, None)
+            self._replicas.forget(cursor.range.source)
             if now - cursor.failing_since >= self._rules.wait_s:
                 self._fail(cursor, f"{why.rstrip('.')}.", transient=True)
             else:

@@ -40,7 +40,8 @@ class RangeReader:
         rules: ReadRules,
     ) -> None:
         self._cluster = WireCluster(alias, settings)
-        self._fetcher = RangeFetcher(self._cluster, starts, rules)
+        rack = str(settings.get("client_rack", ""))
+        self._fetcher = RangeFetcher(self._cluster, starts, rules, rack)
         self._read: queue.Queue[list[Read] | BaseException | None] = queue.Queue(_AHEAD)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"read-{alias}", daemon=True)

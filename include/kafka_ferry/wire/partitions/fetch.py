@@ -57,6 +57,7 @@ class Fetched:
         alone: whether the request was for this partition only, so that empty means empty.
         diverged_at: where the log has diverged from the one of ``Expected.leader_epoch``: it was
             truncated to there (KIP-595's diverging epoch); None where it has not.
+        preferred_replica: the broker that is to be asked instead, -1 for none (KIP-392).
     """
 
     partition: TopicPartition
@@ -66,6 +67,13 @@ class Fetched:
     error: int
     alone: bool
     diverged_at: int | None = None
+    preferred_replica: int = -1
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the broker has nothing to give for the partition, or refuses to."""
+        refuses = self.error != NONE or self.diverged_at is not None
+        return refuses or (self.alone and not self.records)
 
 
 def fetch(
@@ -162,14 +170,16 @@ def send_fetch(
     max_wait_ms: int = 250,
     expected: Mapping[TopicPartition, Expected] | None = None,
     committed: bool = True,
+    rack: str = "",
 ) -> PendingFetch:
     """Send what ``fetch`` sends, without waiting for the answer.
 
-    Args and errors as in ``fetch``.
+    Args and errors as in ``fetch``; ``rack`` lets a leader name a replica that is in the same one (KIP-392).
     """
     checks = {tp: (expected or {}).get(tp, Expected()) for tp in offsets}
     names = {check.topic_id: tp.topic for tp, check in checks.items()}
     request = _request(offsets, checks, max_bytes, partition_max_bytes)
+    request.rack_id = rack
     request.max_wait_ms = max_wait_ms
     request.isolation_level = _READ_COMMITTED if committed else _READ_UNCOMMITTED
     connection = cluster.connection(node)
@@ -231,6 +241,7 @@ class PendingFetch:
             error=data.error_code,
             alone=len(self.partitions) == 1,
             diverged_at=parted.end_offset if parted and parted.end_offset >= 0 else None,
+            preferred_replica=data.preferred_read_replica,
         )
 
 
@@ -274,7 +285,6 @@ def _request(
             for (name, topic_id), partitions in topics.items()
         ],
         forgotten_topics_data=[],
-        rack_id="",
     )
 
 

@@ -440,7 +440,6 @@ def test_settings_of_a_policy_of_ones_own_reach_it(tmp_path: Path) -> None:
         ("consumer.fetch.max.byte", "no Kafka client knows it. Did you mean 'fetch.max.bytes'?"),
         ("producer.lingerms", "no Kafka client knows it. Did you mean 'linger.ms'?"),
         ("admin.company.setting", "no Kafka client knows it."),
-        ("consumer.client.rack", "fetching from the nearest replica is not supported yet"),
         ("consumer.metadata.max.age.ms", "read again in each run"),
         ("consumer.default.api.timeout.ms", "no client here has such a setting"),
     ],

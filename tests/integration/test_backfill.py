@@ -583,3 +583,22 @@ def test_a_whole_backfill_through_spark_and_again_with_nothing_to_do(
     assert not Path(flow.state_path, flow.slug, "checkpoint").exists()
     write(primary, topic, ("new", at(9)))
     assert plan_now(flow, "next").offsets == 1
+
+
+def test_what_a_first_copy_left_out_is_backfilled(
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    orders: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    three_days(primary, orders)
+    flow = make_flow(folder, primary, backup, [orders], topics_start="2026-01-03")
+    ordinary(flow, "first")
+    copy = remote(flow, orders)
+    assert texts(backup, copy) == ["d2h0", "d2h8", "d2h23.99"]
+
+    assert backfill(flow, day(1)).records == 3
+    assert texts(backup, copy)[3:] == ["d1h0", "d1h8", "d1h23.99"]
+    assert backfill(flow, Window(at(1, 0), at(2, 9)), "again").records == 0

@@ -85,6 +85,7 @@ class CopiedRange(_Model):
             by another mirror: they were compared with the source's one by one.
         origins: the ids of all clusters that the topic's records came through, the source's too;
             earlier releases did not say.
+        begin: what ``topics.start`` said, where copying of the partition began by that at ``start``.
     """
 
     topic: str
@@ -108,6 +109,7 @@ class CopiedRange(_Model):
     producer: ProducerState | None = None
     adopted: _Int64 = 0
     origins: tuple[str, ...] = ()
+    begin: str = ""
 
     @field_validator("segments", "lost")
     @classmethod

@@ -78,6 +78,7 @@ SCHEMA: Final = pa.schema(
         ("groups", pa.string()),
         ("since", pa.int64()),
         ("until", pa.int64()),
+        ("begin", pa.string()),
     ]
 )
 

@@ -146,6 +146,11 @@ class Found:
             time of its log's first record, in milliseconds since 1970; absent where it has none.
         returned: by source topic with records that the opposite flow has copied from the target, and
             that are left out: the offset in that flow's ledger from which on it has to be read.
+        starts: by *source* partition that ``topics.start`` is about and that was never copied, the first
+            offset to copy.
+        no_starts: by source topic, why ``topics.start`` does not say where it begins.
+        begun: by remote topic's id, what ``topics.start`` said of it when its first copy began: "" for
+            nothing; absent where the ledger does not know the topic.
         unknown: what could not be found out and the plan ignores, a sentence each.
     """
 
@@ -179,4 +184,7 @@ class Found:
     recent: Mapping[TopicPartition, int] = field(default_factory=dict)
     oldest: Mapping[TopicPartition, int] = field(default_factory=dict)
     returned: Mapping[str, int] = field(default_factory=dict)
+    starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    no_starts: Mapping[str, str] = field(default_factory=dict)
+    begun: Mapping[str, str] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()

@@ -79,6 +79,7 @@ class Range:
             still to be created: ``start`` does not apply to another topic of the same name.
         preserved: whether its records keep their offsets on the target.
         log_start: where the remote partition's log is to start then; -1 leaves it unchanged.
+        begin: what ``topics.start`` says of the topic, if copying begins by that here; "" otherwise.
         origins: the ids of all clusters that the topic's records came through, the source's too.
         returned_since: the offset in the opposite flow's ledger, on the source, from which on it names
             records that came from the target and are left out; -1 where none are.
@@ -98,6 +99,7 @@ class Range:
     remote_topic_id: str = ""
     preserved: bool = False
     log_start: int = -1
+    begin: str = ""
     origins: tuple[str, ...] = ()
     returned_since: int = -1
     expires_at: int = -1

@@ -36,7 +36,9 @@ from kafka_ferry.plan.offsets.mode import choose_offsets, with_costs
 from kafka_ferry.plan.offsets.start_offsets import (
     Start,
     begins_at_end,
+    first_offset,
     next_start,
+    refused_start,
     start_of,
     unfilled_to,
 )
@@ -179,9 +181,8 @@ def _gone(flow: Flow, found: Found) -> Iterator[_Step]:
 
 
 def _topic(flow: Flow, found: Found, pair: Pair, topic: Topic, at: int) -> Iterator[_Step]:
-    unfaithful = _unfaithful(pair)
-    if unfaithful:
-        yield unfaithful
+    if refusal := _unfaithful(pair) or refused_start(flow, pair, found):
+        yield refusal
         return
     choice = choose_offsets(flow, pair, found)
     if isinstance(choice, Refusal):
@@ -211,14 +212,29 @@ def _topic(flow: Flow, found: Found, pair: Pair, topic: Topic, at: int) -> Itera
             "key choose different ones on the target.",
         )
     yield from sync_configs(flow, pair, found)
+    yield from _partitions(flow, found, pair, topic, at)
+
+
+def _partitions(flow: Flow, found: Found, pair: Pair, topic: Topic, at: int) -> Iterator[_Step]:
     origins = origins_beyond(found, pair)
+    left_out: list[int] = []
     for number in range(topic.partitions):
         for step in _partition(flow, found, pair, topic, number, at):
             if isinstance(step, Range):
                 since = found.returned.get(topic.name, -1)
                 yield replace(step, origins=origins, returned_since=since)
+                if step.begin:
+                    left_out.append(step.start - found.bounds[step.source].start)
             else:
                 yield step
+    if any(left_out):
+        yield Note(
+            topic.name,
+            None,
+            f"its first copy begins by topics.start ({flow.topics_start.of(topic.name)}): "
+            f"{sum(left_out):,} older offsets are left out. "
+            "`ferry backfill` copies those of a time.",
+        )
 
 
 def _unfaithful(pair: Pair) -> Refusal | None:
@@ -262,8 +278,7 @@ def _partition(
         )
         return
     position = pair.position(number)
-    at_end = begins_at_end(flow, pair, found)
-    begin = Start(bounds.end if at_end else bounds.start)
+    begin = Start(first_offset(flow, pair, number, bounds, found))
     if pair.preserved:
         begin = next_start(flow, pair, number, bounds, found)
     start, log_start = begin.offset, begin.log_start
@@ -275,12 +290,16 @@ def _partition(
             return
     elif start > bounds.end:
         reason = f"its mirror is to begin at {start}, but its log ends at {bounds.end}."
-        yield Refusal(topic.name, number, reason, "Set offsets.start no higher than that.")
+        yield Refusal(
+            topic.name, number, reason, "Set offsets.start or topics.start no higher than that."
+        )
         return
     # An empty log too must start and end where the source's does.
     must_move = log_start >= 0 and start > 0
     stored = pair.positions.get(number)
-    is_new = at_end or (number == 0 and _is_unknown(found, pair))
+    is_begun_by_option = position is None and source in found.starts
+    begins_late = is_begun_by_option or begins_at_end(flow, pair, found)
+    is_new = begins_late or (number == 0 and _is_unknown(found, pair))
     # The group gets its position back even where nothing is to be copied.
     is_anew = position is None or target in found.moved
     if must_move or is_new or _is_due(stored, start, bounds, at, anew=is_anew):
@@ -295,6 +314,7 @@ def _partition(
             remote_topic_id=pair.remote.topic_id if pair.remote else "",
             preserved=pair.preserved,
             log_start=log_start,
+            begin=flow.topics_start.of(topic.name) if is_begun_by_option else "",
         )
 
 
@@ -320,7 +340,7 @@ def _place(
     begins_at = None
     if target in found.unconfirmed:
         asked = flow.offsets_start.of(pair.topic) if pair.preserved else "log-start"
-        begins_at = start_of(asked, bounds).offset
+        begins_at = start_of(asked, bounds.start).offset
     return Place(
         position.offset,
         bounds,

@@ -99,6 +99,7 @@ def test_a_transaction_of_this_release_looks_like_this() -> None:
                 "producer": None,
                 "adopted": 0,
                 "origins": [],
+                "begin": "",
             }
         ],
     }

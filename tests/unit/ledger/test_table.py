@@ -137,6 +137,7 @@ def test_an_entry_or_a_copied_range_is_a_row(table: LedgerTable, ledger: Topic) 
         "preserved": False,
         "adopted": 0,
         "origins": [],
+        "begin": "",
     }
     assert (payments["ledger_offset"], payments["topic"], payments["partition"]) == (
         2,

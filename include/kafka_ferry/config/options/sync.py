@@ -124,7 +124,6 @@ class SyncOptions(Options):
             )
         if isinstance(value, str) and value.startswith("by_duration"):
             raise ValueError(
-                "must be earliest or latest: by_duration (KIP-1106) is not supported; begin with latest, "
-                "and copy what is missing with ferry backfill"
+                "must be earliest or latest: what by_duration (KIP-1106) says is topics.start here, such as -7d"
             )
         return value

@@ -56,7 +56,7 @@ def per_topic(
     """Reads a ``PerTopic`` from a file's value: a value, or patterns with values.
 
     YAML has the latter as a mapping; text is ``pattern:value, pattern:value``, split at the last
-    colon of each, so that a pattern may hold colons and no commas.
+    colon of each, so that a pattern may hold colons and no commas, and a value of a list no colons.
 
     Args:
         default: the value of a topic that no pattern names.
@@ -69,7 +69,7 @@ def per_topic(
             return given
         if isinstance(given, Mapping):
             return PerTopic(default, tuple(_rules(given.items(), read)))
-        if isinstance(given, str) and ":" in given:
+        if isinstance(given, str) and ":" in given and not _reads(read, given):
             items = (item.rpartition(":") for item in split_list(given))
             pairs = [(pattern.strip(), value.strip()) for pattern, _, value in items]
             return PerTopic(default, tuple(_rules(pairs, read)))
@@ -96,6 +96,15 @@ def _rules(
             yield pattern, read(value)
         except ValueError as error:
             raise ValueError(f"{pattern!r} {error}") from None
+
+
+def _reads(read: Callable[[object], object], given: str) -> bool:
+    """Whether a text is a value, such as a time, and no list of patterns with values."""
+    try:
+        read(given)
+    except ValueError:
+        return False
+    return True
 
 
 @lru_cache(maxsize=1024)

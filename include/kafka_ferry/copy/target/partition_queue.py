@@ -164,4 +164,5 @@ class PartitionQueue:
             rewound_from=tally.rewound_from,
             adopted=tally.adopted,
             origins=range_.origins,
+            begin=range_.begin if tally.start == range_.start else "",
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from kafka_ferry.model.plan import Refusal
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.plan.topics.configs import wanted_configs
 
@@ -35,22 +36,51 @@ class Start:
     log_start: int = -1
 
 
-def start_of(asked: MirrorStart, bounds: LogBounds) -> Start:
-    """Where the mirror of a partition begins by ``offsets.start``."""
-    log_start = bounds.start if asked == "log-start" else asked
-    return Start(max(log_start, bounds.start), log_start)
+def start_of(asked: MirrorStart, first: int) -> Start:
+    """Where the mirror of a partition begins by ``offsets.start``.
+
+    Args:
+        asked: the option.
+        first: the first offset that is copied.
+    """
+    log_start = first if asked == "log-start" else asked
+    return Start(max(log_start, first), log_start)
 
 
-def _start_at_end(asked: MirrorStart, bounds: LogBounds) -> Start:
-    """The same, where nothing that exists now is copied."""
-    if asked == "log-start":
-        return Start(bounds.end, bounds.end)
-    return Start(max(asked, bounds.end), asked)
+def first_offset(flow: Flow, pair: Pair, number: int, bounds: LogBounds, found: Found) -> int:
+    """The first offset to copy of a partition that was never copied."""
+    first = found.starts.get(TopicPartition(pair.topic, number))
+    if first is not None:
+        return max(first, bounds.start)
+    return bounds.end if begins_at_end(flow, pair, found) else bounds.start
 
 
 def unfilled_to(position: Position | None) -> int:
     """The offset to which the target's log is still to be moved before copying; -1 where that is done."""
     return position.producer.unfilled_to if position and position.producer else -1
+
+
+def refused_start(flow: Flow, pair: Pair, found: Found) -> Refusal | None:
+    """Why ``topics.start`` cannot apply to a topic, if so."""
+    if reason := found.no_starts.get(pair.topic):
+        message = f"topics.start is {flow.topics_start.of(pair.topic)}, but {reason}."
+        return Refusal(
+            pair.topic, None, message, "Name a group that has read the topic, or a time."
+        )
+    text = flow.topics_start.said_of(pair.topic)
+    if not text or not pair.positions or pair.remote is None:
+        return None
+    before = found.begun.get(pair.remote.topic_id)
+    if before is None or text == (before or "earliest"):
+        return None
+    return Refusal(
+        pair.topic,
+        None,
+        f"topics.start is {text}, but its copy was begun "
+        + (f"with {before}." if before else "without that option."),
+        f"Set it to {before or 'earliest'} for this topic: more of its past is copied by `ferry backfill`. "
+        f"To begin again, give the copy up: `ferry repair --topic {pair.remote_topic} --yes`.",
+    )
 
 
 def begins_at_end(flow: Flow, pair: Pair, found: Found) -> bool:
@@ -60,6 +90,8 @@ def begins_at_end(flow: Flow, pair: Pair, found: Found) -> bool:
     or a partition that was created later is copied from its start, so that nothing is lost.
     """
     if flow.auto_offset_reset == "earliest" or pair.positions:
+        return False
+    if flow.topics_start.said_of(pair.topic):
         return False
     is_first_run = not (found.positions or found.copied or found.marks)
     return is_first_run or (
@@ -71,9 +103,8 @@ def start_at(flow: Flow, pair: Pair, number: int, bounds: LogBounds, found: Foun
     """Where copying the partition ``number`` of ``pair`` begins or continues."""
     position = pair.position(number)
     if position is None:
-        asked = flow.offsets_start.of(pair.topic)
-        at_end = begins_at_end(flow, pair, found)
-        start = _start_at_end(asked, bounds) if at_end else start_of(asked, bounds)
+        first = first_offset(flow, pair, number, bounds, found)
+        start = start_of(flow.offsets_start.of(pair.topic), first)
         return start if _may_be_cut(flow, pair) else replace(start, log_start=0)
     return Start(position.offset, unfilled_to(position))
 

@@ -12,19 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_ferry.clock import now_ms
-from kafka_ferry.config import kafka_python_config
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy import copy_for_flow
-from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.ledger import copied_rows
 from kafka_ferry.model import Plan, TopicPartition, Window
 from kafka_ferry.plan import select
 from kafka_ferry.plan.backfill.make_plan import WindowFacts, destination, plan_backfill
 from kafka_ferry.plan.backfill.windows import Accounted, settled_by
-from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.discover import discover, foreign_records
-from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.partitions.times import offsets_at
+from kafka_ferry.runs.plan.first_starts import first_offsets
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -52,11 +48,11 @@ def _facts(flow: Flow, ledger: LedgerTable, found: Found, options: RunOptions) -
     window, wanted = options.window, options.topic_filter
     assert window
     partitions = [tp for tp in found.bounds if wanted is None or wanted.matches(tp.topic)]
-    firsts = _first_offsets(flow, dict.fromkeys(partitions, window.since_ms))
+    firsts = first_offsets(flow, dict.fromkeys(partitions, window.since_ms))
     lasts = {}
     if flow.backfill_disorder_ms >= 0:
         too_young = min(window.until_ms + flow.backfill_disorder_ms, _FURTHEST_MS)
-        lasts = _first_offsets(flow, dict.fromkeys(firsts, too_young))
+        lasts = first_offsets(flow, dict.fromkeys(firsts, too_young))
     separate = _separate_topics(flow, found)
     there = {topic.topic_id for topic in (*found.target_topics.values(), *separate.values())}
     known = _known_ids(ledger, separate) if found.ledger_end else set[str]()
@@ -68,25 +64,6 @@ def _facts(flow: Flow, ledger: LedgerTable, found: Found, options: RunOptions) -
         separate=separate,
         foreign=foreign_records(flow, ClusterControl(flow.target), strange),
     )
-
-
-def _first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """The first offset per source partition with a timestamp at or after a time; absent where there is none."""
-    if not times:
-        return {}
-    settings = kafka_python_config(flow.source.client_properties("consumer"))
-    with WireCluster(flow.source.alias, settings) as cluster:
-
-        def ask() -> Mapping[TopicPartition, int | None]:
-            nodes = {tp: leader.node for tp, leader in cluster.leaders(times).items()}
-            found = offsets_at(cluster, nodes, times)
-            if moving := times.keys() - found.keys():
-                # Treated as a partition without such records, it would be left out silently.
-                raise ClusterUnreachable(f"{min(moving)} on {flow.source.alias} has no leader.")
-            return found
-
-        offsets = retry(ask)
-    return {tp: offset for tp, offset in offsets.items() if offset is not None}
 
 
 def _separate_topics(flow: Flow, found: Found) -> dict[str, Topic]:

@@ -19,6 +19,7 @@ from kafka_ferry.plan.offsets.start_offsets import rest_of
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.acls import discover_access
 from kafka_ferry.runs.plan.first_copied import confirmed, first_copied
+from kafka_ferry.runs.plan.first_starts import with_starts
 from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.provenance.emitted_topics import HEARTBEATS_OPTION, emitted_topics
@@ -80,6 +81,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
     found = _with_returned(flow, found, upstream, remote_names)
     found = with_missing(flow, source, target, found)
     pairs = [Pair.of(name, remote_names[name], found) for name in source_topics]
+    found = with_starts(flow, ledger, found, pairs)
     found = with_sizes(flow, found, pairs)
     return _with_what_offsets_need(flow, target, ledger, found, pairs)
 

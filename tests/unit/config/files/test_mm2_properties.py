@@ -353,7 +353,7 @@ def test_mirrormaker_2s_own_classes_may_be_named_and_no_others(
         (
             "primary.consumer.auto.offset.reset=by_duration:P3D",
             "primary.consumer.auto.offset.reset",
-            "by_duration (KIP-1106) is not supported",
+            "by_duration (KIP-1106) says is topics.start here",
         ),
         (
             "replication.policy.separatr=_",

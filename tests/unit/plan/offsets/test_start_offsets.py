@@ -106,3 +106,100 @@ def test_the_mirror_of_a_compacted_topic_begins_with_gaps() -> None:
 def test_auto_has_nothing_against_preserving_what_is_yet_to_come() -> None:
     [choice] = latest(found(a_source()), offsets="auto").choices
     assert (choice.preserved, choice.reason) == (True, "auto: there is nothing to copy yet.")
+
+
+# topics.start
+
+PARTITION = TopicPartition("orders", 0)
+ADDED = TopicPartition("orders", 1)
+AGO = a_flow(topics_start={"orders": "-7d"})
+
+
+def test_a_topic_begins_where_the_option_says_and_the_plan_says_what_is_left_out() -> None:
+    plan = planned(found(a_source(), starts={PARTITION: 30}), AGO)
+    (range_,) = plan.ranges
+    assert (range_.start, range_.end, range_.begin) == (30, 50, "-7d")
+    (note,) = plan.notes
+    assert "begins by topics.start (-7d): 20 older offsets are left out" in str(note)
+
+
+@pytest.mark.parametrize("first", [0, 10])
+def test_what_is_gone_already_is_not_left_out(first: int) -> None:
+    plan = planned(found(a_source(), starts={PARTITION: first}), AGO)
+    assert intervals(plan) == [("orders", 0, 10, 50)]
+    assert plan.notes == ()
+
+
+def test_an_empty_range_records_that_a_topic_begins_at_its_end() -> None:
+    plan = planned(found(a_source(), starts={PARTITION: 50}), AGO)
+    assert [(range_.start, range_.end, range_.begin) for range_ in plan.ranges] == [(50, 50, "-7d")]
+
+
+def test_no_mirror_begins_after_the_end() -> None:
+    (refusal,) = planned(found(a_source(), starts={PARTITION: 51}), AGO).refused
+    assert "begin at 51, but its log ends at 50" in refusal.reason
+    assert "topics.start" in refusal.advice
+
+
+def test_a_preserved_log_starts_there_too() -> None:
+    state = found(a_source(), starts={PARTITION: 30})
+    kept = {"offsets": "preserved", "topics_start": "-7d"}
+    (range_,) = planned(state, a_flow(**kept)).ranges
+    assert (range_.start, range_.log_start) == (30, 30)
+    (range_,) = planned(state, a_flow(**kept, offsets_start=0)).ranges
+    assert (range_.start, range_.log_start) == (30, 0)
+
+
+def test_the_option_wins_over_auto_offset_reset_for_its_topics() -> None:
+    flow = a_flow(topics_start={"orders": "earliest"}, auto_offset_reset="latest")
+    state = found(a_source(), a_source("clicks"), starts={PARTITION: 10})
+    assert intervals(planned(state, flow)) == [("clicks", 0, 50, 50), ("orders", 0, 10, 50)]
+
+
+def test_a_partition_that_was_begun_goes_on_whatever_the_option_says() -> None:
+    state = found(
+        a_source(partitions=2),
+        target=[a_remote(partitions=2)],
+        positions={TopicPartition("primary.orders", 0): at(30)},
+        starts={ADDED: 40},
+        begun={REMOTE.topic_id: "-7d"},
+    )
+    assert intervals(planned(state, AGO)) == [("orders", 0, 30, 50), ("orders", 1, 40, 50)]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        ("-7d", "-8d", "begun with -7d"),
+        ("-7d", "earliest", "begun with -7d"),
+        ("", "latest", "begun without that option"),
+        ("-7d", "-7d", None),
+        ("", "earliest", None),
+        (None, "latest", None),
+    ],
+)
+def test_a_begun_topic_is_refused_where_the_option_has_changed(
+    before: str | None, now: str, told: str | None
+) -> None:
+    state = found(
+        a_source(),
+        target=[REMOTE],
+        positions={TopicPartition("primary.orders", 0): at(30)},
+        begun={} if before is None else {REMOTE.topic_id: before},
+    )
+    plan = planned(state, a_flow(topics_start=now))
+    assert [told in refusal.reason for refusal in plan.refused if told] == [True] * bool(told)
+    assert bool(plan.refused) == bool(told)
+    for refusal in plan.refused:
+        assert f"Set it to {before or 'earliest'}" in refusal.advice
+        assert "ferry repair --topic primary.orders" in refusal.advice
+
+
+def test_a_topic_whose_start_nothing_says_is_refused_alone() -> None:
+    state = found(
+        a_source(), a_source("clicks"), no_starts={"orders": "the group x has no positions"}
+    )
+    plan = planned(state, a_flow(topics_start={"orders": "group=x"}))
+    assert [refusal.topic for refusal in plan.refused] == ["orders"]
+    assert "topics.start is group=x, but the group x has no positions." in plan.refused[0].reason
+    assert [range_.topic for range_ in plan.ranges] == ["clicks"]

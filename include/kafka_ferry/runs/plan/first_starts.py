@@ -1,0 +1,183 @@
+"""Where topics begin that ``topics.start`` is about and that were never copied."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow.compute as pc
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.config.files.yaml_document import NoDocument, read_document
+from kafka_ferry.config.flow import at_home
+from kafka_ferry.config.types.first_start import FirstStart, read_first_start
+from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.errors import ClusterUnreachable, ConfigError, FerryError
+from kafka_ferry.ledger import LedgerTable
+from kafka_ferry.model import Found, TopicPartition
+from kafka_ferry.model.groups import Group
+from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.retry import retry
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.times import offsets_at
+
+_OPTION: Final = "topics.start"
+
+
+def with_starts(flow: Flow, ledger: LedgerTable, found: Found, pairs: Iterable[Pair]) -> Found:
+    """``found`` with where partitions of ``pairs`` begin that have no position, if the option says it.
+
+    What is copied again, such as a remote topic that was deleted, begins where it began before.
+
+    Raises:
+        ConfigError: a file that the option names is not what it must be.
+        FerryError: the source does not answer.
+    """
+    if not flow.topics_start.rules:
+        return found
+    begun, before = _begun(ledger)
+    starts: dict[TopicPartition, int] = {}
+    asked: dict[FirstStart, list[TopicPartition]] = defaultdict(list)
+    for pair in pairs:
+        text = flow.topics_start.said_of(pair.topic)
+        if not text or not pair.source:
+            continue
+        start = read_first_start(text)
+        for number in range(pair.source.partitions):
+            source = TopicPartition(pair.topic, number)
+            earlier = before.get((pair.source.topic_id, number))
+            if pair.position(number) or source not in found.bounds:
+                continue
+            if earlier is not None:
+                starts[source] = earlier
+            # Nothing that came after the topic was begun is left out.
+            elif start.kind != "latest" or not pair.positions:
+                asked[start].append(source)
+    no_starts: dict[str, str] = {}
+    for start, partitions in asked.items():
+        try:
+            starts |= _offsets(flow, start, partitions, found)
+        except _NoStart as error:
+            no_starts |= dict.fromkeys((tp.topic for tp in partitions), str(error))
+    return replace(found, starts=starts, no_starts=no_starts, begun=begun)
+
+
+class _NoStart(Exception):
+    """The option does not say where a topic begins."""
+
+
+def first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """The first offset per source partition with a timestamp at or after a time; absent where there is none.
+
+    Args:
+        flow: the flow.
+        times: by source partition, in milliseconds since 1970.
+    """
+    if not times:
+        return {}
+    settings = kafka_python_config(flow.source.client_properties("consumer"))
+    with WireCluster(flow.source.alias, settings) as cluster:
+
+        def ask() -> Mapping[TopicPartition, int | None]:
+            nodes = {tp: leader.node for tp, leader in cluster.leaders(times).items()}
+            found = offsets_at(cluster, nodes, times)
+            if moving := times.keys() - found.keys():
+                # Treated as a partition without such records, it would be left out silently.
+                raise ClusterUnreachable(f"{min(moving)} on {flow.source.alias} has no leader.")
+            return found
+
+        offsets = retry(ask)
+    return {tp: offset for tp, offset in offsets.items() if offset is not None}
+
+
+def _begun(ledger: LedgerTable) -> tuple[dict[str, str], dict[tuple[str, int], int]]:
+    """What the option said when copies began, by remote topic's id; and where partitions began by it."""
+    columns = ["remote_topic_id", "topic_id", "partition", "start", "begin"]
+    rows = ledger.read(pc.field("type") == "transaction", columns).to_pylist()
+    begun: dict[str, str] = {}
+    before: dict[tuple[str, int], int] = {}
+    for row in rows:
+        begun.setdefault(row["remote_topic_id"], row["begin"] or "")
+        if row["begin"]:
+            before.setdefault((row["topic_id"], row["partition"]), row["start"])
+    return begun, before
+
+
+def _offsets(
+    flow: Flow, start: FirstStart, partitions: list[TopicPartition], found: Found
+) -> dict[TopicPartition, int]:
+    """Where ``partitions`` begin.
+
+    Raises:
+        _NoStart: nothing says it.
+    """
+    firsts = {tp: found.bounds[tp].start for tp in partitions}
+    ends = {tp: found.bounds[tp].end for tp in partitions}
+    match start.kind:
+        case "earliest":
+            return firsts
+        case "latest":
+            return ends
+        case "group":
+            return firsts | _of_group(flow, start.name, firsts)
+        case "file":
+            return firsts | _of_file(flow, start.name, firsts)
+    since = start.ms if start.kind == "moment" else now_ms() - start.ms
+    return ends | first_offsets(flow, dict.fromkeys(partitions, since))
+
+
+def _of_group(
+    flow: Flow, name: str, firsts: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    with GroupControl(flow.source) as control:
+        found = control.committed([Group(name)])[name]
+    if isinstance(found, FerryError):
+        raise found
+    if not found:
+        raise _NoStart(f"the group {name} on {flow.source.alias} has no positions")
+    return {tp: found[tp].offset for tp in firsts if tp in found}
+
+
+def _of_file(
+    flow: Flow, name: str, firsts: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    path = at_home(name)
+    topics = _read(flow, path)
+    if missing := sorted({tp.topic for tp in firsts} - topics.keys()):
+        raise ConfigError(str(flow.file), _OPTION, f"{path} has no topic {missing[0]}")
+    found = {}
+    for tp in firsts:
+        offset = topics[tp.topic].get(tp.partition)
+        if offset is not None:
+            found[tp] = offset
+    return found
+
+
+def _read(flow: Flow, path: Path) -> dict[str, dict[int, int]]:
+    """The offsets by topic and partition in a file, which JSON gives texts as keys."""
+
+    def bad(reason: str) -> ConfigError:
+        return ConfigError(str(flow.file), _OPTION, f"{path} {reason}")
+
+    try:
+        document: Any = read_document(path.read_bytes())
+        return {
+            str(topic): {int(number): _offset(at) for number, at in partitions.items()}
+            for topic, partitions in document.items()
+        }
+    except OSError as error:
+        raise bad(f"cannot be read: {error.strerror}") from None
+    except NoDocument as error:
+        raise bad(str(error)) from None
+    except (AttributeError, TypeError, ValueError):
+        raise bad("must have topics, each with its partitions and their offsets") from None
+
+
+def _offset(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(value)
+    return value

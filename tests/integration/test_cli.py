@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from kafka_ferry.model import TopicPartition
 from kafka_sandbox.broker import Broker, free_port
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
 from tests.support.command_line import ferry, ferry_process
 from tests.support.flows import copy_now, make_flow, write_flow
+from tests.support.groups import commit_alone
 
 Unique = Callable[[str], str]
 
@@ -51,10 +53,27 @@ def test_the_lag_is_what_the_positions_have_not_reached(
     copy_now(flow)
     produce(primary.bootstrap, topic, [Record(value=b"x", partition=p) for p in (0, 0, 1)])
 
-    rows = json.loads(ferry_process("lag", "--config", flow.file, "--json").stdout)
+    def lag(*options: str) -> list[dict[str, object]]:
+        done = ferry("lag", "--config", flow.file, *options, "--json")
+        assert done.returncode == 0, done.stderr
+        rows: list[dict[str, object]] = json.loads(done.stdout)
+        return rows
 
+    rows = lag()
     shown = [(r["partition"], r["position"], r["log_end"], r["lag"]) for r in rows]
     assert shown == [(0, 5, 7, 2), (1, None, 1, 1)]
+    assert lag("--topics", topic) == rows
+    nothing = ferry("lag", "--config", flow.file, "--topics", "another")
+    assert (nothing.returncode, "matches another" in nothing.stderr) == (1, True)
+
+    group = unique("billing")
+    commit_alone(primary, group, {TopicPartition(topic, 0): 3})
+    (row,) = lag("--group", group)
+    assert (row["group"], row["partition"], row["position"], row["lag"]) == (group, 0, 3, 4)
+    # Nothing is verified yet, so nothing is translated.
+    assert row["to_offset"] is None
+    unknown = ferry("lag", "--config", flow.file, "--group", "unknown")
+    assert (unknown.returncode, "There is no group unknown" in unknown.stderr) == (10, True)
 
 
 @pytest.mark.parametrize(

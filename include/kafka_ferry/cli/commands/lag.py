@@ -4,42 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.table import Table
 
 from kafka_ferry.cli.flows import flows_of, for_each
-from kafka_ferry.cli.options import ClustersOption, ConfigOption, FlowOption, JsonOption
+from kafka_ferry.cli.options import (
+    ClustersOption,
+    ConfigOption,
+    FlowOption,
+    JsonOption,
+    TopicsOption,
+    run_options,
+)
 from kafka_ferry.cli.terminal import messages, out, show_json
 from kafka_ferry.config import Flow
+from kafka_ferry.errors import GroupsFailed
+from kafka_ferry.model import RunOptions
 
 if TYPE_CHECKING:
     from kafka_ferry.runs import Lag
+
+
+GroupOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--group", help="A group of the source: show its own lag there instead; repeatable."
+    ),
+]
 
 
 def lag(
     config: ConfigOption,
     flow: FlowOption = None,
     clusters: ClustersOption = None,
+    topics: TopicsOption = None,
+    group: GroupOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how far each partition of the target is behind its source."""
-    from kafka_ferry.runs import lag as lag_of
-
+    """Show how far each partition of the target is behind its source, or groups behind their logs there."""
     flows = flows_of(config, flow, clusters)
-
     several = len(flows) > 1
+    options = run_options(topics)
 
     def told(flow: Flow) -> object:
-        rows = lag_of(flow)
-        if not as_json:
-            if several:
-                out.print(flow.name, style="bold", markup=False)
-            _show(rows)
-        _warn_of_moved(flow, rows)
-        listed = [asdict(row) | {"lag": row.lag} for row in rows]
+        if several and not as_json:
+            out.print(flow.name, style="bold", markup=False)
+        if group:
+            key, listed = "groups", _lag_of_groups(flow, group, options, show=not as_json)
+        else:
+            key, listed = "partitions", _lag_of_partitions(flow, options, show=not as_json)
         # The rows of a single flow need not name it.
-        return {"flow": flow.name, "partitions": listed} if several else listed
+        return {"flow": flow.name, key: listed} if several else listed
 
     attempts = for_each(flows, told)
     if as_json:
@@ -47,14 +64,67 @@ def lag(
     attempts.raise_failures()
 
 
+def _lag_of_partitions(flow: Flow, options: RunOptions, *, show: bool) -> list[dict[str, object]]:
+    from kafka_ferry.runs import lag as lag_of
+
+    rows = lag_of(flow, options)
+    if show:
+        _show(rows)
+    _warn_of_moved(flow, rows)
+    return [asdict(row) | {"lag": row.lag} for row in rows]
+
+
+def _lag_of_groups(
+    flow: Flow, groups: Sequence[str], options: RunOptions, *, show: bool
+) -> list[dict[str, object]]:
+    """Rows of groups' positions on the source, by group, topic and partition."""
+    from kafka_ferry.runs.sync_groups.translate import Translator
+
+    wanted = options.topic_filter
+    moves = Translator(flow).groups(groups)
+    rows: list[dict[str, object]] = [
+        {
+            "group": of.group.name,
+            "topic": move.source.topic,
+            "partition": move.source.partition,
+            "position": move.committed.offset if move.committed else None,
+            "log_end": move.end,
+            "lag": move.lag,
+            "to_topic": move.target.topic if move.target else None,
+            "to_offset": move.offset,
+            "reason": move.reason,
+        }
+        for of, move in moves.partitions()
+        if wanted is None or wanted.matches(move.source.topic)
+    ]
+    if show:
+        columns = ("PARTITION", "POSITION", "LOG-END", "LAG", "ON TARGET")
+        table = _table("GROUP", "TOPIC", numbers=columns)
+        for row in rows:
+            names = ("group", "topic", "partition", "position", "log_end", "lag", "to_offset")
+            table.add_row(*("-" if row[name] is None else str(row[name]) for name in names))
+        out.print(table)
+    if moves.failures:
+        raise GroupsFailed(moves.failures, transient=moves.transient)
+    for name in sorted(set(groups) - {str(row["group"]) for row in rows}):
+        note = f"{name} has committed nothing in a topic that is asked for."
+        messages.print(note, style="yellow", markup=False, highlight=False)
+    return rows
+
+
 def _show(rows: Sequence[Lag]) -> None:
-    table = Table("TOPIC", box=None, pad_edge=False)
-    for column in ("PARTITION", "POSITION", "LOG-END", "LAG"):
-        table.add_column(column, justify="right")
+    table = _table("TOPIC", numbers=("PARTITION", "POSITION", "LOG-END", "LAG"))
     for row in rows:
         position = "-" if row.position is None else str(row.position)
         table.add_row(row.topic, str(row.partition), position, str(row.log_end), str(row.lag))
     out.print(table)
+
+
+def _table(*names: str, numbers: Sequence[str]) -> Table:
+    table = Table(*names, box=None, pad_edge=False)
+    for column in numbers:
+        table.add_column(column, justify="right")
+    return table
 
 
 def _warn_of_moved(flow: Flow, rows: Sequence[Lag]) -> None:

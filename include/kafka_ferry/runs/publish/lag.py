@@ -13,8 +13,9 @@ from kafka_ferry.batches.record_format.header import HEADER
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.model import Topic, TopicPartition
+from kafka_ferry.model import ORDINARY, RunOptions, Topic, TopicPartition
 from kafka_ferry.plan import select, select_topics
+from kafka_ferry.plan.topics.subset import narrowed
 from kafka_ferry.runs.provenance.opposite_flow import returned_topics
 from kafka_ferry.runs.provenance.upstream_flows import find_upstream
 from kafka_ferry.runs.state.flow_state import flow_ledger
@@ -55,10 +56,16 @@ class Lag:
         return max(0, behind)
 
 
-def lag(flow: Flow) -> list[Lag]:
+def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
     """The lag of each partition that ``flow`` mirrors, by topic and partition; by its ledger.
 
+    Args:
+        flow: the flow.
+        options: of which ``topics`` says which topics of the flow.
+
     Raises:
+        FerryError: no topic of the flow matches them.
+        ConfigError: a pattern of theirs is not valid.
         ClusterUnreachable: if a cluster does not answer.
         AccessDenied: without the right to look.
     """
@@ -69,7 +76,10 @@ def lag(flow: Flow) -> list[Lag]:
     target = ClusterControl(flow.target)
     target_id = target.cluster_id()
     returned = returned_topics(flow, upstream, target_id)
-    remote_names = select(flow, names, upstream.origins, target_id, returned).names
+    selection = select(flow, names, upstream.origins, target_id, returned)
+    if options.topics:
+        selection, _ = narrowed(flow, selection, options)
+    remote_names = selection.names
     mirrored = [topic for name, topic in topics.items() if name in remote_names]
     bounds = source.log_bounds(mirrored, flow.isolation_level)
     known = known_positions(flow, target, flow_ledger(flow))

@@ -212,6 +212,7 @@ def test_records_out_of_order_are_found_as_far_as_the_flow_says(
     assert texts(backup, remote(latest, orders))[-1] == "too late"
 
 
+@pytest.mark.long
 def test_codecs_transactions_and_times_of_the_broker(
     primary: KafkaCluster,
     backup: KafkaCluster,
@@ -365,6 +366,7 @@ def test_what_the_source_has_lost_is_named_and_nothing_is_made_up(
     assert report.losses
 
 
+@pytest.mark.long
 def test_a_topic_that_was_made_anew_has_nothing_of_the_old_ones_history(
     primary: KafkaCluster, backup: KafkaCluster, latest: Flow, orders: str
 ) -> None:

@@ -89,7 +89,7 @@ SOURCES = [
 ]
 
 
-@pytest.mark.short("plain-transactions", "compacted-markers")
+@pytest.mark.short("plain-transactions")
 @pytest.mark.parametrize(("write", "fill"), SOURCES)
 def test_a_consumer_and_kafkas_tools_see_the_sources_offsets(
     write: Callable[[KafkaCluster, str], None],

@@ -401,6 +401,7 @@ def test_statsd_hears_of_every_metric_by_a_name_of_its_own(
     assert found["eu.us.verified-until-seconds"] == 1_600_000_000
 
 
+@pytest.mark.long
 def test_statsd_with_tags_has_them_beside_mirrormaker_2s_name(
     folder: Path, flow_to: Callable[..., Flow]
 ) -> None:
@@ -441,6 +442,7 @@ def test_open_telemetry_hears_of_them_with_their_tags(
     assert exported[name, frozenset((tags | {"partition": "1"}).items())] == 900
 
 
+@pytest.mark.long
 def test_an_airflow_that_tells_nobody_is_not_bothered(
     folder: Path, flow_to: Callable[..., Flow]
 ) -> None:

@@ -70,7 +70,7 @@ def planned(flow: Flow, run: str) -> tuple[Run, Plan]:
     return this, plan
 
 
-@pytest.mark.short("230-translated", "150-preserved")
+@pytest.mark.short("230-translated")
 @pytest.mark.parametrize("copied", ["translated", "preserved"], indirect=True)
 @pytest.mark.parametrize("offset", [230, 150])
 def test_a_moved_position_is_refused_by_name_or_the_ledgers_is_restored(
@@ -98,6 +98,7 @@ def test_a_moved_position_is_refused_by_name_or_the_ledgers_is_restored(
 
 
 @pytest.mark.parametrize("copied", ["translated", "preserved"], indirect=True)
+@pytest.mark.short("translated")
 def test_a_position_that_is_moved_between_plan_and_copy_fails_the_verification(
     copied: Flow, backup: KafkaCluster
 ) -> None:

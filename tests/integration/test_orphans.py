@@ -74,6 +74,7 @@ def test_a_task_that_is_lost_takes_its_copying_with_it_and_the_next_one_copies_t
     assert_exact(flow, primary, topic, backup)
 
 
+@pytest.mark.long
 def test_an_orphan_that_wakes_up_after_its_successor_changes_nothing(
     folder: Path, flow: Flow, primary: KafkaCluster, topic: str, backup: KafkaCluster
 ) -> None:

@@ -414,6 +414,7 @@ def test_both_kinds_of_topics_share_a_flow(
 
 
 @FILLS
+@pytest.mark.short("markers")
 def test_a_writer_that_has_to_ask_who_writes_goes_on(
     preserved: Callable[..., Flow],
     primary: KafkaCluster,
@@ -453,6 +454,7 @@ def test_control_records_that_come_late_are_waited_for(
 
 
 @FILLS
+@pytest.mark.short("markers")
 def test_the_filling_may_change_between_runs(
     preserved: Callable[..., Flow],
     primary: KafkaCluster,

@@ -143,6 +143,7 @@ def test_a_foreign_transaction_between_runs_is_found_too(copy: Copied) -> None:
 
 @pytest.mark.parametrize("into", ["records", "gap"])
 @pytest.mark.parametrize("fill", ["transactions", "markers"])
+@pytest.mark.short("markers-records")
 def test_a_foreign_record_while_a_run_writes_stops_that_partition_alone(
     folder: Path,
     primary: KafkaCluster,

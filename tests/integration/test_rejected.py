@@ -127,6 +127,7 @@ def test_by_default_the_partition_stops_before_it_and_the_others_go_on(
 
 @cases
 @pytest.mark.parametrize("joined", [True, False])
+@pytest.mark.short("True-too large", "False-no key in a compacted topic", "True-from long ago")
 def test_as_a_dead_letter_it_leaves_the_others_in_order(
     joined: bool,
     case: Case,

@@ -297,6 +297,7 @@ def test_a_translated_topic_is_given_up_by_its_name(
     assert verified(copy.flow, "run-2").state == "verified"
 
 
+@pytest.mark.long
 def test_a_topic_that_was_given_up_may_be_begun_with_other_offsets(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:

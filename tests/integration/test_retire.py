@@ -307,7 +307,7 @@ def test_a_topic_that_is_back_since_the_plan_keeps_its_copy(
     assert exists(backup, remote(flow, topic))
 
 
-@pytest.mark.short("released-translated", "deleted-preserved")
+@pytest.mark.short("deleted-preserved")
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])
 @pytest.mark.parametrize("call", ["missed", "released", "deleted"])
 def test_whoever_dies_while_retiring_a_topic_leaves_the_rest_to_the_next_run(

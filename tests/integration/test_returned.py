@@ -99,6 +99,7 @@ def test_records_of_both_sides_are_on_both_sides_once(
     assert [row.lag for row in lag(there)] == [0]
 
 
+@pytest.mark.long
 def test_many_returned_records_are_passed_over_and_accounted_for(
     primary: KafkaCluster,
     backup: KafkaCluster,
@@ -119,6 +120,7 @@ def test_many_returned_records_are_passed_over_and_accounted_for(
     assert values(primary, orders)[-3:] == ["later", "b0", "b1"]
 
 
+@pytest.mark.long
 def test_what_the_opposite_flow_aborted_is_no_reason_to_leave_anything_out(
     primary: KafkaCluster,
     backup: KafkaCluster,

@@ -153,6 +153,7 @@ def test_a_group_that_may_not_be_written_is_named_and_the_others_are(
 
 
 @pytest.mark.parametrize("sync", [False, True])
+@pytest.mark.short("True")
 def test_a_group_that_may_not_be_read_is_a_note_unless_it_was_to_be_written(
     folder: Path,
     strict: tuple[KafkaCluster, KafkaCluster],

@@ -115,6 +115,7 @@ def test_an_orderly_stop_leaves_a_class_archive_where_there_is_none(
         assert f"-XX:SharedArchiveFile={archive}" in psutil.Process(second.pid).cmdline()
 
 
+@pytest.mark.long
 def test_where_one_broker_of_three_dies_the_others_lead(tmp_path: Path) -> None:
     quick = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "300"}
     with Brokers(tmp_path / "three", config=quick) as three:

@@ -136,7 +136,7 @@ def filled(broker: KafkaCluster, name: str) -> str:
     return name
 
 
-@pytest.mark.short("JKS", "no certificate", "SASL_SSL SCRAM-SHA-512")
+@pytest.mark.short("JKS", "SASL_SSL SCRAM-SHA-512")
 @pytest.mark.parametrize("way", WAYS)
 def test_each_way_in_works_in_both_directions(
     way: str, folder: Path, site: Site, backup: KafkaCluster, unique: Unique
@@ -377,6 +377,7 @@ def spark(spark_files: Path) -> Iterator[SparkSource]:
             yield spark
 
 
+@pytest.mark.long
 def test_stores_that_spark_would_write_to_a_file_are_refused(
     folder: Path,
     site: Site,

@@ -95,6 +95,7 @@ def test_records_in_a_remote_topic_that_others_made_anew_are_foreign(
     assert "holds records that this flow has not copied" in refusal.reason
 
 
+@pytest.mark.long
 def test_foreign_records_are_seen_where_both_topics_were_made_anew_too(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
@@ -240,6 +241,7 @@ def ends_of(flow: Flow, epochs: dict[str, int]) -> dict[str, int]:
     return {tp.topic: end for tp, end in ends.items()}
 
 
+@pytest.mark.long
 def test_a_log_that_was_cut_back_and_has_nothing_new_yet_is_followed_once_it_has(
     folder: Path, backup: KafkaCluster
 ) -> None:

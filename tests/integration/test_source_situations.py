@@ -71,6 +71,7 @@ def test_records_deleted_before_a_first_copy_are_no_loss(
 
 @pytest.mark.parametrize("when", ["before the plan", "between plan and copy"])
 @pytest.mark.parametrize("policy", ["fail", "continue"])
+@pytest.mark.short("fail-before the plan", "continue-between plan and copy")
 def test_records_deleted_before_they_were_copied_are_named_as_lost(
     policy: str,
     when: str,
@@ -222,6 +223,7 @@ def test_a_topic_deleted_on_the_source_stays_on_the_target_and_is_named(
 
 
 @pytest.mark.parametrize("count", [10, 50], ids=["shorter", "longer"])
+@pytest.mark.short("shorter")
 def test_a_topic_made_anew_goes_whole_after_the_old_one_or_nowhere(
     count: int, folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:

@@ -130,6 +130,7 @@ def test_a_query_goes_on_at_the_target_without_a_gap_or_a_double(
 
 @pytest.mark.short("not taken by it")
 @pytest.mark.parametrize("taken", [True, False], ids=["taken by the sink", "not taken by it"])
+@pytest.mark.long
 def test_a_batch_that_was_not_finished_is_read_again_once_and_whole(
     folder: Path,
     primary: KafkaCluster,

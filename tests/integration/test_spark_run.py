@@ -305,6 +305,7 @@ def test_records_that_expired_on_the_target_are_a_warning(
     assert any(f"{topic}-0" in warning for warning in verdict.warnings)
 
 
+@pytest.mark.long
 def test_a_run_killed_in_mid_copy_is_finished_by_the_next_one(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:

@@ -150,6 +150,7 @@ def test_positions_that_the_group_has_lost_are_committed_again_as_the_ledger_has
     assert (position.topic_id, position.remote_topic_id) == (found.topic_id, found.remote_topic_id)
 
 
+@pytest.mark.long
 def test_killed_again_and_again_while_the_source_grows_the_copy_is_exact(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
@@ -201,6 +202,7 @@ def copy_and_tell(file: str, run: str, begun: Connection) -> None:
 
 @pytest.mark.short("target")
 @pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.long
 def test_a_broker_killed_in_mid_copy_delays_the_copy_and_changes_nothing(
     side: str, folder: Path, unique: Unique
 ) -> None:

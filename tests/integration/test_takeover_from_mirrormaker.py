@@ -337,6 +337,7 @@ def test_a_topic_that_still_grows_is_not_taken_over(
     assert ledger_topic(flow.source.alias) not in read_topics(backup)
 
 
+@pytest.mark.long
 def test_what_was_not_verified_is_not_built_upon(
     folder: Path,
     primary: KafkaCluster,

@@ -46,6 +46,7 @@ NOISE = bytes(range(256)) * 200
 
 @pytest.mark.parametrize("fate", ["deleted", "recreated"])
 @pytest.mark.parametrize("policy", ["fail", "recopy"])
+@pytest.mark.short("fail-recreated", "recopy-deleted")
 def test_a_remote_topic_that_was_lost_is_named_or_filled_again(
     policy: str,
     fate: str,
@@ -84,7 +85,7 @@ def test_a_remote_topic_that_was_lost_is_named_or_filled_again(
         assert copy_now(flow, "run-3") == []
 
 
-@pytest.mark.short("False-fail-deleted", "True-recopy-recreated")
+@pytest.mark.short("True-recopy-recreated")
 @pytest.mark.parametrize(
     ("copied", "policy", "fate"),
     [
@@ -305,6 +306,7 @@ def follower_of(first: KafkaCluster, directory: Path) -> KafkaCluster:
     return broker
 
 
+@pytest.mark.long
 def test_a_topic_without_enough_replicas_is_named_and_the_others_are_copied(
     folder: Path,
     primary: KafkaCluster,

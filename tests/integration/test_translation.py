@@ -168,6 +168,7 @@ def test_every_offset_of_a_log_with_transactions_and_aborted_data(
     history.assert_exact()
 
 
+@pytest.mark.long
 def test_every_offset_of_a_compacted_log(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:

@@ -96,6 +96,7 @@ def listed(cluster: KafkaCluster, topic: str, size: int) -> list[int]:
 
 
 @pytest.mark.parametrize("offsets", ["translated", "preserved"])
+@pytest.mark.short("translated")
 def test_what_was_aborted_is_left_out_whatever_the_broker_lists(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, offsets: str
 ) -> None:
@@ -145,6 +146,7 @@ def test_a_marker_that_an_open_transaction_hides_is_found(
     assert_same(backup, topic, primary, remote(flow, topic))
 
 
+@pytest.mark.long
 def test_a_scan_shows_what_was_aborted_as_such(backup: KafkaCluster, unique: Unique) -> None:
     topic = unique("scanned")
     writers = aborted_once(backup, topic)

@@ -109,6 +109,7 @@ def test_however_a_mirror_task_ends_spark_ends_with_it_and_a_rerun_completes_the
     assert_exact(flow, primary, topic, backup)
 
 
+@pytest.mark.long
 def test_a_mirror_task_that_is_timed_out_ends_with_its_spark_application(
     folder: Path, flow: Flow, topic: str, backup: KafkaCluster
 ) -> None:

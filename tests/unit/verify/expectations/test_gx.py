@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 
 def said(code: str) -> str:
     """What another Python prints, which has imported nothing yet."""
@@ -18,6 +20,7 @@ def test_it_is_imported_without_the_libraries_that_take_most_of_the_time() -> No
     assert said(code) == "[]"
 
 
+@pytest.mark.long
 def test_what_it_went_without_can_be_imported_afterwards() -> None:
     code = (
         "from kafka_ferry.verify.expectations.gx import great_expectations as gx; gx()\n"

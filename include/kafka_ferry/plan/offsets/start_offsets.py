@@ -63,7 +63,7 @@ def unfilled_to(position: Position | None) -> int:
 def refused_start(flow: Flow, pair: Pair, found: Found) -> Refusal | None:
     """Why ``topics.start`` cannot apply to a topic, if so."""
     if reason := found.no_starts.get(pair.topic):
-        message = f"topics.start is {flow.topics_start.of(pair.topic)}, but {reason}."
+        message = f"topics.start is {flow.topics_start.of(pair.topic)}. {reason}"
         return Refusal(
             pair.topic, None, message, "Name a group that has read the topic, or a time."
         )

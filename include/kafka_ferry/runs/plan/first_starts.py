@@ -61,13 +61,11 @@ def with_starts(flow: Flow, ledger: LedgerTable, found: Found, pairs: Iterable[P
     for start, partitions in asked.items():
         try:
             starts |= _offsets(flow, start, partitions, found)
-        except _NoStart as error:
-            no_starts |= dict.fromkeys((tp.topic for tp in partitions), str(error))
+        except FerryError as error:
+            if error.transient or isinstance(error, ConfigError):
+                raise
+            no_starts |= dict.fromkeys((tp.topic for tp in partitions), error.message)
     return replace(found, starts=starts, no_starts=no_starts, begun=begun)
-
-
-class _NoStart(Exception):
-    """The option does not say where a topic begins."""
 
 
 def first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -113,7 +111,7 @@ def _offsets(
     """Where ``partitions`` begin.
 
     Raises:
-        _NoStart: nothing says it.
+        FerryError: nothing says it.
     """
     firsts = {tp: found.bounds[tp].start for tp in partitions}
     ends = {tp: found.bounds[tp].end for tp in partitions}
@@ -138,7 +136,7 @@ def _of_group(
     if isinstance(found, FerryError):
         raise found
     if not found:
-        raise _NoStart(f"the group {name} on {flow.source.alias} has no positions")
+        raise FerryError(f"The group {name} on {flow.source.alias} has no positions.")
     return {tp: found[tp].offset for tp in firsts if tp in found}
 
 

@@ -197,9 +197,9 @@ def test_a_begun_topic_is_refused_where_the_option_has_changed(
 
 def test_a_topic_whose_start_nothing_says_is_refused_alone() -> None:
     state = found(
-        a_source(), a_source("clicks"), no_starts={"orders": "the group x has no positions"}
+        a_source(), a_source("clicks"), no_starts={"orders": "The group x has no positions."}
     )
     plan = planned(state, a_flow(topics_start={"orders": "group=x"}))
     assert [refusal.topic for refusal in plan.refused] == ["orders"]
-    assert "topics.start is group=x, but the group x has no positions." in plan.refused[0].reason
+    assert plan.refused[0].reason == "topics.start is group=x. The group x has no positions."
     assert [range_.topic for range_ in plan.ranges] == ["clicks"]

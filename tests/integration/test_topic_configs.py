@@ -105,6 +105,37 @@ def unchanged(plan: Plan) -> bool:
 # New remote topics
 
 
+def test_a_remote_topic_has_what_the_flow_says_instead(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+) -> None:
+    topic = unique("longer")
+    create_topic(primary.bootstrap, topic, retention_ms="3600000", min_insync_replicas="1")
+    said = {"retention.ms": "30d", "min.insync.replicas": 2}
+    flow = make_flow(
+        folder,
+        primary,
+        backup,
+        [topic],
+        topics_configs={topic: said},
+        topics_replication_factor={topic: 3},
+        replication_factor=1,
+    )
+    copy_now(flow)
+    copy = remote(flow, topic)
+    assert overrides(backup, copy) == {"retention.ms": "2592000000", "min.insync.replicas": "2"}
+    client = AdminClient({"bootstrap.servers": backup.bootstrap})
+    assert len(client.list_topics(copy, timeout=10).topics[copy].partitions[0].replicas) == 3
+    assert unchanged(plan_now(flow, "run-2"))
+
+    # Without the option, the source's own value is set again; what is excluded is left alone.
+    flow = flow.model_copy(
+        update={"topics_configs": make_flow(folder, primary, backup, [topic]).topics_configs}
+    )
+    plan_now(flow, "run-3")
+    wait_for_config(backup.bootstrap, copy, "retention.ms", "3600000")
+    assert overrides(backup, copy)["min.insync.replicas"] == "2"
+
+
 def test_a_new_remote_topic_has_the_sources_configs_at_once(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:

@@ -22,9 +22,8 @@ from kafka_ferry.config.options.notify import NotifyOptions
 from kafka_ferry.config.options.on_events import PolicyOptions
 from kafka_ferry.config.options.schedule import ScheduleOptions
 from kafka_ferry.config.options.sync import SyncOptions
+from kafka_ferry.config.options.topics import TopicOptions
 from kafka_ferry.config.options.verify import VerifyOptions
-from kafka_ferry.config.types import first_start
-from kafka_ferry.config.types.first_start import first_start_text
 from kafka_ferry.config.types.name_filter import NameFilter, compile_patterns
 from kafka_ferry.config.types.per_topic import PerTopic, per_topic
 from kafka_ferry.config.types.problems import Problem, did_you_mean
@@ -83,6 +82,7 @@ def _as_start(value: object) -> MirrorStart:
 
 
 class Flow(
+    TopicOptions,
     ScheduleOptions,
     BackfillOptions,
     SyncOptions,
@@ -180,17 +180,6 @@ class Flow(
         description="Neighbouring batches of the source that are smaller than this are joined into "
         "large ones, in bytes; 0 leaves every batch as it is.",
     )
-    topics_start: Annotated[PerTopic[str], per_topic("", first_start_text, first_start.SCHEMA)] = (
-        Field(
-            default=PerTopic(""),
-            description="Where the first copy of a topic begins: earliest (the start of its log), latest (its "
-            "end), a moment (2026-11-01 or 2026-11-01T00:00Z: the first record from then on), a time "
-            "before the run (-7d, -12h, 2 weeks), group=NAME (the positions of a group of the source) or "
-            "file=PATH (YAML or JSON: topics, each with its partitions and their offsets; a relative path "
-            "starts at FERRY_HOME). Unset, auto.offset.reset says it. It cannot change for a topic that "
-            "was begun. One value or a mapping, as for offsets.",
-        )
-    )
     offsets: Annotated[PerTopic[OffsetsMode], per_topic("translated", _as_mode, _MODE)] = Field(
         default=PerTopic("translated"),
         description="How a topic's offsets are kept: translated, in any topic of the target, with a "
@@ -271,6 +260,10 @@ class Flow(
         full = (f"{_POLICY_PACKAGE}{policy}" for policy in _POLICIES)
         listed = ", ".join((*_POLICIES, *full))
         raise ValueError(f"must be one of {listed}, or a Python class by its dotted name")
+
+    def replicas_of(self, topic: str) -> int:
+        """The replicas of the remote topic of a topic of the source; -1 for the brokers' default."""
+        return self.topics_replication_factor.of(topic) or self.replication_factor
 
     @field_validator("replication_factor")
     @classmethod

@@ -200,7 +200,8 @@ def _topic(flow: Flow, found: Found, pair: Pair, topic: Topic, at: int) -> Itera
     pair = replace(pair, preserved=choice.preserved)
     if pair.remote is None:
         configs = wanted_configs(flow, topic)
-        yield Creation(pair.remote_topic, topic.partitions, flow.replication_factor, configs)
+        replicas = flow.replicas_of(topic.name)
+        yield Creation(pair.remote_topic, topic.partitions, replicas, configs)
     elif pair.remote.partitions < topic.partitions:
         yield Growth(pair.remote_topic, topic.partitions)
     elif pair.remote.partitions > topic.partitions:

@@ -14,6 +14,8 @@ PATTERN: Final = (
 )
 """The form of such a text, for editors."""
 
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_SHORT: Final = regex.compile(r"([0-9]{1,9})([smhdw])")
 _PART: Final = regex.compile(r"(\d+)\s*(second|minute|hour|day|week)s?")
 
 
@@ -40,6 +42,25 @@ def read_duration(text: str) -> timedelta:
     if span <= timedelta():
         raise ValueError("must be a span of time such as 15 minutes, 1 day 12 hours or PT15M")
     return span
+
+
+def is_span(text: str) -> bool:
+    """Whether a text is meant for ``read_span``."""
+    return _SHORT.fullmatch(text) is not None or is_duration(text)
+
+
+def read_span(text: str) -> int:
+    """The milliseconds that a text names: as ``read_duration``, or a number with a letter such as ``7d``.
+
+    Raises:
+        ValueError: it names none.
+    """
+    short = _SHORT.fullmatch(text)
+    try:
+        span = timedelta(**{_UNITS[short[2]]: int(short[1])}) if short else read_duration(text)
+    except OverflowError:
+        raise ValueError(f"{text} is too long") from None
+    return span // timedelta(milliseconds=1)
 
 
 @cache

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date
 from typing import Any, Final, Literal, NamedTuple
 
-import regex
-
 from kafka_ferry.clock import read_moment
-from kafka_ferry.config.types.durations import is_duration, read_duration
+from kafka_ferry.config.types.durations import is_duration, is_span, read_span
 
-_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_AGO: Final = regex.compile(r"-([0-9]{1,9})([smhdw])")
 _MUST: Final = (
     "must be earliest, latest, a moment such as 2026-11-01T00:00Z, a time ago such as -7d, "
     "group=NAME or file=PATH"
@@ -52,10 +48,8 @@ def read_first_start(text: str) -> FirstStart:
         case ("group" | "file" as kind, "=", name) if name.strip():
             return FirstStart(kind, name=name.strip())
     try:
-        if ago := _AGO.fullmatch(text):
-            return FirstStart("ago", _ms(timedelta(**{_UNITS[ago[2]]: int(ago[1])})))
-        if is_duration(text):
-            return FirstStart("ago", _ms(read_duration(text)))
+        if is_duration(text) or (text[:1] == "-" and is_span(text[1:])):
+            return FirstStart("ago", read_span(text.removeprefix("-")))
         return FirstStart("moment", read_moment(text))
     except (ValueError, OverflowError):
         raise ValueError(_MUST) from None
@@ -74,7 +68,3 @@ def first_start_text(value: Any) -> str:
     text = value.strip()
     read_first_start(text)
     return text
-
-
-def _ms(span: timedelta) -> int:
-    return span // timedelta(milliseconds=1)

@@ -163,7 +163,7 @@ class _Topic:
     def creations(self) -> Iterator[Creation]:
         """The separate topic, if it is to be created."""
         if self._is_separate and self._remote is None:
-            partitions, copies = self._source.partitions, self._flow.replication_factor
+            partitions, copies = self._source.partitions, self._flow.replicas_of(self._source.name)
             configs = wanted_configs(self._flow, self._source)
             yield Creation(self._remote_topic, partitions, copies, configs)
 

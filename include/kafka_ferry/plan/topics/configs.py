@@ -4,7 +4,7 @@ Which configs a remote topic takes over is MirrorMaker 2's rule (``MirrorSourceC
 ``DefaultConfigPropertyFilter``, 4.3.1): all that are not Kafka's default on the source, including its
 dynamic broker configs; with ``use.defaults.from: source`` the defaults as well; never what is read-only
 or secret, what the source's brokers have from their own files, or what ``config.properties.exclude``
-names.
+names. What ``topics.configs`` says takes the place of all of that.
 
 For a remote topic that exists the rule differs from MirrorMaker 2's, which overwrites any value.
 Three values are compared: what it should have, what the flow has set, what it has.
@@ -25,22 +25,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from enum import Enum, auto
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import regex
 
 from kafka_ferry.config.types.name_filter import compile_patterns
+from kafka_ferry.config.types.topic_configs import NEVER
 from kafka_ferry.model.changes import ConfigChange, Drift, SetConfigs
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.model.cluster_state import Found, Topic
     from kafka_ferry.model.topic_pair import Pair
-
-# Whatever the flow's options say. With its own codec the target would recompress every batch, and
-# with LogAppendTime it would replace the records' timestamps.
-_NEVER: Final = frozenset({"compression.type", "message.timestamp.type"})
 
 
 class Fate(Enum):
@@ -65,11 +62,12 @@ def fate_of(wanted: str | None, ours: Collection[str | None], found: str | None)
 
 
 def wanted_configs(flow: Flow, source: Topic) -> dict[str, str]:
-    """The configs that should be set on the remote topic of ``source``."""
+    """The configs that should be set on the remote topic of ``source``: its own, or what the flow says."""
     names = source.overrides | source.dynamic
     if flow.use_defaults_from == "source":
         names |= source.defaults
-    return {name: source.configs[name] for name in sorted(names) if _is_synced(flow, name)}
+    synced = {name: source.configs[name] for name in names if _is_synced(flow, source.name, name)}
+    return dict(sorted({**synced, **flow.configs_of(source.name)}.items()))
 
 
 def sync_configs(
@@ -90,11 +88,12 @@ def sync_configs(
     key = config_key(remote)
     before = dict(applied.configs.get(key, applied.creations.get(remote.name, {})))
     pending = applied.pending.get(key, {})
-    there = {name: remote.configs[name] for name in remote.overrides if _is_synced(flow, name)}
+    is_synced = partial(_is_synced, flow, source.name)
+    there = {name: remote.configs[name] for name in remote.overrides if is_synced(name)}
     after: dict[str, str | None] = {}
     changes: list[ConfigChange] = []
     for name in sorted(wanted.keys() | there.keys() | before.keys()):
-        if not _is_synced(flow, name):
+        if not is_synced(name):
             continue
         want, has, last = wanted.get(name), there.get(name), before.get(name)
         fate = fate_of(want, {last, pending.get(name, last)}, has)
@@ -134,8 +133,11 @@ _WITHOUT_TIERS: Final = regex.compile("tiered storage|remote log storage", regex
 _OF_TIERS: Final = ("remote.", "local.retention.")
 
 
-def _is_synced(flow: Flow, name: str) -> bool:
-    return name not in _NEVER and not _excluded(flow.config_properties_exclude).fullmatch(name)
+def _is_synced(flow: Flow, topic: str, name: str) -> bool:
+    if name in NEVER:
+        return False
+    is_excluded = _excluded(flow.config_properties_exclude).fullmatch(name)
+    return name in flow.configs_of(topic) or not is_excluded
 
 
 @lru_cache(maxsize=32)

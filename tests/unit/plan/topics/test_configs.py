@@ -57,8 +57,19 @@ def a_topic(**more: Any) -> Topic:
             {"config_properties_exclude": ("retention", "bytes", "min.insync.replica")},
             {"retention.ms": "1", "segment.bytes": "2", "min.insync.replicas": "2"},
         ),
+        (
+            {"topics_configs": {"orders": {"retention.ms": 9, "min.insync.replicas": 3}}},
+            {"retention.ms": "9", "segment.bytes": "2", "min.insync.replicas": "3"},
+        ),
     ],
-    ids=["MirrorMaker 2's", "defaults too", "patterns", "no patterns", "never a part of a name"],
+    ids=[
+        "MirrorMaker 2's",
+        "defaults too",
+        "patterns",
+        "no patterns",
+        "never a part of a name",
+        "the flow's own",
+    ],
 )
 def test_a_remote_topic_takes_over_what_is_set_on_the_source_and_not_excluded(
     options: dict[str, Any], wanted: dict[str, str]
@@ -201,6 +212,14 @@ def test_what_is_excluded_by_now_is_left_alone_and_forgotten() -> None:
     plan = plan_of(A, B, applied_of(C), config_properties_exclude=[NAME])
     assert (plan.config_changes, plan.drifts) == ((), ())
     assert [sets.configs for sets in plan.set_configs] == [{}]
+
+
+@pytest.mark.parametrize(("there", "is_drift"), [(A, False), (B, True)])
+def test_what_the_flow_says_is_set_like_what_the_source_has(there: str, is_drift: bool) -> None:
+    """A is what an earlier run has set."""
+    plan = plan_of(A, there, applied_of(A), topics_configs={"orders": {NAME: C}})
+    assert [change.value for change in plan.config_changes] == [C] * (not is_drift)
+    assert [drift.wanted for drift in plan.drifts] == [C] * is_drift
 
 
 def test_without_syncing_nothing_is_compared() -> None:

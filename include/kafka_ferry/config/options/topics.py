@@ -1,0 +1,62 @@
+"""Options of a flow about single topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import regex
+from pydantic import Field
+
+from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.types import first_start, topic_configs
+from kafka_ferry.config.types.first_start import first_start_text
+from kafka_ferry.config.types.per_topic import PerTopic, per_topic
+from kafka_ferry.config.types.topic_configs import read_topic_configs, topic_configs_text
+
+_FACTOR: Final[dict[str, Any]] = {"type": "integer", "minimum": -1, "maximum": 32767}
+
+
+def _as_factor(value: object) -> int:
+    if isinstance(value, str) and regex.fullmatch(r"-?[0-9]{1,5}", value):
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and -1 <= value <= 32767 and value:
+        return value
+    raise ValueError("must be a number of replicas, or -1 for the brokers' default")
+
+
+class TopicOptions(Options):
+    """The options of a flow about single topics."""
+
+    topics_configs: Annotated[
+        PerTopic[str], per_topic("", topic_configs_text, topic_configs.SCHEMA)
+    ] = Field(
+        default=PerTopic(""),
+        description="Configs of remote topics instead of the source's, also those that "
+        "config.properties.exclude names: a mapping from topics of the source (names or Java regular "
+        "expressions, of which the first that matches counts) to configs, with times such as 30d and sizes "
+        "such as 1GiB; in properties files, pattern:name=value;name=value.",
+    )
+    topics_replication_factor: Annotated[
+        PerTopic[int],
+        per_topic(0, _as_factor, _FACTOR),
+    ] = Field(
+        default=PerTopic(0),
+        description="Replicas of remote topics where replication.factor is not meant: one value or a "
+        "mapping, as for offsets; for topics that are still to be created.",
+    )
+    topics_start: Annotated[PerTopic[str], per_topic("", first_start_text, first_start.SCHEMA)] = (
+        Field(
+            default=PerTopic(""),
+            description="Where the first copy of a topic begins: earliest (the start of its log), latest (its "
+            "end), a moment (2026-11-01 or 2026-11-01T00:00Z: the first record from then on), a time "
+            "before the run (-7d, -12h, 2 weeks), group=NAME (the positions of a group of the source) or "
+            "file=PATH (YAML or JSON: topics, each with its partitions and their offsets; a relative path "
+            "starts at FERRY_HOME). Unset, auto.offset.reset says it. It cannot change for a topic that "
+            "was begun. One value or a mapping, as for offsets.",
+        )
+    )
+
+    def configs_of(self, topic: str) -> Mapping[str, str]:
+        """What ``topics.configs`` says of a topic of the source."""
+        return read_topic_configs(self.topics_configs.of(topic))

@@ -1,0 +1,65 @@
+import pytest
+
+from kafka_ferry.config.types.topic_configs import read_topic_configs, topic_configs_text
+from tests.unit.plan.builders import a_flow
+
+DAY = 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("value", "configs"),
+    [
+        ({"retention.ms": "30d"}, {"retention.ms": str(30 * DAY)}),
+        ({"retention.ms": "2 weeks"}, {"retention.ms": str(14 * DAY)}),
+        ({"retention.ms": -1}, {"retention.ms": "-1"}),
+        ({"retention.bytes": "1GiB"}, {"retention.bytes": str(2**30)}),
+        ({"cleanup.policy": "compact,delete"}, {"cleanup.policy": "compact,delete"}),
+        ({"unclean.leader.election.enable": True}, {"unclean.leader.election.enable": "true"}),
+        ({"min.cleanable.dirty.ratio": 0.1}, {"min.cleanable.dirty.ratio": "0.1"}),
+        (
+            "segment.ms=1h; min.insync.replicas=2",
+            {"segment.ms": "3600000", "min.insync.replicas": "2"},
+        ),
+    ],
+)
+def test_times_and_sizes_become_kafkas_numbers(value: object, configs: dict[str, str]) -> None:
+    text = topic_configs_text(value)
+    assert read_topic_configs(text) == configs
+    assert topic_configs_text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("30d", "must be topic configs"),
+        ({}, "must be topic configs"),
+        (7, "must be topic configs"),
+        ({"retention": 1}, "must be topic configs"),
+        ({"retention.ms": None}, "must be topic configs"),
+        ({"retention.ms": ""}, "must be topic configs"),
+        ({"retention.bytes": "1 TB"}, "must be a number of bytes"),
+        ({"compression.type": "zstd"}, "must not have compression.type"),
+        ({"message.timestamp.type": "CreateTime"}, "must not have message.timestamp.type"),
+    ],
+)
+def test_anything_else_is_refused(value: object, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        topic_configs_text(value)
+
+
+def test_the_first_pattern_that_matches_counts() -> None:
+    flow = a_flow(
+        topics_configs={"orders": {"retention.ms": "1d"}, "o.*": {"segment.ms": 5}},
+        topics_replication_factor={"orders": 3, "clicks": -1},
+        replication_factor=1,
+    )
+    assert flow.configs_of("orders") == {"retention.ms": str(DAY)}
+    assert flow.configs_of("others") == {"segment.ms": "5"}
+    assert flow.configs_of("clicks") == {}
+    assert [flow.replicas_of(name) for name in ("orders", "clicks", "x")] == [3, -1, 1]
+
+
+@pytest.mark.parametrize("factor", [0, -2, 40_000, "two", True])
+def test_a_factor_that_is_none_is_refused(factor: object) -> None:
+    with pytest.raises(ValueError, match="must be a number of replicas"):
+        a_flow(topics_replication_factor=factor)

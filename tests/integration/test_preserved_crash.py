@@ -79,7 +79,6 @@ def requests_of_a_copy(flow: Flow, plan: Plan, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("fill", "answered", "where"),
     [
-        ("transactions", False, AT_EACH_KIND),
         ("markers", True, AT_EACH_KIND),
         *(
             pytest.param(*case, ANYWHERE, marks=pytest.mark.long)
@@ -122,9 +121,7 @@ def test_a_crash_at_any_request_leaves_a_copy_that_goes_on(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("where", [AT_EACH_KIND, pytest.param(ANYWHERE, marks=pytest.mark.long)])
 def test_a_crash_while_the_sources_start_is_followed_leaves_it_to_the_next_run(
-    where: str,
     folder: Path,
     primary: KafkaCluster,
     backup: KafkaCluster,
@@ -144,7 +141,7 @@ def test_a_crash_while_the_sources_start_is_followed_leaves_it_to_the_next_run(
 
     sent = requests_of_a_copy(flow, move(0), monkeypatch)
     assert sent[-1] == "DeleteRecordsRequest"
-    for at, _ in crashes(sent, where):
+    for at, _ in crashes(sent, ANYWHERE):
         for answered in (False, True):
             planned = move(2 * at + answered + 1)
             with fated(monkeypatch, Fate(at, answered)), suppress(Killed):

@@ -95,13 +95,18 @@ def first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[Topic
 def _begun(ledger: LedgerTable) -> tuple[dict[str, str], dict[tuple[str, int], int]]:
     """What the option said when copies began, by remote topic's id; and where partitions began by it."""
     columns = ["remote_topic_id", "topic_id", "partition", "start", "begin"]
-    rows = ledger.read(pc.field("type") == "transaction", columns).to_pylist()
-    begun: dict[str, str] = {}
+    rows = ledger.read(pc.field("type") == "transaction", columns)
+    # Earlier releases did not store it.
+    told = pc.fill_null(rows["begin"], "")
+    first = rows.select(["remote_topic_id"]).append_column("begin", told)
+    # In ledger order, which threads would lose.
+    first = first.group_by("remote_topic_id", use_threads=False).aggregate([("begin", "first")])
+    begun = dict(
+        zip(first["remote_topic_id"].to_pylist(), first["begin_first"].to_pylist(), strict=True)
+    )
     before: dict[tuple[str, int], int] = {}
-    for row in rows:
-        begun.setdefault(row["remote_topic_id"], row["begin"] or "")
-        if row["begin"]:
-            before.setdefault((row["topic_id"], row["partition"]), row["start"])
+    for row in rows.filter(pc.not_equal(told, "")).to_pylist():
+        before.setdefault((row["topic_id"], row["partition"]), row["start"])
     return begun, before
 
 

@@ -237,7 +237,7 @@ class RangeFetcher:
         if fetched.preferred_replica >= 0:
             self._replicas.named(source, fetched.preferred_replica)
         elif fetched.is_silent and self._replicas.leave(source):
-            pass
+            pass  # The leader is asked next.
         elif fetched.error == OFFSET_OUT_OF_RANGE:
             found = self._judge_out_of_range(cursor, node)
         elif fetched.error != NONE:

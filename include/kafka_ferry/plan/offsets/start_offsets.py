@@ -121,11 +121,24 @@ def next_start(flow: Flow, pair: Pair, number: int, bounds: LogBounds, found: Fo
     if start.log_start >= 0 or remote is None or not _may_be_cut(flow, pair):
         return start
     first = found.first_copied.get(target, 0)
-    asked = flow.offsets_start.of(pair.topic)
-    wanted = first if asked == "log-start" else min(asked, first)
+    wanted = start_by_ledger(flow, pair, first)
     if flow.on_source_start_moved == "follow" and bounds.start > max(remote.start, first):
         wanted = bounds.start
     return Start(start.offset, wanted) if wanted > remote.start else start
+
+
+def start_by_ledger(flow: Flow, pair: Pair, first: int) -> int:
+    """Where the target's log is to start, whatever the source's does, or 0 where it cannot be moved.
+
+    Args:
+        flow: the flow.
+        pair: the topic.
+        first: the first offset that was ever copied to the partition, by the ledger.
+    """
+    if not _may_be_cut(flow, pair):
+        return 0
+    asked = flow.offsets_start.of(pair.topic)
+    return first if asked == "log-start" else min(asked, first)
 
 
 def _may_be_cut(flow: Flow, pair: Pair) -> bool:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from enum import Enum, auto
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import regex
@@ -66,7 +66,7 @@ def wanted_configs(flow: Flow, source: Topic) -> dict[str, str]:
     names = source.overrides | source.dynamic
     if flow.use_defaults_from == "source":
         names |= source.defaults
-    synced = {name: source.configs[name] for name in names if _is_synced(flow, source.name, name)}
+    synced = {name: source.configs[name] for name in names if _is_synced(flow, name)}
     return dict(sorted({**synced, **flow.configs_of(source.name)}.items()))
 
 
@@ -88,7 +88,11 @@ def sync_configs(
     key = config_key(remote)
     before = dict(applied.configs.get(key, applied.creations.get(remote.name, {})))
     pending = applied.pending.get(key, {})
-    is_synced = partial(_is_synced, flow, source.name)
+    said = flow.configs_of(source.name)
+
+    def is_synced(name: str) -> bool:
+        return name in said or _is_synced(flow, name)
+
     there = {name: remote.configs[name] for name in remote.overrides if is_synced(name)}
     after: dict[str, str | None] = {}
     changes: list[ConfigChange] = []
@@ -133,11 +137,8 @@ _WITHOUT_TIERS: Final = regex.compile("tiered storage|remote log storage", regex
 _OF_TIERS: Final = ("remote.", "local.retention.")
 
 
-def _is_synced(flow: Flow, topic: str, name: str) -> bool:
-    if name in NEVER:
-        return False
-    is_excluded = _excluded(flow.config_properties_exclude).fullmatch(name)
-    return name in flow.configs_of(topic) or not is_excluded
+def _is_synced(flow: Flow, name: str) -> bool:
+    return name not in NEVER and not _excluded(flow.config_properties_exclude).fullmatch(name)
 
 
 @lru_cache(maxsize=32)

@@ -166,12 +166,13 @@ def _with_what_offsets_need(
         if is_to_be_sampled(flow, pair, found)
         for rest in rest_of(flow, pair, found)
     }
-    begun = [pair.remote for pair in pairs if pair.remote and pair.positions]
-    return replace(
+    begun = [pair for pair in pairs if pair.remote and pair.positions]
+    found = replace(
         found,
         densities=sample_densities(flow, spans),
-        first_copied=confirmed(flow, first_copied(ledger, begun), bounds),
+        first_copied=first_copied(ledger, (pair.remote for pair in begun if pair.remote)),
     )
+    return replace(found, first_copied=confirmed(flow, found, begun))
 
 
 def _as_found(known: KnownPositions) -> dict[str, Any]:

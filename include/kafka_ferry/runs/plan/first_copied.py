@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import pyarrow.compute as pc
 
-from kafka_ferry.batches import is_empty_batch
+from kafka_ferry.batches import MalformedBatch, is_empty_batch
 from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import LedgerTable
-from kafka_ferry.model import LogBounds, Topic, TopicPartition
+from kafka_ferry.model import Found, Topic, TopicPartition
+from kafka_ferry.model.topic_pair import Pair
+from kafka_ferry.plan.offsets.start_offsets import start_by_ledger
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
 
@@ -33,32 +35,32 @@ def first_copied(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[TopicPart
     return first
 
 
-def confirmed(
-    flow: Flow,
-    first: Mapping[TopicPartition, int],
-    remote_bounds: Mapping[TopicPartition, LogBounds],
-) -> dict[TopicPartition, int]:
-    """``first`` without the partitions whose logs on the target contradict it.
+def confirmed(flow: Flow, found: Found, pairs: Iterable[Pair]) -> dict[TopicPartition, int]:
+    """``found.first_copied`` without the partitions whose logs on the target contradict it.
 
     Below its first copied offset, a log has nothing but the empty records that filled it. A table of the
-    ledger that lacks entries must not get copied records deleted.
+    ledger that lacks entries must not get copied records deleted. Looks only at logs whose start a plan would
+    move.
 
     Args:
         flow: the flow.
-        first: the first copied offset by *target* partition.
-        remote_bounds: the logs of the target.
+        found: the state of both clusters.
+        pairs: topics that were begun.
     """
-    doubtful = {
-        tp: (remote_bounds[tp].start, offset)
-        for tp, offset in first.items()
-        if tp in remote_bounds and remote_bounds[tp].start < min(offset, remote_bounds[tp].end)
-    }
+    doubtful = {}
+    for pair in pairs:
+        for number in pair.positions:
+            tp = TopicPartition(pair.remote_topic, number)
+            wanted = start_by_ledger(flow, pair, found.first_copied.get(tp, 0))
+            bounds = found.remote_bounds.get(tp)
+            if bounds and bounds.start < min(wanted, bounds.end):
+                doubtful[tp] = bounds.start, wanted
     if not doubtful:
-        return dict(first)
+        return dict(found.first_copied)
     settings = kafka_python_config(flow.target.client_properties("consumer"))
     with WireCluster(flow.target.alias, settings) as target:
         contradicted = {tp for tp, span in doubtful.items() if _holds_copies(target, tp, *span)}
-    return {tp: offset for tp, offset in first.items() if tp not in contradicted}
+    return {tp: at for tp, at in found.first_copied.items() if tp not in contradicted}
 
 
 def _holds_copies(target: WireCluster, tp: TopicPartition, start: int, first: int) -> bool:
@@ -69,6 +71,6 @@ def _holds_copies(target: WireCluster, tp: TopicPartition, start: int, first: in
         if all(batch.header.is_control or is_empty_batch(batch) for batch in batches):
             return False
         log.warning("%s, and holds other records than empty ones there: they are left.", where)
-    except FerryError as error:
-        log.warning("%s, and cannot be read there, so that all is left: %s", where, error.message)
+    except (FerryError, MalformedBatch) as error:
+        log.warning("%s, and cannot be read there, so that all is left: %s", where, error)
     return True

@@ -6,9 +6,8 @@ import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
-from kafka_ferry.cli.terminal import messages, out
+from kafka_ferry.cli.terminal import messages, out, plain_table
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -56,15 +55,14 @@ def write_checkpoint(flow: Flow, old: str, new: str, *, clamp: bool, as_json: bo
     if as_json:
         print(json.dumps(_as_json(found, new), indent=1, ensure_ascii=False))
         return
-    table = Table(box=None, pad_edge=False)
-    for column in ("TOPIC", "PARTITION", "OFFSET", "TO TOPIC", "TO OFFSET", "KIND"):
-        is_number = column in ("PARTITION", "OFFSET", "TO OFFSET")
-        table.add_column(column, justify="right" if is_number else "left", overflow="fold")
+    columns = ("TOPIC", "PARTITION", "OFFSET", "TO TOPIC", "TO OFFSET", "KIND")
+    numbers = ("PARTITION", "OFFSET", "TO OFFSET")
+    table = plain_table(*columns, numbers=numbers, overflow="fold")
     for placed in found.placed:
         assert placed.target
         source, target = placed.source, placed.target
-        numbers = str(source.partition), str(placed.offset), target.topic, str(placed.at)
-        table.add_row(source.topic, *numbers, placed.kind or "-")
+        row = (str(source.partition), str(placed.offset), target.topic, str(placed.at))
+        table.add_row(source.topic, *row, placed.kind or "-")
     out.print(table)
     for placed in found.placed:
         if placed.doubt:

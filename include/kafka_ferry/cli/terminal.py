@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
 from kafka_ferry.printable import printable
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 class _Terminal(Console):
@@ -32,6 +35,23 @@ class Printable(logging.Formatter):
 # No line is wrapped: people copy paths and sentences from them, and programs search them.
 out = _Terminal(soft_wrap=True)
 messages = _Terminal(stderr=True, soft_wrap=True)
+
+
+def plain_table(*columns: str, numbers: Container[str], **options: Any) -> Table:
+    """A table without lines.
+
+    Args:
+        columns: the headings.
+        numbers: those of numbers, which stand to the right.
+        options: of each of rich's columns.
+    """
+    # Most commands show none.
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left", **options)
+    return table
 
 
 def show_error(error: object) -> None:

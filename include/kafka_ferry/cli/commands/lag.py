@@ -7,7 +7,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from kafka_ferry.cli.flows import flows_of, for_each
 from kafka_ferry.cli.options import (
@@ -18,7 +17,7 @@ from kafka_ferry.cli.options import (
     TopicsOption,
     run_options,
 )
-from kafka_ferry.cli.terminal import messages, out, show_json
+from kafka_ferry.cli.terminal import messages, out, plain_table, show_json
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import GroupsFailed
 from kafka_ferry.model import RunOptions
@@ -99,7 +98,7 @@ def _lag_of_groups(
     ]
     if show:
         columns = ("PARTITION", "POSITION", "LOG-END", "LAG", "ON TARGET")
-        table = _table("GROUP", "TOPIC", numbers=columns)
+        table = plain_table("GROUP", "TOPIC", *columns, numbers=columns)
         for row in rows:
             names = ("group", "topic", "partition", "position", "log_end", "lag", "to_offset")
             table.add_row(*("-" if row[name] is None else str(row[name]) for name in names))
@@ -113,18 +112,12 @@ def _lag_of_groups(
 
 
 def _show(rows: Sequence[Lag]) -> None:
-    table = _table("TOPIC", numbers=("PARTITION", "POSITION", "LOG-END", "LAG"))
+    columns = ("PARTITION", "POSITION", "LOG-END", "LAG")
+    table = plain_table("TOPIC", *columns, numbers=columns)
     for row in rows:
         position = "-" if row.position is None else str(row.position)
         table.add_row(row.topic, str(row.partition), position, str(row.log_end), str(row.lag))
     out.print(table)
-
-
-def _table(*names: str, numbers: Sequence[str]) -> Table:
-    table = Table(*names, box=None, pad_edge=False)
-    for column in numbers:
-        table.add_column(column, justify="right")
-    return table
 
 
 def _warn_of_moved(flow: Flow, rows: Sequence[Lag]) -> None:

@@ -19,7 +19,7 @@ from kafka_ferry.cli.checkpoint_view import (
 )
 from kafka_ferry.cli.flows import one_flow
 from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
-from kafka_ferry.cli.terminal import messages, out
+from kafka_ferry.cli.terminal import messages, out, plain_table
 from kafka_ferry.errors import GroupsFailed
 from kafka_ferry.model import TopicPartition
 
@@ -172,11 +172,7 @@ def _groups_table(moves: GroupMoves) -> Table:
 
 
 def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for column in columns:
-        is_number = column in ("PARTITION", "OFFSET", "LAG", "TO OFFSET")
-        table.add_column(column, justify="right" if is_number else "left", no_wrap=True)
-    return table
+    return plain_table(*columns, numbers=("PARTITION", "OFFSET", "LAG", "TO OFFSET"), no_wrap=True)
 
 
 def _reasons(answers: Iterable[TranslatedOffset], moves: GroupMoves | None) -> Iterator[str]:

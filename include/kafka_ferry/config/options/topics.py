@@ -38,11 +38,10 @@ class TopicOptions(Options):
         "such as 1GiB; in properties files, pattern:name=value;name=value.",
     )
     topics_replication_factor: Annotated[
-        PerTopic[int],
-        per_topic(0, _as_factor, _FACTOR),
+        PerTopic[int | None], per_topic(None, _as_factor, _FACTOR)
     ] = Field(
-        default=PerTopic(0),
-        description="Replicas of remote topics where replication.factor is not meant: one value or a "
+        default=PerTopic(None),
+        description="Replicas of remote topics where replication.factor does not fit: one value or a "
         "mapping, as for offsets; for topics that are still to be created.",
     )
     topics_start: Annotated[PerTopic[str], per_topic("", first_start_text, first_start.SCHEMA)] = (

@@ -47,7 +47,7 @@ class PerTopic(Generic[_T]):
         return dict(self.rules)
 
     def __str__(self) -> str:
-        return str(self.default)
+        return "" if self.default is None else str(self.default)
 
 
 def per_topic(

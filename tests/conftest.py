@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
+from tests.support.builders import delete_all_topics
 
 # Brokers and Spark run beside the properties: how long an example takes says nothing.
 settings.register_profile(
@@ -68,16 +69,21 @@ def _clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Br
             cluster.wipe()
 
 
-@pytest.fixture(scope="session")
-def primary(_clusters: dict[str, Brokers]) -> KafkaCluster:
-    """The cluster that is copied."""
-    return _clusters["primary"]
+@pytest.fixture(scope="module")
+def primary(_clusters: dict[str, Brokers]) -> Iterator[KafkaCluster]:
+    """The cluster that is copied, without the topics of the tests of another file.
+
+    Brokers look at all their partitions each time they replicate one.
+    """
+    yield _clusters["primary"]
+    delete_all_topics(_clusters["primary"])
 
 
-@pytest.fixture(scope="session")
-def backup(_clusters: dict[str, Brokers]) -> KafkaCluster:
-    """The cluster that is copied to."""
-    return _clusters["backup"]
+@pytest.fixture(scope="module")
+def backup(_clusters: dict[str, Brokers]) -> Iterator[KafkaCluster]:
+    """The cluster that is copied to, as ``primary`` without the topics of another file's tests."""
+    yield _clusters["backup"]
+    delete_all_topics(_clusters["backup"])
 
 
 @pytest.fixture

@@ -56,7 +56,8 @@ class KafkaCluster(ABC):
         """End it and delete its files."""
 
     def __enter__(self) -> Self:
-        return self.start().wait_ready()
+        _start(self)
+        return self
 
     def __exit__(
         self,

@@ -31,6 +31,7 @@ from confluent_kafka.admin import (
 
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.everywhere import wait_for_config, wait_for_topic
+from tests.support.waiting import wait_until
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -109,6 +110,20 @@ def delete_topic(broker: KafkaCluster, topic: str) -> None:
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
     client.delete_topics([topic])[topic].result()
     wait_for_topic(broker.bootstrap, topic, 0)
+
+
+def delete_all_topics(broker: KafkaCluster) -> None:
+    """Deletes all topics that are not Kafka's own; returns when one broker has forgotten them."""
+    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+
+    def topics() -> list[str]:
+        listed = client.list_topics(timeout=10).topics
+        return [name for name in listed if not name.startswith("__")]
+
+    if left := topics():
+        for future in client.delete_topics(left).values():
+            future.result()
+        wait_until(lambda: not topics())
 
 
 def recreate_topic(broker: KafkaCluster, topic: str, partitions: int = 1, **configs: str) -> None:

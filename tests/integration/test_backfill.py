@@ -563,6 +563,7 @@ def test_groups_are_not_moved_by_a_backfill_and_find_their_offsets_after_it(
     assert back and back.offset == 0
 
 
+@pytest.mark.long
 def test_a_whole_backfill_through_spark_and_again_with_nothing_to_do(
     primary: KafkaCluster, backup: KafkaCluster, folder: Path, unique: Unique
 ) -> None:

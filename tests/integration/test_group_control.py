@@ -279,6 +279,7 @@ def test_a_streams_application_begins_where_was_committed_for_it(
     assert seen(primary, group.name) == kept | {second: Committed(20)}
 
 
+@pytest.mark.long
 def test_a_share_group_begins_where_was_committed_for_it(
     primary: KafkaCluster, control: GroupControl, unique: Unique
 ) -> None:

@@ -101,6 +101,7 @@ def values(found: Mapping[int, list[ConsumedRecord]], mark: str = "") -> dict[in
     }
 
 
+@pytest.mark.long
 def test_two_sources_share_a_topic_of_the_target_and_the_next_call_copies_what_is_new(
     mirror_maker: MirrorMaker,
     primary: KafkaCluster,

@@ -474,6 +474,7 @@ def test_the_filling_may_change_between_runs(
         assert_copied(changed, topic, primary, backup, f"run-{run}")
 
 
+@pytest.mark.long
 def test_fewer_writers_take_over_what_more_have_begun(
     preserved: Callable[..., Flow], primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:

@@ -104,6 +104,7 @@ def test_a_login_that_is_no_longer_right_is_told(restless: SecureBroker) -> None
     assert connection.closed
 
 
+@pytest.mark.long
 def test_a_copy_takes_longer_than_its_sessions(
     folder: Path, restless: SecureBroker, backup: KafkaCluster, unique: Unique
 ) -> None:

@@ -26,6 +26,7 @@ def topics_of(broker: KafkaCluster) -> set[str]:
     return {name for name in client.list_topics(timeout=10).topics if not name.startswith("__")}
 
 
+@pytest.mark.long
 def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
     tmp_path: Path,
     configs: Path,

@@ -78,6 +78,7 @@ def kill(api: AirflowApi, dag_id: str, run_id: str, task_id: str) -> None:
     os.kill(task["pid"], signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_a_killed_task_is_told_once_to_each_channel_and_then_that_all_is_well(
     tmp_path: Path,
     configs: Path,

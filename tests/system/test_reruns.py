@@ -89,6 +89,7 @@ def ask_it_to_end(running: TaskProcess) -> None:
     running.task.send_signal(signal.SIGTERM)
 
 
+@pytest.mark.long
 def test_however_a_mirror_task_ends_spark_ends_with_it_and_a_rerun_completes_the_copy(
     folder: Path, flow: Flow, primary: KafkaCluster, topic: str, backup: KafkaCluster
 ) -> None:
@@ -115,7 +116,7 @@ def test_a_mirror_task_that_is_timed_out_ends_with_its_spark_application(
 ) -> None:
     plan_now(flow)
 
-    with mirror_task(folder, flow.file, "run-1", timeout=15) as running:
+    with mirror_task(folder, flow.file, "run-1", timeout=8) as running:
         said = running.wait()
 
     assert "ENDED AirflowTaskTimeout" in said

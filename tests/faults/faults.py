@@ -18,8 +18,8 @@ from tests.faults.evidence import uncommitted
 from tests.support.offsets import bounds
 
 if TYPE_CHECKING:
+    from kafka_sandbox.proxy import Proxy
     from tests.faults.storm import Storm
-    from tests.support.proxy import Proxy
 
 
 # How often the source writes down where its logs start. By default it begins half a minute after its

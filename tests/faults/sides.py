@@ -17,8 +17,8 @@ from kafka.structs import TopicPartition
 
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.brokers import Brokers
+from kafka_sandbox.proxied import ProxiedBroker, ProxiedBrokers
 from tests.support.leaders import TIMEOUT_S, elect_preferred, leaders, reassign
-from tests.support.proxied import ProxiedBroker, ProxiedBrokers
 
 
 class Side:

@@ -14,6 +14,7 @@ import pytest
 from kafka_ferry.config import Flow
 from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.cluster import KafkaCluster, start_all
+from kafka_sandbox.proxied import ProxiedBrokers
 from tests.faults.evidence import assert_copied, assert_ledger_tells
 from tests.faults.faults import CHECKPOINTS, COPIER, SPARK
 from tests.faults.generator import Generator
@@ -23,7 +24,6 @@ from tests.faults.storm import Storm
 from tests.faults.topics import KINDS, StormTopic
 from tests.support.builders import Record, create_topic, delete_before, produce, read_all
 from tests.support.flows import ledger_rows, make_flow, remote
-from tests.support.proxied import ProxiedBrokers
 from tests.support.spark_cluster import SparkCluster
 
 Clusters = dict[str, ProxiedBrokers]

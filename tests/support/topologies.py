@@ -12,9 +12,8 @@ from kafka_ferry.config import Flow, load_flows
 from kafka_ferry.model import Plan
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster, start_all
-from tests.support.builders import Record, create_topic, produce, read_all
+from tests.support.builders import Record, create_topic, delete_all_topics, produce, read_all
 from tests.support.flows import copy_planned, failures, plan_now
-from tests.support.waiting import wait_until
 
 Clusters = Mapping[str, KafkaCluster]
 
@@ -111,16 +110,8 @@ def write(broker: KafkaCluster, topic: str, *texts: str, partitions: int = 1) ->
 
 def make_empty(broker: KafkaCluster) -> None:
     """Delete all topics that are not Kafka's own, and all groups."""
+    delete_all_topics(broker)
     client = AdminClient({"bootstrap.servers": broker.bootstrap})
-
-    def topics() -> list[str]:
-        listed = client.list_topics(timeout=10).topics
-        return [name for name in listed if not name.startswith("__")]
-
-    if left := topics():
-        for future in client.delete_topics(left).values():
-            future.result()
-        wait_until(lambda: not topics())
     groups = [group.group_id for group in client.list_consumer_groups().result().valid]
     if groups:
         for deleted in client.delete_consumer_groups(groups).values():

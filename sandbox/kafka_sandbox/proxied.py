@@ -11,7 +11,7 @@ import psutil
 
 from kafka_sandbox.broker import HOST, Broker, free_port
 from kafka_sandbox.brokers import Brokers
-from tests.support.proxy import Proxy
+from kafka_sandbox.proxy import Proxy
 
 
 @dataclass(frozen=True)

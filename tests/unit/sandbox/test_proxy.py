@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_sandbox.broker import HOST
-from tests.support.proxy import Proxy
+from kafka_sandbox.proxy import Proxy
 
 
 @pytest.fixture
@@ -77,3 +78,30 @@ def test_a_client_hears_at_once_that_nobody_listens_behind_the_proxy() -> None:
         nobody = server.getsockname()[1]
     with Proxy(nobody) as proxy, pytest.raises(ConnectionResetError):
         _connect(proxy)
+
+
+def test_on_a_long_link_each_byte_arrives_later_and_none_is_lost(proxy: Proxy) -> None:
+    proxy.link.delay_s = 0.1
+    sent = os.urandom(3_000_000)
+    began = time.monotonic()
+    with socket.create_connection((HOST, proxy.port), timeout=5) as client:
+        threading.Thread(target=client.sendall, args=(sent,)).start()
+        received = client.recv(1)
+        # There and back for the connection, and there and back for the bytes.
+        assert time.monotonic() - began >= 0.4
+        while len(received) < len(sent):
+            received += client.recv(100_000)
+    assert received == sent
+
+
+def test_a_slow_link_is_slow_for_all_connections_together(proxy: Proxy) -> None:
+    with _connect(proxy) as one, _connect(proxy) as other:
+        proxy.link.bytes_per_s = 200_000
+        began = time.monotonic()
+        for client in (one, other):
+            client.sendall(bytes(20_000))
+        for client in (one, other):
+            left = 20_000
+            while left:
+                left -= len(client.recv(left))
+        assert time.monotonic() - began > 0.15

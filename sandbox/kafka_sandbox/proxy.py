@@ -1,4 +1,4 @@
-"""A TCP proxy before a server, for networks that fail: connections cut, stalled or refused."""
+"""A TCP proxy before a server, for networks that fail or are long: cut, stalled, refused, slow, far away."""
 
 from __future__ import annotations
 
@@ -8,15 +8,47 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from kafka_sandbox.broker import HOST, free_port
 
 _T = TypeVar("_T")
-_PIECE = 64 * 1024
+_PIECE = 1024 * 1024
+# On their way in one direction of a connection: what 400 MB/s hold in a fifth of a second.
+_ON_ITS_WAY = 80 * 1024 * 1024
 _HELD_S = 0.02
+# A slow link's pieces come so many times a second.
+_PIECES_PER_S = 50
 # On and with zero seconds: closing sends a reset instead of the rest of the data.
 _RESET_AT_CLOSE = struct.pack("ii", 1, 0)
+
+
+@dataclass
+class Link:
+    """How long a way is and how much goes through at a time, in each of its directions.
+
+    Attributes:
+        delay_s: how much later every byte arrives; a round trip takes twice that, and so does connecting.
+        bytes_per_s: for all connections together, None for no limit.
+    """
+
+    delay_s: float = 0.0
+    bytes_per_s: int | None = None
+    _free_at: dict[bool, float] = field(default_factory=dict)
+
+    @property
+    def piece(self) -> int:
+        """How many bytes to send at a time."""
+        return max(1, min(_PIECE, (self.bytes_per_s or _PIECE * _PIECES_PER_S) // _PIECES_PER_S))
+
+    def through_at(self, now: float, size: int, *, forth: bool) -> float:
+        """When the last of so many bytes has entered the link, if they stand before it now."""
+        if not self.bytes_per_s:
+            return now
+        free_at = max(now, self._free_at.get(forth, 0.0)) + size / self.bytes_per_s
+        self._free_at[forth] = free_at
+        return free_at
 
 
 class Proxy:
@@ -27,10 +59,12 @@ class Proxy:
     Args:
         target_port: where to forward to; nobody need listen there yet, or all the time.
         port: where to listen, a free port unless given.
+        link: what all that is forwarded goes through, a short and quick one unless given.
     """
 
-    def __init__(self, target_port: int, port: int | None = None) -> None:
+    def __init__(self, target_port: int, port: int | None = None, link: Link | None = None) -> None:
         self.port = port or free_port()
+        self.link = link or Link()
         self._target_port = target_port
         self._connections: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -89,7 +123,9 @@ class Proxy:
         # Two that wait to listen again would take the port from each other.
         async with self._listening:
             if self._server is None:
-                self._server = await asyncio.start_server(self._serve, HOST, self.port)
+                self._server = await asyncio.start_server(
+                    self._serve, HOST, self.port, limit=_PIECE
+                )
 
     def _stop_listening(self) -> None:
         if self._server:
@@ -147,7 +183,7 @@ class Proxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            there = await asyncio.open_connection(HOST, self._target_port)
+            there = await asyncio.open_connection(HOST, self._target_port, limit=_PIECE)
         except OSError:
             _reset(writer)
             return
@@ -156,29 +192,91 @@ class Proxy:
         client = writer.get_extra_info("peername")[1]
         try:
             await asyncio.gather(
-                self._forward(reader, there[1], client), self._forward(there[0], writer, client)
+                self._forward(reader, there[1], client, forth=True),
+                self._forward(there[0], writer, client, forth=False),
             )
         except OSError:
             # One side is gone: the other one shall notice at once.
             for side in connection:
                 _reset(side)
+        except asyncio.CancelledError:
+            # The proxy closes; asyncio's streams would print the end of this task as a failure.
+            return
         finally:
             self._connections.discard(connection)
 
     async def _forward(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: int
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        client: int,
+        *,
+        forth: bool,
     ) -> None:
-        while piece := await reader.read(_PIECE):
+        way = _Way()
+        entering = asyncio.create_task(self._enter(reader, way, forth=forth))
+        try:
+            while piece := await way.next():
+                await self._may_pass(client)
+                writer.write(piece)
+                await writer.drain()
+            await entering
             await self._may_pass(client)
-            writer.write(piece)
-            await writer.drain()
-        await self._may_pass(client)
-        writer.close()
+            writer.close()
+        finally:
+            entering.cancel()
+
+    async def _enter(self, reader: asyncio.StreamReader, way: _Way, *, forth: bool) -> None:
+        # The client has heard nothing of its connection before a round trip is over.
+        handshake = self._loop.time() + 2 * self.link.delay_s if forth else 0.0
+        try:
+            while piece := await reader.read(self.link.piece):
+                entered = max(handshake, self._loop.time())
+                through = self.link.through_at(entered, len(piece), forth=forth)
+                await way.put(piece, through + self.link.delay_s)
+        finally:
+            # An end of the connection takes as long as anything else.
+            way.end(self._loop.time() + self.link.delay_s)
 
     async def _may_pass(self, client: int) -> None:
         await self._flowing.wait()
         while self._held and self._held(client):
             await asyncio.sleep(_HELD_S)
+
+
+class _Way:
+    """What has left one side of a connection and has not reached the other."""
+
+    def __init__(self) -> None:
+        self._pieces = asyncio.Queue[tuple[bytes, float]]()
+        self._bytes = 0
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+
+    async def put(self, piece: bytes, due: float) -> None:
+        """Let a piece arrive at a time of the loop's; waits while too much is on its way."""
+        await self._has_room.wait()
+        self._count(len(piece))
+        self._pieces.put_nowait((piece, due))
+
+    def end(self, due: float) -> None:
+        """Let nothing arrive after a time of the loop's."""
+        self._pieces.put_nowait((b"", due))
+
+    async def next(self) -> bytes:
+        """Wait for what arrives next; empty at the connection's end."""
+        piece, due = await self._pieces.get()
+        if (left := due - asyncio.get_running_loop().time()) > 0:
+            await asyncio.sleep(left)
+        self._count(-len(piece))
+        return piece
+
+    def _count(self, more: int) -> None:
+        self._bytes += more
+        if self._bytes < _ON_ITS_WAY:
+            self._has_room.set()
+        else:
+            self._has_room.clear()
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

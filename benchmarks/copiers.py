@@ -110,10 +110,10 @@ class Ferry:
         return figures_of(tree.usage, seconds) | _reported(report, state), tree.usage
 
     def _flow(self, job: Job, state: Path) -> dict[str, object]:
-        source, target = self.clusters.source, self.clusters.target
+        source, target = self.clusters.reached
         return {
-            "source": {"alias": job.alias, "bootstrap.servers": source.bootstrap},
-            "target": {"alias": "target", "bootstrap.servers": target.bootstrap},
+            "source": {"alias": job.alias, "bootstrap.servers": source},
+            "target": {"alias": "target", "bootstrap.servers": target},
             "topics": [job.topic],
             "replication.factor": 1,
             "state.dir": str(state / "state"),
@@ -149,8 +149,8 @@ class MirrorMaker:
         return figures_of(tree.usage, seconds) | {"records": job.new}, tree.usage
 
     def _properties(self, job: Job) -> dict[str, str]:
-        source, target = self.clusters.source, self.clusters.target
-        properties = one_way(job.alias, source.bootstrap, "target", target.bootstrap, [job.topic])
+        source, target = self.clusters.reached
+        properties = one_way(job.alias, source, "target", target, [job.topic])
         flow = f"{job.alias}->target"
         properties |= {f"{flow}.{key}": value for key, value in TUNED_CONNECTOR.items()}
         return properties | {f"target.{key}": value for key, value in TUNED_PRODUCER.items()}

@@ -145,7 +145,8 @@ class Flow(
     transaction_max_bytes: Bytes = Field(
         default=64 * MIB,
         gt=0,
-        description="A writer ends its transaction after this many bytes.",
+        description="A writer ends its transaction after this many bytes. Where that takes long, because "
+        "the target is far away, it ends later: after eight times as long as the last end took.",
     )
     transaction_max_ms: Number = Field(
         default=10_000,

@@ -1,22 +1,41 @@
-"""confluent-kafka's admin client, for a cluster that has accepted our login."""
+"""confluent-kafka's admin client, for a cluster that has accepted our login; one for all of a run."""
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Cluster, confluent_config, kafka_python_config
 from kafka_ferry.errors import ClusterUnreachable, ConfigError
-from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire import borrowed
 
 _KNOCK_MS: Final = 5_000
+# A client that is kept must soon see that a broker is back; by default it may wait ten seconds.
+_QUICK: Final = {"reconnect.backoff.max.ms": 1_000}
+_MOST_KEPT: Final = 4
+# The steps of a run follow each other sooner. A client that sat idle knows less of its brokers than a new one.
+_KEPT_S: Final = 20.0
+_kept: dict[frozenset[tuple[str, Any]], tuple[AdminClient | None, float]] = {}
+# A fork has none of the threads of its parent's clients: it can neither use nor destroy them.
+_of_parent: list[AdminClient | None] = []
+
+
+def _leave_to_parent() -> None:
+    _of_parent.extend(client for client, _ in _kept.values())
+    _kept.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def admin_client(cluster: Cluster) -> AdminClient:
-    """An admin client of ``cluster``.
+    """An admin client of ``cluster``, which all that ask for one share.
 
     Where TLS or a login is configured, the data plane connects first: librdkafka retries a refused
     login, or an untrusted certificate, until the request times out, and then reports a time-out.
@@ -31,13 +50,30 @@ def admin_client(cluster: Cluster) -> AdminClient:
     if settings["security_protocol"] != "PLAINTEXT":
         short = {"request_timeout_ms": _KNOCK_MS}
         # The first request reports a cluster that does not answer, and waits longer for it.
-        with (
-            suppress(ClusterUnreachable),
-            WireCluster(cluster.alias, settings | short) as door,
-        ):
+        with suppress(ClusterUnreachable), borrowed(cluster.alias, settings | short) as door:
             door.any_connection()
+    config = {**_QUICK, **confluent_config(properties, "admin"), "log_level": 0}
     try:
-        return AdminClient({**confluent_config(properties, "admin"), "log_level": 0})
+        return _client(config)
     except KafkaException as raised:
         reason = f"no client can be created from its properties: {raised.args[0].str()}"
         raise ConfigError(cluster.origin, "admin", reason) from None
+
+
+def forget_client(client: AdminClient) -> None:
+    """Give ``client`` to nobody any more: it may hold on to brokers that are gone."""
+    for key, (kept, _) in [*_kept.items()]:
+        if kept is client:
+            _kept.pop(key, None)
+
+
+def _client(config: Mapping[str, Any]) -> AdminClient:
+    """The client with this config that was used a moment ago, or a new one."""
+    key, now = frozenset(config.items()), time.monotonic()
+    client, used_at = _kept.pop(key, (None, 0.0))
+    if client is None or now - used_at > _KEPT_S:
+        client = AdminClient(dict(config))
+    _kept[key] = client, now
+    while len(_kept) > _MOST_KEPT:
+        _kept.pop(next(iter(_kept)), None)
+    return client

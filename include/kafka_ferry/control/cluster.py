@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 )
 
 from kafka_ferry.config import Cluster, IsolationLevelName
-from kafka_ferry.control.admin import admin_client
+from kafka_ferry.control.admin import admin_client, forget_client
 from kafka_ferry.control.client_errors import as_ours
 from kafka_ferry.control.topic_configs import to_alter, topic_configs
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
@@ -60,6 +60,7 @@ class ClusterControl:
 
     def __init__(self, cluster: Cluster) -> None:
         self.alias = cluster.alias
+        self._cluster = cluster
         self._admin = admin_client(cluster)
 
     @retried
@@ -377,8 +378,15 @@ class ClusterControl:
                     errors[name] = error
         return errors
 
-    def _errors(self, doing: str) -> AbstractContextManager[None]:
-        return as_ours(self.alias, doing)
+    @contextmanager
+    def _errors(self, doing: str) -> Iterator[None]:
+        try:
+            with as_ours(self.alias, doing):
+                yield
+        except ClusterUnreachable:
+            forget_client(self._admin)
+            self._admin = admin_client(self._cluster)
+            raise
 
 
 def _chunks(items: list[_T], size: int) -> Iterator[list[_T]]:

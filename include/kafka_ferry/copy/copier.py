@@ -31,6 +31,8 @@ from kafka_ferry.retry import RETRY_S
 
 log = logging.getLogger(__name__)
 
+# So many times as long as its end takes, a transaction may last at least: a distant target's takes long.
+_LEAST_LASTING = 8
 # Retries of the target follow after 0.1, 0.2, 0.4 ... s; each also waits for its coordinators.
 _LONGEST_BACK_OFF_S = 2.0
 
@@ -40,7 +42,7 @@ class Limits:
     """When to commit, which positions to accept, and how long to retry.
 
     Attributes:
-        transaction_bytes: commit after so many bytes.
+        transaction_bytes: commit after so many bytes, or later where commits take long.
         transaction_ms: commit after so many milliseconds.
         append_recreated: whether a topic recreated on the source is appended to the old one's copy.
         rewind: whether a position beyond the range's end may be set back by the reader.
@@ -101,6 +103,7 @@ class _Copy:
     voids: int = 0
     void_since: float | None = None
     uncommitted_since: float | None = None
+    commit_s: float = 0.0
 
     def run(self) -> None:
         while turn := self._turn():
@@ -231,9 +234,15 @@ class _Copy:
             self.uncommitted_since = self.uncommitted_since or time.monotonic()
             ages.written(converted)
             self.writer.write(read.range, converted)
-            full = self.writer.uncommitted_bytes >= self.limits.transaction_bytes
-            if full or self.writer.must_commit:
+            if self._is_full() or self.writer.must_commit:
                 self._commit()
+
+    def _is_full(self) -> bool:
+        """Whether the transaction has its bytes, and has lasted long enough to be worth its end."""
+        if self.writer.uncommitted_bytes < self.limits.transaction_bytes:
+            return False
+        lasted = time.monotonic() - (self.uncommitted_since or 0.0)
+        return lasted >= _LEAST_LASTING * self.commit_s
 
     def _hold_back(self) -> None:
         """Wait until the rate limit allows more, but not past the time of the next commit."""
@@ -250,7 +259,10 @@ class _Copy:
         return self.uncommitted_since + self.limits.transaction_ms / 1000 - time.monotonic()
 
     def _commit(self) -> None:
+        began = time.monotonic()
         committed = self.writer.commit()
+        if committed:
+            self.commit_s = time.monotonic() - began
         self.committed.update(committed)
         for source in committed:
             self.ages[source].committed()

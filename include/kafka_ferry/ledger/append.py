@@ -19,7 +19,7 @@ from kafka_ferry.ledger.record import (
 )
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire import borrowed
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
 from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce_request
@@ -69,7 +69,7 @@ def _append(flow: Flow, entry: _OfRun) -> None:
     alias = flow.target.alias
     settings = kafka_python_config(flow.target.client_properties("producer"))
     ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
-    with WireCluster(alias, settings) as cluster:
+    with borrowed(alias, settings) as cluster:
         producer = TransactionalProducer(cluster, f"ferry.{flow.name}.run", timeout_ms=_TIMEOUT_MS)
         ending = last_ending(cluster, producer.transactional_id)
         producer.start()

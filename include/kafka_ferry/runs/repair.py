@@ -7,6 +7,7 @@ that the source still has to a new one.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from kafka_ferry.clock import run_id_now
@@ -35,7 +36,7 @@ from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.first_copied import first_copied
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
-from kafka_ferry.wire import WireCluster, log_start
+from kafka_ferry.wire import WireCluster, borrowed, log_start
 from kafka_ferry.wire.partitions.ends import settled_ends
 from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
 
@@ -221,9 +222,9 @@ class Repair:
             except CorruptBatch as error:
                 return LogTail(0, at, error.message)
 
-    def _cluster(self) -> WireCluster:
+    def _cluster(self) -> AbstractContextManager[WireCluster]:
         settings = kafka_python_config(self._flow.target.client_properties("consumer"))
-        return WireCluster(self._flow.target.alias, settings)
+        return borrowed(self._flow.target.alias, settings)
 
     # --- giving up
 

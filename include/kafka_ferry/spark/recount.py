@@ -15,7 +15,7 @@ from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.recount import recount
-from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire import borrowed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +58,7 @@ def recount_all(
 def _recount_task(flow: bytes, asked: _Asked) -> _Found:
     target = unpacked(flow).target
     settings = kafka_python_config(target.client_properties("consumer"))
-    with WireCluster(target.alias, settings) as cluster:
+    with borrowed(target.alias, settings) as cluster:
         return [(tp, recount(cluster, tp, claims)) for tp, claims in asked]
 
 

@@ -11,6 +11,7 @@ from kafka_ferry.wire.partitions.fetch import (
     log_start,
     send_fetch,
 )
+from kafka_ferry.wire.pool import borrowed
 
 __all__ = [
     "GROUP",
@@ -22,6 +23,7 @@ __all__ = [
     "PendingFetch",
     "WireCluster",
     "answered",
+    "borrowed",
     "fetch",
     "log_start",
     "send_fetch",

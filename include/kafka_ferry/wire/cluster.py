@@ -20,8 +20,9 @@ from kafka_ferry.wire.error_codes import NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTIT
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
-# A coordinator that has moved says so, and is looked up again.
+# A coordinator that has moved says so, and is looked up again: not with each request over a long link.
 _COORDINATOR_KNOWN_S: Final = 1.0
+_COORDINATOR_KNOWN_TRIPS: Final = 10
 # So many silent brokers are skipped before one is waited for.
 _PASSED_OVER: Final = 2
 _PROBE_MS: Final = 2_000
@@ -121,7 +122,7 @@ class WireCluster:
             AccessDenied: without permission on the group or transactional id.
         """
         node, found_at = self._coordinators.get((key, kind), (-1, 0.0))
-        if time.monotonic() - found_at > _COORDINATOR_KNOWN_S:
+        if time.monotonic() - found_at > self._coordinator_known_s(node):
             answer = self.ask_any(lambda: FindCoordinatorRequest(key=key, key_type=kind), newest=3)
             if answer.error_code:
                 raise fault(answer.error_code, f"Finding the coordinator of {key} on {self.alias}")
@@ -129,6 +130,12 @@ class WireCluster:
             self.add_broker(node, answer.host, answer.port)
             self._coordinators[key, kind] = node, time.monotonic()
         return self.connection(node)
+
+    def _coordinator_known_s(self, node: int) -> float:
+        existing = self._connections.get((node, 0))
+        if existing is None or existing.closed:
+            return _COORDINATOR_KNOWN_S
+        return max(_COORDINATOR_KNOWN_S, _COORDINATOR_KNOWN_TRIPS * existing.round_trip_s)
 
     def nodes(self) -> list[int]:
         """The node ids of all brokers that are up."""
@@ -243,6 +250,13 @@ class WireCluster:
                 return node not in {broker.node_id for broker in answer.brokers}
         return False
 
+    def drop_dead(self) -> None:
+        """Close the connections that cannot be used any more, as far as that can be seen without asking."""
+        for key, connection in [*self._connections.items()]:
+            if not connection.is_usable:
+                connection.close()
+                del self._connections[key]
+
     def close(self) -> None:
         """Close all connections; the next call opens new ones."""
         for connection in self._connections.values():
@@ -258,15 +272,25 @@ class WireCluster:
         self._learn({broker.node_id: (broker.host, broker.port) for broker in answer.brokers})
         return answer
 
-    def _heed_silence(self, node: int) -> None:
+    def _idle_to(self, address: tuple[str, int]) -> Connection | None:
+        """Take an idle connection that was made to a bootstrap server, if that is the broker at ``address``."""
+        for (node, number), existing in self._connections.items():
+            is_open = existing.is_idle and existing.idle_s <= self._idle_limit
+            if node < 0 and is_open and existing.peer == address:
+                return self._connections.pop((node, number))
+        return None
+
+    def _heed_silence(self, address: tuple[str, int]) -> None:
         """Decide whether to keep waiting for a broker.
 
         Raises:
             ClusterUnreachable: if another one may be asked, or leads this one's partitions by now.
         """
+        # Negative ones are of bootstrap servers, of which other brokers know nothing.
+        node = max((node for node, at in self._brokers.items() if at == address), default=-1)
         if self._any_will_do:
             self._silent_at[node] = time.monotonic()
-            raise ClusterUnreachable(f"Broker {node} of {self.alias} is silent.")
+            raise ClusterUnreachable(f"{self.alias} ({address[0]}:{address[1]}) is silent.")
         if node >= 0 and self.has_left(node):
             self._silent_at[node] = time.monotonic()
             raise ClusterUnreachable(
@@ -300,10 +324,13 @@ class WireCluster:
         if existing:
             existing.close()
         broker = self._brokers[node]
+        if number == 0 and (to_bootstrap := self._idle_to(broker)):
+            self._connections[node, number] = to_bootstrap
+            return to_bootstrap
         self._backoff.wait(broker)
         settings = {**self._settings, **self._backoff.settings(broker)}
         try:
-            heed = partial(self._heed_silence, node)
+            heed = partial(self._heed_silence, broker)
             made = Connection(*broker, settings, self.alias, heed)
         except ClusterUnreachable:
             self._backoff.failed(broker)

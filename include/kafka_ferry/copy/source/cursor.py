@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from kafka_ferry.batches import (
     AbortFilter,
@@ -18,7 +19,10 @@ from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import RETRY_S
 from kafka_ferry.wire import Expected, Fetched
+from kafka_ferry.wire.partitions.read_ahead import Reach, joins
 
+# A batch begins with the offset of its first record.
+_OFFSET_BYTES: Final = 8
 LookAhead = Callable[[int, Mapping[int, int]], Mapping[int, bool]]
 """See ``TransactionFates.judged``."""
 
@@ -73,10 +77,12 @@ class Cursor:
         transient_failures: how many there were in a row.
         failing_since: when the first of them was, by the monotonic clock.
         not_before: when to ask again after one.
-        is_asked: whether a request for it is on its way.
+        asked: how many requests for it are in flight.
+        asked_to: up to which offset the last of these reaches, most likely; 0 where nothing is known.
         must_be_alone: whether the next request has to be for it alone.
         wave: how urgent it is; the least comes first.
         fates: what is known of its producers' transactions.
+        reach: how far answers about it reach.
     """
 
     range: Range
@@ -86,15 +92,38 @@ class Cursor:
     transient_failures: int = 0
     failing_since: float = 0.0
     not_before: float = 0.0
-    is_asked: bool = False
+    asked: int = 0
+    asked_to: int = 0
     must_be_alone: bool = False
     wave: int = 0
     fates: TransactionFates = field(default_factory=TransactionFates)
+    reach: Reach = field(default_factory=Reach)
 
     @property
     def expected(self) -> Expected:
         """What must still be true of the partition."""
         return Expected(self.range.topic_id, self.leader_epoch)
+
+    @property
+    def next_to_ask(self) -> int | None:
+        """From where on to ask next: a guess while requests are in flight, None while there is none."""
+        if not self.asked:
+            return self.at
+        return self.asked_to if 0 < self.asked_to < self.range.end else None
+
+    def is_continued_by(self, fetched: Fetched, guess: int) -> bool:
+        """Whether the answer for a guessed offset has what comes next, in the log that was read."""
+        if guess > self.at:
+            self.reach.forget()
+            return False
+        return joins(fetched, self.at, self.leader_epoch)
+
+    def learn(self, fetched: Fetched, found: Sequence[ConvertedBatch], max_bytes: int) -> None:
+        """Note how far an answer has reached, whose batches became ``found``."""
+        if found and fetched.records:
+            first = int.from_bytes(fetched.records[:_OFFSET_BYTES], "big")
+            largest = max(converted.end - converted.start for converted in found)
+            self.reach.learn(self.at - first, largest, max_bytes)
 
     def convert(
         self, fetched: Fetched, rules: ReadRules, room: int, look_ahead: LookAhead

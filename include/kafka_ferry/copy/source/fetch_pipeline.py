@@ -1,36 +1,43 @@
-"""Fetch requests in flight: at most one per broker, so that a silent one blocks only its own partitions."""
+"""Fetch requests in flight, by broker, so that a silent one blocks only its own partitions."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import PendingFetch, WireCluster, answered
 from kafka_ferry.wire.connections.connection import SILENCE_S
 
-_T = TypeVar("_T")
-
 
 @dataclass(slots=True)
-class SentFetch(Generic[_T]):
+class SentFetch:
     """A request in flight.
 
     Attributes:
         fetch: the request.
-        about: what it fetches for.
-        since: when it was sent.
+        offsets: from which offset on, by partition.
+        max_bytes: of each partition.
+        guessed: the partitions whose offsets are guesses, made while other requests were in flight.
+        since: when it was sent, or when the answer before it came.
         next_look: when to check whether its broker is still alive.
     """
 
     fetch: PendingFetch
-    about: Sequence[_T]
-    since: float
-    next_look: float
+    offsets: Mapping[TopicPartition, int]
+    max_bytes: int
+    guessed: Set[TopicPartition] = frozenset()
+    since: float = 0.0
+    next_look: float = 0.0
+
+    def guess(self, partition: TopicPartition) -> int | None:
+        """The offset that was guessed for a partition, None where it was known."""
+        return self.offsets[partition] if partition in self.guessed else None
 
 
-class PendingRequests(Generic[_T]):
+class PendingRequests:
     """The requests of one reader.
 
     Args:
@@ -39,47 +46,58 @@ class PendingRequests(Generic[_T]):
 
     def __init__(self, cluster: WireCluster) -> None:
         self._cluster = cluster
-        self._by_node: dict[int, SentFetch[_T]] = {}
+        self._by_node: dict[int, deque[SentFetch]] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._by_node)
+    def __len__(self) -> int:
+        """How many brokers have requests in flight."""
+        return len(self._by_node)
 
-    def __contains__(self, node: int) -> bool:
-        return node in self._by_node
+    def of(self, node: int) -> Sequence[SentFetch]:
+        """The requests to a broker, oldest first."""
+        return self._by_node.get(node, ())
 
-    def add(self, fetch: PendingFetch, about: Sequence[_T]) -> None:
+    def add(self, sent: SentFetch) -> None:
         """Record a request that was sent just now."""
-        now = time.monotonic()
-        self._by_node[fetch.node] = SentFetch(fetch, about, now, now + SILENCE_S)
+        _wait_from_now(sent)
+        self._by_node.setdefault(sent.fetch.node, deque()).append(sent)
 
-    def answered(self, timeout_s: float) -> list[SentFetch[_T]]:
+    def answered(self, timeout_s: float) -> list[SentFetch]:
         """Take answered requests, and those whose broker has disconnected; waits at most so long for one."""
         if not self._by_node:
             return []
-        ready = answered([asked.fetch for asked in self._by_node.values()], timeout_s)
-        return [self._by_node.pop(fetch.node) for fetch in ready]
+        ready = answered([sent[0].fetch for sent in self._by_node.values()], timeout_s)
+        return [self._take(fetch.node) for fetch in ready]
 
-    def given_up(self) -> list[tuple[SentFetch[_T], str]]:
+    def given_up(self) -> list[tuple[list[SentFetch], str]]:
         """Take overdue requests, and those of silent brokers whose partitions have other leaders by now.
 
         Returns:
-            The requests, each with the reason.
+            All requests to each such broker, oldest first, with the reason.
         """
         now = time.monotonic()
-        due = [asked.fetch for asked in self._by_node.values() if now >= asked.next_look]
+        due = [sent[0].fetch for sent in self._by_node.values() if now >= sent[0].next_look]
         # Answers may have arrived while the reader waited for the writer.
         came = {fetch.node for fetch in answered(due, 0)} if due else set()
         given_up = []
-        for node, asked in list(self._by_node.items()):
-            if now >= asked.next_look and node not in came:
-                asked.next_look = now + SILENCE_S
-                if why := self._why_not_wait(asked, now):
+        for node, sent in list(self._by_node.items()):
+            if now >= sent[0].next_look and node not in came:
+                sent[0].next_look = now + SILENCE_S
+                if why := self._why_not_wait(sent[0], now):
                     del self._by_node[node]
-                    asked.fetch.connection.close()
-                    given_up.append((asked, why))
+                    sent[0].fetch.connection.close()
+                    given_up.append(([*sent], why))
         return given_up
 
-    def _why_not_wait(self, asked: SentFetch[_T], now: float) -> str:
+    def _take(self, node: int) -> SentFetch:
+        sent = self._by_node[node]
+        taken = sent.popleft()
+        if sent:
+            _wait_from_now(sent[0])
+        else:
+            del self._by_node[node]
+        return taken
+
+    def _why_not_wait(self, asked: SentFetch, now: float) -> str:
         connection, node = asked.fetch.connection, asked.fetch.node
         if now - asked.since > connection.timeout:
             return f"{connection.address} did not answer within {connection.timeout:g} s"
@@ -89,3 +107,8 @@ class PendingRequests(Generic[_T]):
                 f"broker {node} of {alias} is silent, and the cluster no longer lists it as alive"
             )
         return ""
+
+
+def _wait_from_now(sent: SentFetch) -> None:
+    now = time.monotonic()
+    sent.since, sent.next_look = now, now + SILENCE_S

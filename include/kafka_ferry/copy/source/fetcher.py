@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from kafka_ferry.batches import (
@@ -25,6 +26,7 @@ from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.plan.schedule.priority import waves
 from kafka_ferry.wire import (
+    Expected,
     Fetched,
     PartitionLeader,
     WireCluster,
@@ -40,6 +42,7 @@ from kafka_ferry.wire.error_codes import (
     is_transient,
 )
 from kafka_ferry.wire.partitions.lookahead import fates_after
+from kafka_ferry.wire.partitions.read_ahead import Depth
 
 # A topic that no broker knows for three seconds was not just created.
 _MAX_UNKNOWN: Final = 6
@@ -57,14 +60,34 @@ def _first(ready: Sequence[Cursor]) -> list[Cursor]:
     return [cursor for cursor in ready if cursor.wave == wave]
 
 
+def _next_offsets(cursors: Sequence[Cursor], most: int) -> dict[TopicPartition, int]:
+    """What to ask for next, of so many partitions: guesses where all have requests in flight."""
+    free = [cursor for cursor in cursors if not cursor.asked]
+    alone = [cursor for cursor in free if cursor.must_be_alone][:1]
+    chosen = alone or free or sorted(cursors, key=lambda cursor: cursor.asked)
+    offsets = {
+        cursor.range.source: offset
+        for cursor in chosen
+        if (offset := cursor.next_to_ask) is not None
+    }
+    return dict(islice(offsets.items(), most))
+
+
+def _exact(cursors: Iterable[Cursor], guessed: Set[TopicPartition]) -> list[Cursor]:
+    """Those that were not asked for ahead, of which a request's failure says something."""
+    return [cursor for cursor in cursors if cursor.range.source not in guessed]
+
+
 class RangeFetcher:
     """Reads ranges from their given positions to their ends, from all brokers at once.
 
-    Each broker has at most one request in flight, so that a stalled broker blocks only its own
-    partitions; of several answers, one at a time is in memory.
+    Each broker has requests of its own in flight, so that a stalled broker blocks only its own
+    partitions: one, or so many ahead that a distant one always has some to answer. Of several answers,
+    one at a time is in memory.
 
     Args:
         cluster: the source, for this thread only.
+        aside: the source again, for what must be asked while fetches are in flight.
         starts: the next offset to read of each range, and the leader epoch before it.
         rules: how to read.
         rack: where this process runs (``client.rack``), "" to read from leaders alone.
@@ -73,12 +96,14 @@ class RangeFetcher:
     def __init__(
         self,
         cluster: WireCluster,
+        aside: WireCluster,
         starts: Mapping[Range, Position],
         rules: ReadRules,
         rack: str = "",
     ) -> None:
         self.dropped: set[TopicPartition] = set()
         self._cluster = cluster
+        self._aside = aside
         self._rules = rules
         turns = waves(starts, now_ms())
         self._cursors = {
@@ -88,7 +113,9 @@ class RangeFetcher:
             for range_, position in starts.items()
         }
         self._replicas = ReadReplicas(rack)
-        self._pending = PendingRequests[Cursor](cluster)
+        self._pending = PendingRequests(cluster)
+        self._depth = Depth()
+        self._round_trips: dict[int, float] = {}
         self._failed: list[Read] = []
 
     def responses(self, stopped: threading.Event) -> Iterator[list[Read]]:
@@ -101,11 +128,14 @@ class RangeFetcher:
             self._ask()
             if not self._pending:
                 stopped.wait(self._pause())
-            for asked in self._pending.answered(min(self._pause(), _LONGEST_PAUSE_S)):
-                if reads := self._receive(asked):
+            for sent in self._pending.answered(min(self._pause(), _LONGEST_PAUSE_S)):
+                began = time.monotonic()
+                if reads := self._receive(sent):
                     yield reads
-            for asked, why in self._pending.given_up():
-                self._failed_transiently(asked.about, why)
+                    self._depth.took(time.monotonic() - began)
+            for requests, why in self._pending.given_up():
+                unanswered = [cursor for sent in requests for cursor in self._answered(sent)]
+                self._failed_transiently(unanswered, why)
             if jumps := self._jumps():
                 yield jumps
             if self._failed:
@@ -113,13 +143,18 @@ class RangeFetcher:
                 self._failed = []
 
     def _ask(self) -> None:
-        """Send a request to each broker without one in flight, for all that may be read from it."""
+        """Send each broker as many requests as are to be in flight, for all that may be read from it."""
         now = time.monotonic()
         ready = [cursor for cursor in self._cursors.values() if cursor.not_before <= now]
-        free = [cursor for cursor in _first(ready) if not cursor.is_asked]
-        for replica, cursors in self._by_replica(free).items():
-            if replica.node not in self._pending:
-                self._send(replica, cursors)
+        by_replica = self._by_replica(_first(ready))
+        for replica, cursors in by_replica.items():
+            round_trip_s = self._round_trips.get(replica.node, 0.0)
+            wanted = self._depth.wanted(round_trip_s, len(by_replica))
+            at_a_time = max(1, len(cursors) // wanted)
+            while len(self._pending.of(replica.node)) < wanted:
+                offsets = _next_offsets(cursors, at_a_time)
+                if not offsets or not self._send(replica, offsets):
+                    break
 
     def _pause(self) -> float:
         """How long no request can be sent, in seconds."""
@@ -183,40 +218,60 @@ class RangeFetcher:
         else:
             self._judge_error(cursor, leader.error)
 
-    def _send(self, replica: ReadReplica, cursors: Sequence[Cursor]) -> None:
-        asked = [cursor for cursor in cursors if cursor.must_be_alone][:1] or cursors
+    def _send(self, replica: ReadReplica, offsets: Mapping[TopicPartition, int]) -> bool:
+        """Ask a broker for partitions from offsets on; returns whether that could be sent."""
+        cursors = [self._cursors[tp] for tp in offsets]
+        guessed = {cursor.range.source for cursor in cursors if cursor.asked}
+        # Each partition gets a share, so that the writer can fill its requests with many of them.
+        share = max(self._rules.max_bytes // len(offsets), _LEAST_SHARE)
         try:
-            pending = send_fetch(
+            fetch = send_fetch(
                 self._cluster,
                 replica.node,
-                {cursor.range.source: cursor.at for cursor in asked},
+                offsets,
                 max_bytes=self._rules.max_bytes,
-                # Each partition gets a share, so that the writer can fill its requests with many of them.
-                partition_max_bytes=max(self._rules.max_bytes // len(asked), _LEAST_SHARE),
-                expected={cursor.range.source: cursor.expected for cursor in asked},
+                partition_max_bytes=share,
+                # Which leader epoch comes before a guess is not known.
+                expected={
+                    tp: Expected(cursor.range.topic_id) if tp in guessed else cursor.expected
+                    for tp, cursor in zip(offsets, cursors, strict=True)
+                },
                 committed=self._rules.committed,
                 rack=replica.rack,
             )
         except FerryError as error:
-            self._retry_or_raise(asked, error)
-            return
-        self._pending.add(pending, asked)
-        for cursor in asked:
-            cursor.is_asked = True
+            self._retry_or_raise(_exact(cursors, guessed), error)
+            return False
+        self._round_trips[replica.node] = fetch.connection.round_trip_s
+        self._pending.add(SentFetch(fetch, offsets, share, guessed))
+        for cursor in cursors:
+            cursor.asked += 1
+            reach = cursor.reach.of(share)
+            cursor.asked_to = offsets[cursor.range.source] + reach if reach else 0
+        return True
 
-    def _receive(self, asked: SentFetch[Cursor]) -> list[Read]:
+    def _answered(self, sent: SentFetch) -> list[Cursor]:
+        """The cursors that a request was for, which now have one less in flight."""
+        cursors = [self._cursors[tp] for tp in sent.offsets if tp in self._cursors]
+        for cursor in cursors:
+            cursor.asked -= 1
+        return cursors
+
+    def _receive(self, sent: SentFetch) -> list[Read]:
         reads = []
         room = self._rules.max_bytes
-        for cursor in asked.about:
-            cursor.is_asked = False
+        cursors = self._answered(sent)
         try:
-            for fetched in asked.fetch.answers():
-                if known := self._cursors.get(fetched.partition):
-                    found = self._judge(known, fetched, asked.fetch.node, room)
+            for fetched in sent.fetch.answers():
+                known = self._cursors.get(fetched.partition)
+                guess = sent.guess(fetched.partition)
+                if known and (guess is None or known.is_continued_by(fetched, guess)):
+                    found = self._judge(known, fetched, sent, room)
+                    known.learn(fetched, found, sent.max_bytes)
                     reads.append(Read(known.range, found))
                     room -= sum(it.batch.header.size for it in found if it.batch)
         except FerryError as error:
-            self._retry_or_raise(asked.about, error)
+            self._retry_or_raise(_exact(cursors, sent.guessed), error)
         return [read for read in reads if read.converted_batches]
 
     def _retry_or_raise(self, cursors: Sequence[Cursor], error: FerryError) -> None:
@@ -225,7 +280,7 @@ class RangeFetcher:
         self._failed_transiently(cursors, error.message)
 
     def _judge(
-        self, cursor: Cursor, fetched: Fetched, node: int, room: int
+        self, cursor: Cursor, fetched: Fetched, sent: SentFetch, room: int
     ) -> tuple[ConvertedBatch, ...]:
         """Convert the answer's batches from the cursor on, and move the cursor past them.
 
@@ -239,17 +294,17 @@ class RangeFetcher:
         elif fetched.is_silent and self._replicas.leave(source):
             pass  # The leader is asked next.
         elif fetched.error == OFFSET_OUT_OF_RANGE:
-            found = self._judge_out_of_range(cursor, node)
+            found = self._judge_out_of_range(cursor, sent.fetch.node)
         elif fetched.error != NONE:
             self._judge_error(cursor, fetched.error)
         elif fetched.diverged_at is not None:
             self._judge_divergence(cursor, fetched.diverged_at)
         elif cursor.at < cursor.range.end:
-            look_ahead = partial(fates_after, self._cluster, node, source)
+            look_ahead = partial(fates_after, self._aside, sent.fetch.node, source)
             found, malformed = cursor.convert(fetched, self._rules, room, look_ahead)
             if malformed and self._replicas.leave(source):
                 malformed = ""
-            elif not found and not malformed:
+            elif not found and not malformed and source not in sent.guessed:
                 found = self._judge_silence(cursor, fetched)
         if found:
             self._move(cursor, found[-1])
@@ -278,7 +333,7 @@ class RangeFetcher:
     def _judge_out_of_range(self, cursor: Cursor, node: int) -> list[ConvertedBatch]:
         """Handle an offset that the broker does not have, or no longer has."""
         at, end = cursor.at, cursor.range.end
-        first = log_start(self._cluster, node, cursor.range.source)
+        first = log_start(self._aside, node, cursor.range.source)
         if at >= first:
             message = (
                 f"the source's log ends before offset {at}, up to which it was copied, or knows "
@@ -316,10 +371,9 @@ class RangeFetcher:
             doing = f"Reading {cursor.range.source}"
             self._fail(cursor, str(fault(code, doing)), transient=False)
 
-    def _failed_transiently(self, cursors: Sequence[Cursor], why: str) -> None:
+    def _failed_transiently(self, cursors: Iterable[Cursor], why: str) -> None:
         now = time.monotonic()
-        for cursor in cursors:
-            cursor.is_asked = False
+        for cursor in {cursor.range.source: cursor for cursor in cursors}.values():
             cursor.failing_since = cursor.failing_since if cursor.transient_failures else now
             cursor.transient_failures += 1
             self._replicas.forget(cursor.range.source)

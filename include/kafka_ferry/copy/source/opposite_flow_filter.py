@@ -27,7 +27,7 @@ from kafka_ferry.ledger.settled import require_settled
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster, log_start
+from kafka_ferry.wire import WireCluster, borrowed, log_start
 from kafka_ferry.wire.partitions.ends import high_watermarks
 from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
 
@@ -99,7 +99,7 @@ class ReturnedRecords:
             return found
         source = self._flow.source
         settings = kafka_python_config(source.client_properties("consumer"))
-        with WireCluster(source.alias, settings) as cluster:
+        with borrowed(source.alias, settings) as cluster:
             for tp, copied in last.items():
                 assert copied.producer is not None
                 found[tp] = retry(partial(_after, cluster, tp, copied.end, copied.producer))

@@ -41,7 +41,9 @@ class RangeReader:
     ) -> None:
         self._cluster = WireCluster(alias, settings)
         rack = str(settings.get("client_rack", ""))
-        self._fetcher = RangeFetcher(self._cluster, starts, rules, rack)
+        # Without a connection as long as it is not needed.
+        self._aside = WireCluster(alias, settings)
+        self._fetcher = RangeFetcher(self._cluster, self._aside, starts, rules, rack)
         self._read: queue.Queue[list[Read] | BaseException | None] = queue.Queue(_AHEAD)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"read-{alias}", daemon=True)
@@ -82,6 +84,7 @@ class RangeReader:
             self._put(error)
         finally:
             self._cluster.close()
+            self._aside.close()
 
     def _put(self, item: list[Read] | BaseException | None) -> None:
         while not self._stopped.is_set():

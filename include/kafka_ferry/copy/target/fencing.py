@@ -19,7 +19,7 @@ from kafka_ferry.ledger import (
 from kafka_ferry.model.positions import Position, PositionMetadata, position_group
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire import WireCluster, borrowed
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partitions.scan import leader_of
 from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
@@ -59,7 +59,7 @@ def fence_writers(flow: Flow, writers: int) -> None:
     start does not fence the old one.
     """
     settings = kafka_python_config(flow.target.client_properties("producer"))
-    with WireCluster(flow.target.alias, settings) as cluster:
+    with borrowed(flow.target.alias, settings) as cluster:
         for number, preserved in product(range(writers), (False, True)):
             _take_over(cluster, flow, number, preserved=preserved)
 
@@ -75,7 +75,7 @@ def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, P
     group = position_group(flow.name)
     settings = kafka_python_config(flow.target.client_properties("producer"))
     offsets = {tp: committed_position(position, run) for tp, position in positions.items()}
-    with WireCluster(flow.target.alias, settings) as cluster:
+    with borrowed(flow.target.alias, settings) as cluster:
         producer, settlement = _take_over(cluster, flow, 0)
         producer.add_group(group)
         for tp, code in producer.commit_offsets(group, offsets).items():
@@ -104,7 +104,7 @@ def commit_adopted(
     ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
     settings = kafka_python_config(flow.target.client_properties("producer"))
     offsets = {tp: committed_position(position, run) for tp, position in positions.items()}
-    with WireCluster(flow.target.alias, settings) as cluster:
+    with borrowed(flow.target.alias, settings) as cluster:
         producer, settlement = _take_over(cluster, flow, _WRITER)
         for code in producer.add_partitions([ledger]).values():
             raise fault(code, f"Writing to the ledger {ledger.topic} on {flow.target.alias}")

@@ -18,9 +18,24 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.transactions.producer import produce_request
 
-# The broker handles one request of a connection at a time and remembers five batches of a producer.
-_IN_FLIGHT: Final = 5
 _REQUEST_BYTES: Final = 4 * 1024 * 1024
+# A broker handles one request of a connection at a time. It remembers five batches of a producer, to recognize
+# repeated ones; here none is repeated: what is refused or lost is written anew, by a new epoch.
+_IN_FLIGHT_BYTES: Final = 5 * _REQUEST_BYTES
+# Answers of a distant broker come later, however quick it is.
+_FAR_S: Final = 0.02
+_FAR_IN_FLIGHT_BYTES: Final = 2 * _IN_FLIGHT_BYTES
+
+
+_Batches = dict[TopicPartition, tuple[PartitionQueue, Outgoing]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A request in flight."""
+
+    batches: _Batches
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +80,19 @@ class Pipeline:
         self._judge = judge
         self._transactional_id = transactional_id
         self._request_bytes = request_bytes
-        self._in_flight: dict[int, deque[dict[TopicPartition, tuple[PartitionQueue, Outgoing]]]] = (
-            defaultdict(deque)
-        )
+        self._in_flight: dict[int, deque[_Sent]] = defaultdict(deque)
+        self._bytes_in_flight: Counter[int] = Counter()
 
     def send_round(self, queues: Mapping[TopicPartition, PartitionQueue]) -> bool:
         """Send at most one batch of each queue; returns whether there was one."""
-        requests: dict[int, dict[TopicPartition, tuple[PartitionQueue, Outgoing]]] = defaultdict(
-            dict
-        )
+        requests: dict[int, _Batches] = defaultdict(dict)
         sizes: Counter[int] = Counter()
         for tp, queue in queues.items():
             if sizes[queue.node] < self._request_bytes and (out := queue.next_to_send()):
                 requests[queue.node][tp] = queue, out
                 sizes[queue.node] += out.size
         for node, batches in requests.items():
-            self._send(node, batches)
+            self._send(node, batches, sizes[node])
         return bool(requests)
 
     @property
@@ -103,11 +115,10 @@ class Pipeline:
     def forget(self) -> None:
         """Close the connections and drop pending answers."""
         self._in_flight.clear()
+        self._bytes_in_flight.clear()
         self._cluster.close()
 
-    def _send(
-        self, node: int, batches: dict[TopicPartition, tuple[PartitionQueue, Outgoing]]
-    ) -> None:
+    def _send(self, node: int, batches: _Batches, size: int) -> None:
         encoded = {}
         for tp, (queue, out) in batches.items():
             batch = out.converted.batch
@@ -115,14 +126,19 @@ class Pipeline:
             encoded[tp] = self._encode(queue, batch)
             queue.sequence = next_sequence(queue.sequence, batch.header.records)
         request = produce_request(encoded, self._transactional_id)
-        self._cluster.connection(node).send(request)
-        self._in_flight[node].append(batches)
-        if len(self._in_flight[node]) >= _IN_FLIGHT:
+        connection = self._cluster.connection(node)
+        connection.send(request)
+        self._in_flight[node].append(_Sent(batches, size))
+        self._bytes_in_flight[node] += size
+        is_far = connection.round_trip_s >= _FAR_S
+        while self._bytes_in_flight[node] > (_FAR_IN_FLIGHT_BYTES if is_far else _IN_FLIGHT_BYTES):
             self._receive(node)
 
     def _receive(self, node: int) -> None:
         response = self._cluster.connection(node).receive()
-        request = self._in_flight[node].popleft()
+        sent = self._in_flight[node].popleft()
+        self._bytes_in_flight[node] -= sent.size
+        request = sent.batches
         for topic in response.responses:
             for entry in topic.partition_responses:
                 tp = TopicPartition(topic.name, entry.index)

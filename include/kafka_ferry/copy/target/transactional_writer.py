@@ -347,6 +347,9 @@ class TransactionalWriter(ABC):
         ]
         if not new:
             return
+        if not self._queues[self._ledger].in_transaction and self._ledger not in new:
+            # Its record ends each transaction: one request adds it too.
+            new.append(self._ledger)
         refused = self._producer.add_partitions(new)
         for tp, code in refused.items():
             queue = self._queues[tp]

@@ -32,7 +32,7 @@ from kafka_ferry.runs.failover.last_known import known_groups, translate_known
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
 from kafka_ferry.runs.sync_groups.sync import move_groups
-from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire import WireCluster, borrowed
 from kafka_ferry.wire.partitions.first_record import first_record, key_of
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _with_records(target: Cluster, groups: Collection[GroupOutlook]) -> tuple[Gr
     }
     found: dict[tuple[TopicPartition, int], FirstRecord | None] = {}
     settings = kafka_python_config(target.client_properties("consumer"))
-    with WireCluster(target.alias, settings) as cluster, retry_for(_SOURCE_RETRY_S):
+    with borrowed(target.alias, settings) as cluster, retry_for(_SOURCE_RETRY_S):
         for place in list(places)[:_RECORDS_LOOKED_AT]:
             found[place] = _first(cluster, *place)
 

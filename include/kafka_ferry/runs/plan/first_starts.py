@@ -22,7 +22,7 @@ from kafka_ferry.model import Found, TopicPartition
 from kafka_ferry.model.groups import Group
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire import borrowed
 from kafka_ferry.wire.partitions.times import offsets_at
 
 _OPTION: Final = "topics.start"
@@ -78,7 +78,7 @@ def first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[Topic
     if not times:
         return {}
     settings = kafka_python_config(flow.source.client_properties("consumer"))
-    with WireCluster(flow.source.alias, settings) as cluster:
+    with borrowed(flow.source.alias, settings) as cluster:
 
         def ask() -> Mapping[TopicPartition, int | None]:
             nodes = {tp: leader.node for tp, leader in cluster.leaders(times).items()}

@@ -15,7 +15,7 @@ from kafka_ferry.model import Found, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.schedule.retention_risks import Questions, questions, uncopied
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire import WireCluster, borrowed
 from kafka_ferry.wire.partitions.log_dirs import log_sizes
 from kafka_ferry.wire.partitions.times import look_up
 
@@ -35,7 +35,7 @@ def with_sizes(flow: Flow, found: Found, pairs: Iterable[Pair]) -> Found:
         return found
     asked = questions(flow, found, pairs, now_ms())
     settings = kafka_python_config(flow.source.client_properties("consumer"))
-    with WireCluster(flow.source.alias, settings) as cluster:
+    with borrowed(flow.source.alias, settings) as cluster:
         return retry(lambda: _ask(cluster, found, waiting, asked))
 
 

@@ -28,7 +28,7 @@ from kafka_ferry.retry import retry
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.shared_topics import everything_after, with_strangers, without_others
-from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire import borrowed
 from kafka_ferry.wire.partitions.times import LookedUp, look_up
 
 log = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ def _starts(flow: Flow, ledgers: Collection[str], since: int) -> dict[str, int]:
     """Where each ledger's entries since a time begin; ledgers without any are left out."""
     settings = kafka_python_config(flow.target.client_properties("consumer"))
     partitions = [TopicPartition(name, 0) for name in ledgers]
-    with WireCluster(flow.target.alias, settings) as cluster:
+    with borrowed(flow.target.alias, settings) as cluster:
 
         def ask() -> LookedUp:
             nodes = {tp: leader.node for tp, leader in cluster.leaders(partitions).items()}

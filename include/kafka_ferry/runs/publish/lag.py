@@ -20,7 +20,7 @@ from kafka_ferry.runs.provenance.opposite_flow import returned_topics
 from kafka_ferry.runs.provenance.upstream_flows import find_upstream
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.state.known_positions import known_positions
-from kafka_ferry.wire import WireCluster, fetch
+from kafka_ferry.wire import WireCluster, borrowed, fetch
 from kafka_ferry.wire.error_codes import NONE
 
 _AT_ONCE: Final = 250
@@ -165,7 +165,7 @@ def _times(flow: Flow, places: Mapping[TopicPartition, int]) -> dict[TopicPartit
         return {}
     settings = kafka_python_config(flow.source.client_properties("consumer"))
     times: dict[TopicPartition, int] = {}
-    with WireCluster(flow.source.alias, settings) as cluster:
+    with borrowed(flow.source.alias, settings) as cluster:
         by_node: dict[int, list[TopicPartition]] = defaultdict(list)
         for tp, leader in cluster.leaders(places).items():
             if leader.node >= 0:

@@ -18,7 +18,7 @@ from kafka_ferry.copy.target.preserved.partition_queue import begun
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.model.positions import Position, position_group
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire import borrowed
 from kafka_ferry.wire.transactions.producer import has_pending_offsets
 
 # A transaction's markers reach the ledger and the group one after the other.
@@ -112,7 +112,7 @@ def _moved(
 def _is_pending(flow: Flow, partitions: Collection[TopicPartition]) -> bool:
     """Whether a transaction that the ledger has is still to reach the group; its coordinator completes it."""
     settings = kafka_python_config(flow.target.client_properties("consumer"))
-    with WireCluster(flow.target.alias, settings) as cluster:
+    with borrowed(flow.target.alias, settings) as cluster:
         return has_pending_offsets(cluster, position_group(flow.name), partitions)
 
 

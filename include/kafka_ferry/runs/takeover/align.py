@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 
 from kafka_ferry.config import Cluster, Flow, kafka_python_config
@@ -16,7 +16,7 @@ from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicSt
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.runs.takeover.adopt import last_targets
 from kafka_ferry.runs.takeover.record_digests import read_log
-from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire import WireCluster, borrowed
 
 Positions = Mapping[TopicPartition, int | None]
 """By *source* partition, the next offset that the other mirror would copy; None for the beginning."""
@@ -188,5 +188,5 @@ def _is_compacted(pair: Pair) -> bool:
     return any(topic.is_compacted for topic in (pair.source, pair.remote) if topic)
 
 
-def _cluster(cluster: Cluster) -> WireCluster:
-    return WireCluster(cluster.alias, kafka_python_config(cluster.client_properties("consumer")))
+def _cluster(cluster: Cluster) -> AbstractContextManager[WireCluster]:
+    return borrowed(cluster.alias, kafka_python_config(cluster.client_properties("consumer")))

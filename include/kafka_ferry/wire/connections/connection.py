@@ -12,6 +12,7 @@ import contextlib
 import math
 import mmap
 import random
+import select
 import socket
 import ssl
 import time
@@ -95,6 +96,7 @@ class Connection:
         closed: whether it can no longer be used.
         peer: the broker's host and port.
         is_before_2_4: whether the broker is of a Kafka release before 2.4.
+        round_trip_s: the least time that an answer of a ``call`` has taken, in seconds.
 
     Args:
         host: the broker's host name or address.
@@ -133,6 +135,7 @@ class Connection:
         self._versions: dict[int, tuple[int, int]] = {}
         self.closed = False
         self.is_before_2_4 = False
+        self.round_trip_s = math.inf
         self._quiet_until = 0.0
         self._used_at = time.monotonic()
         self._socket = self._connect(host, port)
@@ -150,6 +153,15 @@ class Connection:
         return not (self.closed or self._in_flight)
 
     @property
+    def is_usable(self) -> bool:
+        """Whether it is idle, and the broker has neither closed it nor sent anything unasked."""
+        if not self.is_idle:
+            return False
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return not poll.poll(0)
+
+    @property
     def fileno(self) -> int:
         """The socket's file descriptor, to wait for answers; -1 once it is closed."""
         return self._socket.fileno()
@@ -161,8 +173,11 @@ class Connection:
 
     def call(self, request: Any, *, newest: int | None = None) -> Any:
         """Send ``request`` and wait for its response; nothing else may be in flight."""
+        began = time.monotonic()
         self.send(request, newest=newest)
-        return self.receive()
+        response = self.receive()
+        self.round_trip_s = min(self.round_trip_s, time.monotonic() - began)
+        return response
 
     def offers(self, request: Any, *, version: int = 0) -> bool:
         """Whether the broker supports this kind of request, in this version or a newer one."""

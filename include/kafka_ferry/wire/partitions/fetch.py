@@ -171,10 +171,12 @@ def send_fetch(
     expected: Mapping[TopicPartition, Expected] | None = None,
     committed: bool = True,
     rack: str = "",
+    lane: int = 0,
 ) -> PendingFetch:
     """Send what ``fetch`` sends, without waiting for the answer.
 
-    Args and errors as in ``fetch``; ``rack`` lets a leader name a replica that is in the same one (KIP-392).
+    Args and errors as in ``fetch``; ``rack`` lets a leader name a replica that is in the same one (KIP-392),
+    and ``lane`` is the number of the broker's connection.
     """
     checks = {tp: (expected or {}).get(tp, Expected()) for tp in offsets}
     names = {check.topic_id: tp.topic for tp, check in checks.items()}
@@ -182,7 +184,7 @@ def send_fetch(
     request.rack_id = rack
     request.max_wait_ms = max_wait_ms
     request.isolation_level = _READ_COMMITTED if committed else _READ_UNCOMMITTED
-    connection = cluster.connection(node)
+    connection = cluster.connection(node, lane)
     connection.send(request, newest=_BY_NAME if "" in names else None)
     return PendingFetch(cluster, node, connection, frozenset(offsets), names, committed)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, closing
 from functools import partial
 from typing import Final
 
@@ -21,8 +22,9 @@ from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partitions.ends import high_watermarks
-from kafka_ferry.wire.partitions.fetch import Fetched, fetch_one, log_start
+from kafka_ferry.wire.partitions.fetch import Fetched, log_start
 from kafka_ferry.wire.partitions.lookahead import fates_after
+from kafka_ferry.wire.partitions.read_ahead import AheadReader
 
 _FETCH_BYTES: Final = 16 * 1024 * 1024
 
@@ -42,7 +44,11 @@ def committed_batches(
         CorruptBatch: on bytes that are not a valid batch.
         FerryError: if the partition cannot be read.
     """
-    for batch, is_aborted in ended_batches(cluster, leader, partition, start):
+    return _committed(ended_batches(cluster, leader, partition, start))
+
+
+def _committed(batches: Iterator[tuple[Batch, bool]]) -> Iterator[Batch]:
+    for batch, is_aborted in batches:
         if not (is_aborted or batch.header.is_control):
             yield batch
 
@@ -64,8 +70,10 @@ def committed_values(
         CorruptBatch: on bytes that are no valid batch.
         FerryError: if the partition cannot be read for a minute.
     """
-    at = retry(lambda: _inside(cluster, partition, start))
-    batches: Iterator[Batch] | None = None
+    at, end, leader = retry(lambda: _inside(cluster, partition, start))
+    if at == end:
+        return
+    batches: Iterator[Batch] | None = _committed(_ended(cluster, leader, partition, at))
 
     def following() -> Batch | None:
         nonlocal batches
@@ -87,13 +95,12 @@ def committed_values(
         at = batch.header.next_offset
 
 
-def _inside(cluster: WireCluster, partition: TopicPartition, offset: int) -> int:
+def _inside(cluster: WireCluster, partition: TopicPartition, offset: int) -> tuple[int, int, int]:
+    """The offset if the log has it, else the log's start; the log's end, and the leader that says so."""
     leader = leader_of(cluster, partition)
     first = log_start(cluster, leader, partition)
-    if not offset:
-        return first
     end = high_watermarks(cluster, {partition: leader})[partition]
-    return max(offset, first) if offset <= end else first
+    return (max(offset, first) if offset <= end else first), end, leader
 
 
 def ended_batches(
@@ -106,22 +113,32 @@ def ended_batches(
     # A newly elected leader may not know yet how far its log is replicated: it shows less than there
     # is, without an error, and refuses to say where the log ends (KIP-207).
     high_watermarks(cluster, {partition: leader})
+    yield from _ended(cluster, leader, partition, start)
+
+
+def _ended(
+    cluster: WireCluster, leader: int, partition: TopicPartition, start: int
+) -> Iterator[tuple[Batch, bool]]:
+    """What ``ended_batches`` gives, of a leader that has said where the log ends."""
     at, before, fates = start, -1, TransactionFates()
     look_ahead = partial(fates_after, cluster, leader, partition)
-    while at > before:
-        before = at
-        fetched = fetch_one(cluster, leader, partition, at, max_bytes=_FETCH_BYTES)
-        batches = list(_checked(cluster, partition, fetched))
+    with _reader(cluster, leader, partition, committed=True) as reader:
+        while at > before:
+            before = at
+            fetched = reader.fetched(at)
+            batches = list(_checked(cluster, partition, fetched))
 
-        def judge(aborted: AbortFilter, batches: Sequence[Batch] = batches) -> list[bool]:
-            return list(map(aborted.is_aborted, batches))
+            def judge(aborted: AbortFilter, batches: Sequence[Batch] = batches) -> list[bool]:
+                return list(map(aborted.is_aborted, batches))
 
-        for batch, is_aborted in zip(
-            batches, fates.judged(fetched.aborted, judge, look_ahead), strict=True
-        ):
-            if batch.header.next_offset > at:
-                at = batch.header.next_offset
-                yield batch, is_aborted
+            for batch, is_aborted in zip(
+                batches, fates.judged(fetched.aborted, judge, look_ahead), strict=True
+            ):
+                if batch.header.next_offset > at:
+                    at = batch.header.next_offset
+                    yield batch, is_aborted
+            if at >= fetched.end:
+                return
 
 
 def stored_batches(
@@ -141,15 +158,22 @@ def stored_batches(
         FerryError: if the partition cannot be read.
     """
     at, before = start, -1
-    while before < at < end:
-        before = at
-        fetched = fetch_one(cluster, leader, partition, at, max_bytes=_FETCH_BYTES, committed=False)
-        for batch in _checked(cluster, partition, fetched):
-            if at < batch.header.next_offset:
-                at = batch.header.next_offset
-                yield batch
-            if at >= end:
-                return
+    with _reader(cluster, leader, partition, committed=False) as reader:
+        while before < at < end:
+            before = at
+            for batch in _checked(cluster, partition, reader.fetched(at)):
+                if at < batch.header.next_offset:
+                    at = batch.header.next_offset
+                    yield batch
+                if at >= end:
+                    return
+
+
+def _reader(
+    cluster: WireCluster, leader: int, partition: TopicPartition, *, committed: bool
+) -> AbstractContextManager[AheadReader]:
+    reader = AheadReader(cluster, leader, partition, max_bytes=_FETCH_BYTES, committed=committed)
+    return closing(reader)
 
 
 def holds_records(cluster: WireCluster, partition: TopicPartition) -> bool:

@@ -1,0 +1,73 @@
+"""Connections that one part of a run leaves open for the next, which opens none then.
+
+Over a long link a new connection takes longer than most of what is asked on it: a round trip to connect,
+one for the versions, and some for TLS and the login.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from kafka_ferry.wire.cluster import WireCluster
+
+# A run reads and writes two clusters, from a few threads.
+_MOST_KEPT: Final = 8
+
+
+class _Pool:
+    """Clusters that nobody uses, the most recently used last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: deque[tuple[str, WireCluster]] = deque()
+
+    def take(self, key: str) -> WireCluster | None:
+        """One with these settings, without those of its connections that can be seen to be dead."""
+        with self._lock:
+            found = next((kept for kept in reversed(self._kept) if kept[0] == key), None)
+            if found is None:
+                return None
+            self._kept.remove(found)
+        found[1].drop_dead()
+        return found[1]
+
+    def keep(self, key: str, cluster: WireCluster) -> None:
+        """Put one back; the one that was not used for longest makes room for it."""
+        with self._lock:
+            self._kept.append((key, cluster))
+            left_out = self._kept.popleft() if len(self._kept) > _MOST_KEPT else None
+        if left_out:
+            left_out[1].close()
+
+    def forget(self) -> None:
+        """Keep nothing, and close nothing: after a fork all of it is the parent's."""
+        self._lock, self._kept = threading.Lock(), deque()
+
+
+_POOL: Final = _Pool()
+os.register_at_fork(after_in_child=_POOL.forget)
+
+
+@contextmanager
+def borrowed(alias: str, settings: Mapping[str, Any]) -> Iterator[WireCluster]:
+    """Connections to a cluster, those of an earlier borrower where there are some.
+
+    After an error they are closed: nobody knows what is still on its way.
+
+    Args:
+        alias: the cluster's name in messages.
+        settings: kafka-python's configuration names.
+    """
+    key = repr((alias, sorted(settings.items())))
+    cluster = _POOL.take(key) or WireCluster(alias, settings)
+    try:
+        yield cluster
+    except BaseException:
+        cluster.close()
+        raise
+    _POOL.keep(key, cluster)

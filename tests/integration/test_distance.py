@@ -1,0 +1,170 @@
+"""Brokers that are far away are read from ahead, and what is copied is the same."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.batches import BatchHeader
+from kafka_ferry.copy.source.fetch_pipeline import PendingRequests, SentFetch
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.wire import borrowed
+from kafka_ferry.wire.partitions import read_ahead, scan
+from kafka_ferry.wire.partitions.ends import high_watermarks
+from kafka_ferry.wire.partitions.read_ahead import Depth
+from kafka_sandbox.cluster import KafkaCluster
+from kafka_sandbox.proxied import ProxiedBroker
+from kafka_sandbox.proxy import Proxy
+from tests.support.builders import Record, create_topic, produce
+from tests.support.flows import (
+    assert_same,
+    copy_now,
+    copy_planned,
+    failures,
+    make_flow,
+    plan_now,
+    remote,
+)
+
+Unique = Callable[[str], str]
+AHEAD = 4
+
+
+@pytest.fixture
+def most_in_flight(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
+    """How many requests a broker had in flight at most, and how many of their offsets were guesses."""
+    found = {"requests": 0, "guesses": 0}
+    add = PendingRequests.add
+
+    def add_and_tell(pending: PendingRequests, sent: SentFetch) -> None:
+        add(pending, sent)
+        found["requests"] = max(found["requests"], len(pending.of(sent.fetch.node)))
+        found["guesses"] += len(sent.guessed)
+
+    monkeypatch.setattr(PendingRequests, "add", add_and_tell)
+    yield found
+
+
+def of_all_sizes(count: int) -> list[Record]:
+    chance = random.Random(7)
+    return [
+        Record(b"%d" % n, chance.randbytes(chance.choice((10, 500, 5_000, 60_000))))
+        for n in range(count)
+    ]
+
+
+def test_over_a_long_link_requests_overtake_their_answers(
+    folder: Path, backup: KafkaCluster, most_in_flight: dict[str, int]
+) -> None:
+    with ProxiedBroker(folder / "far") as far:
+        create_topic(far.bootstrap, "one")
+        for _ in range(3):
+            produce(far.bootstrap, "one", of_all_sizes(400))
+        far.proxy.link.delay_s = 0.02
+        flow = make_flow(folder, far.proxied, backup, ["one"], fetch_max_bytes=3_000_000)
+        assert failures(copy_now(flow)) == []
+        assert_same(far, "one", backup, remote(flow, "one"))
+    assert most_in_flight["requests"] > 1
+    assert most_in_flight["guesses"] > 1
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 8])
+def test_whatever_is_guessed_the_copy_is_the_same(
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+    most_in_flight: dict[str, int],
+    partitions: int,
+) -> None:
+    topic = unique("guessed")
+    create_topic(primary.bootstrap, topic, partitions)
+    for transactional_id, abort in (
+        (None, False),
+        (unique("aborted"), True),
+        (unique("done"), False),
+    ):
+        records = of_all_sizes(400)
+        produce(primary.bootstrap, topic, records, transactional_id=transactional_id, abort=abort)
+    monkeypatch.setattr(Depth, "wanted", lambda *_: AHEAD)
+    flow = make_flow(folder, primary, backup, [topic], fetch_max_bytes=3_000_000, writers=1)
+    assert failures(copy_now(flow)) == []
+    assert_same(primary, topic, backup, remote(flow, topic))
+    assert 1 < most_in_flight["requests"] <= AHEAD
+
+
+def test_a_log_that_is_scanned_ahead_is_the_same(
+    primary: KafkaCluster, unique: Unique, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = unique("scanned")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, of_all_sizes(300))
+    produce(
+        primary.bootstrap, topic, of_all_sizes(300), transactional_id=unique("gone"), abort=True
+    )
+    produce(primary.bootstrap, topic, of_all_sizes(300))
+    monkeypatch.setattr(scan, "_FETCH_BYTES", 3_000_000)
+    partition = TopicPartition(topic, 0)
+
+    def scanned() -> tuple[list[BatchHeader], list[BatchHeader]]:
+        with borrowed("near", {"bootstrap_servers": primary.bootstrap.split(",")}) as cluster:
+            leader = scan.leader_of(cluster, partition)
+            end = high_watermarks(cluster, {partition: leader})[partition]
+            committed = scan.committed_batches(cluster, leader, partition, 0)
+            stored = scan.stored_batches(cluster, leader, partition, 0, end)
+            return [it.header for it in committed], [it.header for it in stored]
+
+    one_by_one = scanned()
+    monkeypatch.setattr(read_ahead, "NEAR_S", 0.0)
+    monkeypatch.setattr(Depth, "wanted", lambda *_: AHEAD)
+    sent = []
+    send = read_ahead.send_fetch
+    monkeypatch.setattr(
+        read_ahead,
+        "send_fetch",
+        lambda *args, **options: sent.append(args) or send(*args, **options),
+    )
+    assert scanned() == one_by_one
+    assert len(sent) > 1
+    assert sum(header.records for header in one_by_one[0]) == 600
+
+
+@pytest.mark.long
+def test_over_a_link_that_is_slow_stalls_and_breaks_nothing_fails(
+    folder: Path, backup: KafkaCluster
+) -> None:
+    ended, faults = threading.Event(), 0
+
+    def break_it(proxy: Proxy) -> None:
+        nonlocal faults
+        chance = random.Random(11)
+        while not ended.wait(chance.uniform(2, 4)):
+            if faults % 2:
+                proxy.stall(chance.uniform(0.2, 2))
+            else:
+                proxy.refuse(chance.uniform(0.5, 2))
+            faults += 1
+
+    with ProxiedBroker(folder / "far") as far:
+        create_topic(far.bootstrap, "slow", 2)
+        produce(far.bootstrap, "slow", of_all_sizes(1_000))
+        far.proxy.link.delay_s, far.proxy.link.bytes_per_s = 0.02, 2_000_000
+        flow = make_flow(
+            folder, far.proxied, backup, ["slow"], fetch_max_bytes=1_000_000, writers=2
+        )
+        plan = plan_now(flow)
+        breaking = threading.Thread(target=break_it, args=(far.proxy,))
+        breaking.start()
+        try:
+            assert failures(copy_planned(flow, plan)) == []
+        finally:
+            ended.set()
+            breaking.join()
+            far.proxy.heal()
+        assert_same(far, "slow", backup, remote(flow, "slow"))
+    assert faults > 1

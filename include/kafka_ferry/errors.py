@@ -29,7 +29,8 @@ class FerryError(Exception):
         self.advice = advice
 
     def __str__(self) -> str:
-        return f"{self.message} {self.advice}".rstrip()
+        ends = self.message.endswith((".", "!", "?", ":")) or not self.advice
+        return f"{self.message}{'' if ends else '.'} {self.advice}".rstrip()
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments do not survive Exception's own pickling between Spark's processes.

@@ -39,7 +39,7 @@ ERRORS: list[tuple[FerryError, bool, int, str]] = [
         ConfigError("flow.yaml", "topics", "must be a list", advice=ADVICE),
         False,
         9,
-        "flow.yaml: topics: must be a list Look there.",
+        "flow.yaml: topics: must be a list. Look there.",
     ),
     (ClusterUnreachable(WHAT, advice=ADVICE), True, 3, "It went wrong. Look there."),
     (AccessDenied(WHAT, advice=ADVICE), False, 4, "It went wrong. Look there."),

@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from kafka_ferry.cli.commands import (
     backfill,
+    check,
     failback,
     failover,
+    init,
     lag,
     mirror_maker,
     plan,
@@ -22,16 +24,18 @@ from kafka_ferry.cli.commands import (
     translate,
     verify,
 )
-from kafka_ferry.cli.terminal import Printable, show_error
+from kafka_ferry.cli.terminal import Printable, out, show_error
 from kafka_ferry.errors import ConfigError, FerryError
 
 app = typer.Typer(
-    help="Copies Kafka clusters into other Kafka clusters, and proves that each copy is complete.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command in (
+    init.init,
+    check.check,
     plan.plan,
     run.run,
     backfill.backfill,
@@ -47,6 +51,26 @@ for _command in (
 app.command(cls=mirror_maker.WholeNames)(mirror_maker.mirror_maker)
 
 _CLUSTERS: Final = "--clusters"
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        out.print(f"ferry {version('kafka-ferry')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Copies Kafka clusters into other Kafka clusters, and proves that each copy is complete."""
 
 
 def main() -> None:

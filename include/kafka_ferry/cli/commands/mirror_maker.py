@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -112,7 +113,7 @@ def _carry_out(mirror: MirrorMaker1, write_config: Path | None, *, as_json: bool
 
 def with_values(arguments: Sequence[str]) -> Iterator[str]:
     """``--abort.on.send.failure`` without a value means ``true``; typer has no optional values."""
-    for argument, after in zip(arguments, [*arguments[1:], "--"], strict=True):
+    for argument, after in zip_longest(arguments, arguments[1:], fillvalue="--"):
         yield argument
         if argument in _ABORTS and after.startswith("-"):
             yield "true"

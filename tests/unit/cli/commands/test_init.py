@@ -1,0 +1,78 @@
+"""A first flow file, and what a file is checked for, without any broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.cli import main
+from kafka_ferry.config import load_flow
+
+Ferry = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def ferry(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Ferry:
+    """Runs the command line in an empty folder; its status and what it wrote."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["ferry", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0), *capsys.readouterr()
+
+    return run
+
+
+def test_a_first_file_is_a_flow_that_is_valid(ferry: Ferry) -> None:
+    status, said, _ = ferry("init", "a:1,b:2", "c:3", "--topics", "orders, pay.*")
+    assert (status, said.splitlines()[-1]) == (0, "Next: ferry plan --config flow.yaml")
+    flow = load_flow(Path("flow.yaml").absolute())
+    assert flow.name == "primary->backup"
+    assert list(flow.topics) == ["orders", "pay.*"]
+    assert ferry("check", "--config", "flow.yaml") == (
+        0,
+        "flow.yaml: primary->backup is valid; it copies orders, pay.*\n",
+        "",
+    )
+
+
+def test_a_file_that_exists_stays_as_it_is(ferry: Ferry) -> None:
+    Path("flow.yaml").write_text("mine")
+    status, _, said = ferry("init", "a:1", "b:2")
+    assert status == 9
+    assert "flow.yaml: file: exists already. Name another one with --config." in said
+    assert Path("flow.yaml").read_text() == "mine"
+
+
+def test_a_file_that_would_not_be_valid_is_not_left(ferry: Ferry) -> None:
+    status, _, said = ferry("init", "nowhere", "b:2")
+    assert status == 9
+    assert "source.bootstrap.servers" in said
+    assert not Path("flow.yaml").exists()
+
+
+def test_what_is_wrong_with_a_file_is_named(ferry: Ferry) -> None:
+    Path("flow.yaml").write_text("source: {alias: a, bootstrap.servers: 'a:1'}\ntopic: [x]\n")
+    status, _, said = ferry("check", "--config", "flow.yaml")
+    assert status == 9
+    assert "flow.yaml" in said
+    assert "topics" in said
+
+
+@pytest.mark.parametrize("asked", [(), ("-h",), ("--help",)])
+def test_help_lists_the_commands(ferry: Ferry, asked: tuple[str, ...]) -> None:
+    status, said, wrong = ferry(*asked)
+    assert "mirror-maker" in said + wrong
+    assert "Traceback" not in wrong
+    assert status in (0, 9)
+
+
+def test_the_version_is_that_of_the_package(ferry: Ferry) -> None:
+    assert ferry("--version") == (0, f"ferry {version('kafka-ferry')}\n", "")

@@ -13,7 +13,8 @@ from kafka_ferry.config import Flow
 from kafka_ferry.config.reverse_flow import reverse_flow
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy import Outcome, fence_writers, restore_positions
-from kafka_ferry.copy.target.backfill_writer import Backfilled, BackfillWriter
+from kafka_ferry.copy.target.backfill_progress import Backfilled
+from kafka_ferry.copy.target.transactional_writer import backfill_writer
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import Fenced
 from kafka_ferry.groups.routes import routes
@@ -501,7 +502,7 @@ def test_a_backfill_that_still_writes_is_fenced_by_an_ordinary_run_and_goes_on_a
     (range_,) = plan.ranges
     backfilled = Backfilled(latest, plan.run, [range_])
     settings = WriterSettings.of(latest, plan.run, range_.writer)
-    writer = BackfillWriter(settings, backfilled=backfilled)
+    writer = backfill_writer(settings, backfilled)
     writer.take_over([range_])
     ordinary(latest, "ordinary")
     writer.write(range_, left_out(Absent(range_.start, range_.end, Reason.COPIED_BEFORE)))

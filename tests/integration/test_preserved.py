@@ -424,7 +424,7 @@ def test_a_writer_that_has_to_ask_who_writes_goes_on(
     fill: str,
 ) -> None:
     """Each answer is a new epoch of its producer, and the ledger's sequence numbers begin anew."""
-    monkeypatch.setattr("kafka_ferry.copy.target.preserved.writer._STALE_S", 0.0)
+    monkeypatch.setattr("kafka_ferry.copy.target.preserved.records._STALE_S", 0.0)
     topic = unique("asked")
     create_topic(primary.bootstrap, topic, 2)
     flow = preserved(topic, fill=fill, transaction_max_bytes=1_000, fetch_max_bytes=2_000)

@@ -15,7 +15,7 @@ from kafka_ferry.config import Flow, kafka_python_config
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import fence_writers, restore_positions
 from kafka_ferry.copy.target.preserved import control_records
-from kafka_ferry.copy.target.preserved.writer import PreservedWriter
+from kafka_ferry.copy.target.transactional_writer import TransactionalWriter, preserved_writer
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import Fenced
@@ -223,8 +223,8 @@ def test_sequences_make_a_writer_that_was_taken_for_dead_harmless(copy: Copied) 
     assert_same_offsets(copy.source, copy.topic, copy.target, copy.remote.topic)
 
 
-def a_writer(flow: Flow, fill: str = "transactions") -> PreservedWriter:
-    return PreservedWriter(WriterSettings.of(flow, "by hand", 0), fill=fill)
+def a_writer(flow: Flow, fill: str = "transactions") -> TransactionalWriter:
+    return preserved_writer(WriterSettings.of(flow, "by hand", 0), fill=fill)
 
 
 @pytest.mark.long
@@ -239,7 +239,7 @@ def test_a_writer_that_was_asleep_asks_who_writes_before_it_writes(
     record = single_record(b"k", b"v", 0)
     asleep.write(range_, ConvertedBatch(20, 21, record, ((20, 1),)))
     long_ago = time.monotonic() - 3600
-    monkeypatch.setattr(asleep, "_heard_at", long_ago)
+    monkeypatch.setattr(asleep._records, "_heard_at", long_ago)
 
     with pytest.raises(Fenced):
         asleep.send()
@@ -255,8 +255,8 @@ class Rivals:
 
     copy: Copied
     range: Range
-    old: PreservedWriter
-    new: PreservedWriter
+    old: TransactionalWriter
+    new: TransactionalWriter
 
 
 @pytest.fixture

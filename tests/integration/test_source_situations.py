@@ -12,7 +12,7 @@ import pytest
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.config import Flow, load_flow
-from kafka_ferry.copy.target.translated import TranslatedWriter
+from kafka_ferry.copy.target.transactional_writer import TransactionalWriter
 from kafka_ferry.model import Plan
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
@@ -164,14 +164,14 @@ def test_records_deleted_in_mid_copy_are_named_as_lost(
         fetch_max_bytes=1,
         transaction_max_bytes=1,
     )
-    commit = TranslatedWriter.commit
+    commit = TransactionalWriter.commit
 
-    def delete_then_commit(writer: TranslatedWriter) -> object:
+    def delete_then_commit(writer: TransactionalWriter) -> object:
         monkeypatch.undo()
         delete_before(primary, topic, 250)
         return commit(writer)
 
-    monkeypatch.setattr(TranslatedWriter, "commit", delete_then_commit)
+    monkeypatch.setattr(TransactionalWriter, "commit", delete_then_commit)
 
     said = failures(copy_now(flow))
 

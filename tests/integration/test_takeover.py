@@ -19,7 +19,7 @@ from kafka_ferry.batches import AbortFilter, converted_batches
 from kafka_ferry.config import Flow, kafka_python_config, load_flow
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import fence_writers, restore_positions
-from kafka_ferry.copy.target.translated import TranslatedWriter
+from kafka_ferry.copy.target.transactional_writer import TransactionalWriter, translated_writer
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.errors import Fenced
 from kafka_ferry.model import Range
@@ -60,11 +60,11 @@ def planned(
     return flow, range_
 
 
-def writer_of(flow: Flow, range_: Range, run: str) -> TranslatedWriter:
-    return TranslatedWriter(WriterSettings.of(flow, run, range_.writer))
+def writer_of(flow: Flow, range_: Range, run: str) -> TransactionalWriter:
+    return translated_writer(WriterSettings.of(flow, run, range_.writer))
 
 
-def write_all(writer: TranslatedWriter, flow: Flow, range_: Range) -> None:
+def write_all(writer: TransactionalWriter, flow: Flow, range_: Range) -> None:
     """Read the range from the source and hand it to the writer, uncommitted."""
     settings = kafka_python_config(flow.source.client_properties("consumer"))
     with WireCluster("source", settings) as cluster:

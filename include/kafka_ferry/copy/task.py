@@ -16,10 +16,12 @@ from kafka_ferry.copy.rate_limit import RateLimit
 from kafka_ferry.copy.source.cursor import ReadRules
 from kafka_ferry.copy.source.opposite_flow_filter import ReturnedRecords
 from kafka_ferry.copy.source.prefetch import RangeReader
-from kafka_ferry.copy.target.backfill_writer import Backfilled, BackfillWriter
-from kafka_ferry.copy.target.preserved.writer import PreservedWriter
-from kafka_ferry.copy.target.translated import TranslatedWriter
-from kafka_ferry.copy.target.writer import Writer
+from kafka_ferry.copy.target.backfill_progress import Backfilled
+from kafka_ferry.copy.target.transactional_writer import (
+    backfill_writer,
+    preserved_writer,
+    translated_writer,
+)
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.retry import retry_for
 
@@ -73,13 +75,12 @@ def copy_for_flow(
         return RangeReader(source.alias, settings, starts, rules)
 
     settings = WriterSettings.of(flow, run, ranges[0].writer, limits_by_topic.of)
-    writer: Writer
     if backfilled:
-        writer = BackfillWriter(settings, backfilled=backfilled)
+        writer = backfill_writer(settings, backfilled)
     elif preserved:
-        writer = PreservedWriter(settings, fill=flow.fill)
+        writer = preserved_writer(settings, fill=flow.fill)
     else:
-        writer = TranslatedWriter(settings)
+        writer = translated_writer(settings)
     limits = Limits(
         flow.transaction_max_bytes,
         flow.transaction_max_ms,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from kafka_ferry.batches import Batch, ConvertedBatch, RangeDigest, Reason, SegmentList
 from kafka_ferry.ledger import CopiedRange
-from kafka_ferry.model import Range
+from kafka_ferry.model import Position, Range
 
 
 @dataclass(slots=True)
@@ -96,7 +97,10 @@ class PartitionQueue:
         range: the range that is copied into it; None for the ledger and the dead letter topic.
         remote_topic_id: its topic's id.
         position: the range's position when the writer took over, -1 where it had none.
+        is_transactional: whether its batches belong to the writer's transaction.
     """
+
+    is_transactional: ClassVar[bool] = True
 
     node: int
     range: Range | None
@@ -133,6 +137,11 @@ class PartitionQueue:
             self.tally = RangeTally(start, start, self.position if start < self.position else -1)
             self.position = -1
         self.tally.add(out)
+
+    def reached(self) -> Position:
+        """The range's position with what the open transaction holds of it, at least something."""
+        assert self.tally is not None
+        return Position(self.tally.end, leader_epoch=self.tally.leader_epoch)
 
     def forget(self) -> None:
         """Forget the content of a transaction that has ended."""

@@ -213,3 +213,21 @@ class AutoFiller(Filler):
             by_markers = may_write_markers(self._cluster)
             self._chosen = self._markers if by_markers else self._transactions
         return self._chosen.fill(queues)
+
+
+def filler_of(
+    fill: str, cluster: WireCluster, producer: TransactionalProducer, renew: Callable[[], None]
+) -> Filler:
+    """What fills offsets without a record, as the option ``fill`` says.
+
+    Args:
+        fill: ``transactions``, ``markers`` or ``auto``.
+        cluster: the target.
+        producer: the writer's producer.
+        renew: raises ``Fenced`` if another writer has taken over.
+    """
+    markers = MarkerFiller(cluster, renew)
+    transactions = TransactionFiller(cluster, producer)
+    if fill == "auto":
+        return AutoFiller(cluster, markers, transactions)
+    return markers if fill == "markers" else transactions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from kafka_ferry.batches import Batch, ConvertedBatch, TopicLimits, empty_batches, next_sequence
 from kafka_ferry.batches.record_format.header import MAX_SEQUENCE
@@ -38,6 +39,8 @@ class PreservedQueue(PartitionQueue):
         is_fenced: whether a control record was written since the writer took over, so that brokers
             refuse those of an earlier writer.
     """
+
+    is_transactional: ClassVar[bool] = False
 
     leader: PartitionLeader = field(kw_only=True)
     producer_id: int = -1
@@ -143,6 +146,10 @@ class PreservedQueue(PartitionQueue):
         assert self.tally is not None
         for batch in batches:
             self.tally.add_stored(batch)
+
+    def reached(self) -> Position:
+        """The range's position with what is accounted for, and the producer after it."""
+        return replace(PartitionQueue.reached(self), producer=self.producer)
 
     def forget(self) -> None:
         """Forget what is committed, or will be read again."""

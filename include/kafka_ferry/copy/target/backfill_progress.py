@@ -1,6 +1,6 @@
-"""Writes a backfill: like the translated protocol, but only the ledger says how far it has come.
+"""Where a backfill has come to: only the ledger says that.
 
-Promises, beyond those of ``copy.target.translated``:
+Promises, beyond those of ``copy.target.transaction``:
 
 (a) no position is committed, and none is treated as a backfill's own: a transaction holds batches and
     a ledger record that names the window;
@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 from kafka_ferry.batches import SettledSpan, TimeWindow
 from kafka_ferry.clock import now_ms
-from kafka_ferry.copy.target.translated import TranslatedWriter
+from kafka_ferry.copy.target.produce_errors import Verdicts
+from kafka_ferry.copy.target.progress import group_positions
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.ledger import (
     BackfillEntry,
@@ -33,10 +34,11 @@ from kafka_ferry.model.positions import Position, is_of_topics
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.run_options import Window
 from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.transactions.producer import TransactionalProducer
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.copy.target.partition_queue import PartitionQueue
 
 
 class Backfilled:
@@ -120,44 +122,42 @@ def _times(entry: CopyingEntry) -> tuple[int, int]:
     return BEGINNING, FOREVER
 
 
-class BackfillWriter(TranslatedWriter):
-    """Writes one writer number's partitions of a backfill.
+class BackfillProgress:
+    """What the ledger says of a backfill's ranges.
 
     Args:
         settings: what every writer is given.
         backfilled: what the ledger says of the ranges.
     """
 
-    def __init__(self, settings: WriterSettings, *, backfilled: Backfilled) -> None:
-        super().__init__(settings)
+    def __init__(self, settings: WriterSettings, backfilled: Backfilled) -> None:
+        self._settings = settings
         self._backfilled = backfilled
 
-    def _committed_positions(
-        self, by_target: Mapping[TopicPartition, Range]
+    def positions(
+        self,
+        cluster: WireCluster,
+        ranges: Mapping[TopicPartition, Range],
+        topic_ids: Mapping[TopicPartition, str],
+        verdicts: Verdicts,
     ) -> dict[TopicPartition, Position]:
-        ordinary = self._group_positions(by_target)
-        ids = {tp.topic: queue.remote_topic_id for tp, queue in self._queues.items()}
+        """See ``Progress``: how far this run has come, where no ordinary run will copy the same."""
+        ordinary = group_positions(cluster, self._settings.flow, ranges)
+        ids = {tp.topic: topic_id for tp, topic_id in topic_ids.items()}
         self._backfilled.read(ids)
         reached = {}
-        for target, range_ in by_target.items():
+        for target, range_ in ranges.items():
             remote_id = ids.get(target.topic, "")
             position = ordinary.get(target)
             if position and is_of_topics(position, range_.topic_id, remote_id):
-                self._require_below(range_, position)
+                _require_below(range_, position, verdicts)
             at = self._backfilled.reached(range_)
             if at > range_.start:
                 reached[target] = Position(at, range_.topic_id, remote_id)
         return reached
 
-    def _require_below(self, range_: Range, position: Position) -> None:
-        if position.offset < range_.end and range_.source not in self.failures:
-            message = (
-                f"the flow's position was set back to {position.offset} since the backfill was "
-                "planned: its own runs copy what lies after that. Plan the backfill again."
-            )
-            self._verdicts.fail(range_, range_.start, message)
-
-    def _entry(self, ranges: tuple[CopiedRange, ...]) -> BackfillEntry:
+    def entry(self, ranges: tuple[CopiedRange, ...]) -> BackfillEntry:
+        """See ``Progress``: it names the window."""
         return BackfillEntry(
             flow=self._settings.flow,
             run=self._settings.run,
@@ -168,5 +168,21 @@ class BackfillWriter(TranslatedWriter):
             ranges=ranges,
         )
 
-    def _commit_positions(self, moved: Mapping[TopicPartition, PartitionQueue]) -> None:
-        """None: a backfill moves no position."""
+    def commit(
+        self,
+        producer: TransactionalProducer,
+        positions: Mapping[TopicPartition, tuple[Range, Position]],
+        topic_ids: Mapping[TopicPartition, str],
+    ) -> Mapping[TopicPartition, int]:
+        """See ``Progress``: a backfill moves no position."""
+        del producer, positions, topic_ids
+        return {}
+
+
+def _require_below(range_: Range, position: Position, verdicts: Verdicts) -> None:
+    if position.offset < range_.end and range_.source not in verdicts.failures:
+        message = (
+            f"the flow's position was set back to {position.offset} since the backfill was "
+            "planned: its own runs copy what lies after that. Plan the backfill again."
+        )
+        verdicts.fail(range_, range_.start, message)

@@ -25,9 +25,9 @@ any two.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import Final
 
 from kafka_ferry.batches import (
     Absent,
@@ -39,12 +39,7 @@ from kafka_ferry.batches import (
     for_producer,
 )
 from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
-from kafka_ferry.copy.target.preserved.control_records import (
-    AutoFiller,
-    Filler,
-    MarkerFiller,
-    TransactionFiller,
-)
+from kafka_ferry.copy.target.preserved.control_records import filler_of
 from kafka_ferry.copy.target.preserved.gap_filler import Gaps
 from kafka_ferry.copy.target.preserved.log_starts import LogStarts
 from kafka_ferry.copy.target.preserved.partition_queue import (
@@ -55,9 +50,8 @@ from kafka_ferry.copy.target.preserved.partition_queue import (
 )
 from kafka_ferry.copy.target.preserved.uncommitted_tail import Ahead, Misplaced
 from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline
-from kafka_ferry.copy.target.transactional_writer import TransactionalWriter
+from kafka_ferry.copy.target.transaction import Transaction
 from kafka_ferry.copy.target.writer import void_unless_known
-from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
@@ -82,96 +76,82 @@ _TOO_OLD: Final = (
 )
 
 
-class PreservedWriter(TransactionalWriter):
-    """Writes one writer number's partitions at the source's own offsets.
+class PreservedRecords:
+    """Writes batches at the source's own offsets, outside of the transaction; see ``RecordWriter``.
 
     Args:
-        settings: what every writer is given.
+        transaction: the writer's.
         fill: ``transactions``, ``markers`` or ``auto``: how offsets without a record are filled.
     """
 
-    _preserves: ClassVar = True
-
-    def __init__(self, settings: WriterSettings, *, fill: str) -> None:
-        super().__init__(settings)
-        self._records = Pipeline(
-            self._data, self._encode_record, self._judge, request_bytes=_REQUEST_BYTES
+    def __init__(self, transaction: Transaction, *, fill: str) -> None:
+        self._transaction = transaction
+        self._cluster = transaction.coordination
+        self._verdicts = transaction.verdicts
+        self._pipeline = Pipeline(
+            transaction.data, _encode, self._judge, request_bytes=_REQUEST_BYTES
         )
-        self._gaps = Gaps(
-            self._coordination, self._filler(fill), self._verdicts, self._fail, self._renew
-        )
-        self._starts = LogStarts(self._coordination, self._verdicts, self._fail)
+        filler = filler_of(fill, self._cluster, transaction.producer, self._renew)
+        self._gaps = Gaps(self._cluster, filler, self._verdicts, self._fail, self._renew)
+        self._starts = LogStarts(self._cluster, self._verdicts, self._fail)
         self._heard_at = 0.0
 
-    def _filler(self, fill: str) -> Filler:
-        markers = MarkerFiller(self._coordination, self._renew)
-        transactions = TransactionFiller(self._coordination, self._producer)
-        if fill == "auto":
-            return AutoFiller(self._coordination, markers, transactions)
-        return markers if fill == "markers" else transactions
+    def forget(self) -> None:
+        """See ``RecordWriter``."""
+        self._pipeline.forget()
 
-    def take_over(self, ranges: Sequence[Range]) -> Mapping[TopicPartition, Position]:
-        """See ``Writer.take_over``."""
-        self._records.forget()
-        positions = super().take_over(ranges)
-        self._heard_at = time.monotonic()
-        return positions
+    def queue_of(self, leader: PartitionLeader, range_: Range) -> PreservedQueue:
+        """See ``RecordWriter``."""
+        return PreservedQueue(leader.node, range_, leader.topic_id, leader=leader)
 
     def write(self, range_: Range, converted: ConvertedBatch) -> None:
-        """See ``Writer.write``."""
-        queue = self._queues.get(range_.target)
+        """See ``RecordWriter``."""
+        queue = self._transaction.queues.get(range_.target)
         if not isinstance(queue, PreservedQueue):
             return
-        topic_limits = self._limits_by_topic[range_.remote_topic]
+        topic_limits = self._transaction.limits_by_topic[range_.remote_topic]
         for piece, letters in self._verdicts.sort_out(range_, converted, topic_limits):
-            self._put_letters(range_, letters)
+            self._transaction.put_letters(range_, letters)
             for part in by_runs(piece):
                 self._take(queue, part)
 
     def send(self) -> None:
-        """See ``Writer.send``."""
-        with void_unless_known():
-            self._pump_records()
+        """See ``RecordWriter``."""
+        self._pump()
 
-    def commit(self) -> Mapping[TopicPartition, int]:
-        """See ``Writer.commit``; then the logs' starts follow."""
-        committed = super().commit()
+    def drain(self) -> None:
+        """See ``RecordWriter``: nothing else may be in the logs, not even in place of a control record."""
+        self._pump(to_the_end=True)
+        self._transaction.drain()
+        self._require_ends()
+
+    def committed(self, reached: Mapping[TopicPartition, int]) -> None:
+        """See ``RecordWriter``: the logs' starts follow."""
         self._heard_at = time.monotonic()
-        queues = {tp: t for tp, t in self._preserved().items() if self._is_open(t)}
-        with void_unless_known():
-            self._starts.follow(queues, committed)
-        return committed
+        self._starts.follow(self._open_queues(), reached)
 
-    def _queue(self, leader: PartitionLeader, range_: Range | None) -> PartitionQueue:
-        if range_ is None:
-            return PartitionQueue(leader.node, None, leader.topic_id)
-        return PreservedQueue(leader.node, range_, leader.topic_id, leader=leader)
+    def _queues(self) -> dict[TopicPartition, PreservedQueue]:
+        queues = self._transaction.queues
+        return {tp: queue for tp, queue in queues.items() if isinstance(queue, PreservedQueue)}
 
-    def _transactional(self) -> Mapping[TopicPartition, PartitionQueue]:
-        return {tp: queue for tp, queue in self._queues.items() if queue.range is None}
+    def _open_queues(self) -> dict[TopicPartition, PreservedQueue]:
+        return {tp: queue for tp, queue in self._queues().items() if self._is_open(queue)}
 
-    def _preserved(self) -> dict[TopicPartition, PreservedQueue]:
-        return {
-            tp: queue for tp, queue in self._queues.items() if isinstance(queue, PreservedQueue)
-        }
-
-    def _position(self, queue: PartitionQueue) -> Position:
-        assert isinstance(queue, PreservedQueue)
-        assert queue.tally is not None
-        return Position(
-            queue.tally.end, leader_epoch=queue.tally.leader_epoch, producer=queue.producer
-        )
+    def _is_open(self, queue: PreservedQueue) -> bool:
+        assert queue.range is not None
+        return queue.range.source not in self._verdicts.failures
 
     # --- take-over
 
-    def _resume(
+    def resume(
         self, positions: Mapping[TopicPartition, Position]
     ) -> Mapping[TopicPartition, Position]:
+        """See ``RecordWriter``."""
         self._gaps.take_over()
-        if self._coordination.any_connection().is_before_2_4:
-            for queue in self._preserved().values():
+        if self._cluster.any_connection().is_before_2_4:
+            for queue in self._queues().values():
                 self._fail(queue, 0, _TOO_OLD)
-        queues = {tp: t for tp, t in self._preserved().items() if self._is_open(t)}
+        queues = self._open_queues()
         ends = retry(lambda: self._settled_ends(queues))
         positions = dict(positions)
         positions |= self._register(
@@ -181,22 +161,19 @@ class PreservedWriter(TransactionalWriter):
             if tp in positions and self._is_open(queue):
                 self._open(tp, queue, positions[tp], ends[tp])
         self._fill_starts({tp: t for tp, t in queues.items() if t.starts_at and self._is_open(t)})
+        self._heard_at = time.monotonic()
         return {tp: begun(position) for tp, position in positions.items()}
 
     def _settled_ends(
         self, queues: Mapping[TopicPartition, PreservedQueue]
     ) -> dict[TopicPartition, int]:
         """The ends of the queues' logs, from their current leaders."""
-        leaders = self._coordination.leaders(queues)
+        leaders = self._cluster.leaders(queues)
         for tp, queue in queues.items():
             if leaders[tp].node < 0:
                 raise fault(leaders[tp].error, f"Looking for the leader of {tp}")
             queue.node, queue.leader = leaders[tp].node, leaders[tp]
-        return settled_ends(self._coordination, leaders)
-
-    def _is_open(self, queue: PreservedQueue) -> bool:
-        assert queue.range is not None
-        return queue.range.source not in self.failures
+        return settled_ends(self._cluster, leaders)
 
     def _register(
         self, new: Mapping[TopicPartition, PreservedQueue], ends: Mapping[TopicPartition, int]
@@ -217,22 +194,19 @@ class PreservedWriter(TransactionalWriter):
             positions[tp] = first_position(range_)
         if not positions:
             return {}
-        producer_id = new_producer_id(self._coordination)
+        producer_id = new_producer_id(self._cluster)
         for tp, position in positions.items():
             assert position.producer is not None
             producer = replace(position.producer, producer_id=producer_id)
             positions[tp] = replace(position, producer=producer)
-            range_ = new[tp].range
-            assert range_ is not None
-            self._refreshed[tp] = range_, positions[tp]
-        self._heard_at = time.monotonic()
+        first = {
+            tp: (queue.range, positions[tp])
+            for tp, queue in new.items()
+            if tp in positions and queue.range
+        }
+        entries = tuple(first_entry(new[tp], position) for tp, position in positions.items())
         with void_unless_known():
-            self._write_ledger(tuple(first_entry(new[tp], at) for tp, at in positions.items()))
-            self._commit_positions({})
-            self._end({})
-        self._refreshed.clear()
-        for other in self._transactional().values():
-            other.in_transaction = False
+            self._transaction.commit_first(entries, first)
         return positions
 
     def _open(
@@ -246,13 +220,13 @@ class PreservedWriter(TransactionalWriter):
             return
         if end > known_to:
             queue.ahead = Ahead(
-                self._coordination,
+                self._cluster,
                 tp,
                 known_to,
                 end,
                 queue.producer,
-                is_compacted=self._limits_by_topic[tp.topic].keys_required,
-                may_be_refused=self._dead_letters is not None,
+                is_compacted=self._transaction.limits_by_topic[tp.topic].keys_required,
+                may_be_refused=self._transaction.takes_letters,
             )
             if known_to < position.offset:
                 # Only control records lie between the log's start and the first range.
@@ -265,12 +239,12 @@ class PreservedWriter(TransactionalWriter):
     def _fill_starts(self, queues: Mapping[TopicPartition, PreservedQueue]) -> None:
         """Move the logs of new partitions to where their mirrors start, before they are used."""
         for tp, queue in queues.items():
-            for converted in queue.start_batches(self._limits_by_topic[tp.topic]):
+            for converted in queue.start_batches(self._transaction.limits_by_topic[tp.topic]):
                 queue.waiting.append(Outgoing(converted, queue.range))
         with void_unless_known():
             while any(queue.waiting for queue in queues.values()):
-                if not self._records.send_round(queues):
-                    self._records.receive_next()
+                if not self._pipeline.send_round(queues):
+                    self._pipeline.receive_next()
                 self._raise_if_void()
             for queue in queues.values():
                 # They are not records of the range.
@@ -295,7 +269,7 @@ class PreservedWriter(TransactionalWriter):
                 return
             converted = rest
         if self._is_open(queue):
-            self._put(queue, Outgoing(converted, queue.range))
+            self._transaction.put(queue, Outgoing(converted, queue.range))
 
     def _adopt(self, queue: PreservedQueue, converted: ConvertedBatch) -> None:
         """Account for a converted batch of an earlier attempt, if the target holds exactly that."""
@@ -306,10 +280,10 @@ class PreservedWriter(TransactionalWriter):
             self._fail(queue, error.offset, error.message, advice=True)
             return
         why = "the target refused it when it was first tried"
-        self._put_letters(queue.range, [(letter, why) for letter in adopted.letters])
+        self._transaction.put_letters(queue.range, [(letter, why) for letter in adopted.letters])
         for part in adopted.converted_batches:
             queue.account(Outgoing(part, queue.range, part.first, adopted=True))
-            self._uncommitted_runs += len(part.runs)
+            self._transaction.uncommitted_segments += len(part.runs)
         queue.count_adopted(adopted.batches)
         if converted.end >= queue.ahead.end:
             # Only the broker has counted records that both sides have removed since.
@@ -319,34 +293,20 @@ class PreservedWriter(TransactionalWriter):
 
     # --- writing
 
-    def _encode_record(self, queue: PartitionQueue, batch: Batch) -> bytes:
-        assert isinstance(queue, PreservedQueue)
-        return for_producer(
-            batch,
-            producer_id=queue.producer_id,
-            epoch=queue.epoch,
-            sequence=queue.sequence,
-            transactional=False,
-        )
-
-    def _drain(self) -> None:
-        self._pump_records(to_the_end=True)
-        super()._drain()
-
-    def _pump_records(self, *, to_the_end: bool = False) -> None:
+    def _pump(self, *, to_the_end: bool = False) -> None:
         """Send and fill all that waits; the last requests need not be answered, unless ``to_the_end``."""
         while True:
             self._stay_alive()
-            queues = {tp: t for tp, t in self._preserved().items() if self._is_open(t)}
-            if self._records.send_round(queues):
+            queues = self._open_queues()
+            if self._pipeline.send_round(queues):
                 pass
-            elif any(t.has_unsent for t in queues.values()) and not self._records.is_idle:
-                self._records.receive_next()
+            elif any(t.has_unsent for t in queues.values()) and not self._pipeline.is_idle:
+                self._pipeline.receive_next()
             elif gaps := {tp: t for tp, t in queues.items() if t.missing and not t.is_sending}:
                 self._gaps.fill(gaps)
                 self._heard_at = time.monotonic()
-            elif to_the_end and not self._records.is_idle:
-                self._records.receive_next()
+            elif to_the_end and not self._pipeline.is_idle:
+                self._pipeline.receive_next()
             else:
                 return
             self._raise_if_void()
@@ -357,8 +317,7 @@ class PreservedWriter(TransactionalWriter):
         Sequence numbers keep a paused writer from doing harm, but only for as long as the broker
         remembers them.
         """
-        is_committing = any(queue.in_transaction for queue in self._transactional().values())
-        if not is_committing and time.monotonic() - self._heard_at > _STALE_S:
+        if not self._transaction.is_begun and time.monotonic() - self._heard_at > _STALE_S:
             self._renew()
 
     def _renew(self) -> None:
@@ -367,15 +326,13 @@ class PreservedWriter(TransactionalWriter):
         Raises:
             Fenced: if another writer has taken over.
         """
-        self._producer.start_over()
-        for queue in self._transactional().values():
-            queue.sequence = 0
+        self._transaction.renew()
         self._heard_at = time.monotonic()
 
     def _raise_if_void(self) -> None:
         if self._verdicts.void:
-            self._records.receive_all()
-        super()._raise_if_void()
+            self._pipeline.receive_all()
+        self._transaction.raise_if_void()
 
     def _judge(self, queue: PartitionQueue, out: Outgoing, answer: Answer) -> None:
         assert isinstance(queue, PreservedQueue)
@@ -395,14 +352,13 @@ class PreservedWriter(TransactionalWriter):
         else:
             self._verdicts.judge(queue, out, answer)
 
-    def _make_sure(self) -> None:
-        """Check that nothing else is in the logs, not even in place of one of our control records."""
-        queues = {tp: queue for tp, queue in self._preserved().items() if queue.tally}
+    def _require_ends(self) -> None:
+        queues = {tp: queue for tp, queue in self._queues().items() if queue.tally}
         if not queues:
             return
         # When a transaction can begin, all control records of the last one are in the logs.
-        self._open_transaction()
-        ends = high_watermarks(self._coordination, {tp: t.node for tp, t in queues.items()})
+        self._transaction.begin()
+        ends = high_watermarks(self._cluster, {tp: t.node for tp, t in queues.items()})
         for tp, queue in queues.items():
             if ends[tp] != queue.end and self._is_open(queue) and queue.range:
                 queue.tally = None
@@ -411,11 +367,6 @@ class PreservedWriter(TransactionalWriter):
                     "something else has been written to it since the last committed position."
                 )
                 self._fail(queue, queue.range.start, message, advice=True)
-
-    def _open_transaction(self) -> None:
-        for code in self._producer.add_partitions([self._ledger]).values():
-            raise fault(code, f"Writing to {self._ledger.topic}")
-        self._queues[self._ledger].in_transaction = True
 
     def _fail(
         self,
@@ -429,9 +380,22 @@ class PreservedWriter(TransactionalWriter):
         """Stop writing to a partition; ``advice`` says that it has to be repaired."""
         assert queue.range is not None
         if advice:
-            message = f"{message} {_REPAIR.format(flow=self._settings.flow, topic=queue.range.remote_topic)}"
+            flow, topic = self._transaction.settings.flow, queue.range.remote_topic
+            message = f"{message} {_REPAIR.format(flow=flow, topic=topic)}"
         self._verdicts.fail(
             queue.range, offset, f"{queue.range.target} on the target: {message}", code
         )
         queue.waiting.clear()
         queue.fill_to = 0
+
+
+def _encode(queue: PartitionQueue, batch: Batch) -> bytes:
+    """``batch`` as one of the queue's own producer, of no transaction."""
+    assert isinstance(queue, PreservedQueue)
+    return for_producer(
+        batch,
+        producer_id=queue.producer_id,
+        epoch=queue.epoch,
+        sequence=queue.sequence,
+        transactional=False,
+    )

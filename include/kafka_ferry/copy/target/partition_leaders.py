@@ -1,0 +1,61 @@
+"""The partitions that a writer is about to write to, and whether they can be written to now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from kafka_ferry.batches import TopicLimits
+from kafka_ferry.copy.target.produce_errors import Verdicts
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.retry import retry
+from kafka_ferry.wire import PartitionLeader, WireCluster
+from kafka_ferry.wire.error_codes import NOT_ENOUGH_REPLICAS, fault
+
+
+def leaders_of(
+    cluster: WireCluster, remote: Collection[TopicPartition], own: Collection[TopicPartition]
+) -> Mapping[TopicPartition, PartitionLeader]:
+    """The leaders of remote partitions and of the flow's own, which have one once this returns.
+
+    Raises:
+        FerryError: if one of the flow's own partitions has no leader for a minute.
+    """
+
+    def ask() -> Mapping[TopicPartition, PartitionLeader]:
+        leaders = cluster.leaders([*remote, *own])
+        for tp in own:
+            if leaders[tp].node < 0:
+                raise fault(leaders[tp].error, f"Looking for the topic {tp.topic}")
+        return leaders
+
+    return retry(ask)
+
+
+def check_leaders(
+    by_target: Mapping[TopicPartition, Range],
+    leaders: Mapping[TopicPartition, PartitionLeader],
+    limits_by_topic: Mapping[str, TopicLimits],
+    verdicts: Verdicts,
+) -> None:
+    """Tell ``verdicts`` which ranges' partitions cannot be written to, or are not of the planned topics."""
+    for tp, range_ in by_target.items():
+        if range_.source not in verdicts.failures:
+            limits = limits_by_topic[range_.remote_topic]
+            _check(range_, leaders[tp], limits.min_insync_replicas, verdicts)
+
+
+def _check(
+    range_: Range, leader: PartitionLeader, min_insync_replicas: int, verdicts: Verdicts
+) -> None:
+    if leader.node < 0:
+        verdicts.failed_transiently(range_, range_.start, leader.error)
+    elif range_.remote_topic_id not in ("", leader.topic_id):
+        verdicts.fail(
+            range_,
+            range_.start,
+            "the target's topic was deleted and recreated since it was planned; "
+            "the next run handles it.",
+        )
+    elif leader.in_sync < min(min_insync_replicas, leader.replicas):
+        # Not even an abort marker could be written: the partition would block all the others.
+        verdicts.failed_transiently(range_, range_.start, NOT_ENOUGH_REPLICAS)

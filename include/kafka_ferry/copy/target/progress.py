@@ -1,0 +1,115 @@
+"""Where a writer's ranges have come to: by the positions in the flow's group."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from kafka_ferry.clock import now_ms
+from kafka_ferry.copy.target.fencing import committed_position
+from kafka_ferry.copy.target.produce_errors import Verdicts
+from kafka_ferry.copy.target.writer_settings import WriterSettings
+from kafka_ferry.ledger import CopiedRange, CopyingEntry, TransactionEntry
+from kafka_ferry.model.positions import Position, position_group, position_of
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.transactions.producer import TransactionalProducer, committed_offsets
+
+
+class Progress(Protocol):
+    """Knows where ranges have come to, and what a transaction says of it. All keys are *target* partitions."""
+
+    def positions(
+        self,
+        cluster: WireCluster,
+        ranges: Mapping[TopicPartition, Range],
+        topic_ids: Mapping[TopicPartition, str],
+        verdicts: Verdicts,
+    ) -> dict[TopicPartition, Position]:
+        """The position of each range that has one.
+
+        Args:
+            cluster: the target; all earlier writers of the ranges are fenced, their transactions ended.
+            ranges: by partition.
+            topic_ids: the ids of the partitions' topics, of those that have a leader.
+            verdicts: takes the ranges that must not be written.
+        """
+
+    def entry(self, ranges: tuple[CopiedRange, ...]) -> CopyingEntry:
+        """The ledger's record of a transaction with ``ranges``."""
+
+    def commit(
+        self,
+        producer: TransactionalProducer,
+        positions: Mapping[TopicPartition, tuple[Range, Position]],
+        topic_ids: Mapping[TopicPartition, str],
+    ) -> Mapping[TopicPartition, int]:
+        """Make positions, at least one, part of the open transaction; returns the error codes of refused ones."""
+
+
+def group_positions(
+    cluster: WireCluster, flow: str, targets: Collection[TopicPartition]
+) -> dict[TopicPartition, Position]:
+    """The positions that the group of the flow ``flow`` has for ``targets``."""
+    committed = committed_offsets(cluster, position_group(flow), targets)
+    return {
+        tp: position_of(found.offset, found.metadata, found.leader_epoch)
+        for tp, found in committed.items()
+    }
+
+
+class GroupProgress:
+    """The next source offset of each range is committed in the flow's group, under its target partition.
+
+    Args:
+        settings: what every writer is given.
+    """
+
+    def __init__(self, settings: WriterSettings) -> None:
+        self._settings = settings
+
+    def positions(
+        self,
+        cluster: WireCluster,
+        ranges: Mapping[TopicPartition, Range],
+        topic_ids: Mapping[TopicPartition, str],
+        verdicts: Verdicts,
+    ) -> dict[TopicPartition, Position]:
+        """See ``Progress``: what the group has, and the ledger's where the group lost it."""
+        del verdicts
+        found = group_positions(cluster, self._settings.flow, ranges)
+        # The group may have been deleted since the run began.
+        forgotten = {tp: topic_ids[tp] for tp in (ranges.keys() & topic_ids.keys()) - found.keys()}
+        recovery = self._settings.recovery
+        return found | (recovery.positions(forgotten) if recovery else {})
+
+    def entry(self, ranges: tuple[CopiedRange, ...]) -> TransactionEntry:
+        """See ``Progress``."""
+        return TransactionEntry(
+            flow=self._settings.flow,
+            run=self._settings.run,
+            at=now_ms(),
+            writer=self._settings.number,
+            ranges=ranges,
+        )
+
+    def commit(
+        self,
+        producer: TransactionalProducer,
+        positions: Mapping[TopicPartition, tuple[Range, Position]],
+        topic_ids: Mapping[TopicPartition, str],
+    ) -> Mapping[TopicPartition, int]:
+        """See ``Progress``."""
+        offsets = {}
+        for tp, (range_, position) in positions.items():
+            ours = replace(
+                position,
+                topic_id=range_.topic_id,
+                remote_topic_id=topic_ids[tp],
+                origins=range_.origins,
+            )
+            offsets[tp] = committed_position(ours, self._settings.run)
+        group = position_group(self._settings.flow)
+        producer.add_group(group)
+        return producer.commit_offsets(group, offsets)

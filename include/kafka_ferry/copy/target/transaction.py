@@ -1,0 +1,373 @@
+"""A writer's own transactions: batches, positions and ledger record, together or not at all.
+
+Promises:
+
+(a) a transaction holds, for each of its partitions, its part of one ledger record, what ``Progress``
+    commits besides, and the records that went to the dead letter topic instead; they appear together
+    or not at all;
+(b) a writer that takes over a writer number first fences its last holder, and waits until that one's
+    transactions have ended.
+
+Not covered here: how the batches of ranges are written (``copy.target.record_writer``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from kafka_ferry.batches import (
+    Batch,
+    ConvertedBatch,
+    Rejected,
+    TopicLimits,
+    for_producer,
+    single_record,
+)
+from kafka_ferry.copy.target.dead_letters import letter_for
+from kafka_ferry.copy.target.fencing import transactional_id
+from kafka_ferry.copy.target.partition_leaders import check_leaders, leaders_of
+from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
+from kafka_ferry.copy.target.produce_errors import Verdicts
+from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline
+from kafka_ferry.copy.target.progress import Progress
+from kafka_ferry.copy.target.writer import StartOver
+from kafka_ferry.copy.target.writer_settings import WriterSettings
+from kafka_ferry.errors import BrokerError, FerryError
+from kafka_ferry.ledger import CopiedRange, encode, ledger_topic
+from kafka_ferry.model.positions import Position, is_of_topics, position_group
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.retry import retry
+from kafka_ferry.wire import PartitionLeader, WireCluster
+from kafka_ferry.wire.error_codes import error_name, fault, is_transient
+from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
+from kafka_ferry.wire.transactions.producer import TransactionalProducer
+from kafka_ferry.wire.transactions.settlement import Settlement
+
+# About 400 KB of JSON: a ledger record must stay below the default max.message.bytes.
+_MAX_SEGMENTS: Final = 10_000
+
+QueueOf = Callable[[PartitionLeader, Range], PartitionQueue]
+"""Makes the queue of a partition that ranges are written to."""
+
+
+class Transaction:
+    """The transactions of one writer, one after the other.
+
+    Args:
+        settings: what every writer is given.
+        progress: where the ranges have come to.
+        preserved: whether the writer is of the kind that preserves offsets.
+
+    Attributes:
+        settings: as given.
+        data: connections for batches.
+        coordination: connections for everything else.
+        producer: the transactions' producer.
+        verdicts: what became of each range.
+        queues: by *target* partition, since the last take-over; also of the ledger and the dead letters.
+        limits_by_topic: what the remote topics take, since the last take-over.
+        uncommitted_bytes: bytes that were queued since the last commit.
+        uncommitted_segments: about so many segments are to be in the next ledger record.
+    """
+
+    def __init__(
+        self, settings: WriterSettings, progress: Progress, *, preserved: bool = False
+    ) -> None:
+        self.settings = settings
+        self.data = WireCluster(settings.alias, settings.client)
+        self.coordination = WireCluster(settings.alias, settings.client)
+        name = transactional_id(settings.flow, settings.number, preserved=preserved)
+        self.producer = TransactionalProducer(
+            self.coordination, name, timeout_ms=settings.timeout_ms
+        )
+        self._ledger = TopicPartition(ledger_topic(settings.source_alias), 0)
+        letters = settings.dead_letters
+        self._dead_letters = TopicPartition(letters, 0) if letters else None
+        self.verdicts = Verdicts(self._dead_letters, settings.wait_s)
+        self.queues: dict[TopicPartition, PartitionQueue] = {}
+        self.limits_by_topic: Mapping[str, TopicLimits] = {}
+        self.uncommitted_bytes = self.uncommitted_segments = 0
+        self._progress = progress
+        self._pipeline = Pipeline(
+            self.data, self._encode, self.verdicts.judge, transactional_id=name
+        )
+        group = position_group(settings.flow)
+        self._settlement = Settlement(self.data, self.coordination, self.producer, group)
+        # How the transaction before the last take-over ended, until all its partitions show it.
+        self._ending: Ending | None = None
+        self._unsettled: set[TopicPartition] = set()
+        self._knows_endings = False
+        self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
+
+    @property
+    def takes_letters(self) -> bool:
+        """Whether rejected records go to a dead letter topic."""
+        return self._dead_letters is not None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether its ledger record is getting long."""
+        return self.uncommitted_segments > _MAX_SEGMENTS
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the coordinator knows of partitions in it."""
+        return any(queue.in_transaction for queue in self.queues.values())
+
+    # --- take-over
+
+    def take_over(
+        self, ranges: Sequence[Range], queue_of: QueueOf
+    ) -> dict[TopicPartition, Position]:
+        """See ``Writer.take_over``; the positions are by *target* partition."""
+        void = self.verdicts.void
+        self._unsettled |= {tp for tp, queue in self.queues.items() if queue.in_transaction}
+        self._forget()
+        self.verdicts.write_again(ranges)
+        self._pipeline.forget()
+        if self._ending is None:
+            name = self.producer.transactional_id
+            self._ending = retry(lambda: last_ending(self.coordination, name))
+        self._start_producer(void)
+        by_target = {range_.target: range_ for range_ in ranges}
+        self.limits_by_topic = self.settings.limits_by_topic({tp.topic for tp in by_target})
+        own = [self._ledger, *([self._dead_letters] if self._dead_letters else [])]
+        leaders = leaders_of(self.data, by_target, own)
+        self.queues = {
+            tp: queue_of(leaders[tp], range_)
+            for tp, range_ in by_target.items()
+            if leaders[tp].node >= 0
+        }
+        for tp in own:
+            self.queues[tp] = PartitionQueue(leaders[tp].node, None, leaders[tp].topic_id)
+        check_leaders(by_target, leaders, self.limits_by_topic, self.verdicts)
+        self.raise_if_void()
+        self._unsettled |= self._transactional().keys()
+        recovery = None if self._knows_endings else self.settings.recovery
+        evidence = recovery.outcomes if recovery else None
+        self._settlement.settle(self._ending, self._unsettled, by_target, evidence)
+        # From now on this process knows how its own transactions ended.
+        self._ending, self._unsettled, self._knows_endings = None, set(), True
+        positions = self._progress.positions(
+            self.coordination, by_target, self._topic_ids(), self.verdicts
+        )
+        return {
+            tp: position
+            for tp, position in positions.items()
+            if self._counts(by_target[tp], position)
+            and self._is_of_this_topic(by_target[tp], position)
+        }
+
+    def _start_producer(self, void: StartOver | None) -> None:
+        try:
+            if self.producer.producer_id < 0:
+                self.producer.start()
+            else:
+                self.producer.start_over()
+        except BrokerError as error:
+            # A partition that accepts no records accepts no transaction marker either.
+            error.message += f" It began with: {void.message}" if void else ""
+            raise
+
+    def _topic_ids(self) -> dict[TopicPartition, str]:
+        return {tp: queue.remote_topic_id for tp, queue in self.queues.items()}
+
+    def _counts(self, range_: Range, position: Position) -> bool:
+        """Whether the position is of the current topics."""
+        queue = self.queues.get(range_.target)
+        remote_id = queue.remote_topic_id if queue else position.remote_topic_id
+        return position.offset > 0 or is_of_topics(position, range_.topic_id, remote_id)
+
+    def _is_of_this_topic(self, range_: Range, position: Position) -> bool:
+        """Whether the records before the position are in the current remote topic."""
+        queue = self.queues.get(range_.target)
+        if queue is None or position.remote_topic_id in ("", queue.remote_topic_id):
+            return True
+        if not self.settings.recopy:
+            message = "the target's topic was deleted and recreated since; its history is gone."
+            self.verdicts.fail(range_, position.offset, message)
+        return not self.settings.recopy
+
+    # --- content
+
+    def put(self, queue: PartitionQueue, out: Outgoing) -> None:
+        """Queue a converted batch."""
+        queue.waiting.append(out)
+        self.uncommitted_bytes += out.size
+        self.uncommitted_segments += len(out.converted.runs)
+
+    def put_letters(self, range_: Range, letters: Iterable[tuple[Rejected, str]]) -> None:
+        """Queue rejected records for the dead letter topic."""
+        for record, error in letters:
+            assert self._dead_letters is not None
+            letter = _alone(letter_for(range_, record, error, self.settings.run), record.offset)
+            self.put(self.queues[self._dead_letters], Outgoing(letter, range_))
+
+    def refresh(self, range_: Range, position: Position) -> None:
+        """See ``Writer.refresh``."""
+        if range_.target in self.queues:
+            self._refreshed[range_.target] = (range_, position)
+
+    def pump(self) -> None:
+        """Send all that waits in the transaction's queues."""
+        while waiting := {
+            tp: queue for tp, queue in self._transactional().items() if queue.waiting
+        }:
+            self._join(waiting)
+            self._pipeline.send_round(waiting)
+            self.raise_if_void()
+
+    def drain(self) -> None:
+        """Send all that waits, and wait for all answers."""
+        self.pump()
+        self._pipeline.receive_all()
+        self.raise_if_void()
+        for queue in self.queues.values():
+            queue.settle()
+
+    def raise_if_void(self) -> None:
+        """Raise ``StartOver`` if the transaction cannot be committed any more."""
+        if self.verdicts.void:
+            # Other transient failures are counted too, or a few bad partitions would use up all retries.
+            self._pipeline.receive_all()
+            raise self.verdicts.void
+
+    def _transactional(self) -> dict[TopicPartition, PartitionQueue]:
+        return {tp: queue for tp, queue in self.queues.items() if queue.is_transactional}
+
+    def _encode(self, queue: PartitionQueue, batch: Batch) -> bytes:
+        """``batch`` as one of the transaction."""
+        producer = self.producer
+        return for_producer(
+            batch,
+            producer_id=producer.producer_id,
+            epoch=producer.epoch,
+            sequence=queue.sequence,
+        )
+
+    def _join(self, waiting: Mapping[TopicPartition, PartitionQueue]) -> None:
+        new = [
+            tp
+            for tp, queue in waiting.items()
+            if not queue.in_transaction and any(out.size for out in queue.waiting)
+        ]
+        if not new:
+            return
+        if not self.queues[self._ledger].in_transaction and self._ledger not in new:
+            # Its record ends each transaction: one request adds it too.
+            new.append(self._ledger)
+        refused = self.producer.add_partitions(new)
+        for tp, code in refused.items():
+            queue = self.queues[tp]
+            if queue.range is None:
+                raise fault(code, f"Writing to {tp.topic}")
+            if is_transient(code):
+                # The coordinator does not know the topic yet.
+                self.verdicts.failed_transiently(
+                    queue.range, queue.waiting[0].converted.start, code
+                )
+            else:
+                self.verdicts.refuse(queue, queue.waiting[0], Answer(code, -1, "", ()))
+        if refused:
+            # The broker adds all partitions of a request or none.
+            raise StartOver(
+                f"{len(refused)} partition(s) could not be added to the transaction.", excludes=True
+            )
+        for queue in (self.queues[tp] for tp in new):
+            queue.in_transaction = True
+
+    # --- end
+
+    def begin(self) -> None:
+        """Begin with the ledger alone: once that is possible, the last transaction has ended everywhere."""
+        for code in self.producer.add_partitions([self._ledger]).values():
+            raise fault(code, f"Writing to {self._ledger.topic}")
+        self.queues[self._ledger].in_transaction = True
+
+    def commit(self) -> dict[TopicPartition, int]:
+        """Commit what was drained, with its ledger record and positions; see ``Writer.commit``."""
+        moved = {tp: queue for tp, queue in self.queues.items() if queue.range and queue.tally}
+        positions = dict(self._refreshed)
+        reached = {}
+        for tp, queue in moved.items():
+            if queue.range:
+                position = queue.reached()
+                positions[tp] = queue.range, position
+                reached[queue.range.source] = position.offset
+        self._commit(tuple(queue.copied() for queue in moved.values()), positions)
+        self.verdicts.committed(reached)
+        self._forget()
+        return reached
+
+    def commit_first(
+        self,
+        entries: tuple[CopiedRange, ...],
+        positions: Mapping[TopicPartition, tuple[Range, Position]],
+    ) -> None:
+        """Commit the positions of ranges before anything is copied of them."""
+        self._commit(entries, positions)
+        for queue in self.queues.values():
+            queue.in_transaction = False
+
+    def renew(self) -> None:
+        """Begin a new epoch of the producer, after its last transaction has ended.
+
+        Raises:
+            Fenced: if another writer has taken over.
+        """
+        self.producer.start_over()
+        for queue in self._transactional().values():
+            queue.sequence = 0
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.data.close()
+        self.coordination.close()
+
+    def _commit(
+        self,
+        entries: tuple[CopiedRange, ...],
+        positions: Mapping[TopicPartition, tuple[Range, Position]],
+    ) -> None:
+        if not positions:
+            return
+        if entries:
+            entry = self._progress.entry(entries)
+            record = single_record(*encode(entry), entry.at)
+            self.queues[self._ledger].waiting.append(Outgoing(_alone(record)))
+            self.drain()
+        refused = self._progress.commit(self.producer, positions, self._topic_ids())
+        for tp, code in refused.items():
+            range_, position = positions[tp]
+            message = f"its position could not be committed: {error_name(code)}."
+            if is_transient(code):
+                self.verdicts.failed_transiently(range_, position.offset, code)
+            else:
+                self.verdicts.fail(range_, position.offset, message)
+            raise StartOver(f"{range_.target}: {message}", excludes=True)
+        self._end(positions)
+
+    def _end(self, positions: Iterable[TopicPartition]) -> None:
+        """Commit the transaction, and wait until all partitions show it."""
+        written = {tp for tp, queue in self.queues.items() if queue.in_transaction}
+        self.producer.end(commit=True)
+        try:
+            self._settlement.settle(Ending(TransactionOutcome.COMMITTED), written, positions)
+        except FerryError as error:
+            # Starting over would abort on some partitions what is committed on others.
+            raise FerryError(
+                f"A committed transaction could not be confirmed on all partitions: {error.message}",
+                advice=error.advice,
+            ) from error
+
+    def _forget(self) -> None:
+        self._refreshed.clear()
+        self.verdicts.void = None
+        self.uncommitted_bytes = self.uncommitted_segments = 0
+        for queue in self.queues.values():
+            queue.forget()
+
+
+def _alone(record: Batch, offset: int = 0) -> ConvertedBatch:
+    return ConvertedBatch(offset, offset + 1, record, ((offset, 1),))

@@ -6,8 +6,7 @@ that waits to run. A separate file that raises gives what an operator looks for:
 error, red on its first page and in ``airflow dags list-import-errors``, with file, key and reason.
 """
 
-from pathlib import Path
-
 from kafka_ferry_airflow import raise_problems
+from kafka_ferry_airflow.root import project_root
 
-raise_problems(Path(__file__).resolve().parents[1])
+raise_problems(project_root(__file__))

@@ -3,9 +3,8 @@
 ``flow_problems.py`` reports errors in flow files.
 """
 
-from pathlib import Path
-
 from kafka_ferry_airflow import build_mirrors
+from kafka_ferry_airflow.root import project_root
 
-for dag_id, dag in build_mirrors(Path(__file__).resolve().parents[1], ("mirror",)).dags.items():
+for dag_id, dag in build_mirrors(project_root(__file__), ("mirror",)).dags.items():
     globals()[dag_id] = dag

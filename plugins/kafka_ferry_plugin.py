@@ -1,14 +1,13 @@
 """Registers Kafka Ferry in Airflow: the page "Mirrors"."""
 
-from pathlib import Path
-
 from airflow.plugins_manager import AirflowPlugin
 
 from kafka_ferry_airflow import pools, preload
 from kafka_ferry_airflow.links import operator_links
 from kafka_ferry_airflow.page.plugin import fastapi_app, react_app
+from kafka_ferry_airflow.root import project_root
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = project_root(__file__)
 
 
 class KafkaFerryPlugin(AirflowPlugin):

@@ -14,7 +14,6 @@ import logging
 import os
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -68,7 +67,9 @@ def add_notify_task(published: Any, flow: Flow) -> None:
     ends >> notify().as_teardown()
 
 
-async def deadline_missed(config: str, flow: str, context: Mapping[str, Any] | None = None) -> None:
+async def deadline_missed(
+    config: str, flow: str, context: Mapping[str, Any] | None = None, home: str = ""
+) -> None:
     """Notifies the channels that a run has not ended in time: for ``AsyncCallback``, in the triggerer.
 
     Not for ``SyncCallback``: Airflow 3.3 gives that a token with which it may not read a connection
@@ -78,15 +79,16 @@ async def deadline_missed(config: str, flow: str, context: Mapping[str, Any] | N
         config: the flow's file.
         flow: the flow's name.
         context: Airflow's context of the run and its deadline.
+        home: ``FERRY_HOME`` where the DAG was made: the flow's relative paths start there.
     """
+    if home:
+        os.environ.setdefault("FERRY_HOME", home)
     await asyncio.to_thread(_tell_late, config, flow, context or {})
 
 
 def _tell_late(config: str, name: str, context: Mapping[str, Any]) -> None:
     from kafka_ferry.config import load_flow  # noqa: PLC0415  (for the triggerer only)
 
-    # Relative paths of flows start at the same place as in the DAG processor and the tasks.
-    os.environ.setdefault("FERRY_HOME", str(Path(__file__).resolve().parents[2]))
     run: Mapping[str, Any] = context.get("dag_run") or {}
     if run.get("state") in _OVER:
         # A failed run keeps its deadline, and its failure was already sent.

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import javaproperties
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kafka_ferry.runs import Run
 
 LOCAL = "local[*]"
+_DEFAULT: Final = "spark_default"
 # Lines that a task's log needs.
 CONF = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
@@ -76,7 +77,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         reverse_of: Flow | None = None,
         shard: int | None = None,
         shard_name: str = "",
-        conn_id: str = "spark_default",
+        conn_id: str = _DEFAULT,
         conf: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -189,10 +190,12 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         self._run(context).forget(self.step, self.shard)
 
     def _connection(self) -> Connection:
-        """The connection; if there is none, one to this machine takes its place."""
+        """The connection; if the default one does not exist, one to this machine takes its place."""
         try:
             return BaseHook.get_connection(self._conn_id)
         except AirflowNotFoundException:
+            if self._conn_id != _DEFAULT:
+                raise
             self.log.warning(
                 "There is no connection %r: Spark runs on this machine, as %s. To run it "
                 "elsewhere, create the connection, as airflow_settings.yaml does.",

@@ -269,6 +269,16 @@ def test_spark_jobs_share_a_pool_only_where_somebody_makes_it(
     assert pool_with("pool: source\n") == {"all"}
 
 
+def test_a_flow_may_name_the_connection_that_says_where_spark_runs(
+    load: Load, configs: Path
+) -> None:
+    (configs / "good.yaml").write_text(GOOD + "spark.connection: spark_for_mirrors\n")
+    tasks = load().dags["mirror_left_to_right"].task_dict
+
+    # What the hook of the operator's own base class is made with.
+    assert {tasks[name]._conn_id for name in ("mirror", "verify")} == {"spark_for_mirrors"}
+
+
 def test_of_flows_that_wait_the_more_urgent_goes_first(load: Load, configs: Path) -> None:
     (configs / "good.yaml").write_text(GOOD + "priority: 7\n")
     tasks = load().dags["mirror_left_to_right"].task_dict

@@ -53,7 +53,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, master: str) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", connection)
 
 
-def run_step(root: Path, step: str = "mirror") -> None:
+def run_step(root: Path, step: str = "mirror", **options: str) -> None:
     """Executes a task of a step in Spark whose project has a built wheel."""
     from kafka_ferry_airflow import FerrySparkSubmitOperator, Project
 
@@ -65,7 +65,7 @@ def run_step(root: Path, step: str = "mirror") -> None:
         target: {alias: right, bootstrap.servers: "right:9092"}
     """)
     task = FerrySparkSubmitOperator(
-        task_id=step, step=step, project=Project(root), flow=load_flow(file)
+        task_id=step, step=step, project=Project(root), flow=load_flow(file), **options
     )
     task.execute({"run_id": "run-1"})
 
@@ -103,6 +103,15 @@ def test_local_workers_use_the_installed_library(tmp_path: Path, spark: Submissi
     (command,) = spark.commands
     assert "--master local[*]" in command
     assert "--py-files" not in command
+
+
+def test_a_connection_that_the_flow_names_must_exist(tmp_path: Path, spark: Submissions) -> None:
+    from airflow.sdk.exceptions import AirflowNotFoundException
+
+    with pytest.raises(AirflowNotFoundException, match="spark_for_mirrors"):
+        run_step(tmp_path, conn_id="spark_for_mirrors")
+
+    assert spark.commands == []
 
 
 @pytest.mark.parametrize("master", ["spark://host:7077", "yarn"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Final
 
 # Airflow's own stub of this module lacks them.
@@ -30,7 +31,8 @@ def deadline_of(flow: Flow) -> DeadlineAlert | None:
         if flow.deadline_from == "logical-date"
         else DeadlineReference.DAGRUN_QUEUED_AT
     )
-    told = {"config": flow.file, "flow": flow.name}
+    # The triggerer has loaded no DAG file, and so nothing that tells it where relative paths start.
+    told = {"config": flow.file, "flow": flow.name, "home": os.environ.get("FERRY_HOME", "")}
     return DeadlineAlert(
         reference=reference, interval=flow.deadline, callback=AsyncCallback(_TOLD_BY, kwargs=told)
     )

@@ -81,6 +81,7 @@ def _spark_tasks(
         "project": project,
         "flow": flow,
         "reverse_of": reverse_of,
+        "conn_id": flow.spark_connection,
         "pool": pool_of(flow, project),
         "priority_weight": flow.priority,
         # Otherwise a task would have the weight of all tasks after it.

@@ -92,6 +92,12 @@ class ScheduleOptions(Options):
         description="The Airflow pool whose slots the flow's Spark jobs share with those of other "
         "flows: that of the target cluster, with source that of the source cluster, or one by name.",
     )
+    spark_connection: str = Field(
+        default="spark_default",
+        min_length=1,
+        description="The Airflow connection that says where the flow's Spark jobs run. Without a "
+        "connection spark_default, they run on the task's own machine.",
+    )
     priority: Number = Field(
         default=1,
         ge=1,

@@ -27,7 +27,7 @@ _P = ParamSpec("_P")
 RETRY_S: Final = 60
 _limit_s: ContextVar[float | None] = ContextVar("retry_s", default=None)
 # Coordinators load and leaders move within a few seconds: what takes longer is logged.
-_SILENT_S: Final = 5
+_SILENT_S: Final = 3
 
 
 @contextmanager

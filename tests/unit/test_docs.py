@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from kafka_ferry.batches import Reason, Rebuilt
-from kafka_ferry.config import Flow
+from kafka_ferry.config import Flow, load_flows
 from kafka_ferry.ledger import CopiedRange, ReleasedTopic
 from kafka_ferry.ledger.record import Entry
 from kafka_ferry.model import Mark, ProducerState
@@ -59,3 +59,17 @@ def test_every_value_of_every_policy_is_explained_where_something_fails() -> Non
     for option, values in policies.items():
         rows = re.findall(rf"\| `{re.escape(option or '')}` \| (.+) \|", OPERATIONS)
         assert [re.findall(r"`([^`]+)`", row) for row in rows] == [list(values.__args__)]
+
+
+RECIPES = re.findall(r"^```yaml\n(source:.*?)^```", (DOCS / "recipes.md").read_text(), re.M | re.S)
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=range(len(RECIPES)))
+def test_every_recipe_is_a_flow_that_is_valid(recipe: str, tmp_path: Path) -> None:
+    (tmp_path / "flow.yaml").write_text(recipe)
+    (flow,) = load_flows(tmp_path / "flow.yaml")
+    assert list(flow.topics) == ["orders", "payments.*"]
+
+
+def test_there_are_recipes() -> None:
+    assert len(RECIPES) == 5

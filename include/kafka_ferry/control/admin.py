@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 from confluent_kafka import KafkaException
@@ -13,7 +12,9 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Cluster, confluent_config, kafka_python_config
 from kafka_ferry.errors import ClusterUnreachable, ConfigError
+from kafka_ferry.retry import retry
 from kafka_ferry.wire import borrowed
+from kafka_ferry.wire.connections.sockets import require_reachable
 
 _KNOCK_MS: Final = 5_000
 # A client that is kept must soon see that a broker is back; by default it may wait ten seconds.
@@ -37,43 +38,50 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 def admin_client(cluster: Cluster) -> AdminClient:
     """An admin client of ``cluster``, which all that ask for one share.
 
-    Where TLS or a login is configured, the data plane connects first: librdkafka retries a refused
-    login, or an untrusted certificate, until the request times out, and then reports a time-out.
+    The data plane connects first, for librdkafka says only that its requests time out where a port is
+    wrong, a login refused or a certificate not trusted.
 
     Raises:
+        ClusterUnreachable: no bootstrap server accepts connections for a minute.
         AccessDenied: the cluster refuses the login or the client's certificate, or its certificate is
             not trusted.
         ConfigError: no client can be created with the settings.
     """
     properties = cluster.client_properties("admin")
-    settings = kafka_python_config(properties)
-    if settings["security_protocol"] != "PLAINTEXT":
-        short = {"request_timeout_ms": _KNOCK_MS}
-        # The first request reports a cluster that does not answer, and waits longer for it.
-        with suppress(ClusterUnreachable), borrowed(cluster.alias, settings | short) as door:
-            door.any_connection()
     config = {**_QUICK, **confluent_config(properties, "admin"), "log_level": 0}
+    key, now = frozenset(config.items()), time.monotonic()
+    client, used_at = _kept.pop(key, (None, 0.0))
+    if client is None or now - used_at > _KEPT_S:
+        # It connects in the background, while this thread looks whether it can.
+        client = _new_client(cluster, config)
+        settings = kafka_python_config(properties)
+        retry(lambda: _knock(cluster.alias, settings))
+    _kept[key] = client, now
+    while len(_kept) > _MOST_KEPT:
+        _kept.pop(next(iter(_kept)), None)
+    return client
+
+
+def forget_clients() -> None:
+    """Give no client that exists to anybody any more: one of them may hold on to brokers that are gone."""
+    _kept.clear()
+
+
+def _new_client(cluster: Cluster, config: Mapping[str, Any]) -> AdminClient:
     try:
-        return _client(config)
+        return AdminClient(dict(config))
     except KafkaException as raised:
         reason = f"no client can be created from its properties: {raised.args[0].str()}"
         raise ConfigError(cluster.origin, "admin", reason) from None
 
 
-def forget_client(client: AdminClient) -> None:
-    """Give ``client`` to nobody any more: it may hold on to brokers that are gone."""
-    for key, (kept, _) in [*_kept.items()]:
-        if kept is client:
-            _kept.pop(key, None)
-
-
-def _client(config: Mapping[str, Any]) -> AdminClient:
-    """The client with this config that was used a moment ago, or a new one."""
-    key, now = frozenset(config.items()), time.monotonic()
-    client, used_at = _kept.pop(key, (None, 0.0))
-    if client is None or now - used_at > _KEPT_S:
-        client = AdminClient(dict(config))
-    _kept[key] = client, now
-    while len(_kept) > _MOST_KEPT:
-        _kept.pop(next(iter(_kept)), None)
-    return client
+def _knock(alias: str, settings: dict[str, Any]) -> None:
+    if settings["security_protocol"] == "PLAINTEXT":
+        require_reachable(alias, settings)
+        return
+    try:
+        with borrowed(alias, settings | {"request_timeout_ms": _KNOCK_MS}) as door:
+            door.any_connection()
+    except ClusterUnreachable:
+        # The first request reports a broker that accepts connections and is silent, and waits longer for it.
+        require_reachable(alias, settings)

@@ -12,6 +12,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCol
 from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import (
     AclOperation,
+    AdminClient,
     ConfigResource,
     NewPartitions,
     NewTopic,
@@ -20,7 +21,7 @@ from confluent_kafka.admin import (
 )
 
 from kafka_ferry.config import Cluster, IsolationLevelName
-from kafka_ferry.control.admin import admin_client, forget_client
+from kafka_ferry.control.admin import admin_client, forget_clients
 from kafka_ferry.control.client_errors import as_ours
 from kafka_ferry.control.topic_configs import to_alter, topic_configs
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
@@ -61,7 +62,10 @@ class ClusterControl:
     def __init__(self, cluster: Cluster) -> None:
         self.alias = cluster.alias
         self._cluster = cluster
-        self._admin = admin_client(cluster)
+
+    @property
+    def _admin(self) -> AdminClient:
+        return admin_client(self._cluster)
 
     @retried
     def cluster_id(self) -> str:
@@ -384,8 +388,7 @@ class ClusterControl:
             with as_ours(self.alias, doing):
                 yield
         except ClusterUnreachable:
-            forget_client(self._admin)
-            self._admin = admin_client(self._cluster)
+            forget_clients()
             raise
 
 

@@ -6,6 +6,7 @@ With all optional modules, the import takes four seconds of CPU; without them, o
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 import threading
 from collections.abc import Iterator
@@ -22,6 +23,11 @@ _OPTIONAL: Final = (
 )
 # It uses these in a few of its own expectations, which a user may use.
 _SELDOM: Final = ("altair", "scipy.stats")
+# Its import would log, in 200 lines, what its own reference documentation leaves out.
+_TALKATIVE: Final = (
+    "great_expectations._docs_decorators",
+    "great_expectations.expectations.registry",
+)
 _lock = threading.Lock()
 
 
@@ -29,6 +35,8 @@ def great_expectations() -> Any:
     """The module ``great_expectations``, with its ``expectations`` imported."""
     with _lock:
         if "great_expectations" not in sys.modules:
+            for talkative in _TALKATIVE:
+                logging.getLogger(talkative).setLevel(logging.WARNING)
             _defer(_SELDOM)
             with _hidden(_OPTIONAL):
                 importlib.import_module("great_expectations.expectations")

@@ -9,12 +9,15 @@ import time
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final
 
+from kafka_ferry.errors import ClusterUnreachable
+
 _CANONICAL: Final = "resolve_canonical_bootstrap_servers_only"
 _SECOND_MS: Final = 1000
 # CommonClientConfigs
 _IDLE_MS: Final = 540_000
 _SETUP_S: Final = 10.0
 _SETUP_MAX_MS: Final = 30_000
+_REACH_S: Final = 4.0
 _FIRST_BACKOFF_MS: Final = 50
 _LONGEST_BACKOFF_MS: Final = 1_000
 _SPREAD: Final = 0.2
@@ -47,6 +50,31 @@ def opened(host: str, port: int, settings: Mapping[str, Any], timeout: float) ->
             plain.close()
             failed = error
     raise failed
+
+
+def require_reachable(alias: str, settings: Mapping[str, Any]) -> None:
+    """Check that one of a cluster's bootstrap servers accepts connections at all.
+
+    Args:
+        alias: the cluster's name in messages.
+        settings: kafka-python's names.
+
+    Raises:
+        ClusterUnreachable: if none does; it says of each what the system says.
+    """
+    said = []
+    for host, port in bootstrap_addresses(settings):
+        try:
+            opened(host, port, settings, _REACH_S).close()
+            return
+        # An invalid host name or port does not raise an OSError.
+        except (OSError, ValueError, OverflowError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            said.append(f"{reason} at {host}:{port}")
+    raise ClusterUnreachable(
+        f"{alias} cannot be reached: {'; '.join(said)}.",
+        advice=f"Check {alias}.bootstrap.servers, and that its brokers run.",
+    )
 
 
 def _tune(plain: socket.socket, settings: Mapping[str, Any]) -> None:

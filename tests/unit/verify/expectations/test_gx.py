@@ -41,3 +41,11 @@ def test_an_expectation_that_needs_one_of_them_has_it() -> None:
         "print(batch.validate(expectation).success)"
     )
     assert said(code).splitlines()[-1] == "True"
+
+
+def test_its_import_logs_nothing_where_everything_is_logged() -> None:
+    code = (
+        "import logging, sys; logging.basicConfig(level=logging.INFO, stream=sys.stdout)\n"
+        "from kafka_ferry.verify.expectations.gx import great_expectations as gx; gx()\n"
+    )
+    assert said(code) == ""

@@ -11,7 +11,13 @@ import pytest
 from kafka_ferry.config.client.translate import kafka_python_config
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.connections.sockets import Backoff, bootstrap_addresses, idle_limit_s, opened
+from kafka_ferry.wire.connections.sockets import (
+    Backoff,
+    bootstrap_addresses,
+    idle_limit_s,
+    opened,
+    require_reachable,
+)
 from tests.unit.wire.scripted import ScriptedBroker
 
 
@@ -24,7 +30,7 @@ def listener() -> Iterator[socket.socket]:
 def settings(**properties: str) -> dict[str, object]:
     """What the data plane is told by a flow's properties; a double underscore is a dot."""
     dotted = {name.replace("__", "."): value for name, value in properties.items()}
-    return kafka_python_config({"bootstrap.servers": "127.0.0.1:1", **dotted})
+    return kafka_python_config({"bootstrap.servers": "127.0.0.1:1"} | dotted)
 
 
 def buffers(listener: socket.socket, told: dict[str, object]) -> tuple[int, int]:
@@ -141,3 +147,19 @@ def test_an_idle_connection_is_made_anew() -> None:
             assert first.closed
     assert idle_limit_s({}) == 540
     assert idle_limit_s(settings(connections__max__idle__ms="-1")) == float("inf")
+
+
+def test_a_cluster_of_which_one_server_listens_is_reachable(listener: socket.socket) -> None:
+    port = listener.getsockname()[1]
+    require_reachable("primary", settings(bootstrap__servers=f"127.0.0.1:1,127.0.0.1:{port}"))
+
+
+def test_of_a_cluster_where_none_listens_each_servers_reason_is_told() -> None:
+    servers = "127.0.0.1:1,nobody.invalid:9092"
+
+    with pytest.raises(ClusterUnreachable) as caught:
+        require_reachable("primary", settings(bootstrap__servers=servers))
+
+    assert "primary cannot be reached: Connection refused at 127.0.0.1:1; " in caught.value.message
+    assert "at nobody.invalid:9092." in caught.value.message
+    assert caught.value.advice.startswith("Check primary.bootstrap.servers")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -189,9 +190,11 @@ def test_every_offset_of_a_compacted_log(
 
 
 def compacted(history: History, below: int) -> None:
+    rolls = count()
+
     def is_compacted() -> bool:
         # The cleaner leaves the segment that is written to.
-        history.write("rolls the segment", 1)
+        history.write(f"below {below}, roll {next(rolls)}", 1)
         return len(read_all(history.source.bootstrap, history.topic)[0]) < below
 
     wait_until(is_compacted, 30)

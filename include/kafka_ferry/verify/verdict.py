@@ -84,6 +84,16 @@ class Verdict(AsJson):
     records: int = 0
     docs: Path | None = None
 
+    @property
+    def summary(self) -> str:
+        """What was read back, and how many checks are true, in a line; "proved" only of what was read."""
+        true = sum(expectation.success for expectation in self.expectations)
+        checks = f"{true} of {len(self.expectations)} checks are true"
+        if not self.ranges:
+            return f"Nothing new was read back: {checks}"
+        state = "Proved complete" if self.success else "Not proved complete"
+        return f"{state}: {self.records:,} records in {self.ranges:,} ranges read back, {checks}"
+
     def joined_by(self, results: Iterable[ExpectationResult]) -> Verdict:
         """The verdict with the results of other expectations, added later."""
         results = tuple(results)

@@ -23,7 +23,8 @@ Copies {topics} of the cluster **{source.alias}** (`{from_}`) to the cluster
 
 **plan** says what the run copies, what it does not copy, and why. **sync_topics** creates what the
 target lacks. **mirror** copies. **verify** reads the copy back and reconciles it with the source,
-even if some partitions failed. **publish** writes the report and fails unless everything is proved.
+even if some partitions failed. **sync_groups** translates the offsets of consumer groups, and commits them
+if the flow says so. **publish** writes the report and fails unless everything is proved.
 {assets}
 The target itself records what is done. You may clear, retry or kill any task at any time: nothing is
 lost and nothing is copied twice.

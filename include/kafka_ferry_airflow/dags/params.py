@@ -16,7 +16,6 @@ from kafka_ferry.model.run_options import RunOptions, Window
 if TYPE_CHECKING:
     from airflow.sdk import DAG, Context
 
-_SECTION: Final = "This run only"
 _BACKFILL: Final = "Manual backfill"
 _BACKFILL_RUN: Final = "backfill"
 
@@ -44,26 +43,23 @@ def _form() -> dict[str, Param]:
     return {
         "topics": Param(
             [],
-            type="array",
+            type=["null", "array"],
             items={"type": "string"},
             title="Topics",
             description="Names or Java regular expressions, one a line: only the flow's topics that "
             "match. All topics if empty.",
-            section=_SECTION,
         ),
         "dry_run": Param(
             False,
-            type="boolean",
+            type=["null", "boolean"],
             title="Dry run",
             description="Only plan: the log of the task plan says what a run would do.",
-            section=_SECTION,
         ),
         "verify_all": Param(
             False,
-            type="boolean",
+            type=["null", "boolean"],
             title="Verify everything",
             description="Verify again everything that the flow ever copied, not only what is new.",
-            section=_SECTION,
         ),
         "rate_limit": Param(
             None,
@@ -71,7 +67,6 @@ def _form() -> dict[str, Param]:
             pattern=BYTES_PATTERN,
             title="Rate limit",
             description="The most bytes that this run sends to the target in a second, such as 10MiB.",
-            section=_SECTION,
         ),
         "since": Param(
             None,

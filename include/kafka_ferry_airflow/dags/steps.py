@@ -16,6 +16,7 @@ from kafka_ferry_airflow.dags.params import options_of
 from kafka_ferry_airflow.dags.plan_text import log_plan
 from kafka_ferry_airflow.errors import airflow_errors
 from kafka_ferry_airflow.monitoring.assets import announce
+from kafka_ferry_airflow.page.urls import report_url
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -97,12 +98,13 @@ class PublishOperator(StepOperator):
     def step(self, run: Run, context: Context) -> dict[str, Any]:  # noqa: ARG002
         """Publishes the report, and sends metrics to Airflow."""
         from kafka_ferry.report import headline  # noqa: PLC0415  (jinja2, and rows of the proof)
-        from kafka_ferry_airflow.monitoring.metrics import tell_airflow  # noqa: PLC0415  (the same)
+        from kafka_ferry_airflow.links import absolute  # noqa: PLC0415
+        from kafka_ferry_airflow.monitoring.metrics import tell_airflow  # noqa: PLC0415  (rows too)
 
         try:
             report = run.publish()
         finally:
-            log.info("Report: %s", run.report_path)
+            log.info("Report: %s", absolute(report_url(self.flow.slug, run.run_id)))
             if told := run.report():
                 tell_airflow(self.flow, told)
         log.info("%s: %d records, %d bytes", headline(report), report.records, report.bytes)

@@ -123,7 +123,8 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
     Situation(
         holds=lambda it: it.source is not None and it.foreign,
         reason="{it.remote_topic} on the target holds records that this flow has not copied.",
-        advice="Delete them, or let the flow name its topics differently (replication.policy.class).",
+        advice="If MirrorMaker has copied them, continue with `ferry takeover`. Otherwise let the flow name "
+        "its topics differently (replication.policy.class), or delete them.",
         option="on.foreign.records",
         go_on="adopt",
         outcome="The source's records go after them.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from kafka_ferry.verify import PartitionRecount, PartitionRow, Verdict
     from kafka_ferry.verify.expectations.tables import Rows
     from kafka_ferry.verify.incarnations import Key
+
+log = logging.getLogger(__name__)
 
 
 def verify_run(
@@ -90,6 +93,7 @@ def verify_run(
     folder.save_reconciliation(
         Reconciliation(tuple(rows), tuple(partitions), verdict, tuple(of_topics))
     )
+    log.info("%s", verdict.summary)
     if not verdict.success:
         raise_unproved(flow, plan.run, verdict)
     if due.is_anything and not plan.options.window:

@@ -173,7 +173,8 @@ CASES = {
         go_on="adopt",
         reason="primary.orders on the target holds records that this flow has not copied.",
         outcome="The source's records go after them.",
-        advice="Delete them, or let the flow name its topics differently (replication.policy.class).",
+        advice="If MirrorMaker has copied them, continue with `ferry takeover`. Otherwise let the flow name "
+        "its topics differently (replication.policy.class), or delete them.",
         copied=(10, 50),
     ),
     "the target's topic may not be read": Case(

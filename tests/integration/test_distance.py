@@ -66,8 +66,13 @@ def test_over_a_long_link_requests_overtake_their_answers(
             produce(far.bootstrap, "one", of_all_sizes(400))
         far.proxy.link.delay_s = 0.02
         flow = make_flow(folder, far.proxied, backup, ["one"], fetch_max_bytes=3_000_000)
-        assert failures(copy_now(flow)) == []
+        (outcome,) = copy_now(flow)
         assert_same(far, "one", backup, remote(flow, "one"))
+    assert outcome.failure is None
+    waits = outcome.waits
+    assert waits.target_round_trip_s < 0.03 < waits.source_round_trip_s
+    assert 0 < waits.source_s + waits.target_s <= waits.task_s
+    assert " waiting for far (4" in waits.text("far", "backup")
     assert most_in_flight["requests"] > 1
     assert most_in_flight["guesses"] > 1
 

@@ -39,6 +39,9 @@ def show_report(report: RunReport, page: Path | None) -> None:
         )
         out.print(f"{says}: {report.found}", markup=False)
     if report.seconds:
-        out.print(f"took:     {duration_text(report.duration)}", markup=False, highlight=False)
+        copying = f" (copying: {report.waited})" if report.waited else ""
+        out.print(
+            f"took:     {duration_text(report.duration)}{copying}", markup=False, highlight=False
+        )
     if page:
         out.print(f"report:   {page}", markup=False)

@@ -12,7 +12,8 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -27,6 +28,7 @@ from kafka_ferry.copy.target.writer import StartOver, Writer
 from kafka_ferry.errors import Fenced, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.waits import Waits
 from kafka_ferry.retry import RETRY_S
 
 log = logging.getLogger(__name__)
@@ -35,6 +37,7 @@ log = logging.getLogger(__name__)
 _LEAST_LASTING = 8
 # Retries of the target follow after 0.1, 0.2, 0.4 ... s; each also waits for its coordinators.
 _LONGEST_BACK_OFF_S = 2.0
+_SOURCE, _TARGET, _LIMIT = "source", "target", "limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +85,14 @@ def copy_ranges(
     Returns:
         An outcome for each range, in the order given.
     """
-    began_at = now_ms()
+    began_at, began = now_ms(), time.monotonic()
     copy = _Copy(ranges, source, writer, limits, rate or RateLimit())
     copy.run()
-    ended_at = now_ms()
-    return [replace(found, began_at=began_at, ended_at=ended_at) for found in copy.outcomes()]
+    ended_at, waits = now_ms(), copy.waits(time.monotonic() - began)
+    return [
+        replace(found, began_at=began_at, ended_at=ended_at, waits=waits)
+        for found in copy.outcomes()
+    ]
 
 
 @dataclass(slots=True)
@@ -104,6 +110,8 @@ class _Copy:
     void_since: float | None = None
     uncommitted_since: float | None = None
     commit_s: float = 0.0
+    waited: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    source_round_trip_s: float = 0.0
 
     def run(self) -> None:
         while turn := self._turn():
@@ -152,6 +160,25 @@ class _Copy:
             )
         return outcomes
 
+    def waits(self, task_s: float) -> Waits:
+        """What was waited for, of so many seconds."""
+        return Waits(
+            task_s,
+            self.waited[_SOURCE],
+            self.waited[_TARGET],
+            self.waited[_LIMIT],
+            self.source_round_trip_s,
+            self.writer.round_trip_s,
+        )
+
+    @contextmanager
+    def _waiting(self, what: str) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.waited[what] += time.monotonic() - began
+
     def _failure(self, range_: Range) -> Failure | None:
         return self.failures.get(range_.source) or self.writer.failures.get(range_.source)
 
@@ -173,7 +200,8 @@ class _Copy:
             ages.void()
         began = time.monotonic()
         try:
-            positions = self.writer.take_over(pending)
+            with self._waiting(_TARGET):
+                positions = self.writer.take_over(pending)
         except FerryError:
             # take_over has waited for coordinators itself.
             self.void_since = began if self.void_since is None else self.void_since
@@ -210,10 +238,11 @@ class _Copy:
     def _copy(self, starts: Mapping[Range, Position]) -> None:
         reader = self.source(starts)
         try:
-            while (reads := reader.next(self._time_left())) is not None:
+            while (reads := self._read(reader)) is not None:
                 for read in reads:
                     self._take(read)
-                self.writer.send()
+                with self._waiting(_TARGET):
+                    self.writer.send()
                 for failure in self.writer.failures.values():
                     reader.drop(failure.range)
                 if self._time_left() <= 0:
@@ -221,6 +250,11 @@ class _Copy:
             self._commit()
         finally:
             reader.close()
+            self.source_round_trip_s = max(self.source_round_trip_s, reader.round_trip_s)
+
+    def _read(self, reader: RangeReader) -> Sequence[Read] | None:
+        with self._waiting(_SOURCE):
+            return reader.next(self._time_left())
 
     def _take(self, read: Read) -> None:
         if read.failure:
@@ -247,10 +281,12 @@ class _Copy:
     def _hold_back(self) -> None:
         """Wait until the rate limit allows more, but not past the time of the next commit."""
         while (wait_s := self.rate.wait_s) > 0:
-            self.writer.send()
+            with self._waiting(_TARGET):
+                self.writer.send()
             if self._time_left() <= 0:
                 self._commit()
-            time.sleep(min(wait_s, max(self._time_left(), 0.001)))
+            with self._waiting(_LIMIT):
+                time.sleep(min(wait_s, max(self._time_left(), 0.001)))
 
     def _time_left(self) -> float:
         """Seconds until the writer must commit; a default while everything is committed."""
@@ -260,7 +296,8 @@ class _Copy:
 
     def _commit(self) -> None:
         began = time.monotonic()
-        committed = self.writer.commit()
+        with self._waiting(_TARGET):
+            committed = self.writer.commit()
         if committed:
             self.commit_s = time.monotonic() - began
         self.committed.update(committed)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kafka_ferry.batches import NO_AGES, Spread
 from kafka_ferry.model.ranges import Range
+from kafka_ferry.model.waits import NO_WAITS, Waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Outcome:
         ended_at: when its task had copied all of its ranges.
         read_ages: how old its records were when they were read.
         stored_ages: how old they were when they were committed on the target.
+        waits: what its task waited for, with all of its ranges.
     """
 
     range: Range
@@ -51,3 +53,4 @@ class Outcome:
     ended_at: int = 0
     read_ages: Spread = NO_AGES
     stored_ages: Spread = NO_AGES
+    waits: Waits = NO_WAITS

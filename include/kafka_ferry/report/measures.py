@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.batches import NO_AGES, Spread
+from kafka_ferry.model.waits import NO_WAITS, Waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class Measures(AsJson):
         verified_until: as for a partition, for the whole flow.
         partitions: by remote topic and partition.
         missing: what could not be measured or exported, a sentence each.
+        waits: what the tasks that copied waited for, all together.
     """
 
     WHAT: ClassVar = "a run's measures"
@@ -64,6 +66,7 @@ class Measures(AsJson):
     verified_until: int = 0
     partitions: tuple[PartitionMeasures, ...] = ()
     missing: tuple[str, ...] = ()
+    waits: Waits = NO_WAITS
 
     @property
     def records_behind(self) -> int | None:

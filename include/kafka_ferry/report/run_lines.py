@@ -42,7 +42,8 @@ def report_lines(report: RunReport) -> Iterator[str]:
 def _of_it(report: RunReport, step: str) -> str:
     if step != "mirror" or not report.copying:
         return ""
-    return f" (copying {duration_text(report.copying)})"
+    waited = f", {report.waited}" if report.waited else ""
+    return f" (copying {duration_text(report.copying)}{waited})"
 
 
 def _bytes(partitions: Iterable[PartitionMeasures]) -> int:

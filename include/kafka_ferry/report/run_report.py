@@ -112,6 +112,12 @@ class RunReport(AsJson):
         return self.measures.copying_seconds if self.measures and "mirror" in self.seconds else None
 
     @property
+    def waited(self) -> str:
+        """What copying waited for, as in ``71 % waiting for primary``; "" where that is not known."""
+        source, _, target = self.flow.partition("->")
+        return self.measures.waits.text(source, target) if self.measures else ""
+
+    @property
     def offsets(self) -> int:
         """Source offsets accounted for: records copied and all reasons."""
         return self.records + sum(self.reasons.values())

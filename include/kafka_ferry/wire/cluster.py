@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import time
 import uuid
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -184,6 +185,12 @@ class WireCluster:
         if node not in self._brokers:
             raise ClusterUnreachable(f"{self.alias} has no broker {node}.")
         return self._connected(node, number)
+
+    @property
+    def round_trip_s(self) -> float:
+        """The least time that an answer took on an open connection, in seconds; 0 where there was none."""
+        least = min((it.round_trip_s for it in self._connections.values()), default=math.inf)
+        return least if math.isfinite(least) else 0.0
 
     def any_connection(self) -> Connection:
         """A connection to any broker that answers: an open one, a known one, or a bootstrap server.

@@ -70,6 +70,7 @@ class FakeReader:
     source: FakeSource
     starts: dict[Range, Position]
     closed: bool = False
+    round_trip_s: float = 0.0
     dropped: set[TopicPartition] = field(default_factory=set)
     timeouts: list[float] = field(default_factory=list)
     _turns: deque[tuple[Range, int]] = field(init=False)
@@ -140,6 +141,7 @@ class FakeWriter:
     commits: list[dict[TopicPartition, int]] = field(default_factory=list)
     refreshed: dict[TopicPartition, Position] = field(default_factory=dict)
     taken_over: list[list[TopicPartition]] = field(default_factory=list)
+    round_trip_s: float = 0.0
     _uncommitted: list[tuple[Range, ConvertedBatch]] = field(default_factory=list)
     _refreshing: dict[TopicPartition, Position] = field(default_factory=dict)
     _sends: int = 0

@@ -9,6 +9,7 @@ from kafka_ferry.copy import Failure, Limits, Outcome, copy_ranges
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, Fenced
 from kafka_ferry.model import Position, Range
+from kafka_ferry.model.waits import NO_WAITS
 
 from .fakes import Clock, FakeSource, FakeWriter
 
@@ -44,7 +45,7 @@ def copied(
 ) -> list[Outcome]:
     """The outcomes without their times."""
     outcomes = copy_ranges(ranges, source, writer, limits)  # type: ignore[arg-type]
-    return [replace(outcome, began_at=0, ended_at=0) for outcome in outcomes]
+    return [replace(outcome, began_at=0, ended_at=0, waits=NO_WAITS) for outcome in outcomes]
 
 
 def done(*ranges: Range) -> list[Outcome]:
@@ -510,3 +511,15 @@ def test_a_source_that_is_silent_from_the_start_opens_no_transaction(
     assert copied([ORDERS], source, writer, Limits(10**9, 3_000)) == done(ORDERS)
     assert committed_sizes(writer) == [40]
     assert clock.now > 1_000 + 10
+
+
+def test_what_it_waited_for_is_told_with_each_range(source: FakeSource, clock: Clock) -> None:
+    source.silent = {1}
+    writer = FakeWriter(round_trip_s=0.2)
+    limits = Limits(ALL_AT_ONCE.transaction_bytes, transaction_ms=3_000)
+
+    (outcome,) = copy_ranges([ORDERS], source, writer, limits)  # type: ignore[arg-type]
+
+    assert outcome.waits.source_s == 3
+    assert outcome.waits.task_s == outcome.waits.source_s
+    assert outcome.waits.target_round_trip_s == 0.2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import defaultdict
@@ -117,6 +118,12 @@ class RangeFetcher:
         self._depth = Depth()
         self._round_trips: dict[int, float] = {}
         self._failed: list[Read] = []
+
+    @property
+    def round_trip_s(self) -> float:
+        """The least time that an answer of a broker took, in seconds; 0 where that is not known."""
+        known = [it for it in self._round_trips.values() if math.isfinite(it)]
+        return min(known, default=0.0)
 
     def responses(self, stopped: threading.Event) -> Iterator[list[Read]]:
         """The content of each response, until every range has ended or ``stopped`` is set."""

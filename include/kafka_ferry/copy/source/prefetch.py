@@ -49,6 +49,11 @@ class RangeReader:
         self._thread = threading.Thread(target=self._run, name=f"read-{alias}", daemon=True)
         self._thread.start()
 
+    @property
+    def round_trip_s(self) -> float:
+        """The least time that an answer of a broker took, in seconds; 0 where that is not known."""
+        return self._fetcher.round_trip_s
+
     def next(self, timeout_s: float) -> Sequence[Read] | None:
         """The next response; empty if none came in time, None when every range has ended.
 

@@ -47,6 +47,11 @@ class TransactionalWriter:
         return self._transaction.uncommitted_bytes
 
     @property
+    def round_trip_s(self) -> float:
+        """See ``Writer``."""
+        return self._transaction.coordination.round_trip_s
+
+    @property
     def must_commit(self) -> bool:
         """See ``Writer``."""
         return self._transaction.is_full

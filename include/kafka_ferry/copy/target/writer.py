@@ -70,6 +70,10 @@ class Writer(Protocol):
         """Bytes written since the last ``commit``."""
 
     @property
+    def round_trip_s(self) -> float:
+        """The least time that an answer of the target took, in seconds; 0 where that is not known."""
+
+    @property
     def must_commit(self) -> bool:
         """Whether a limit of the protocol itself requires a ``commit`` now."""
 

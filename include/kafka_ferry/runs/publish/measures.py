@@ -11,6 +11,7 @@ from kafka_ferry.batches import Spread
 from kafka_ferry.copy import OutcomeFiles
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.waits import NO_WAITS, Waits
 from kafka_ferry.report.measures import Measures, PartitionMeasures, VerifiedUntil
 from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.publish.lag import Behind, find_behind
@@ -50,6 +51,7 @@ def measure_run(flow: Flow, folder: RunFolder, ledger: LedgerTable, report: RunR
     folder.save_verified_until(verified)
     return Measures(
         copying_seconds=_copying_seconds(outcomes) or report.seconds.get("mirror", 0.0),
+        waits=_waits(outcomes),
         verified_until=verified.flow,
         partitions=tuple(_rows(partitions, counts, outcomes, behind, verified)),
         missing=missing,
@@ -115,6 +117,12 @@ def _copying_seconds(outcomes: Iterable[Outcome]) -> float:
         milliseconds += max(0, ended - max(began, until))
         until = max(until, ended)
     return milliseconds / 1000
+
+
+def _waits(outcomes: Iterable[Outcome]) -> Waits:
+    """What all tasks waited for: each is named by all of its outcomes."""
+    tasks = {(it.range.writer, it.began_at, it.ended_at): it.waits for it in outcomes}
+    return sum(tasks.values(), NO_WAITS)
 
 
 def _behind(

@@ -546,7 +546,7 @@ def test_groups_are_in_the_report(
     this = copied(flow, "run-1")
     moves = this.sync_groups()
 
-    report = publish_run(flow, this._folder, this._ledger, "run-1", STEPS[:-1])
+    report = publish_run(this._context, STEPS[:-1])
 
     assert report.groups == moves
     assert (report.state, report.group_failures) == ("verified", ())

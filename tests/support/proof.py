@@ -41,7 +41,7 @@ def recount_here(monkeypatch: pytest.MonkeyPatch, *, docs: bool = False) -> None
 def report_of(flow: Flow, run: str) -> RunReport:
     """The report of a run that was copied and, if that is what its last step did, verified."""
     this = Run(flow, run)
-    return publish_run(flow, this._folder, this._ledger, run, ["plan", "verify"])
+    return publish_run(this._context, ["plan", "verify"])
 
 
 def verified(flow: Flow, run: str) -> RunReport:

@@ -20,8 +20,8 @@ from kafka_ferry.model import ORDINARY, Creation, Plan, RunOptions
 from kafka_ferry.plan import make_plan
 from kafka_ferry.retry import retry_for
 from kafka_ferry.runs.plan.discover import discover
-from kafka_ferry.runs.state.flow_state import flow_ledger, flow_state
-from kafka_ferry.runs.state.run_folder import STEPS, Reconciliation, RunFolder, part_of
+from kafka_ferry.runs.state.run_context import RunContext
+from kafka_ferry.runs.state.run_folder import STEPS, Reconciliation, part_of
 from kafka_ferry.runs.sync_topics.apply import apply_changes
 
 if TYPE_CHECKING:
@@ -49,10 +49,8 @@ class Run:
     def __init__(self, flow: Flow, run_id: str) -> None:
         self.flow = flow
         self.run_id = run_id
-        self._state = flow_state(flow)
-        self._folder = RunFolder(self._state.folder("runs"), run_id)
-        self._ledger = flow_ledger(flow)
-        self._ledger_topic = ledger_topic(flow.source.alias)
+        self._context = RunContext.of(flow, run_id)
+        self._folder = self._context.folder
 
     @classmethod
     def latest(cls, flow: Flow) -> Run:
@@ -61,9 +59,9 @@ class Run:
         Raises:
             FerryError: if there is none.
         """
-        run = cls(flow, "")
-        run._ledger.project(flow.target, run._ledger_topic)
-        last = run._ledger.last_run()
+        context = RunContext.of(flow, "")
+        context.project_ledger()
+        last = context.ledger.last_run()
         if last is None:
             raise FerryError(f"{flow.name} has never been run.", advice="Run it first.")
         return cls(flow, last["run"])
@@ -80,7 +78,7 @@ class Run:
     @property
     def data_docs_path(self) -> Path | None:
         """The first page of the flow's Data Docs on this machine."""
-        local = self._state.local_path
+        local = self._context.state.local_path
         return local / "data_docs" / "index.html" if local else None
 
     def failure(self, step: str, shard: int | None = None) -> FerryError | None:
@@ -100,7 +98,7 @@ class Run:
         """The topics of which all that this run planned is verified; none if the run was not verified."""
         from kafka_ferry.runs.verify.verified_topics import proved_topics
 
-        return proved_topics(self._folder, self._ledger, self.run_id)
+        return proved_topics(self._context)
 
     def reconciliation(self) -> Reconciliation | None:
         """What ``verify`` found the last time, None if it never got to a verdict."""
@@ -152,7 +150,7 @@ class Run:
             target = ClusterControl(self.flow.target)
             for error in target.create_topics(self._own_topics()).values():
                 raise error
-            plan = apply_changes(self.flow, self._ledger, target, plan)
+            plan = apply_changes(self._context, target, plan)
             self._folder.save_plan(plan)
             if plan.shards and (plan.ranges or plan.pins):
                 # Once for all shards: a shard that fenced later would stop those that already copy.
@@ -183,7 +181,7 @@ class Run:
     def _copying(self) -> Copying:
         from kafka_ferry.runs.mirror.mirror import Copying
 
-        return Copying(self.flow, self.run_id, self._folder, self._ledger)
+        return Copying(self._context)
 
     def _mirror_all(self, spark: SparkSource, shards: int) -> Sequence[Outcome]:
         outcomes: list[Outcome] = []
@@ -231,7 +229,7 @@ class Run:
         """
         from kafka_ferry.runs.verify.verify import read_back
 
-        return read_back(spark, self.flow, self._folder, self._ledger, shard)
+        return read_back(spark, self._context, shard)
 
     def needs_spark(self, step: str, shard: int | None = None) -> bool:
         """Whether the step ``mirror`` or ``verify`` has work for Spark.
@@ -248,7 +246,7 @@ class Run:
         plan = self._planned()
         if step == "mirror":
             return bool(plan.of_shard(shard))
-        return plan.options.verify_all or not is_read_back(self.flow, self._folder, self._ledger)
+        return plan.options.verify_all or not is_read_back(self._context)
 
     def verify(
         self, spark: SparkSource, *, everything: bool = False, afresh: bool = False
@@ -268,15 +266,7 @@ class Run:
 
         with self._folder.step("verify"):
             whole = self._planned().options.verify_all or everything
-            return verify_run(
-                spark,
-                self.flow,
-                self._folder,
-                self._ledger,
-                self._state,
-                everything=whole,
-                afresh=afresh,
-            )
+            return verify_run(spark, self._context, everything=whole, afresh=afresh)
 
     def sync_groups(self) -> GroupMoves:
         """Translate the groups' offsets, commit them on the target, and emit checkpoints as MirrorMaker 2 does.
@@ -291,7 +281,7 @@ class Run:
             if self._planned().options.window:
                 # A backfill copies only records before those that groups have read.
                 return GroupMoves(now_ms())
-            return sync_groups(self.flow, self._folder, self._ledger, self.run_id)
+            return sync_groups(self._context)
 
     def publish(self) -> RunReport:
         """Write the report, for people (HTML) and programs (JSON).
@@ -307,7 +297,7 @@ class Run:
         try:
             with self._folder.step("publish"):
                 before, plan = STEPS[:-1], self._planned()
-                report = publish_run(self.flow, self._folder, self._ledger, self.run_id, before)
+                report = publish_run(self._context, before)
                 for line in report_lines(report):
                     log.info("%s", line)
                 for step in before:
@@ -316,7 +306,7 @@ class Run:
                     raise NotApplied(report.unapplied)
                 if report.verdict and not report.verdict.success:
                     # Only group checks: anything else has already failed the verification.
-                    raise_unproved(self.flow, self.run_id, report.verdict)
+                    raise_unproved(self._context, report.verdict)
         finally:
             clear_old(self.flow)
         return report
@@ -334,7 +324,7 @@ class Run:
         from kafka_ferry.copy import dead_letter_creation
 
         flow = self.flow
-        topics = [ledger_creation(self._ledger_topic, flow.replication_factor)]
+        topics = [ledger_creation(ledger_topic(flow.source.alias), flow.replication_factor)]
         if flow.on_rejected_record == "dead-letter":
             topics.append(dead_letter_creation(flow.dead_letter_name, flow.replication_factor))
         return topics
@@ -347,7 +337,7 @@ class Run:
             from kafka_ferry.runs.plan.backfill import make_backfill_plan
 
             with self._retry_time():
-                return make_backfill_plan(self.flow, self._ledger, self.run_id, options)
+                return make_backfill_plan(self.flow, self._context.ledger, self.run_id, options)
         with self._retry_time():
-            found = discover(self.flow, self._ledger)
+            found = discover(self.flow, self._context.ledger)
         return make_plan(self.flow, found, run=self.run_id, at=now_ms(), options=options)

@@ -10,22 +10,19 @@ from kafka_ferry.clock import now_ms
 from kafka_ferry.control import read_positions
 from kafka_ferry.copy import fence_writers, restore_positions
 from kafka_ferry.errors import Fenced, RangesFailed
-from kafka_ferry.ledger import RunEntry, append_entry, ledger_topic
+from kafka_ferry.ledger import RunEntry, append_entry
 from kafka_ferry.model import Plan, Position, TopicPartition
 from kafka_ferry.model.run_options import rate_of
 from kafka_ferry.plan.schedule.sharding import writers_of
 from kafka_ferry.runs.plan.backfill import pin_positions
-from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.known_positions import is_confirmed
 from kafka_ferry.runs.state.one_file import selection_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kafka_ferry.config import Flow
     from kafka_ferry.copy import Outcome
-    from kafka_ferry.ledger import LedgerTable
-    from kafka_ferry.runs.state.run_folder import RunFolder
+    from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.spark.session import SparkSource
 
 log = logging.getLogger(__name__)
@@ -35,17 +32,12 @@ class Copying:
     """Copies what the plan of a run contains.
 
     Args:
-        flow: the flow.
-        run: the run's id.
-        folder: the run's folder, with its plan.
-        ledger: the flow's ledger.
+        run: the run, which was planned.
     """
 
-    def __init__(self, flow: Flow, run: str, folder: RunFolder, ledger: LedgerTable) -> None:
-        self._flow = flow
+    def __init__(self, run: RunContext) -> None:
         self._run = run
-        self._folder = folder
-        self._ledger = ledger
+        self._flow, self._ledger = run.flow, run.ledger
 
     def copy(self, spark: SparkSource, plan: Plan, shard: int | None) -> Sequence[Outcome]:
         """Copy ``plan``, or a shard of it; gives the outcome of each range that was tried."""
@@ -57,29 +49,29 @@ class Copying:
         if any(outcome.failure for outcome in pinned) or not plan.of_shard(shard):
             return pinned
         # A query of its own: no other run may continue with what this one planned.
-        state = self._folder.files if plan.options.window else flow_state(self._flow)
+        state = self._run.folder.files if plan.options.window else self._run.state
         outcomes = copy_with_spark(
             spark(),
             self._flow,
             plan,
-            outcomes=self._folder.files,
+            outcomes=self._run.folder.files,
             checkpoint=state.folder("checkpoint" + ("" if shard is None else f"-{shard}")),
             shard=shard,
             rate=rate_of(self._flow, plan.options),
         )
-        self._ledger.project(self._flow.target, ledger_topic(self._flow.source.alias))
+        self._run.project_ledger()
         return outcomes
 
     def _pin(self, plan: Plan, shard: int | None) -> Sequence[Outcome]:
         pins = plan.pins_of_shard(shard)
-        return pin_positions(self._flow, self._run, pins) if pins else ()
+        return pin_positions(self._flow, self._run.run_id, pins) if pins else ()
 
     def _has_begun(self) -> bool:
         """Whether this is the run that began last, with the current number and assignment of writers."""
-        self._ledger.project(self._flow.target, ledger_topic(self._flow.source.alias))
+        self._run.project_ledger()
         last, writers = self._ledger.last_run(), writers_of(self._flow)
         return last is not None and (last["run"], last["writers"], last["assignment"]) == (
-            self._run,
+            self._run.run_id,
             writers.count,
             writers.assignment,
         )
@@ -94,7 +86,7 @@ class Copying:
         self._restore_forgotten(plan)
         entry = RunEntry(
             flow=flow.name,
-            run=self._run,
+            run=self._run.run_id,
             at=now_ms(),
             writers=writers.count,
             assignment=writers.assignment,
@@ -127,8 +119,8 @@ class Copying:
         if forgotten():
             # A writer that still ran could commit a later position meanwhile.
             fence_writers(flow, flow.writers)
-            self._ledger.project(flow.target, ledger_topic(self._flow.source.alias))
-            restore_positions(flow, self._run, forgotten())
+            self._run.project_ledger()
+            restore_positions(flow, self._run.run_id, forgotten())
 
     def raise_failures(self, plan: Plan, outcomes: Sequence[Outcome], shard: int | None) -> None:
         """Raise the failures in ``outcomes``, and what the plan refuses.
@@ -139,7 +131,7 @@ class Copying:
         """
         failures = [outcome.failure for outcome in outcomes if outcome.failure]
         last = self._ledger.last_run()
-        if any(failure.fenced for failure in failures) and last and last["run"] != self._run:
+        if any(failure.fenced for failure in failures) and last and last["run"] != self._run.run_id:
             raise Fenced(
                 f"The run {last['run']} of {self._flow.name} took over.",
                 advice="What this run has committed stays; the newer run copies the rest.",

@@ -21,10 +21,9 @@ from kafka_ferry.runs.verify.verified_topics import proved_partitions
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.copy import Outcome
-    from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.model import Plan
     from kafka_ferry.report import RunReport
-    from kafka_ferry.runs.state.run_folder import RunFolder
+    from kafka_ferry.runs.state.run_context import RunContext
 
 # The run is over: a dead source is not worth a long wait.
 _RETRY_S: Final = 10.0
@@ -33,20 +32,19 @@ Partitions = Mapping[TopicPartition, TopicPartition]
 """The source's partitions by the target's."""
 
 
-def measure_run(flow: Flow, folder: RunFolder, ledger: LedgerTable, report: RunReport) -> Measures:
+def measure_run(run: RunContext, report: RunReport) -> Measures:
     """All measurements; what cannot be measured is named in ``missing``.
 
     Args:
-        flow: the flow.
-        folder: the files that the run's steps have left.
-        ledger: the flow's ledger, with all that the run has copied.
-        report: the run's report so far.
+        run: the run, whose ledger has all that it has copied.
+        report: its report so far.
     """
+    folder = run.folder
     plan = folder.plan()
-    counts = count_copied(ledger, report.run)
+    counts = count_copied(run.ledger, run.run_id)
     partitions = _partitions(plan, counts)
     outcomes = OutcomeFiles.read_all(folder.files)
-    behind, missing = _behind(flow, partitions)
+    behind, missing = _behind(run.flow, partitions)
     verified = _verified(partitions, plan, report).later(folder.verified_until())
     folder.save_verified_until(verified)
     return Measures(

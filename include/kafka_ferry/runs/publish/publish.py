@@ -19,16 +19,15 @@ from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.summary import summarise
 from kafka_ferry.runs.publish.measures import measure_run
 from kafka_ferry.runs.publish.prometheus import tell
-from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import REPORT, REPORT_DATA, Reconciliation
 from kafka_ferry.runs.verify.verdict import with_groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.model import Plan
+    from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.runs.state.run_folder import RunFolder, StepRecord
     from kafka_ferry.verify import Verdict
 
@@ -62,20 +61,19 @@ class _Copied:
     adoptions: list[str] = field(default_factory=list)
 
 
-def publish_run(
-    flow: Flow, folder: RunFolder, ledger: LedgerTable, run: str, steps: Sequence[str]
-) -> RunReport:
-    """Write a run's ``report.html`` and ``report.json`` from the files of its steps."""
+def publish_run(run: RunContext, steps: Sequence[str]) -> RunReport:
+    """Write a run's ``report.html`` and ``report.json`` from the files of its ``steps``."""
+    flow, folder = run.flow, run.folder
     plan = folder.plan()
     found = folder.reconciliation() or Reconciliation()
     refused = tuple(map(str, plan.refused))
     ended = {step: record for step in steps if (record := folder.step_record(step))}
     groups = folder.groups()
     partitions, others = step_sentences(ended, refused, found.verdict)
-    copied, proof = _copied(ledger, run), last_proof(ledger)
+    copied, proof = _copied(run.ledger, run.run_id), last_proof(run.ledger)
     report = RunReport(
         flow=flow.name,
-        run=run,
+        run=run.run_id,
         source=flow.source.alias,
         target=flow.target.alias,
         planned_at=plan.at,
@@ -102,15 +100,14 @@ def publish_run(
         adoptions=tuple(copied.adoptions),
         ranges=found.ranges,
         partitions=found.partitions,
-        verdict=found.verdict
-        and with_groups(flow, ledger, found.verdict, groups, run, flow_state(flow)),
+        verdict=found.verdict and with_groups(run, found.verdict, groups),
         groups=groups,
         window=plan.options.window,
         proved_by=proof.run if proof else "",
         proved_at=proof.at if proof else 0,
         group_failures=ended[_GROUPS_STEP].failures if _GROUPS_STEP in ended else (),
     )
-    measures = measure_run(flow, folder, ledger, report)
+    measures = measure_run(run, report)
     report = replace(report, measures=measures)
     _write(folder, report)
     untold = tell(flow, report)

@@ -19,7 +19,6 @@ from kafka_ferry.errors import AccessDenied, FerryError, GroupsFailed
 from kafka_ferry.groups.decisions import FROM_TARGET, NOT_COPIED, translated, untouched
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.groups.routes import Route, routes
-from kafka_ferry.ledger import ledger_topic
 from kafka_ferry.model import LogBounds, Topic, TopicPartition
 from kafka_ferry.model.groups import Committed, Group, chosen_groups, is_own_group
 from kafka_ferry.plan.topics.replication_policy import policy_of
@@ -33,12 +32,12 @@ from kafka_ferry.wire.any_broker import TooOld
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerTable
-    from kafka_ferry.runs.state.run_folder import RunFolder
+    from kafka_ferry.runs.state.run_context import RunContext
 
 Offsets = Mapping[TopicPartition, Committed]
 
 
-def sync_groups(flow: Flow, folder: RunFolder, ledger: LedgerTable, run: str) -> GroupMoves:
+def sync_groups(run: RunContext) -> GroupMoves:
     """The step of a run: move the groups, store the result, and emit checkpoints as MirrorMaker 2 does.
 
     A flow that neither commits offsets nor writes checkpoints reads no groups.
@@ -46,20 +45,21 @@ def sync_groups(flow: Flow, folder: RunFolder, ledger: LedgerTable, run: str) ->
     Raises:
         GroupsFailed: naming what could not be read, committed or written; the rest was.
     """
+    flow, ledger = run.flow, run.ledger
     write = flow.sync_group_offsets_enabled
-    ledger.project(flow.target, ledger_topic(flow.source.alias))
+    run.project_ledger()
     if write or flow.emit_checkpoints_enabled:
-        moves = move_groups(flow, ledger, run=run, write=write, from_target=True)
+        moves = move_groups(flow, ledger, run=run.run_id, write=write, from_target=True)
     else:
         moves = GroupMoves(now_ms())
-    emitting = emit(flow, ledger, moves, run=run)
+    emitting = emit(flow, ledger, moves, run=run.run_id)
     moves = replace(
         moves,
         failures=(*moves.failures, *emitting),
         transient=moves.transient and not emitting,
         done_at=now_ms(),
     )
-    folder.save_groups(moves)
+    run.folder.save_groups(moves)
     if moves.failures:
         raise GroupsFailed(moves.failures, transient=moves.transient)
     return moves

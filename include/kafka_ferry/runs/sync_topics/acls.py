@@ -22,7 +22,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.config.files.password_files import read_passwords
 from kafka_ferry.control.access import AccessControl
 from kafka_ferry.errors import AccessDenied, ConfigError, FerryError
-from kafka_ferry.ledger import AppliedEntry, LedgerTable, append_entry, ledger_topic
+from kafka_ferry.ledger import AppliedEntry, append_entry
 from kafka_ferry.model import Plan
 from kafka_ferry.model.changes import (
     Acl,
@@ -33,6 +33,7 @@ from kafka_ferry.model.changes import (
     quota_name,
 )
 from kafka_ferry.plan.access.acls import EVERY
+from kafka_ferry.runs.state.run_context import RunContext
 
 _T = TypeVar("_T")
 # Keeps a ledger record far below max.message.bytes.
@@ -41,15 +42,14 @@ _AT_MOST_TOLD: Final = 20
 _EVERYBODY: Final = "User:*"
 
 
-def apply_access(flow: Flow, ledger: LedgerTable, plan: Plan) -> list[str]:
+def apply_access(run: RunContext, plan: Plan) -> list[str]:
     """Make the plan's changes of access; a repetition makes those that are not made yet.
 
     What another client has changed since the plan was made stays as it is.
 
     Args:
-        flow: the flow.
-        ledger: its ledger's table; the ledger's topic exists.
-        plan: the plan.
+        run: the run; the ledger's topic exists.
+        plan: its plan.
 
     Returns:
         A sentence for each thing that could not be changed.
@@ -57,8 +57,8 @@ def apply_access(flow: Flow, ledger: LedgerTable, plan: Plan) -> list[str]:
     Raises:
         FerryError: if the target does not answer, or rejects the ledger's record.
     """
-    ledger.project(flow.target, ledger_topic(flow.source.alias))
-    granting = _Granting(flow, plan, ledger.applied())
+    run.project_ledger()
+    granting = _Granting(run.flow, plan, run.ledger.applied())
     sentences: list[str] = []
     for change, planned in (
         (granting.change_rules, plan.acl_changes),

@@ -5,28 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import Note, Plan, Refusal
+from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics.acls import apply_access
 from kafka_ferry.runs.sync_topics.ownership import mark_topics
 from kafka_ferry.runs.sync_topics.retire import retire_topics
 from kafka_ferry.runs.sync_topics.topic_configs import ConfigChanges
 
 
-def apply_changes(flow: Flow, ledger: LedgerTable, target: ClusterControl, plan: Plan) -> Plan:
+def apply_changes(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     """Make the changes of ``plan``; a repetition makes those that are not made yet.
 
     Every remote topic that the plan copies to is marked in the ledger, with how its offsets are
     kept, before anything is written to it.
 
     Args:
-        flow: the flow.
-        ledger: its ledger's table; the ledger's topic exists.
+        run: the run; the ledger's topic exists.
         target: the target.
-        plan: the plan.
+        plan: its plan.
 
     Returns:
         The plan, in which topics that failed are refused, and ``unapplied`` names the other changes
@@ -37,18 +35,18 @@ def apply_changes(flow: Flow, ledger: LedgerTable, target: ClusterControl, plan:
     """
     # This attempt may succeed where an earlier one failed.
     plan = replace(plan, unapplied=())
-    configs = ConfigChanges(flow, ledger, target, plan)
+    configs = ConfigChanges(run.flow, run.ledger, target, plan)
     configs.announce()
     errors = configs.create() | target.grow_topics(plan.growths)
-    errors |= mark_topics(flow, ledger, target, plan, without=errors.keys())
+    errors |= mark_topics(run, target, plan, without=errors.keys())
     configs.alter()
     configs.confirm(without=errors.keys())
     plan = _with_notes(_refuse(plan, errors), configs.notes)
     unapplied = configs.unapplied
-    unapplied += apply_access(flow, ledger, plan)
+    unapplied += apply_access(run, plan)
     # A run of some topics does not know which of the others are missing.
     if plan.options.is_whole:
-        unapplied += retire_topics(flow, ledger, target, plan)
+        unapplied += retire_topics(run, target, plan)
     return replace(plan, unapplied=tuple(unapplied))
 
 

@@ -6,20 +6,19 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from kafka_ferry.clock import now_ms
-from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import LedgerTable, OwnershipEntry, append_entry, ledger_topic
+from kafka_ferry.ledger import OwnershipEntry, append_entry
 from kafka_ferry.model import Plan
 from kafka_ferry.plan.topics.ownership import new_marks, unlike_their_marks
+from kafka_ferry.runs.state.run_context import RunContext
 
 # Keeps a ledger record far below max.message.bytes.
 _MARKS_AT_ONCE: Final = 1_000
 
 
 def mark_topics(
-    flow: Flow,
-    ledger: LedgerTable,
+    run: RunContext,
     target: ClusterControl,
     plan: Plan,
     *,
@@ -28,10 +27,9 @@ def mark_topics(
     """Mark the remote topics of ``plan`` that have no mark; a repetition changes nothing.
 
     Args:
-        flow: the flow.
-        ledger: its ledger's table; the ledger's topic exists.
+        run: the run; the ledger's topic exists.
         target: the target.
-        plan: the plan; the topics that it creates exist already.
+        plan: its plan; the topics that it creates exist already.
         without: the remote topics that could not be created.
 
     Returns:
@@ -40,8 +38,8 @@ def mark_topics(
     Raises:
         FerryError: if the target rejects the marks.
     """
-    topic = ledger_topic(flow.source.alias)
-    ledger.project(flow.target, topic)
+    flow, ledger = run.flow, run.ledger
+    run.project_ledger()
     choices = [choice for choice in plan.choices if choice.remote_topic not in without]
     created = {creation.remote_topic for creation in plan.creations} - without
     ids = target.topic_ids([choice.remote_topic for choice in choices], wait_for=created)
@@ -54,5 +52,5 @@ def mark_topics(
         entry = OwnershipEntry(flow=flow.name, run=plan.run, at=now_ms(), marks=some)
         append_entry(flow, entry)
     if marks:
-        ledger.project(flow.target, topic)
+        run.project_ledger()
     return unlike_their_marks(choices, ids, known)

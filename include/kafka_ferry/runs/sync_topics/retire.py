@@ -12,14 +12,13 @@ from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import (
     AppliedEntry,
-    LedgerTable,
     ReleasedTopic,
     append_entry,
-    ledger_topic,
 )
 from kafka_ferry.model import Found, Plan, position_group
 from kafka_ferry.model.positions import is_position_group
 from kafka_ferry.plan.topics.retire import NOBODY_KNOWS, missing_topics
+from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
 
 _GROUPS: Final = position_group("")
@@ -41,7 +40,7 @@ def with_missing(flow: Flow, source: ClusterControl, target: ClusterControl, fou
     )
 
 
-def retire_topics(flow: Flow, ledger: LedgerTable, target: ClusterControl, plan: Plan) -> list[str]:
+def retire_topics(run: RunContext, target: ClusterControl, plan: Plan) -> list[str]:
     """Delete the remote topics that are due by ``plan``; a repetition finishes what was interrupted.
 
     Returns:
@@ -50,7 +49,8 @@ def retire_topics(flow: Flow, ledger: LedgerTable, target: ClusterControl, plan:
     Raises:
         FerryError: if the target rejects the ledger's record.
     """
-    _note_missed(flow, ledger, plan)
+    flow, ledger = run.flow, run.ledger
+    _note_missed(run, plan)
     due = [retirement for retirement in plan.retirements if retirement.is_due(plan.at)]
     if not due:
         return []
@@ -76,15 +76,15 @@ def retire_topics(flow: Flow, ledger: LedgerTable, target: ClusterControl, plan:
     return [*back, *(f"{name}: not deleted. {error}" for name, error in errors.items())]
 
 
-def _note_missed(flow: Flow, ledger: LedgerTable, plan: Plan) -> None:
+def _note_missed(run: RunContext, plan: Plan) -> None:
     """Record in the ledger since when topics are missing, and which are back."""
-    known = ledger.applied().missed
+    flow, known = run.flow, run.ledger.applied().missed
     missed = {it.remote_topic_id: it.since for it in plan.retirements}
     news = {topic_id: since for topic_id, since in missed.items() if topic_id not in known}
     news |= dict.fromkeys(known.keys() - missed.keys(), 0)
     if news:
         append_entry(flow, AppliedEntry(flow=flow.name, run=plan.run, at=now_ms(), missed=news))
-        ledger.project(flow.target, ledger_topic(flow.source.alias))
+        run.project_ledger()
 
 
 def _shared(flow: Flow, target: ClusterControl, topics: Iterable[str]) -> Mapping[str, str]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.groups.moves import GroupMoves
     from kafka_ferry.ledger import LedgerTable
-    from kafka_ferry.state import StateFolder
+    from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.verify import Verdict
 
 _MAX_FAILURES_SHOWN: Final = 20
@@ -41,54 +41,47 @@ _COLUMNS: Final = [
 ]
 
 
-def terms_of(flow: Flow, run: str, state: StateFolder) -> Terms:
+def terms_of(run: RunContext) -> Terms:
     """The criteria by which the flow wants a run to be judged."""
-    docs: Path | None = state.local_path / "data_docs" if state.local_path else None
+    flow, local = run.flow, run.state.local_path
+    docs: Path | None = local / "data_docs" if local else None
     return Terms(
         flow=flow.name,
-        run=run,
+        run=run.run_id,
         docs=docs,
         severities=dict(flow.verify_severity),
         own=own_expectations(flow),
     )
 
 
-def raise_unproved(flow: Flow, run: str, verdict: Verdict) -> NoReturn:
+def raise_unproved(run: RunContext, verdict: Verdict) -> NoReturn:
     """Raise a verdict that is not a success.
 
     Raises:
         VerificationFailed: naming what is not proved.
     """
     shown = "\n  ".join(verdict.failures[:_MAX_FAILURES_SHOWN])
-    raise VerificationFailed(f"{flow.name}, run {run}, is not proved complete:\n  {shown}")
+    raise VerificationFailed(
+        f"{run.flow.name}, run {run.run_id}, is not proved complete:\n  {shown}"
+    )
 
 
-def with_groups(
-    flow: Flow,
-    ledger: LedgerTable,
-    verdict: Verdict,
-    moves: GroupMoves | None,
-    run: str,
-    state: StateFolder,
-) -> Verdict:
+def with_groups(run: RunContext, verdict: Verdict, moves: GroupMoves | None) -> Verdict:
     """The run's verdict with the checks of the offsets that its groups were given.
 
     Args:
-        flow: the flow.
-        ledger: its ledger, projected when the groups were moved.
-        verdict: the verdict of the run's verification.
+        run: the run, whose ledger was projected when the groups were moved.
+        verdict: the verdict of its verification.
         moves: what became of the groups; None where no step has read them.
-        run: the run.
-        state: the flow's state folder.
     """
     moved = () if moves is None else tuple(moves.partitions("written", "unchanged"))
     if moves is None or not moved:
         return verdict
-    terms = terms_of(flow, run, state)
+    terms = terms_of(run)
     topics = {move.target.topic for _, move in moved if move.target}
     try:
         with retry_for(_RETRY_S):
-            rows = _rows(flow, ledger, moves, topics)
+            rows = _rows(run.flow, run.ledger, moves, topics)
     except FerryError as error:
         return unjudged_groups(verdict, str(error), terms)
     return judge_groups(rows, verdict, terms)

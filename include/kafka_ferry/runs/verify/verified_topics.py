@@ -15,7 +15,7 @@ from kafka_ferry.verify.checks import Check, decisive
 if TYPE_CHECKING:
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.model import Plan, Window
-    from kafka_ferry.runs.state.run_folder import RunFolder
+    from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
     from kafka_ferry.verify.verdict import ExpectationResult
 
@@ -84,17 +84,16 @@ def proved_partitions(
             yield target
 
 
-def proved_topics(folder: RunFolder, ledger: LedgerTable, run: str) -> list[TopicProof]:
+def proved_topics(run: RunContext) -> list[TopicProof]:
     """The topics of a run of which every planned partition is proved, by name.
 
     Empty where the run was not verified, or a check could not be made. A topic with one partition that
     was refused, failed or is not proved is not among them, whatever the others are.
 
     Args:
-        folder: the files that the run's steps have left.
-        ledger: the flow's ledger, with all that the run has copied.
-        run: the run's id.
+        run: the run, whose ledger has all that it has copied.
     """
+    folder = run.folder
     plan, found = folder.plan(), folder.reconciliation()
     verdict = found.verdict if found else None
     if found is None or verdict is None or any(map(_spoils_all, verdict.expectations)):
@@ -107,7 +106,7 @@ def proved_topics(folder: RunFolder, ledger: LedgerTable, run: str) -> list[Topi
     for range_ in plan.ranges:
         remote[range_.topic] = range_.remote_topic
         ends.setdefault(range_.topic, {})[range_.partition] = range_.end
-    copied = _copied(ledger, run, _BACKFILL if window else _ORDINARY)
+    copied = _copied(run.ledger, run.run_id, _BACKFILL if window else _ORDINARY)
     began = folder.step_record("plan")
     until = plan.at - math.ceil((began.seconds if began else 0.0) * 1000)
     return [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kafka_ferry.clock import now_ms
 from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.ledger import VerificationEntry, append_entry, copied_rows, ledger_topic
+from kafka_ferry.ledger import VerificationEntry, append_entry, copied_rows
 from kafka_ferry.ledger.proofs import ends_before
 from kafka_ferry.plan.topics.configs import config_key
 from kafka_ferry.runs.state.run_folder import Reconciliation, part_of
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerRange, LedgerTable
     from kafka_ferry.model import Plan, Topic, TopicPartition
-    from kafka_ferry.runs.state.run_folder import RunFolder
+    from kafka_ferry.runs.state.run_context import RunContext
     from kafka_ferry.runs.state.stored_recounts import Claims, StoredRecounts
     from kafka_ferry.runs.verify.recount import Recounted
     from kafka_ferry.spark.session import SparkSource
-    from kafka_ferry.state import StateFolder
     from kafka_ferry.verify import PartitionRecount, PartitionRow, Verdict
     from kafka_ferry.verify.expectations.tables import Rows
     from kafka_ferry.verify.incarnations import Key
@@ -39,22 +38,16 @@ log = logging.getLogger(__name__)
 
 def verify_run(
     spark: SparkSource,
-    flow: Flow,
-    folder: RunFolder,
-    ledger: LedgerTable,
-    state: StateFolder,
+    run: RunContext,
     *,
     everything: bool = False,
     afresh: bool = False,
 ) -> Verdict:
-    """Verify every range of the folder's run, and all unverified ranges of earlier runs.
+    """Verify every range of a run, and all unverified ranges of earlier runs.
 
     Args:
         spark: gives the session, whose executors must reach the target.
-        flow: the flow.
-        folder: the run's folder, with its plan.
-        ledger: the flow's ledger.
-        state: the flow's state folder, for Data Docs.
+        run: the run, which was planned.
         everything: whether to verify again what was verified before: all that the ledger has of the
             run's topics.
         afresh: whether to read again what the step ``mirror`` has read back.
@@ -62,9 +55,10 @@ def verify_run(
     Raises:
         VerificationFailed: naming topic, partition and range of what is not proved.
     """
+    flow, folder, ledger = run.flow, run.folder, run.ledger
     plan = folder.plan()
     target = ClusterControl(flow.target)
-    due = _due(flow, ledger, plan, target, everything=everything)
+    due = _due(run, plan, target, everything=everything)
     ranges, topics = due.ranges, due.topics
     stored = None if afresh or everything else folder.recounts
     recounted = recount_ranges(
@@ -89,13 +83,13 @@ def verify_run(
     ]
     of_topics = topic_rows(plan, topics, _set_configs(flow, ledger, topics))
     tables: Rows = {"ranges": rows, "partitions": partitions, "topics": of_topics}
-    verdict = judge(tables, terms_of(flow, plan.run, state))
+    verdict = judge(tables, terms_of(run))
     folder.save_reconciliation(
         Reconciliation(tuple(rows), tuple(partitions), verdict, tuple(of_topics))
     )
     log.info("%s", verdict.summary)
     if not verdict.success:
-        raise_unproved(flow, plan.run, verdict)
+        raise_unproved(run, verdict)
     if due.is_anything and not plan.options.window:
         verified = VerificationEntry(
             flow=flow.name,
@@ -109,35 +103,32 @@ def verify_run(
     return verdict
 
 
-def read_back(
-    spark: SparkSource, flow: Flow, folder: RunFolder, ledger: LedgerTable, shard: int | None
-) -> int:
+def read_back(spark: SparkSource, run: RunContext, shard: int | None) -> int:
     """Read back the due ranges of the partitions that a run or its shard was to copy, and store the result.
 
     Args:
         spark: gives the session, whose executors must reach the target.
-        flow: the flow.
-        folder: the run's folder, with its plan.
-        ledger: the flow's ledger.
+        run: the run, which was planned.
         shard: the shard; None for the whole run.
 
     Returns:
         How many target partitions were read.
     """
-    plan = folder.plan()
+    plan = run.folder.plan()
     copied = {range_.target for range_ in plan.of_shard(shard)}
-    due = _due(flow, ledger, plan, ClusterControl(flow.target))
+    due = _due(run, plan, ClusterControl(run.flow.target))
     ranges = [entry for entry in due.ranges if entry.target in copied]
-    claims = claims_of(ledger, ranges, due.topics)
-    folder.recounts.save(part_of("mirror", shard), claims, _recount(spark, flow, None, claims))
+    claims = claims_of(run.ledger, ranges, due.topics)
+    found = _recount(spark, run.flow, None, claims)
+    run.folder.recounts.save(part_of("mirror", shard), claims, found)
     return len(claims)
 
 
-def is_read_back(flow: Flow, folder: RunFolder, ledger: LedgerTable) -> bool:
+def is_read_back(run: RunContext) -> bool:
     """Whether everything that is due has been read back."""
-    due = _due(flow, ledger, folder.plan(), ClusterControl(flow.target))
-    claims = claims_of(ledger, due.ranges, due.topics)
-    return folder.recounts.of(claims).keys() == claims.keys()
+    due = _due(run, run.folder.plan(), ClusterControl(run.flow.target))
+    claims = claims_of(run.ledger, due.ranges, due.topics)
+    return run.folder.recounts.of(claims).keys() == claims.keys()
 
 
 def _recount(
@@ -171,12 +162,11 @@ class _Due:
     is_anything: bool
 
 
-def _due(
-    flow: Flow, ledger: LedgerTable, plan: Plan, target: ClusterControl, *, everything: bool = False
-) -> _Due:
+def _due(run: RunContext, plan: Plan, target: ClusterControl, *, everything: bool = False) -> _Due:
+    ledger = run.ledger
     # A backfill with nothing to do leaves no trace, not even a new ledger.
     has_ledger = plan.ledger_end > 0 or not plan.is_idle_backfill
-    through = ledger.project(flow.target, ledger_topic(flow.source.alias)) if has_ledger else 0
+    through = run.project_ledger() if has_ledger else 0
     since = min(ledger.verified_through(), plan.ledger_end)
     found = _due_ranges(ledger, plan, since, everything=everything)
     ranges = list(filter(_holds_offsets, found))

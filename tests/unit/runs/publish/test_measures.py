@@ -20,6 +20,7 @@ from kafka_ferry.report.measures import Measures, VerifiedUntil
 from kafka_ferry.runs.publish import measures as measures_module
 from kafka_ferry.runs.publish.lag import Behind
 from kafka_ferry.runs.publish.measures import measure_run
+from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict
@@ -87,9 +88,7 @@ def measured(flow: Flow, folder: RunFolder, tmp_path: Path, monkeypatch: pytest.
         folder.save_plan(plan)
         fields: dict[str, Any] = {"seconds": {"plan": 9.5, "mirror": 7.0}} | report
         return measure_run(
-            flow,
-            folder,
-            ledger,
+            RunContext(flow, "run-2", folder.files, folder, ledger),
             RunReport(flow.name, "run-2", "primary", "backup", PLANNED_AT, 0, **fields),
         )
 

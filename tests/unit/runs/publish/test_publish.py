@@ -17,6 +17,7 @@ from kafka_ferry.model.changes import Acl, AclChange, ConfigChange, Drift, Retir
 from kafka_ferry.model.groups import Group
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs.publish.publish import publish_run, step_sentences
+from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import Verdict
@@ -84,7 +85,7 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunReport:
     with suppress(GroupsFailed), folder.step("sync_groups"):
         folder.save_groups(GROUPS)
         raise GroupsFailed([SAID], transient=False)
-    return publish_run(flow, folder, ledger, "run-2", ["sync_groups"])
+    return publish_run(RunContext(flow, "run-2", state, folder, ledger), ["sync_groups"])
 
 
 def test_what_failed_with_groups_is_no_failure_of_partitions(report: RunReport) -> None:

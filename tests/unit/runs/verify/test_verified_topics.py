@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from kafka_ferry.config import Cluster
+from kafka_ferry.config import load_flow
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import OffsetsChoice, Plan, Range, Refusal, RunOptions, Window
+from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import Reconciliation, RunFolder
 from kafka_ferry.runs.verify.verified_topics import TopicProof, proved_topics
 from kafka_ferry.state import StateFolder
@@ -36,9 +37,15 @@ def proofs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         a_transaction(a_copied_range(10, 20), run="run-3"),
     ]
     monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter(enumerate(entries)))
-    cluster = Cluster(alias="backup", properties={"bootstrap.servers": "b:1"})
-    ledger.project(cluster, "ledger")
-    folder = RunFolder(StateFolder(str(tmp_path / "runs")), "run-2")
+    state = StateFolder(str(tmp_path / "runs"))
+    folder = RunFolder(state, "run-2")
+    file = tmp_path / "flow.yaml"
+    file.write_text(
+        "source: {alias: primary, bootstrap.servers: 'a:1'}\n"
+        "target: {alias: backup, bootstrap.servers: 'b:1'}\n"
+    )
+    run = RunContext(load_flow(file), "run-2", state, folder, ledger)
+    run.project_ledger()
 
     def prove(found: Reconciliation | None, **more: Any) -> dict[str, TopicProof]:
         choices = tuple(OffsetsChoice(t, f"primary.{t}", False, "") for t in ("orders", "clicks"))
@@ -46,7 +53,7 @@ def proofs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         folder.save_plan(replace(plan, **{"ranges": (a_range(), a_range("clicks", 5, 5)), **more}))
         if found:
             folder.save_reconciliation(found)
-        return {it.topic: it for it in proved_topics(folder, ledger, "run-2")}
+        return {it.topic: it for it in proved_topics(run)}
 
     return prove
 

@@ -16,6 +16,7 @@ from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import LedgerRange, VerificationEntry
 from kafka_ferry.model import LogBounds, Plan, Position, ProducerState, Range, Topic, TopicPartition
 from kafka_ferry.model.changes import Applied
+from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.runs.verify import verify as verify_module
 from kafka_ferry.spark import recount
@@ -164,7 +165,8 @@ def verify(flow: Flow, target: Target) -> Callable[..., Verified]:
         folder.save_plan(Plan(flow.name, "run-2", 1, "A", "B", ranges=ranges))
         ledger: Any = target.ledger
         try:
-            verify_module.verify_run(NO_SPARK, flow, folder, ledger, state)
+            run = RunContext(flow, "run-2", state, folder, ledger)
+            verify_module.verify_run(NO_SPARK, run)
         except VerificationFailed:
             assert not target.appended
         found = folder.reconciliation()

@@ -20,7 +20,7 @@ from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.faults.sides import roll
-from tests.support.builders import Record, create_topic, produce
+from tests.support.builders import create_topic
 from tests.support.flows import (
     assert_same,
     failures,
@@ -29,6 +29,7 @@ from tests.support.flows import (
     plan_now,
     remote,
 )
+from tests.support.long_topic import fill
 from tests.support.offsets import assert_same_offsets
 
 KIB = 1024
@@ -82,14 +83,6 @@ def test_a_rolling_restart_of_the_target_in_mid_copy_costs_a_run_no_failure(
             assert_same_offsets(primary, topic, target, remote(flow, topic))
         else:
             assert_same(primary, topic, target, remote(flow, topic))
-
-
-def fill(source: KafkaCluster, topic: str, size: int) -> None:
-    """Write so many bytes to three partitions, in transactions, which leave gaps."""
-    value = bytes(range(256)) * 4
-    for number in range(size // (64 * len(value))):
-        records = [Record(value=value, partition=number % 3) for _ in range(64)]
-        produce(source.bootstrap, topic, records, transactional_id=topic)
 
 
 def copy_slowly(flow: Flow, plan: Plan) -> list[Outcome]:

@@ -21,6 +21,14 @@ def a_long_topic(broker: KafkaCluster, name: str) -> str:
     return name
 
 
+def fill(source: KafkaCluster, topic: str, size: int) -> None:
+    """Write so many bytes to the first three partitions, in transactions, which leave gaps."""
+    value = bytes(range(256)) * 4
+    for number in range(size // (64 * len(value))):
+        records = [Record(value=value, partition=number % 3) for _ in range(64)]
+        produce(source.bootstrap, topic, records, transactional_id=topic)
+
+
 def length(broker: KafkaCluster, topic: str) -> int:
     """How many offsets the topic or its copy has, also those of transactions that have not ended."""
     settings = {"isolation.level": "read_uncommitted", "group.id": "length"}

@@ -18,6 +18,7 @@ from tests.support.builders import create_topic
 from tests.support.dags import add_flow
 from tests.support.flows import assert_same
 from tests.support.long_topic import fill
+from tests.support.offsets import assert_same_offsets
 from tests.system.conftest import RETRY_S
 
 KIB = 1024
@@ -50,15 +51,18 @@ def test_a_run_goes_through_a_rolling_restart_of_both_clusters_without_a_failed_
     unique: Callable[[str], str],
 ) -> None:
     source, target = clusters
-    name, topic = unique("src"), unique("orders")
-    create_topic(source.bootstrap, topic, partitions=3)
-    fill(source, topic, SECONDS * RATE)
+    name = unique("src")
+    topics = {unique("translated"): "translated", unique("preserved"): "preserved"}
+    for topic in topics:
+        create_topic(source.bootstrap, topic, partitions=3)
+        fill(source, topic, SECONDS * RATE // len(topics))
     dag_id = add_flow(
         tmp_path / name,
         configs,
         source,
         target,
-        topic,
+        *topics,
+        offsets=topics,
         rate_limit_bytes=RATE,
         transaction_max_bytes=256 * KIB,
     )
@@ -81,4 +85,8 @@ def test_a_run_goes_through_a_rolling_restart_of_both_clusters_without_a_failed_
     tries = {step: api.task(dag_id, run_id, step)["try_number"] for step in STEPS}
     assert tries == dict.fromkeys(STEPS, 1)
     assert outlasted, "the run ended before all brokers were restarted"
-    assert_same(source, topic, target, f"{name}.{topic}")
+    for topic, offsets in topics.items():
+        if offsets == "preserved":
+            assert_same_offsets(source, topic, target, f"{name}.{topic}")
+        else:
+            assert_same(source, topic, target, f"{name}.{topic}")

@@ -276,7 +276,12 @@ class Connection:
 
     def _version_of(self, request: Any) -> int:
         name = request.name.removesuffix("Request")
-        oldest, newest = self._versions.get(request.API_KEY, (0, -1))
+        if request.API_KEY not in self._versions:
+            raise FerryError(
+                f"{self.address} does not know the request {name}, which Kafka Ferry needs here.",
+                advice="Is it a broker of Kafka's? docs/compatibility.md says what others lack.",
+            )
+        oldest, newest = self._versions[request.API_KEY]
         version = min(_SPOKEN[name], newest)
         if version < max(oldest, 0):
             raise FerryError(

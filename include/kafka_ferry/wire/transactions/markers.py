@@ -73,7 +73,7 @@ def new_producer_id(cluster: WireCluster) -> int:
 
 
 def may_write_markers(cluster: WireCluster) -> bool:
-    """Whether the flow may use CLUSTER_ACTION; False where brokers do not say (before 2.3).
+    """Whether the flow may use CLUSTER_ACTION; False where brokers do not say (before 2.3), or know no markers.
 
     Raises:
         ClusterUnreachable: if no broker answers.
@@ -87,7 +87,8 @@ def may_write_markers(cluster: WireCluster) -> bool:
         ),
         newest=_METADATA_WITH_RIGHTS,
     )
-    return _CLUSTER_ACTION in (answer.authorized_operations or ())
+    knows = cluster.any_connection().offers(WriteTxnMarkersRequest)
+    return knows and _CLUSTER_ACTION in (answer.authorized_operations or ())
 
 
 def write_markers(

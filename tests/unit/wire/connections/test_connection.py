@@ -214,6 +214,15 @@ def test_no_list_of_versions_is_another_error(changes: list[tuple[str, float, by
             assert error.message
 
 
+def test_a_request_that_the_broker_does_not_know_is_named() -> None:
+    body = sample(KINDS[0].response[None], 3, api_keys=[]).encode(version=3)
+    with ScriptedBroker(versions=lambda asked: framed(asked, body, flexible=False)) as broker:
+        connection = broker.connect()
+        with pytest.raises(FerryError, match="does not know the request Metadata"):
+            connection.send(METADATA.request(topics=[]))
+        connection.close()
+
+
 def test_a_version_below_zero_is_not_spoken() -> None:
     response = KINDS[0].response[None]
     entry = sample(response.ApiVersion, 3, api_key=3, min_version=-5, max_version=-2)

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.model import Creation, Plan
+from kafka_ferry.model import Creation, Growth, Plan
 from kafka_ferry.model.changes import ConfigChange
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.sync_topics import apply, topic_configs
@@ -118,20 +118,24 @@ def test_a_remote_topic_has_what_the_flow_says_instead(
         [topic],
         topics_configs={topic: said},
         topics_replication_factor={topic: 3},
+        topics_partitions={topic: 4},
         replication_factor=1,
     )
     copy_now(flow)
     copy = remote(flow, topic)
     assert overrides(backup, copy) == {"retention.ms": "2592000000", "min.insync.replicas": "2"}
     client = AdminClient({"bootstrap.servers": backup.bootstrap})
-    assert len(client.list_topics(copy, timeout=10).topics[copy].partitions[0].replicas) == 3
+    partitions = client.list_topics(copy, timeout=10).topics[copy].partitions
+    assert {number: len(it.replicas) for number, it in partitions.items()} == dict.fromkeys(
+        range(4), 3
+    )
     assert unchanged(plan_now(flow, "run-2"))
 
     # Without the option, the source's own value is set again; what is excluded is left alone.
-    flow = flow.model_copy(
-        update={"topics_configs": make_flow(folder, primary, backup, [topic]).topics_configs}
-    )
-    plan_now(flow, "run-3")
+    other = make_flow(folder, primary, backup, [topic], topics_partitions={topic: 5})
+    options = ("topics_configs", "topics_partitions")
+    flow = flow.model_copy(update={name: getattr(other, name) for name in options})
+    assert plan_now(flow, "run-3").growths == (Growth(copy, 5),)
     wait_for_config(backup.bootstrap, copy, "retention.ms", "3600000")
     assert overrides(backup, copy)["min.insync.replicas"] == "2"
 

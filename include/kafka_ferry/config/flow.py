@@ -266,6 +266,10 @@ class Flow(
         """The replicas of the remote topic of a topic of the source; -1 for the brokers' default."""
         return self.topics_replication_factor.of(topic) or self.replication_factor
 
+    def partitions_of(self, topic: str, partitions: int) -> int:
+        """The partitions that the remote topic of a topic of the source, which has ``partitions``, is to have."""
+        return max(partitions, self.topics_partitions.of(topic) or 0)
+
     @field_validator("replication_factor")
     @classmethod
     def _replicas_or_default(cls, factor: int) -> int:

@@ -198,13 +198,14 @@ def _topic(flow: Flow, found: Found, pair: Pair, topic: Topic, at: int) -> Itera
     if isinstance(choice, Refusal):
         return
     pair = replace(pair, preserved=choice.preserved)
+    partitions = flow.partitions_of(topic.name, topic.partitions)
     if pair.remote is None:
         configs = wanted_configs(flow, topic)
         replicas = flow.replicas_of(topic.name)
-        yield Creation(pair.remote_topic, topic.partitions, replicas, configs)
-    elif pair.remote.partitions < topic.partitions:
-        yield Growth(pair.remote_topic, topic.partitions)
-    elif pair.remote.partitions > topic.partitions:
+        yield Creation(pair.remote_topic, partitions, replicas, configs)
+    elif pair.remote.partitions < partitions:
+        yield Growth(pair.remote_topic, partitions)
+    elif pair.remote.partitions > partitions:
         yield Note(
             topic.name,
             None,

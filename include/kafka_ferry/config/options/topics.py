@@ -15,6 +15,7 @@ from kafka_ferry.config.types.per_topic import PerTopic, per_topic
 from kafka_ferry.config.types.topic_configs import read_topic_configs, topic_configs_text
 
 _FACTOR: Final[dict[str, Any]] = {"type": "integer", "minimum": -1, "maximum": 32767}
+_PARTITIONS: Final[dict[str, Any]] = {"type": "integer", "minimum": 1, "maximum": 1_000_000}
 
 
 def _as_factor(value: object) -> int:
@@ -23,6 +24,14 @@ def _as_factor(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and -1 <= value <= 32767 and value:
         return value
     raise ValueError("must be a number of replicas, or -1 for the brokers' default")
+
+
+def _as_partitions(value: object) -> int:
+    if isinstance(value, str) and regex.fullmatch(r"[0-9]{1,7}", value):
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000:
+        return value
+    raise ValueError("must be a number of partitions")
 
 
 class TopicOptions(Options):
@@ -36,6 +45,14 @@ class TopicOptions(Options):
         "config.properties.exclude names: a mapping from topics of the source (names or Java regular "
         "expressions, of which the first that matches counts) to configs, with times such as 30d and sizes "
         "such as 1GiB; in properties files, pattern:name=value;name=value.",
+    )
+    topics_partitions: Annotated[
+        PerTopic[int | None], per_topic(None, _as_partitions, _PARTITIONS)
+    ] = Field(
+        default=PerTopic(None),
+        description="The least number of partitions of remote topics: one value or a mapping, as for "
+        "offsets. A remote topic has at least as many as its source topic; records keep their partition, so "
+        "further ones stay empty until producers of the target use them.",
     )
     topics_replication_factor: Annotated[
         PerTopic[int | None], per_topic(None, _as_factor, _FACTOR)

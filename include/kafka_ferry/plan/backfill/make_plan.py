@@ -163,15 +163,19 @@ class _Topic:
     def creations(self) -> Iterator[Creation]:
         """The separate topic, if it is to be created."""
         if self._is_separate and self._remote is None:
-            partitions, copies = self._source.partitions, self._flow.replicas_of(self._source.name)
+            copies = self._flow.replicas_of(self._source.name)
             configs = wanted_configs(self._flow, self._source)
-            yield Creation(self._remote_topic, partitions, copies, configs)
+            yield Creation(self._remote_topic, self._partitions, copies, configs)
 
     @property
     def growths(self) -> Iterator[Growth]:
         """The separate topic, if it needs more partitions."""
-        if self._is_separate and self._remote and self._remote.partitions < self._source.partitions:
-            yield Growth(self._remote_topic, self._source.partitions)
+        if self._is_separate and self._remote and self._remote.partitions < self._partitions:
+            yield Growth(self._remote_topic, self._partitions)
+
+    @property
+    def _partitions(self) -> int:
+        return self._flow.partitions_of(self._source.name, self._source.partitions)
 
     @property
     def notes(self) -> Iterator[Note]:

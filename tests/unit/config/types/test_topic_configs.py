@@ -59,6 +59,17 @@ def test_the_first_pattern_that_matches_counts() -> None:
     assert [flow.replicas_of(name) for name in ("orders", "clicks", "x")] == [3, -1, 1]
 
 
+def test_a_remote_topic_never_has_fewer_partitions_than_its_source() -> None:
+    flow = a_flow(topics_partitions={"orders": 6, "c.*": "24"})
+    assert [flow.partitions_of(name, 8) for name in ("orders", "clicks", "x")] == [8, 24, 8]
+
+
+@pytest.mark.parametrize("number", [0, -1, 1_000_001, "many", True])
+def test_a_number_of_partitions_that_is_none_is_refused(number: object) -> None:
+    with pytest.raises(ValueError, match="must be a number of partitions"):
+        a_flow(topics_partitions=number)
+
+
 @pytest.mark.parametrize("factor", [0, -2, 40_000, "two", True])
 def test_a_factor_that_is_none_is_refused(factor: object) -> None:
     with pytest.raises(ValueError, match="must be a number of replicas"):

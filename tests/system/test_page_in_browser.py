@@ -60,6 +60,15 @@ def overflow(page: Page) -> int:
     return wide
 
 
+def cut_off(page: Page) -> list[str]:
+    """The tables of which a part can be seen only by moving them to the side."""
+    found = page.evaluate(
+        "[...document.querySelectorAll('[role=region]')].filter(it => it.scrollWidth > it.clientWidth)"
+        ".map(it => `${it.ariaLabel} ${it.scrollWidth - it.clientWidth}`)"
+    )
+    return [str(name) for name in found]
+
+
 def test_from_the_navigation_to_a_failed_partition(people: People, runs: list[str]) -> None:
     page = people.page()
     errors: list[str] = []
@@ -167,6 +176,7 @@ def test_it_fits_a_phone(people: People, runs: list[str]) -> None:
         page.goto(path)
         expect(page.get_by_text(shown).filter(visible=True).first).to_be_visible()
         assert overflow(page) <= 0, path
+        assert cut_off(page) == [], path
     page.goto("/plugin/mirrors")
     expect(page.get_by_text("primary").first).to_be_visible()
     screenshot(page, "mirrors-phone")

@@ -130,8 +130,8 @@ function Topics({ flow }) {
 
 function Partitions({ flow, place }) {
   const columns = [
-    { key: "topic", title: "Topic", breaks: "9rem", show: (row) => h(C.Span, { title: `on the target: ${row.remote_topic}` }, row.topic, below(row)) },
-    { key: "partition", title: "Partition", end: true, show: (row) => number(row.partition) }, HEALTH, ...LAG,
+    { key: "topic", title: "Topic", breaks: "9rem", show: (row) => h(C.Span, { title: `on the target: ${row.remote_topic}` }, row.topic, h(C.Span, { hideFrom: "md" }, `-${row.partition}`), below(row)) },
+    { key: "partition", title: "Partition", end: true, hideBelow: "md", show: (row) => number(row.partition) }, HEALTH, ...LAG,
     { key: "position", title: "Copied up to", end: true, hideBelow: "lg", show: (row) => number(row.position) }, ...AMOUNTS];
   const only = place.topic ? h(C.Tag.Root, { size: "lg" }, h(C.Tag.Label, null, place.topic),
     h(C.Tag.EndElement, null, h(Place, { to: { flow: flow.slug, tab: "partitions" }, "aria-label": "All topics", color: "fg" }, h(Shape, { name: "cross", boxSize: 3 })))) : null;

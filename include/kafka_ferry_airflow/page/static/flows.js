@@ -14,7 +14,7 @@ export const needsAttention = (flow) =>
 
 const COLUMNS = [
   { key: "name", title: "Mirror", breaks: "8rem", show: (flow) => h(C.Box, null,
-    h(Place, { to: { flow: flow.slug }, fontWeight: "semibold", whiteSpace: "nowrap" }, h(Names, { flow })),
+    h(Place, { to: { flow: flow.slug }, fontWeight: "semibold", whiteSpace: { base: "normal", md: "nowrap" } }, h(Names, { flow })),
     flow.current ? h(Below, null, `lag ${brief(flow.current.records_behind)}, verified until `, h(When, { ms: flow.current.verified_until })) : null) },
   { key: "status", title: "State", show: (flow) => h(C.HStack, { gap: 1, flexWrap: { base: "wrap", md: "nowrap" } }, h(State, { state: flow.status }), flow.activity ? h(State, { state: flow.activity }) : null,
     flow.dag?.paused ? h(C.Badge, { variant: "outline", borderRadius: "full", hideBelow: "md" }, "paused") : null) },
@@ -34,7 +34,7 @@ const VALUES = {
   drifts: (flow) => flow.last?.drifts, last: (flow) => flow.last?.finished_at, next: (flow) => flow.dag?.next_run_at,
 };
 
-export const Names = ({ flow }) => h(C.HStack, { as: "span", display: "inline-flex", gap: 1.5 },
+export const Names = ({ flow }) => h(C.HStack, { as: "span", display: "inline-flex", gap: 1.5, flexWrap: { base: "wrap", md: "nowrap" } },
   flow.source, h(C.Span, { "aria-label": "to", color: "fg.muted" }, "→"), flow.target);
 
 function sorted(flows, sort) {

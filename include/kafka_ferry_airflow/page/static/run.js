@@ -95,10 +95,10 @@ const Expectations = ({ checks }) =>
           check.success ? null : h(C.Text, { color: "fg.muted", overflowWrap: "anywhere" }, check.raised ?? check.unexpected.slice(0, 3).join(" "))))));
 
 const WIDE = [
-  { key: "topic", title: "Topic", breaks: "8rem", show: (row) => h(C.Span, { title: `on the target: ${row.remote_topic}` }, row.topic, h(Below, null, `partition ${row.partition}`, counted(row.reasons).map((reason) => `, ${reason}`))) },
+  { key: "topic", title: "Topic", breaks: "6rem", show: (row) => h(C.Span, { title: `on the target: ${row.remote_topic}` }, row.topic, h(Below, null, `partition ${row.partition}, ${number(row.start)} to ${number(row.end)}`, counted(row.reasons).map((reason) => `, ${reason}`))) },
   { key: "partition", title: "Partition", end: true, hideBelow: "md", show: (row) => number(row.partition) },
-  { key: "start", title: "From", end: true, show: (row) => number(row.start) },
-  { key: "end", title: "To", end: true, show: (row) => number(row.end) },
+  { key: "start", title: "From", end: true, hideBelow: "md", show: (row) => number(row.start) },
+  { key: "end", title: "To", end: true, hideBelow: "md", show: (row) => number(row.end) },
   { key: "records", title: "Records", end: true, show: (row) => number(row.records) },
   { key: "reasons", title: "Without a record", still: true, hideBelow: "md", breaks: "9rem", show: (row) => said(row.reasons) },
   { key: "rebuilt", title: "Batches rebuilt", still: true, hideBelow: "xl", breaks: "9rem", show: (row) => said(row.rebuilt) },

@@ -185,7 +185,7 @@ def produce(
 
 
 def read_all(
-    bootstrap: str, topic: str, *, isolation: str = "read_committed", timeout: float = 30
+    bootstrap: str, topic: str, *, isolation: str = "read_committed", timeout: float = 90
 ) -> dict[int, list[ConsumedRecord]]:
     """Reads every partition from its start to its end, or to its first open transaction.
 

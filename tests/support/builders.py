@@ -185,13 +185,13 @@ def produce(
 
 
 def read_all(
-    bootstrap: str, topic: str, *, isolation: str = "read_committed", timeout: float = 90
+    bootstrap: str, topic: str, *, isolation: str = "read_committed", timeout: float = 30
 ) -> dict[int, list[ConsumedRecord]]:
     """Reads every partition from its start to its end, or to its first open transaction.
 
     Args:
         isolation: ``read_committed`` or ``read_uncommitted``.
-        timeout: seconds.
+        timeout: seconds without any news.
 
     Returns:
         By partition, empty ones too, the records in the order of their offsets.
@@ -217,7 +217,7 @@ def read_all(
         _raise(described.error)
         partitions = sorted(described.partitions)
         consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
-        return _consume(consumer, partitions, time.monotonic() + timeout)
+        return _consume(consumer, partitions, timeout)
     finally:
         consumer.close()
 
@@ -252,12 +252,13 @@ def _raise(error: KafkaError | None, _: Message | None = None) -> None:
 
 
 def _consume(
-    consumer: Consumer, partitions: list[int], deadline: float
+    consumer: Consumer, partitions: list[int], timeout: float
 ) -> dict[int, list[ConsumedRecord]]:
     read: dict[int, list[ConsumedRecord]] = {number: [] for number in partitions}
     unread = set(partitions)
+    news_at = time.monotonic()
     while unread:
-        if time.monotonic() > deadline:
+        if time.monotonic() > news_at + timeout:
             raise TimeoutError(f"No end in sight in partitions {sorted(unread)}.")
         # With a time to wait, it waits for all of so many.
         first = consumer.poll(0.05)
@@ -265,11 +266,13 @@ def _consume(
             error = message.error()
             if error is None:
                 read[message.partition()].append(_consumed(message))
+                news_at = time.monotonic()
             elif error.code() == KafkaError._PARTITION_EOF:
                 # A leader that was just elected knows its end, but gives it out a moment later.
                 place = TopicPartition(message.topic(), message.partition())
-                if message.offset() >= _high_watermark(consumer, place, deadline):
+                if message.offset() >= _high_watermark(consumer, place, timeout):
                     unread.discard(message.partition())
+                    news_at = time.monotonic()
             else:
                 raise KafkaException(error)
     return read
@@ -285,7 +288,8 @@ _ELECTING = frozenset(
 )
 
 
-def _high_watermark(consumer: Consumer, place: TopicPartition, deadline: float) -> int:
+def _high_watermark(consumer: Consumer, place: TopicPartition, timeout: float) -> int:
+    deadline = time.monotonic() + timeout
     while True:
         try:
             return consumer.get_watermark_offsets(place, timeout=30)[1]

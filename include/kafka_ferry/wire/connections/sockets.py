@@ -95,10 +95,12 @@ def bootstrap_addresses(settings: Mapping[str, Any]) -> Sequence[tuple[str, int]
     found: list[tuple[str, int]] = []
     for server in settings["bootstrap_servers"]:
         host, _, port = server.rpartition(":")
+        # An IPv6 address is in brackets there, and nowhere else.
+        host = host.removeprefix("[").removesuffix("]")
         names = [host]
         if settings.get("client_dns_lookup") == _CANONICAL:
             with contextlib.suppress(OSError):
-                told = socket.getaddrinfo(host.strip("[]"), int(port), 0, socket.SOCK_STREAM)
+                told = socket.getaddrinfo(host, int(port), 0, socket.SOCK_STREAM)
                 names = [socket.getnameinfo(entry[4], 0)[0] for entry in told]
         found += ((name, int(port)) for name in dict.fromkeys(names))
     return found

@@ -163,3 +163,8 @@ def test_of_a_cluster_where_none_listens_each_servers_reason_is_told() -> None:
     assert "primary cannot be reached: Connection refused at 127.0.0.1:1; " in caught.value.message
     assert "at nobody.invalid:9092." in caught.value.message
     assert caught.value.advice.startswith("Check primary.bootstrap.servers")
+
+
+def test_the_address_of_an_ipv6_server_is_without_brackets() -> None:
+    told = settings(bootstrap__servers="[::1]:9092,kafka-1:9093")
+    assert bootstrap_addresses(told) == [("::1", 9092), ("kafka-1", 9093)]

@@ -9,6 +9,7 @@ from typing import Any
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
+    OFFSET_END,
     TIMESTAMP_CREATE_TIME,
     TIMESTAMP_LOG_APPEND_TIME,
     TIMESTAMP_NOT_AVAILABLE,
@@ -215,9 +216,11 @@ def read_all(
     try:
         described = consumer.list_topics(topic, timeout=timeout).topics[topic]
         _raise(described.error)
-        partitions = sorted(described.partitions)
-        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in partitions])
-        return _consume(consumer, partitions, timeout)
+        numbers = sorted(described.partitions)
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
+        return _consume(
+            consumer, [TopicPartition(topic, number, OFFSET_END) for number in numbers], timeout
+        )
     finally:
         consumer.close()
 
@@ -252,10 +255,11 @@ def _raise(error: KafkaError | None, _: Message | None = None) -> None:
 
 
 def _consume(
-    consumer: Consumer, partitions: list[int], timeout: float
+    consumer: Consumer, places: list[TopicPartition], timeout: float
 ) -> dict[int, list[ConsumedRecord]]:
-    read: dict[int, list[ConsumedRecord]] = {number: [] for number in partitions}
-    unread = set(partitions)
+    read: dict[int, list[ConsumedRecord]] = {place.partition: [] for place in places}
+    unread = {place.partition: place for place in places}
+    reached: dict[int, int] = {}
     news_at = time.monotonic()
     while unread:
         if time.monotonic() > news_at + timeout:
@@ -268,35 +272,16 @@ def _consume(
                 read[message.partition()].append(_consumed(message))
                 news_at = time.monotonic()
             elif error.code() == KafkaError._PARTITION_EOF:
-                # A leader that was just elected knows its end, but gives it out a moment later.
-                place = TopicPartition(message.topic(), message.partition())
-                if message.offset() >= _high_watermark(consumer, place, timeout):
-                    unread.discard(message.partition())
-                    news_at = time.monotonic()
+                reached[message.partition()] = message.offset()
             else:
                 raise KafkaException(error)
+        if reached.keys() >= unread.keys():
+            # A leader that was just elected knows its end, but gives it out a moment later.
+            for end in consumer.offsets_for_times(list(unread.values()), timeout=timeout):
+                if end.error is None and 0 <= end.offset <= reached[end.partition]:
+                    del unread[end.partition]
+                    news_at = time.monotonic()
     return read
-
-
-# What is answered while a partition's leader moves.
-_ELECTING = frozenset(
-    {
-        KafkaError.OFFSET_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-    }
-)
-
-
-def _high_watermark(consumer: Consumer, place: TopicPartition, timeout: float) -> int:
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            return consumer.get_watermark_offsets(place, timeout=30)[1]
-        except KafkaException as error:
-            if error.args[0].code() not in _ELECTING or time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
 
 
 def _consumed(message: Message) -> ConsumedRecord:

@@ -57,7 +57,7 @@ class Proxy:
     Faults return how many open connections they hit.
 
     Args:
-        target_port: where to forward to; nobody need listen there yet, or all the time.
+        target_port: where to forward to; a server need not listen there yet, or all the time.
         port: where to listen, a free port unless given.
         link: what all that is forwarded goes through, a short and quick one unless given.
     """

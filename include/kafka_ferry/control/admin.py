@@ -22,9 +22,9 @@ _QUICK: Final = {"reconnect.backoff.max.ms": 1_000}
 _MOST_KEPT: Final = 4
 # The steps of a run follow each other sooner. A client that sat idle knows less of its brokers than a new one.
 _KEPT_S: Final = 20.0
-_kept: dict[frozenset[tuple[str, Any]], tuple[AdminClient | None, float]] = {}
+_kept: dict[frozenset[tuple[str, Any]], tuple[AdminClient, float]] = {}
 # A fork has none of the threads of its parent's clients: it can neither use nor destroy them.
-_of_parent: list[AdminClient | None] = []
+_of_parent: list[AdminClient] = []
 
 
 def _leave_to_parent() -> None:
@@ -35,11 +35,25 @@ def _leave_to_parent() -> None:
 os.register_at_fork(after_in_child=_leave_to_parent)
 
 
-def admin_client(cluster: Cluster) -> AdminClient:
+def admin_config(cluster: Cluster) -> dict[str, Any]:
+    """The configuration of an admin client of ``cluster``; reads its stores.
+
+    Raises:
+        ConfigError: stores or login are such that librdkafka cannot use them.
+    """
+    properties = cluster.client_properties("admin")
+    return {**_QUICK, **confluent_config(properties, "admin"), "log_level": 0}
+
+
+def admin_client(cluster: Cluster, config: Mapping[str, Any]) -> AdminClient:
     """An admin client of ``cluster``, which all that ask for one share.
 
     The data plane connects first, for librdkafka says only that its requests time out where a port is
     wrong, a login refused or a certificate not trusted.
+
+    Args:
+        cluster: the cluster.
+        config: its ``admin_config``.
 
     Raises:
         ClusterUnreachable: no bootstrap server accepts connections for a minute.
@@ -47,15 +61,16 @@ def admin_client(cluster: Cluster) -> AdminClient:
             not trusted.
         ConfigError: no client can be created with the settings.
     """
-    properties = cluster.client_properties("admin")
-    config = {**_QUICK, **confluent_config(properties, "admin"), "log_level": 0}
     key, now = frozenset(config.items()), time.monotonic()
-    client, used_at = _kept.pop(key, (None, 0.0))
-    if client is None or now - used_at > _KEPT_S:
+    kept = _kept.get(key)
+    if kept and now - kept[1] <= _KEPT_S:
+        client = kept[0]
+    else:
         # It connects in the background, while this thread looks whether it can.
         client = _new_client(cluster, config)
-        settings = kafka_python_config(properties)
+        settings = kafka_python_config(cluster.client_properties("admin"))
         retry(lambda: _knock(cluster.alias, settings))
+    _kept.pop(key, None)
     _kept[key] = client, now
     while len(_kept) > _MOST_KEPT:
         _kept.pop(next(iter(_kept)), None)
@@ -63,7 +78,7 @@ def admin_client(cluster: Cluster) -> AdminClient:
 
 
 def forget_clients() -> None:
-    """Give no client that exists to anybody any more: one of them may hold on to brokers that are gone."""
+    """Keep none of the clients: one of them may hold on to brokers that are gone."""
     _kept.clear()
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Final, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
@@ -21,7 +22,7 @@ from confluent_kafka.admin import (
 )
 
 from kafka_ferry.config import Cluster, IsolationLevelName
-from kafka_ferry.control.admin import admin_client, forget_clients
+from kafka_ferry.control.admin import admin_client, admin_config, forget_clients
 from kafka_ferry.control.client_errors import as_ours
 from kafka_ferry.control.topic_configs import to_alter, topic_configs
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
@@ -63,9 +64,13 @@ class ClusterControl:
         self.alias = cluster.alias
         self._cluster = cluster
 
+    @cached_property
+    def _config(self) -> dict[str, Any]:
+        return admin_config(self._cluster)
+
     @property
     def _admin(self) -> AdminClient:
-        return admin_client(self._cluster)
+        return admin_client(self._cluster, self._config)
 
     @retried
     def cluster_id(self) -> str:

@@ -14,7 +14,7 @@ def require_settled(source: Cluster, ledger: str) -> None:
     A transaction's end reaches the ledger's partition a moment after the one with its data, or before.
 
     Raises:
-        ClusterUnreachable: if one is still open after a minute, or nobody answers.
+        ClusterUnreachable: if one is still open after a minute, or no broker answers.
     """
     control = ClusterControl(source)
     topics = list(control.topics([ledger]).values())

@@ -20,7 +20,7 @@ _MOST_KEPT: Final = 8
 
 
 class _Pool:
-    """Clusters that nobody uses, the most recently used last."""
+    """Clusters that are not in use, the most recently used last."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -57,7 +57,7 @@ os.register_at_fork(after_in_child=_POOL.forget)
 def borrowed(alias: str, settings: Mapping[str, Any]) -> Iterator[WireCluster]:
     """Connections to a cluster, those of an earlier borrower where there are some.
 
-    After an error they are closed: nobody knows what is still on its way.
+    After an error they are closed: answers may still be on their way.
 
     Args:
         alias: the cluster's name in messages.

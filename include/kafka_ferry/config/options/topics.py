@@ -19,19 +19,24 @@ _PARTITIONS: Final[dict[str, Any]] = {"type": "integer", "minimum": 1, "maximum"
 
 
 def _as_factor(value: object) -> int:
-    if isinstance(value, str) and regex.fullmatch(r"-?[0-9]{1,5}", value):
-        value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and -1 <= value <= 32767 and value:
-        return value
-    raise ValueError("must be a number of replicas, or -1 for the brokers' default")
+    number = _as_whole(value)
+    if number is None or not (1 <= number <= 32767 or number == -1):
+        raise ValueError("must be a number of replicas, or -1 for the brokers' default")
+    return number
 
 
 def _as_partitions(value: object) -> int:
-    if isinstance(value, str) and regex.fullmatch(r"[0-9]{1,7}", value):
-        value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000:
-        return value
-    raise ValueError("must be a number of partitions")
+    number = _as_whole(value)
+    if number is None or not 1 <= number <= 1_000_000:
+        raise ValueError("must be a number of partitions")
+    return number
+
+
+def _as_whole(value: object) -> int | None:
+    """A whole number, also one that is written as text."""
+    if isinstance(value, str) and regex.fullmatch(r"-?[0-9]{1,7}", value):
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 class TopicOptions(Options):

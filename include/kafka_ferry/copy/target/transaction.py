@@ -212,7 +212,9 @@ class Transaction:
     def pump(self) -> None:
         """Send all that waits in the transaction's queues."""
         while waiting := {
-            tp: queue for tp, queue in self._transactional().items() if queue.waiting
+            tp: queue
+            for tp, queue in self.queues.items()
+            if queue.is_transactional and queue.waiting
         }:
             self._join(waiting)
             self._pipeline.send_round(waiting)
@@ -287,15 +289,15 @@ class Transaction:
 
     def commit(self) -> dict[TopicPartition, int]:
         """Commit what was drained, with its ledger record and positions; see ``Writer.commit``."""
-        moved = {tp: queue for tp, queue in self.queues.items() if queue.range and queue.tally}
         positions = dict(self._refreshed)
-        reached = {}
-        for tp, queue in moved.items():
-            if queue.range:
+        reached, copied = {}, []
+        for tp, queue in self.queues.items():
+            if queue.range and queue.tally:
                 position = queue.reached()
                 positions[tp] = queue.range, position
                 reached[queue.range.source] = position.offset
-        self._commit(tuple(queue.copied() for queue in moved.values()), positions)
+                copied.append(queue.copied())
+        self._commit(tuple(copied), positions)
         self.verdicts.committed(reached)
         self._forget()
         return reached

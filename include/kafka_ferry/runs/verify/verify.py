@@ -20,7 +20,7 @@ from kafka_ferry.verify import judge, partition_rows, topic_rows
 from kafka_ferry.verify.backfills import backfill_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerRange, LedgerTable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kafka_ferry.runs.state.stored_recounts import Claims, StoredRecounts
     from kafka_ferry.runs.verify.recount import Recounted
     from kafka_ferry.spark.session import SparkSource
-    from kafka_ferry.verify import PartitionRecount, PartitionRow, Verdict
+    from kafka_ferry.verify import PartitionRecount, PartitionRow, RangeRow, Verdict
     from kafka_ferry.verify.expectations.tables import Rows
     from kafka_ferry.verify.incarnations import Key
 
@@ -91,16 +91,19 @@ def verify_run(
     if not verdict.success:
         raise_unproved(run, verdict)
     if due.is_anything and not plan.options.window:
-        verified = VerificationEntry(
-            flow=flow.name,
-            run=plan.run,
-            at=now_ms(),
-            through=due.through,
-            ranges=len(rows),
-            records=sum(row.target_records for row in rows),
-        )
-        append_entry(flow, verified)
+        append_entry(flow, _verification(run, due.through, rows))
     return verdict
+
+
+def _verification(run: RunContext, through: int, rows: Sequence[RangeRow]) -> VerificationEntry:
+    return VerificationEntry(
+        flow=run.flow.name,
+        run=run.run_id,
+        at=now_ms(),
+        through=through,
+        ranges=len(rows),
+        records=sum(row.target_records for row in rows),
+    )
 
 
 def read_back(spark: SparkSource, run: RunContext, shard: int | None) -> int:

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from kafka_ferry.batches import for_producer, single_record
 from kafka_ferry.config import Flow, kafka_python_config
-from kafka_ferry.errors import BrokerError, Fenced, FerryError
+from kafka_ferry.errors import Fenced, FerryError
 from kafka_ferry.ledger.record import (
     AppliedEntry,
     GroupsEntry,
@@ -21,13 +21,9 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import borrowed
 from kafka_ferry.wire.error_codes import fault
-from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
 from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce_request
-from kafka_ferry.wire.transactions.settlement import Settlement
 
 _TIMEOUT_MS: Final = 60_000
-# A coordinator's answers to EndTxn from a producer that is just being fenced.
-_UNKNOWN_SERVER_ERROR: Final = -1
 
 
 class _Overtaken(FerryError):
@@ -42,11 +38,12 @@ _OfRun: TypeAlias = (
 
 
 def append_entry(flow: Flow, entry: _OfRun) -> None:
-    """Append ``entry`` to the ledger, in a transaction of the flow's own.
+    """Append ``entry`` to the ledger, as the only record of a batch and therefore without a transaction.
 
     Two runs of a flow may do so at the same time, such as a backfill and a scheduled run: the later one
-    fences the other, which tries again. An entry may then be written twice, where a broker does not say
-    whether it was committed; repeated entries do no harm.
+    fences the other, which tries again. A request that was given up and arrives late is refused for its
+    epoch. An entry may be written twice, where a broker does not say whether it took it; repeated entries
+    do no harm.
 
     Raises:
         FerryError: if the target does not accept it within a minute.
@@ -56,10 +53,6 @@ def append_entry(flow: Flow, entry: _OfRun) -> None:
         try:
             _append(flow, entry)
         except Fenced as error:
-            raise _Overtaken(error.message) from error
-        except BrokerError as error:
-            if error.code != _UNKNOWN_SERVER_ERROR:
-                raise
             raise _Overtaken(error.message) from error
 
     retry(append)
@@ -71,26 +64,18 @@ def _append(flow: Flow, entry: _OfRun) -> None:
     ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
     with borrowed(alias, settings) as cluster:
         producer = TransactionalProducer(cluster, f"ferry.{flow.name}.run", timeout_ms=_TIMEOUT_MS)
-        ending = last_ending(cluster, producer.transactional_id)
         producer.start()
-        settlement = Settlement(cluster, cluster, producer)
-        settlement.settle(ending, [ledger], [])
-        leader = cluster.leaders([ledger])[ledger]
+        leader = cluster.recent_leaders([ledger])[ledger]
         if leader.node < 0:
             raise fault(leader.error, f"Looking for the ledger {ledger.topic} on {alias}")
-        for code in producer.add_partitions([ledger]).values():
-            raise fault(code, f"Writing to the ledger {ledger.topic} on {alias}")
         batch = for_producer(
             single_record(*encode(entry), entry.at),
             producer_id=producer.producer_id,
             epoch=producer.epoch,
             sequence=0,
+            transactional=False,
         )
-        answer = cluster.connection(leader.node).call(
-            produce_request({ledger: batch}, producer.transactional_id)
-        )
+        answer = cluster.connection(leader.node).call(produce_request({ledger: batch}))
         code = answer.responses[0].partition_responses[0].error_code
         if code:
             raise fault(code, f"Writing to the ledger {ledger.topic} on {alias}")
-        producer.end(commit=True)
-        settlement.settle(Ending(TransactionOutcome.COMMITTED), [ledger], [])

@@ -14,10 +14,10 @@ from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
 from tests.support.builders import delete_all_topics
+from tests.support.examples import examples
 
-# Brokers and Spark run beside the properties: how long an example takes says nothing.
 settings.register_profile(
-    "shared-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "shared-machine", examples(100), suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("shared-machine")
 

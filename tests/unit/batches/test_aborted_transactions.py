@@ -2,7 +2,7 @@ import random
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import (
@@ -15,6 +15,7 @@ from kafka_ferry.batches import (
 from kafka_ferry.batches.aborted_transactions import LONGEST_APPEND
 from tests.support import batches as build
 from tests.support.batches import a_batch, a_marker, an_empty_batch
+from tests.support.examples import examples
 from tests.unit.batches.logs import Log, logs
 
 
@@ -148,7 +149,7 @@ class Reader:
         }
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(logs(), st.lists(st.integers(1, 4), max_size=6), st.data())
 def test_whatever_a_list_lacks_the_markers_tell(
     log: Log, sizes: list[int], data: st.DataObject

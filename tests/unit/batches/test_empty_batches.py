@@ -1,7 +1,7 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
 
@@ -15,6 +15,7 @@ from kafka_ferry.batches import (
 )
 from kafka_ferry.batches.record_format.codecs import GZIP, LZ4, NONE, ZSTD
 from tests.support.batches import NOW, Record, as_consumed, consumed
+from tests.support.examples import examples
 
 EMPTY = Record(timestamp=-1, key=b"", value=None)
 DEFAULT = 1_048_588
@@ -58,7 +59,7 @@ def test_any_topic_takes_them_whatever_keys_and_times_it_asks_for() -> None:
         assert strict.takes(record.timestamp, NOW)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(records=st.integers(1, 5_000), codec=st.none() | st.sampled_from([NONE, GZIP, LZ4, ZSTD]))
 def test_as_many_as_are_asked_for_come_in_batches_of_the_codec_that_the_topic_pins(
     records: int, codec: int | None

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch
 
@@ -31,6 +31,7 @@ from tests.support.batches import (
     an_empty_batch,
     consumed,
 )
+from tests.support.examples import examples
 
 from .logs import Log, logs
 
@@ -106,7 +107,7 @@ limits_by_topic = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(data=st.data(), log=logs(), topic_limits=limits_by_topic)
 def test_every_offset_of_a_range_is_accounted_for_once_as_a_consumer_would_see_it(
     data: st.DataObject, log: Log, topic_limits: TopicLimits
@@ -138,7 +139,7 @@ def test_every_offset_of_a_range_is_accounted_for_once_as_a_consumer_would_see_i
             assert len(converted.runs) == 1 or not topic_limits.offsets_kept
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(log=logs())
 def test_only_batches_that_are_whole_dense_and_in_create_time_pass_unopened(log: Log) -> None:
     stored = b"".join(log.batches)
@@ -629,13 +630,13 @@ def well_formed_or_malformed(
         pass
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.binary(max_size=150))
 def test_any_bytes_are_converted_batches_or_malformed(some: bytes) -> None:
     well_formed_or_malformed(some, 0, 1_000)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(data=st.data(), log=logs(), topic_limits=limits_by_topic)
 def test_a_log_with_changed_bytes_is_converted_batches_or_malformed(
     data: st.DataObject, log: Log, topic_limits: TopicLimits
@@ -649,7 +650,7 @@ def test_a_log_with_changed_bytes_is_converted_batches_or_malformed(
     well_formed_or_malformed(bytes(changed), log.start, log.end, topic_limits)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(data=st.data(), source=st.binary() | st.just(a_batch(9)[61:]), codec=build.codecs)
 def test_a_changed_payload_under_a_right_crc_is_converted_batches_or_malformed(
     data: st.DataObject, source: bytes, codec: int
@@ -664,7 +665,7 @@ def test_a_changed_payload_under_a_right_crc_is_converted_batches_or_malformed(
     well_formed_or_malformed(batch + build.with_header(batch, base_offset=9), 0, 18, TopicLimits())
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     payload=st.binary(max_size=60),
     codec=st.integers(0, 7),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import (
@@ -36,6 +36,7 @@ from tests.support.batches import (
     a_marker,
     consumed,
 )
+from tests.support.examples import examples
 from tests.unit.batches.test_fetch_response import (
     accounts_for_itself,
     arrived,
@@ -98,7 +99,7 @@ def committed_view(log: Log, start: int, end: int) -> dict[int, Consumed | None]
     return {at: fate if isinstance(fate, Consumed) else None for at, fate in fates.items()}
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(data=st.data(), log=logs(), topic_limits=keeping)
 def test_the_target_shows_at_each_offset_what_the_source_shows_wherever_writers_took_turns(
     data: st.DataObject, log: Log, topic_limits: TopicLimits
@@ -115,7 +116,7 @@ def test_the_target_shows_at_each_offset_what_the_source_shows_wherever_writers_
     assert target.seen == committed_view(log, log.start, log.end)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(data=st.data(), log=logs(), first=keeping, second=keeping)
 def test_who_begins_anew_in_the_middle_writes_the_same_after_it(
     data: st.DataObject, log: Log, first: TopicLimits, second: TopicLimits
@@ -127,7 +128,7 @@ def test_who_begins_anew_in_the_middle_writes_the_same_after_it(
     assert again.seen == {offset: seen for offset, seen in once.seen.items() if offset >= at}
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(log=logs(), topic_limits=keeping)
 def test_each_absent_offset_has_its_reason(log: Log, topic_limits: TopicLimits) -> None:
     for converted in read_through(log, log.start, log.end, [], topic_limits=topic_limits):
@@ -159,7 +160,7 @@ def opened_of(
     return found, opened
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(log=logs(), topic_limits=keeping)
 def test_no_batch_is_opened_twice(log: Log, topic_limits: TopicLimits) -> None:
     _, opened = opened_of(b"".join(log.batches), log.start, log.end, topic_limits)
@@ -280,7 +281,7 @@ def test_what_waited_comes_before_a_neighbour_with_gaps_that_cannot_be_read() ->
 # Converted batches that lost records on their way
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(data=st.data(), log=logs(), kept=st.booleans())
 def test_any_converted_batch_is_divided_into_its_runs(
     data: st.DataObject, log: Log, kept: bool

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import (
@@ -26,6 +26,7 @@ from kafka_ferry.batches import (
 )
 from tests.support import batches as build
 from tests.support.batches import NOW, Record, a_batch, a_marker, consumed
+from tests.support.examples import examples
 from tests.unit.batches.test_fetch_response import accounts_for_itself, arrived, judged
 
 from .logs import Log, logs
@@ -49,7 +50,7 @@ def at_ten(records: list[Record]) -> ConvertedBatch:
 RECORDS = [Record(NOW + i, b"%d" % i, b"value", (("h", b"%d" % i),)) for i in range(5)]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(data=st.data(), log=logs())
 def test_the_other_records_stay_and_the_taken_ones_are_accounted_for(
     data: st.DataObject, log: Log
@@ -69,7 +70,7 @@ def test_the_other_records_stay_and_the_taken_ones_are_accounted_for(
         assert rest.reasons.get(DEAD, 0) == len(taken)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(data=st.data(), log=logs())
 def test_a_converted_batch_can_be_cut_anywhere(data: st.DataObject, log: Log) -> None:
     for converted in all_of(log):
@@ -175,7 +176,7 @@ def test_what_the_source_has_removed_since_can_be_put_back(
     assert (back.runs, back.absent) == (whole.runs, whole.absent)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     record=build.records,
     added=st.lists(st.tuples(st.text(max_size=9), st.binary(max_size=200)), max_size=70),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import (
@@ -15,6 +15,7 @@ from kafka_ferry.batches import (
     converted_batches,
 )
 from tests.support.batches import NOW, Consumed, Record, a_batch, with_payload
+from tests.support.examples import examples
 from tests.unit.batches.test_fetch_response import accounts_for_itself, arrived
 
 from .logs import Log, logs
@@ -55,7 +56,7 @@ def _cases(draw: st.DrawFn) -> tuple[Log, tuple[int, int], list[SettledSpan], in
     )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(_cases())
 def test_exactly_the_records_of_the_window_that_are_not_settled_are_copied(
     case: tuple[Log, tuple[int, int], list[SettledSpan], int, int],

@@ -7,11 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.groups.columns import RangeColumns
 from kafka_ferry.groups.translation import OffsetMap, Translation
+from tests.support.examples import examples
 from tests.support.model_log import Mirror, TwoWay, a_range, read
 
 ORDERS = OffsetMap.of([a_range(0, 9, [(0, 10, 5), (7, 16, 2)])])
@@ -178,7 +179,7 @@ def targets_of(mirror: Mirror) -> range:
 
 
 @given(histories(*_IN_ORDER))
-@settings(max_examples=200)
+@examples(200)
 def test_in_a_partition_copied_in_order_what_is_read_is_what_was_not_read(mirror: Mirror) -> None:
     map_ = OffsetMap.of(mirror.ranges)
     for offset in offsets_of(mirror):
@@ -199,7 +200,7 @@ def unread_from(mirror: Mirror, offset: int) -> list[int | None]:
 
 
 @given(histories(*_IN_ANY_ORDER))
-@settings(max_examples=200)
+@examples(200)
 def test_nothing_unread_is_skipped_and_the_first_record_read_is_unread(mirror: Mirror) -> None:
     map_ = OffsetMap.of(mirror.ranges)
     for offset in offsets_of(mirror):
@@ -224,7 +225,7 @@ def test_nothing_unread_is_skipped_and_the_first_record_read_is_unread(mirror: M
 
 
 @given(histories(*_IN_ORDER, "cut", "copy_by_another"))
-@settings(max_examples=200)
+@examples(200)
 def test_what_another_mirror_has_copied_is_skipped_by_no_answer(mirror: Mirror) -> None:
     map_ = OffsetMap.of(mirror.ranges)
     for offset in offsets_of(mirror):
@@ -280,7 +281,7 @@ def lives_of_two() -> st.SearchStrategy[TwoWay]:
 
 
 @given(lives_of_two())
-@settings(max_examples=200)
+@examples(200)
 def test_where_records_go_both_ways_nothing_of_either_side_is_skipped(both: TwoWay) -> None:
     map_ = OffsetMap.of(both.to_there, both.to_here)
     for offset in range(len(both.here) + 2):

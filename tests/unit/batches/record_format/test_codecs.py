@@ -4,13 +4,14 @@ from contextlib import suppress
 
 import pytest
 import snappy
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka import codec as theirs
 
 from kafka_ferry.batches import MalformedBatch
 from kafka_ferry.batches.record_format.codecs import compress, decompress, decompressed
 from tests.support.batches import CODECS, codecs
+from tests.support.examples import examples
 
 all_codecs = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
 compressing = pytest.mark.parametrize("codec", [1, 2, 3, 4], ids=list(CODECS)[1:])
@@ -23,7 +24,7 @@ KAFKA_PYTHONS = {
 }
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     st.binary(min_size=1, max_size=300)
     | st.binary(min_size=1, max_size=9).map(lambda some: some * 20_000),
@@ -118,7 +119,7 @@ def test_a_codec_that_kafka_does_not_have_is_malformed(codec: int) -> None:
         decompress(b"", codec)
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(st.data(), codecs, st.binary(max_size=40) | st.just(b"some text " * 50))
 def test_changed_bytes_are_decompressed_or_malformed(
     data: st.DataObject, codec: int, plain: bytes

@@ -1,7 +1,7 @@
 """The named property: our rewriting of a batch's header against kafka-python's decoder."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record._crc32c import crc as crc32c_in_python
 from kafka.record.default_records import DefaultRecordBatch
@@ -9,6 +9,7 @@ from kafka.record.default_records import DefaultRecordBatch
 from kafka_ferry.batches import MalformedBatch, for_producer, next_sequence, split_batches
 from tests.support import batches as build
 from tests.support.batches import CODECS, a_batch, as_consumed, consumed, header_of
+from tests.support.examples import examples
 
 INT16, INT32, INT64 = 2**15 - 1, 2**31 - 1, 2**63 - 1
 
@@ -25,7 +26,7 @@ batch_strategies = {
 }
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     **batch_strategies,
     producer_id=st.integers(0, INT64),

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import (
@@ -26,6 +26,7 @@ from tests.support.batches import (
     messages_of,
     with_message_crc,
 )
+from tests.support.examples import examples
 
 old_records = build.records.map(lambda record: record._replace(headers=()))
 kinds = pytest.mark.parametrize(("magic", "codec"), [(m, c) for m in (0, 1) for c in range(4)])
@@ -36,7 +37,7 @@ def read(log: bytes) -> list[Consumed]:
     return [record for batch in split_batches(log) for record in consumed(batch.encode())]
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     logged=st.dictionaries(st.integers(0, 30), old_records, min_size=1, max_size=6),
     at=st.integers(0, 2**60),
@@ -140,7 +141,7 @@ def test_a_codec_that_the_old_formats_do_not_have_is_malformed(codec: int) -> No
         list(split_batches(with_message_crc(plain[:17] + bytes([codec]) + plain[18:])))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     data=st.data(),
     magic=st.integers(0, 1),
@@ -163,7 +164,7 @@ def test_changed_messages_are_batches_or_malformed(
                 consumed(batch.encode())
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.binary(max_size=60), st.integers(0, 1), st.integers(0, 7))
 def test_any_message_under_a_right_crc_is_a_batch_or_malformed(
     content: bytes, magic: int, codec: int

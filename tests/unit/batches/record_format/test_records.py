@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import Batch, MalformedBatch, single_record, split_batches
@@ -16,6 +16,7 @@ from kafka_ferry.batches.record_format.records import (
 )
 from tests.support import batches as build
 from tests.support.batches import CODECS, NOW, Record, a_batch, as_consumed, consumed
+from tests.support.examples import examples
 
 
 def the_batch(encoded: bytes) -> Batch:
@@ -34,7 +35,7 @@ times = st.integers(-(2**41), 2**45) | far_apart.map(lambda ms: NOW + ms)
 sizes = st.sampled_from([0, 1, 50, 52, 110, 130, 8_170, 8_190, 16_370, 16_390])
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     logged=st.dictionaries(
         st.integers(0, 20) | far_apart,
@@ -135,7 +136,7 @@ def test_runs_are_as_long_as_they_can_be_and_name_each_offset_once(offsets: set[
     assert all(before + count < after for (before, count), (after, _) in pairwise(runs))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     values=st.lists(st.binary(max_size=300), min_size=1, max_size=30),
     codec=build.codecs,

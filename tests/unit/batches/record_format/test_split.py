@@ -1,17 +1,18 @@
 import tracemalloc
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.batches import MalformedBatch, split_batches
 from tests.support import batches as build
 from tests.support.batches import Record, a_batch, a_message_set, consumed
+from tests.support.examples import examples
 
 INT32 = 2**31 - 1
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(counts=st.lists(st.integers(1, 3), max_size=5), cut=st.integers(0, 200))
 def test_the_batches_of_a_response_come_in_order_without_the_one_that_is_cut_off(
     counts: list[int], cut: int
@@ -70,7 +71,7 @@ def test_an_absurd_number_in_a_header_takes_no_memory(field: str) -> None:
         tracemalloc.stop()
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_batches_or_malformed(some: bytes) -> None:
     try:

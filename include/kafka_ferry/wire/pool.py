@@ -37,7 +37,11 @@ class _Pool:
         return found[1]
 
     def keep(self, key: str, cluster: WireCluster) -> None:
-        """Put one back; the one that was not used for longest makes room for it."""
+        """Put one back, without connections on which answers are still to come.
+
+        The one that was not used for longest makes room for it.
+        """
+        cluster.drop_busy()
         with self._lock:
             self._kept.append((key, cluster))
             left_out = self._kept.popleft() if len(self._kept) > _MOST_KEPT else None

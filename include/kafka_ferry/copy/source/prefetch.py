@@ -11,13 +11,14 @@ import contextlib
 import queue
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Final
 
 from kafka_ferry.copy.source.cursor import Read, ReadRules
 from kafka_ferry.copy.source.fetcher import RangeFetcher
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range
-from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire import borrowed
 
 _AHEAD: Final = 2
 
@@ -39,11 +40,13 @@ class RangeReader:
         starts: Mapping[Range, Position],
         rules: ReadRules,
     ) -> None:
-        self._cluster = WireCluster(alias, settings)
+        self._connections = ExitStack()
+        # The second one has no connection as long as it is not needed.
+        cluster, aside = (
+            self._connections.enter_context(borrowed(alias, settings)) for _ in range(2)
+        )
         rack = str(settings.get("client_rack", ""))
-        # Without a connection as long as it is not needed.
-        self._aside = WireCluster(alias, settings)
-        self._fetcher = RangeFetcher(self._cluster, self._aside, starts, rules, rack)
+        self._fetcher = RangeFetcher(cluster, aside, starts, rules, rack)
         self._read: queue.Queue[list[Read] | BaseException | None] = queue.Queue(_AHEAD)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"read-{alias}", daemon=True)
@@ -88,8 +91,7 @@ class RangeReader:
         except BaseException as error:
             self._put(error)
         finally:
-            self._cluster.close()
-            self._aside.close()
+            self._connections.close()
 
     def _put(self, item: list[Read] | BaseException | None) -> None:
         while not self._stopped.is_set():

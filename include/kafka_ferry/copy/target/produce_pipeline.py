@@ -113,10 +113,10 @@ class Pipeline:
                 self._receive(node)
 
     def forget(self) -> None:
-        """Close the connections and drop pending answers."""
+        """Drop pending answers, with the connections on which they would come."""
         self._in_flight.clear()
         self._bytes_in_flight.clear()
-        self._cluster.close()
+        self._cluster.drop_busy()
 
     def _send(self, node: int, batches: _Batches, size: int) -> None:
         encoded = {}

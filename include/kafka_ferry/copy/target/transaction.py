@@ -14,6 +14,7 @@ Not covered here: how the batches of ranges are written (``copy.target.record_wr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Final
 
 from kafka_ferry.batches import (
@@ -38,7 +39,7 @@ from kafka_ferry.ledger import CopiedRange, encode, ledger_topic
 from kafka_ferry.model.positions import Position, is_of_topics, position_group
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import PartitionLeader, WireCluster
+from kafka_ferry.wire import PartitionLeader, borrowed
 from kafka_ferry.wire.error_codes import error_name, fault, is_transient
 from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
@@ -75,8 +76,12 @@ class Transaction:
         self, settings: WriterSettings, progress: Progress, *, preserved: bool = False
     ) -> None:
         self.settings = settings
-        self.data = WireCluster(settings.alias, settings.client)
-        self.coordination = WireCluster(settings.alias, settings.client)
+        self._connections = ExitStack()
+        # A process that has copied another writer's ranges has connections already.
+        self.data, self.coordination = (
+            self._connections.enter_context(borrowed(settings.alias, settings.client))
+            for _ in range(2)
+        )
         name = transactional_id(settings.flow, settings.number, preserved=preserved)
         self.producer = TransactionalProducer(
             self.coordination, name, timeout_ms=settings.timeout_ms
@@ -323,9 +328,8 @@ class Transaction:
             queue.sequence = 0
 
     def close(self) -> None:
-        """Close the connections."""
-        self.data.close()
-        self.coordination.close()
+        """Give the connections back."""
+        self._connections.close()
 
     def _commit(
         self,

@@ -99,8 +99,10 @@ class ClusterControl:
         """The topics of ``names`` that exist, with their ids and configs."""
         found = {}
         for some in _chunks(sorted(names), _TOPICS_AT_ONCE):
+            # Over a long link each answer counts: neither waits for the other's.
+            asked = self._ask_configs(some)
             described = self._described(some)
-            configs = self._configs(described)
+            configs = self._configs(asked, described)
             for name, (topic_id, partitions) in described.items():
                 sets = topic_configs(configs[name])
                 found[name] = Topic(
@@ -177,8 +179,9 @@ class ClusterControl:
         bounds: dict[TopicPartition, LogBounds] = {}
         unknown: set[TopicPartition] = set()
         for some in _chunks(partitions, _PARTITIONS_AT_ONCE):
-            starts = self._offsets(some, OffsetSpec.earliest(), level, unknown)
-            ends = self._offsets(some, OffsetSpec.latest(), level, unknown)
+            earliest = self._ask_offsets(some, OffsetSpec.earliest(), level)
+            latest = self._ask_offsets(some, OffsetSpec.latest(), level)
+            starts, ends = self._offsets(earliest, unknown), self._offsets(latest, unknown)
             bounds.update(
                 {tp: LogBounds(starts[tp], ends[tp]) for tp in starts.keys() & ends.keys()}
             )
@@ -332,30 +335,38 @@ class ClusterControl:
             described[name] = (topic_id, len(topic.partitions))
         return described
 
-    def _configs(self, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    def _ask_configs(self, names: Iterable[str]) -> Mapping[ConfigResource, Future[Any]]:
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-        if not resources:
-            return {}
-        futures = self._admin.describe_configs(resources, request_timeout=at_most(_TIMEOUT_S))
+        with self._errors("reading the configs of topics"):
+            asked: Mapping[ConfigResource, Future[Any]] = self._admin.describe_configs(
+                resources, request_timeout=at_most(_TIMEOUT_S)
+            )
+        return asked
+
+    def _configs(
+        self, asked: Mapping[ConfigResource, Future[Any]], existing: Container[str]
+    ) -> dict[str, dict[str, Any]]:
         configs = {}
-        for resource, future in futures.items():
-            with self._errors(f"reading the configs of the topic {resource.name}"):
-                configs[resource.name] = future.result()
+        for resource, future in asked.items():
+            if resource.name in existing:
+                with self._errors(f"reading the configs of the topic {resource.name}"):
+                    configs[resource.name] = future.result()
         return configs
 
+    def _ask_offsets(
+        self, partitions: list[TopicPartition], spec: OffsetSpec, level: IsolationLevel
+    ) -> Mapping[ConfluentPartition, Future[Any]]:
+        wanted = {ConfluentPartition(tp.topic, tp.partition): spec for tp in partitions}
+        with self._errors("reading the ends of logs"):
+            asked: Mapping[ConfluentPartition, Future[Any]] = self._admin.list_offsets(
+                wanted, isolation_level=level, request_timeout=at_most(_TIMEOUT_S)
+            )
+        return asked
+
     def _offsets(
-        self,
-        partitions: list[TopicPartition],
-        spec: OffsetSpec,
-        level: IsolationLevel,
-        unknown: set[TopicPartition],
+        self, futures: Mapping[ConfluentPartition, Future[Any]], unknown: set[TopicPartition]
     ) -> dict[TopicPartition, int]:
         """The answers so far; ``unknown`` collects what does not exist."""
-        asked = {ConfluentPartition(tp.topic, tp.partition): spec for tp in partitions}
-        with self._errors("reading the ends of logs"):
-            futures = self._admin.list_offsets(
-                asked, isolation_level=level, request_timeout=at_most(_TIMEOUT_S)
-            )
         offsets = {}
         for asked_of, future in futures.items():
             tp = TopicPartition(asked_of.topic, asked_of.partition)

@@ -66,6 +66,7 @@ class WireCluster:
         self._brokers: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[int, int], Connection] = {}
         self._coordinators: dict[tuple[str, int], tuple[int, float]] = {}
+        self._leaders: dict[TopicPartition, PartitionLeader] = {}
         self._silent_at: dict[int, float] = {}
         self._backoff = Backoff(settings)
         self._idle_limit = idle_limit_s(settings)
@@ -101,7 +102,26 @@ class WireCluster:
             tp: PartitionLeader(-1, "", errors.get(tp.topic) or UNKNOWN_TOPIC_OR_PARTITION)
             for tp in wanted - leaders.keys()
         }
-        return {tp: leader for tp, leader in leaders.items() if tp in wanted} | unknown
+        found = {tp: leader for tp, leader in leaders.items() if tp in wanted} | unknown
+        self._leaders.update(found)
+        return found
+
+    def recent_leaders(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, PartitionLeader]:
+        """As ``leaders``, which is only asked where it has not answered yet.
+
+        A broker that leads a partition no longer says so itself: then ``forget_leaders``.
+        """
+        wanted = set(partitions)
+        known = {tp: self._leaders[tp] for tp in wanted & self._leaders.keys()}
+        if len(known) == len(wanted) and all(leader.node >= 0 for leader in known.values()):
+            return known
+        return self.leaders(wanted)
+
+    def forget_leaders(self) -> None:
+        """Ask again when leaders are next looked up."""
+        self._leaders.clear()
 
     def require_answers(
         self, asked: Iterable[TopicPartition], answered: Container[TopicPartition]
@@ -259,8 +279,15 @@ class WireCluster:
 
     def drop_dead(self) -> None:
         """Close the connections that cannot be used any more, as far as that can be seen without asking."""
+        self._keep_only(lambda connection: connection.is_usable)
+
+    def drop_busy(self) -> None:
+        """Close the connections on which answers are still to come."""
+        self._keep_only(lambda connection: connection.is_idle)
+
+    def _keep_only(self, is_good: Callable[[Connection], bool]) -> None:
         for key, connection in [*self._connections.items()]:
-            if not connection.is_usable:
+            if not is_good(connection):
                 connection.close()
                 del self._connections[key]
 
@@ -270,6 +297,7 @@ class WireCluster:
             connection.close()
         self._connections.clear()
         self._coordinators.clear()
+        self._leaders.clear()
 
     def _metadata(self, topics: Iterable[str]) -> Any:
         asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -65,13 +67,24 @@ def emit(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str) -> lis
         OFFSET_SYNCS: lambda _: _offset_syncs(flow, ledger),
     }
     copied = ledger.marks().keys()
-    failed = []
-    for topic in emitted_topics(flow):
+    topics = [
+        topic
+        for topic in emitted_topics(flow)
         # The flow writes the source's heartbeats there, if the source has any.
-        if topic.option == HEARTBEATS_OPTION and topic.name in copied:
-            continue
+        if not (topic.option == HEARTBEATS_OPTION and topic.name in copied)
+    ]
+    failed = []
+    # Each has a client of its own, whose connections take most of the time.
+    with ThreadPoolExecutor(thread_name_prefix="emit") as threads:
+        writes = [
+            threads.submit(
+                copy_context().run, retry, partial(_write, topic, records[topic.option], at)
+            )
+            for topic in topics
+        ]
+    for topic, write in zip(topics, writes, strict=True):
         try:
-            written = retry(partial(_write, topic, records[topic.option], at))
+            written = write.result()
             log.info("%s: %d records to %s on %s", run, written, topic.name, topic.cluster.alias)
         except FerryError as error:
             failed.append(_sentence(topic, error))

@@ -180,6 +180,8 @@ class AheadReader:
         )
         largest = max(header.next_offset - header.base_offset for header in headers)
         self._reach.learn(end - first, largest, self._max_bytes)
+        if end >= found.end:
+            return
         guess = self._in_flight[-1][0] if self._in_flight else first
         while len(self._in_flight) < wanted and (step := self._reach.of(self._max_bytes)):
             guess += step

@@ -79,10 +79,12 @@ def committed_values(
         nonlocal batches
         try:
             if batches is None:
-                batches = committed_batches(cluster, leader_of(cluster, partition), partition, at)
+                leader = leader_of(cluster, partition, recent=True)
+                batches = committed_batches(cluster, leader, partition, at)
             return next(batches, None)
         except FerryError:
             batches = None
+            cluster.forget_leaders()
             raise
 
     while batch := retry(following):
@@ -97,9 +99,13 @@ def committed_values(
 
 def _inside(cluster: WireCluster, partition: TopicPartition, offset: int) -> tuple[int, int, int]:
     """The offset if the log has it, else the log's start; the log's end, and the leader that says so."""
-    leader = leader_of(cluster, partition)
-    first = log_start(cluster, leader, partition)
-    end = high_watermarks(cluster, {partition: leader})[partition]
+    try:
+        leader = leader_of(cluster, partition, recent=True)
+        end = high_watermarks(cluster, {partition: leader})[partition]
+        first = end if offset == end else log_start(cluster, leader, partition)
+    except FerryError:
+        cluster.forget_leaders()
+        raise
     return (max(offset, first) if offset <= end else first), end, leader
 
 
@@ -189,13 +195,19 @@ def holds_records(cluster: WireCluster, partition: TopicPartition) -> bool:
     return any(batch.header.records for batch in batches)
 
 
-def leader_of(cluster: WireCluster, partition: TopicPartition) -> int:
+def leader_of(cluster: WireCluster, partition: TopicPartition, *, recent: bool = False) -> int:
     """The broker that leads ``partition``.
+
+    Args:
+        cluster: the cluster.
+        partition: the partition.
+        recent: whether an earlier answer will do; see ``WireCluster.recent_leaders``.
 
     Raises:
         BrokerError: transient while there is none.
     """
-    leader = cluster.leaders([partition])[partition]
+    look_up = cluster.recent_leaders if recent else cluster.leaders
+    leader = look_up([partition])[partition]
     if leader.node < 0:
         raise fault(leader.error, f"Looking for the leader of {partition} on {cluster.alias}")
     return leader.node

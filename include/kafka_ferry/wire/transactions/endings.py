@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from kafka.protocol.admin.transactions import (
@@ -13,7 +14,8 @@ from kafka.protocol.admin.transactions import (
 )
 
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.wire.cluster import TRANSACTION, WireCluster
+from kafka_ferry.wire.cluster import TRANSACTION, PartitionLeader, WireCluster
+from kafka_ferry.wire.connections.questions import Question, ask_together
 from kafka_ferry.wire.error_codes import (
     LEADER_NOT_AVAILABLE,
     NONE,
@@ -62,7 +64,8 @@ def last_ending(cluster: WireCluster, transactional_id: str) -> Ending:
     Raises:
         FerryError: if the coordinator does not answer.
     """
-    state = _described(cluster, transactional_id)
+    question = _described(cluster, transactional_id)
+    state = question.ask() if question else None
     if state is None:
         return Ending(TransactionOutcome.UNKNOWN)
     partitions = frozenset(
@@ -84,23 +87,41 @@ def is_replicated(cluster: WireCluster, transactional_id: str) -> bool:
     Raises:
         FerryError: if the coordinator does not answer.
     """
-    state = _described(cluster, transactional_id)
-    return state is None or state.transaction_state not in _ENDING
+    question = replication(cluster, transactional_id)
+    return question is None or question.ask()
 
 
-def _described(cluster: WireCluster, transactional_id: str) -> Any:
-    """The coordinator's description of the last transaction, None where it has none or is too old."""
+def replication(cluster: WireCluster, transactional_id: str) -> Question[bool] | None:
+    """What ``is_replicated`` asks; None of brokers that do not say."""
+    question = _described(cluster, transactional_id)
+    if question is None:
+        return None
+
+    def read(answer: Any) -> bool:
+        state = question.read(answer)
+        return state is None or state.transaction_state not in _ENDING
+
+    return Question(question.connection, question.request, read)
+
+
+def _described(cluster: WireCluster, transactional_id: str) -> Question[Any] | None:
+    """Asks for the coordinator's description of the last transaction, None where it has none.
+
+    None if the coordinator is too old to be asked.
+    """
     coordinator = cluster.coordinator(transactional_id, TRANSACTION)
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-    if not coordinator.offers(request):
+
+    def read(answer: Any) -> Any:
+        for state in answer.transaction_states:
+            if state.error_code == _TRANSACTIONAL_ID_NOT_FOUND:
+                return None
+            if state.error_code:
+                raise fault(state.error_code, f"Describing the transaction of {transactional_id}")
+            return state
         return None
-    for state in coordinator.call(request).transaction_states:
-        if state.error_code == _TRANSACTIONAL_ID_NOT_FOUND:
-            return None
-        if state.error_code:
-            raise fault(state.error_code, f"Describing the transaction of {transactional_id}")
-        return state
-    return None
+
+    return Question(coordinator, request, read) if coordinator.offers(request) else None
 
 
 def open_on(
@@ -114,31 +135,51 @@ def open_on(
         BrokerError: transient while a partition has no leader.
     """
     wanted = list(partitions)
+    leaders = cluster.leaders(wanted)
+    answers = ask_together(transactions_open(cluster, leaders, producer_id))
+    return {tp: start for found in answers.values() for tp, start in found.items()}
+
+
+def transactions_open(
+    cluster: WireCluster, leaders: Mapping[TopicPartition, PartitionLeader], producer_id: int
+) -> dict[int, Question[dict[TopicPartition, int]]]:
+    """What ``open_on`` asks each broker, by its node id; those that do not say are not asked.
+
+    Raises:
+        BrokerError: as ``open_on``.
+    """
     by_leader: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for tp, leader in cluster.leaders(wanted).items():
+    for tp, leader in leaders.items():
         if leader.node >= 0:
             by_leader[leader.node][tp.topic].append(tp.partition)
         elif leader.topic_id:
             code = leader.error or LEADER_NOT_AVAILABLE
             raise fault(code, f"Looking for the leader of {tp} on {cluster.alias}")
-    found: dict[TopicPartition, int] = {}
+    questions = {}
     for node, topics in by_leader.items():
         request = DescribeProducersRequest(
             topics=[_Topic(name=name, partition_indexes=of) for name, of in topics.items()]
         )
         connection = cluster.connection(node)
-        if not connection.offers(request):
-            return {}
-        answered = set()
-        for topic in connection.call(request).topics:
-            for entry in topic.partitions:
-                tp = TopicPartition(topic.name, entry.partition_index)
-                answered.add(tp)
-                if entry.error_code not in (NONE, TOPIC_AUTHORIZATION_FAILED):
-                    raise fault(entry.error_code, f"Describing the producers of {tp}")
-                for state in entry.active_producers:
-                    if state.producer_id == producer_id and state.current_txn_start_offset >= 0:
-                        found[tp] = state.current_txn_start_offset
-        asked = (TopicPartition(name, number) for name, of in topics.items() for number in of)
-        cluster.require_answers(asked, answered)
+        if connection.offers(request):
+            asked = [TopicPartition(name, number) for name, of in topics.items() for number in of]
+            read = partial(_open_ones, cluster, asked, producer_id)
+            questions[node] = Question(connection, request, read)
+    return questions
+
+
+def _open_ones(
+    cluster: WireCluster, asked: Iterable[TopicPartition], producer_id: int, answer: Any
+) -> dict[TopicPartition, int]:
+    found, answered = {}, set()
+    for topic in answer.topics:
+        for entry in topic.partitions:
+            tp = TopicPartition(topic.name, entry.partition_index)
+            answered.add(tp)
+            if entry.error_code not in (NONE, TOPIC_AUTHORIZATION_FAILED):
+                raise fault(entry.error_code, f"Describing the producers of {tp}")
+            for state in entry.active_producers:
+                if state.producer_id == producer_id and state.current_txn_start_offset >= 0:
+                    found[tp] = state.current_txn_start_offset
+    cluster.require_answers(asked, answered)
     return found

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from kafka.protocol.consumer import OffsetFetchRequest
@@ -26,6 +27,7 @@ from kafka.protocol.producer import (
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION, WireCluster
+from kafka_ferry.wire.connections.questions import Question
 from kafka_ferry.wire.error_codes import (
     NONE,
     OPERATION_NOT_ATTEMPTED,
@@ -284,7 +286,7 @@ def committed_offsets(
     asked = None if partitions is None else list(partitions)
 
     def ask() -> dict[TopicPartition, CommittedOffset]:
-        offsets, errors = _offsets(cluster, group, asked, stable=stable)
+        offsets, errors = _offsets(cluster, group, asked, stable=stable).ask()
         for tp, code in errors.items():
             raise fault(code, f"Reading the offset of {tp} in the group {group} on {cluster.alias}")
         return offsets
@@ -301,25 +303,43 @@ def has_pending_offsets(
         AccessDenied: without READ on the group.
     """
     asked = list(partitions)
-    if not asked:
-        return False
-    _, errors = retry(lambda: _offsets(cluster, group, asked, stable=True))
-    return UNSTABLE_OFFSET_COMMIT in errors.values()
+    return bool(asked) and retry(lambda: offsets_pending(cluster, group, asked).ask())
+
+
+def offsets_pending(
+    cluster: WireCluster, group: str, partitions: list[TopicPartition]
+) -> Question[bool]:
+    """What ``has_pending_offsets`` asks, of at least one partition."""
+    question = _offsets(cluster, group, partitions, stable=True)
+
+    def read(answer: Any) -> bool:
+        _, errors = question.read(answer)
+        return UNSTABLE_OFFSET_COMMIT in errors.values()
+
+    return Question(question.connection, question.request, read, question.newest)
+
+
+_Offsets = tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, int]]
 
 
 def _offsets(
     cluster: WireCluster, group: str, partitions: list[TopicPartition] | None, *, stable: bool
-) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, int]]:
-    """The committed offsets, and the error codes of partitions that have one."""
+) -> Question[_Offsets]:
+    """Asks for the committed offsets, and the error codes of partitions that have one."""
     topics = None
     if partitions is not None:
         topics = [
             _FetchTopic(name=name, partition_indexes=numbers)
             for name, numbers in _by_topic(partitions).items()
         ]
-    answer = cluster.coordinator(group, GROUP).call(
-        OffsetFetchRequest(group_id=group, topics=topics, require_stable=stable), newest=7
-    )
+    request = OffsetFetchRequest(group_id=group, topics=topics, require_stable=stable)
+    read = partial(_read_offsets, cluster, group, partitions or ())
+    return Question(cluster.coordinator(group, GROUP), request, read, newest=7)
+
+
+def _read_offsets(
+    cluster: WireCluster, group: str, asked: Iterable[TopicPartition], answer: Any
+) -> _Offsets:
     if answer.error_code:
         doing = f"Reading the offsets of the group {group} on {cluster.alias}"
         raise fault(answer.error_code, doing)
@@ -336,7 +356,7 @@ def _offsets(
                     entry.committed_offset, entry.metadata or "", entry.committed_leader_epoch
                 )
     # For a partition without an offset the answer has -1.
-    cluster.require_answers(partitions or (), answered)
+    cluster.require_answers(asked, answered)
     return offsets, errors
 
 

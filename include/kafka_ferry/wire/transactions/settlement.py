@@ -14,14 +14,20 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, is_replicated, open_on
-from kafka_ferry.wire.transactions.producer import TransactionalProducer, has_pending_offsets
+from kafka_ferry.wire.connections.questions import Question, ask_together
+from kafka_ferry.wire.transactions.endings import (
+    Ending,
+    TransactionOutcome,
+    replication,
+    transactions_open,
+)
+from kafka_ferry.wire.transactions.producer import TransactionalProducer, offsets_pending
 
 log = logging.getLogger(__name__)
 
@@ -129,13 +135,34 @@ class Settlement:
     ) -> tuple[dict[TopicPartition, int], bool]:
         """What is still open after markers have had time to be written."""
         deadline, pause = time.monotonic() + _GRACE_S, 0.001
-        name = self._producer.transactional_id
         while True:
             late = time.monotonic() > deadline
-            if late or retry(lambda: is_replicated(self._coordination, name)):
-                open_ = retry(lambda: open_on(self._cluster, written, self._producer.producer_id))
-                pending = has_pending_offsets(self._coordination, self._group, committed)
-                if late or not (open_ or pending):
-                    return open_, pending
+            replicated, open_, pending = retry(lambda: self._look(written, committed))
+            if late or (replicated and not (open_ or pending)):
+                return open_, pending
             time.sleep(pause)
             pause = min(pause * 2, 0.1)
+
+    def _look(
+        self, written: set[TopicPartition], committed: set[TopicPartition]
+    ) -> tuple[bool, dict[TopicPartition, int], bool]:
+        """Whether its end is replicated, where the transaction is open, and whether offsets are pending.
+
+        Each of them, once it is over, stays so: their order does not matter.
+        """
+        producer = self._producer
+        try:
+            leaders = self._cluster.recent_leaders(written)
+            open_on = transactions_open(self._cluster, leaders, producer.producer_id)
+            questions: dict[int | str, Question[Any]] = {node: open_on[node] for node in open_on}
+            if question := replication(self._coordination, producer.transactional_id):
+                questions["replicated"] = question
+            if committed:
+                asked = list(committed)
+                questions["pending"] = offsets_pending(self._coordination, self._group, asked)
+            answers = ask_together(questions)
+        except FerryError:
+            self._cluster.forget_leaders()
+            raise
+        found = {tp: start for node in open_on for tp, start in answers[node].items()}
+        return answers.get("replicated", True), found, answers.get("pending", False)

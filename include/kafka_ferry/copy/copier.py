@@ -28,7 +28,7 @@ from kafka_ferry.copy.target.writer import StartOver, Writer
 from kafka_ferry.errors import Fenced, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
-from kafka_ferry.model.waits import Waits
+from kafka_ferry.model.waits import NO_WAITS, Waits
 from kafka_ferry.retry import RETRY_S
 
 log = logging.getLogger(__name__)
@@ -85,10 +85,10 @@ def copy_ranges(
     Returns:
         An outcome for each range, in the order given.
     """
-    began_at, began = now_ms(), time.monotonic()
-    copy = _Copy(ranges, source, writer, limits, rate or RateLimit())
+    began_at = now_ms()
+    copy = _Copy(ranges, source, writer, limits, rate or RateLimit(), time.monotonic())
     copy.run()
-    ended_at, waits = now_ms(), copy.waits(time.monotonic() - began)
+    ended_at, waits = now_ms(), copy.waits()
     return [
         replace(found, began_at=began_at, ended_at=ended_at, waits=waits)
         for found in copy.outcomes()
@@ -102,6 +102,7 @@ class _Copy:
     writer: Writer
     limits: Limits
     rate: RateLimit
+    began: float
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     failures: dict[TopicPartition, Failure] = field(default_factory=dict)
     ages: dict[TopicPartition, RangeAges] = field(default_factory=lambda: defaultdict(RangeAges))
@@ -112,6 +113,7 @@ class _Copy:
     commit_s: float = 0.0
     waited: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     source_round_trip_s: float = 0.0
+    recorded: Waits = NO_WAITS
 
     def run(self) -> None:
         while turn := self._turn():
@@ -160,10 +162,10 @@ class _Copy:
             )
         return outcomes
 
-    def waits(self, task_s: float) -> Waits:
-        """What was waited for, of so many seconds."""
+    def waits(self) -> Waits:
+        """What was waited for so far."""
         return Waits(
-            task_s,
+            time.monotonic() - self.began,
             self.waited[_SOURCE],
             self.waited[_TARGET],
             self.waited[_LIMIT],
@@ -250,11 +252,12 @@ class _Copy:
             self._commit()
         finally:
             reader.close()
-            self.source_round_trip_s = max(self.source_round_trip_s, reader.round_trip_s)
 
     def _read(self, reader: RangeReader) -> Sequence[Read] | None:
         with self._waiting(_SOURCE):
-            return reader.next(self._time_left())
+            reads = reader.next(self._time_left())
+        self.source_round_trip_s = reader.round_trip_s
+        return reads
 
     def _take(self, read: Read) -> None:
         if read.failure:
@@ -295,11 +298,12 @@ class _Copy:
         return self.uncommitted_since + self.limits.transaction_ms / 1000 - time.monotonic()
 
     def _commit(self) -> None:
-        began = time.monotonic()
+        began, waits = time.monotonic(), self.waits()
         with self._waiting(_TARGET):
-            committed = self.writer.commit()
+            committed = self.writer.commit(waits.since(self.recorded))
         if committed:
             self.commit_s = time.monotonic() - began
+            self.recorded = waits
         self.committed.update(committed)
         for source in committed:
             self.ages[source].committed()

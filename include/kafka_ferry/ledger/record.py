@@ -25,6 +25,7 @@ from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange
 from kafka_ferry.model.cluster_state import Mark
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.run_options import Window
+from kafka_ferry.model.waits import NO_WAITS, Waits
 
 VERSION: Final = 1
 _LEDGER: Final = "ferry-ledger."
@@ -144,11 +145,18 @@ class RunEntry(_Entry):
 
 
 class TransactionEntry(_Entry):
-    """One committed transaction of one writer."""
+    """One committed transaction of one writer.
+
+    Attributes:
+        writer: the writer's number.
+        ranges: what it accounted for.
+        waits: what the writer's copying waited for since its last entry; earlier releases did not say.
+    """
 
     type: Literal["transaction"] = "transaction"
     writer: _Int32
     ranges: tuple[CopiedRange, ...]
+    waits: Waits = NO_WAITS
 
 
 class BackfillEntry(_Entry):
@@ -160,6 +168,7 @@ class BackfillEntry(_Entry):
     Attributes:
         since: the window's first timestamp, in milliseconds since 1970.
         until: the first one after it.
+        waits: as of a transaction.
     """
 
     type: Literal["backfill"] = "backfill"
@@ -167,6 +176,7 @@ class BackfillEntry(_Entry):
     since: Annotated[int, Field(ge=-(2**63), lt=2**63)]
     until: Annotated[int, Field(ge=-(2**63), lt=2**63)]
     ranges: tuple[CopiedRange, ...]
+    waits: Waits = NO_WAITS
 
     @property
     def window(self) -> Window:

@@ -40,6 +40,17 @@ class Waits:
             max(self.target_round_trip_s, other.target_round_trip_s),
         )
 
+    def since(self, earlier: Waits) -> Waits:
+        """What was waited for after an earlier moment, in whole milliseconds."""
+        return Waits(
+            round(self.task_s - earlier.task_s, 3),
+            round(self.source_s - earlier.source_s, 3),
+            round(self.target_s - earlier.target_s, 3),
+            round(self.limit_s - earlier.limit_s, 3),
+            round(self.source_round_trip_s, 3),
+            round(self.target_round_trip_s, 3),
+        )
+
     def text(self, source: str, target: str) -> str:
         """How the time was spent, as in ``71 % waiting for primary (102 ms away)``; "" if none was.
 

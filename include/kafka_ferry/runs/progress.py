@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import Plan
+from kafka_ferry.model.waits import NO_WAITS
 from kafka_ferry.report.plan_text import bytes_text, topics_table
 from kafka_ferry.runs.mirror.progress_counts import CopiedCounts, ProgressCounts
 
@@ -47,13 +48,17 @@ def copying(flow: Flow, plan: Plan, console: Console, *, hidden: bool = False) -
         MofNCompleteColumn(),
         TextColumn("offsets"),
         TimeRemainingColumn(),
+        TextColumn("{task.fields[waited]}", style="dim"),
     )
     tally = ProgressCounts(flow, plan)
     with Progress(*columns, console=console) as progress:
-        task = progress.add_task(flow.name, total=plan.offsets)
-        with _watching(
-            tally, _BAR_EVERY_S, lambda: progress.update(task, completed=tally.whole.done)
-        ):
+        task = progress.add_task(flow.name, total=plan.offsets, waited="")
+
+        def show() -> None:
+            waited = tally.waits.text(flow.source.alias, flow.target.alias)
+            progress.update(task, completed=tally.whole.done, waited=waited)
+
+        with _watching(tally, _BAR_EVERY_S, show):
             yield
 
 
@@ -76,7 +81,7 @@ def logged(run: Run, shard: int | None = None) -> Iterator[None]:
         yield
         return
     name = run.flow.name if shard is None else plan.shard_names[shard]
-    lines = _Lines(name, tally)
+    lines = _Lines(name, tally, run.flow)
     try:
         with _watching(tally, _LINES_EVERY_S, lines.write):
             yield
@@ -113,8 +118,10 @@ def _watching(tally: ProgressCounts, every_s: float, show: Callable[[], None]) -
 class _Lines:
     """Writes lines about what has changed since the last ones."""
 
-    def __init__(self, name: str, tally: ProgressCounts) -> None:
+    def __init__(self, name: str, tally: ProgressCounts, flow: Flow) -> None:
         self._name, self._tally = name, tally
+        self._aliases = flow.source.alias, flow.target.alias
+        self._last_waits = NO_WAITS
         self._began = self._last_at = time.monotonic()
         self._last: dict[str, tuple[int, int]] = dict.fromkeys(tally.topics, (0, 0))
         self._first: dict[str, int] = {}
@@ -134,7 +141,11 @@ class _Lines:
             log.info("  and %d more topics", len(moved) - _TOPICS_AT_ONCE)
         whole = self._tally.whole
         name = self._name if len(topics) > 1 else f"{self._name}, {next(iter(topics))}"
-        log.info("%s", progress_line(name, whole, sent / since_s, self._left_s(whole)))
+        line = progress_line(name, whole, sent / since_s, self._left_s(whole))
+        waits = self._tally.waits
+        waited = waits.since(self._last_waits).text(*self._aliases)
+        log.info("%s", f"{line} ({waited})" if waited and whole.left else line)
+        self._last_waits = waits
         self._last = {topic: (it.done, it.bytes) for topic, it in topics.items()}
 
     def _left_s(self, copied: CopiedCounts) -> float | None:

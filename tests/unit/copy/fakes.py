@@ -10,6 +10,7 @@ from kafka_ferry.batches import ConvertedBatch, gap
 from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.model import Position, Range, TopicPartition
+from kafka_ferry.model.waits import NO_WAITS, Waits
 
 STEP = 10
 
@@ -139,6 +140,7 @@ class FakeWriter:
         default_factory=lambda: defaultdict(list)
     )
     commits: list[dict[TopicPartition, int]] = field(default_factory=list)
+    waits: list[Waits] = field(default_factory=list)
     refreshed: dict[TopicPartition, Position] = field(default_factory=dict)
     taken_over: list[list[TopicPartition]] = field(default_factory=list)
     round_trip_s: float = 0.0
@@ -182,7 +184,8 @@ class FakeWriter:
     def refresh(self, range_: Range, position: Position) -> None:
         self._refreshing[range_.source] = position
 
-    def commit(self) -> Mapping[TopicPartition, int]:
+    def commit(self, waits: Waits = NO_WAITS) -> Mapping[TopicPartition, int]:
+        self.waits.append(waits)
         number, self._tried_commits = self._tried_commits, self._tried_commits + 1
         _raise(self.on_commit(number))
         moved = {}

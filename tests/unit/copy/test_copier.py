@@ -523,3 +523,15 @@ def test_what_it_waited_for_is_told_with_each_range(source: FakeSource, clock: C
     assert outcome.waits.source_s == 3
     assert outcome.waits.task_s == outcome.waits.source_s
     assert outcome.waits.target_round_trip_s == 0.2
+
+
+def test_each_transaction_is_told_what_was_waited_for_since_the_last(
+    source: FakeSource, clock: Clock
+) -> None:
+    def a_second_passes(_: int) -> None:
+        clock.now += 1
+
+    writer = FakeWriter(on_send=a_second_passes)
+    copied([a_range(end=100)], source, writer, Limits(10**9, 3_000))
+    assert [waits.target_s for waits in writer.waits] == [3, 3, 3, 1]
+    assert [waits.task_s for waits in writer.waits] == [3, 3, 3, 1]

@@ -12,6 +12,7 @@ from kafka_ferry.batches import BatchHeader, gap, split_batches
 from kafka_ferry.copy import Limits, RateLimit, copy_ranges
 from kafka_ferry.model import Range
 from kafka_ferry.model.rate import Rate
+from kafka_ferry.model.waits import Waits
 from tests.support.batches import a_batch
 
 from .fakes import Clock, FakeSource, FakeWriter
@@ -74,9 +75,9 @@ def test_a_copy_takes_as_long_as_its_limit_says_and_commits_in_time(
     writer, commits = FakeWriter(), list[float]()
     commit = writer.commit
 
-    def committed() -> object:
+    def committed(waits: Waits) -> object:
         commits.append(clock.now)
-        return commit()
+        return commit(waits)
 
     monkeypatch.setattr(writer, "commit", committed)
     began = clock.now

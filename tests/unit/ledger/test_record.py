@@ -76,6 +76,14 @@ def test_a_transaction_of_this_release_looks_like_this() -> None:
         "run": "run-1",
         "at": NOW,
         "writer": 2,
+        "waits": {
+            "task_s": 0.0,
+            "source_s": 0.0,
+            "target_s": 0.0,
+            "limit_s": 0.0,
+            "source_round_trip_s": 0.0,
+            "target_round_trip_s": 0.0,
+        },
         "ranges": [
             {
                 "topic": "orders",

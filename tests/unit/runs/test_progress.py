@@ -10,8 +10,9 @@ import pytest
 from kafka_ferry.ledger import CopiedRange, TransactionEntry
 from kafka_ferry.ledger.record import Entry
 from kafka_ferry.model import Plan, Range
+from kafka_ferry.model.waits import NO_WAITS, Waits
 from kafka_ferry.runs.mirror.progress_counts import CopiedCounts, ProgressCounts
-from kafka_ferry.runs.progress import progress_line, summary_lines
+from kafka_ferry.runs.progress import _Lines, progress_line, summary_lines
 from tests.unit.plan.builders import a_flow
 
 FLOW = a_flow()
@@ -91,6 +92,27 @@ def test_each_transaction_is_counted_once_and_only_those_of_the_run(
     assert tally.whole == CopiedCounts(120, 60, 58, 6000, partitions=3)
     assert tally.whole.left == 60
     assert tally.topics.keys() == {"orders", "payments"}
+
+
+def test_what_a_run_waits_for_is_told_while_it_copies(
+    ledger: list[tuple[int, Entry]], caplog: pytest.LogCaptureFixture
+) -> None:
+    tally = ProgressCounts(FLOW, PLAN)
+    lines = _Lines("flow", tally, FLOW)
+    told = [Waits(10, 9, 1, 0, 0.1, 0), Waits(10, 0, 10, 0, 0.1, 0), NO_WAITS]
+    with caplog.at_level("INFO"):
+        for number, waits in enumerate(told):
+            copied = entry("orders", 0, 10 * number, 10 * number + 20)
+            ledger.append((100 + number, copied.model_copy(update={"waits": waits})))
+            tally.update()
+            lines.write()
+    source, target = FLOW.source.alias, FLOW.target.alias
+    ends = [line.partition("left")[2] for line in caplog.messages if line.startswith("flow:")]
+    assert ends == [
+        f" (90 % waiting for {source} (100 ms away), 10 % waiting for {target})",
+        f" (100 % waiting for {target})",
+        "",
+    ]
 
 
 def test_a_shard_counts_what_is_its_own(ledger: list[tuple[int, Entry]]) -> None:

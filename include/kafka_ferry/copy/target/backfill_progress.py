@@ -33,6 +33,7 @@ from kafka_ferry.ledger.settled import require_settled
 from kafka_ferry.model.positions import Position, is_of_topics
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.run_options import Window
+from kafka_ferry.model.waits import Waits
 from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
@@ -156,7 +157,7 @@ class BackfillProgress:
                 reached[target] = Position(at, range_.topic_id, remote_id)
         return reached
 
-    def entry(self, ranges: tuple[CopiedRange, ...]) -> BackfillEntry:
+    def entry(self, ranges: tuple[CopiedRange, ...], waits: Waits) -> BackfillEntry:
         """See ``Progress``: it names the window."""
         return BackfillEntry(
             flow=self._settings.flow,
@@ -166,6 +167,7 @@ class BackfillProgress:
             since=self._backfilled.window.since_ms,
             until=self._backfilled.window.until_ms,
             ranges=ranges,
+            waits=waits,
         )
 
     def commit(

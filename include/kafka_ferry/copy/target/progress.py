@@ -13,6 +13,7 @@ from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.ledger import CopiedRange, CopyingEntry, TransactionEntry
 from kafka_ferry.model.positions import Position, position_group, position_of
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.waits import Waits
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.transactions.producer import TransactionalProducer, committed_offsets
 
@@ -36,8 +37,8 @@ class Progress(Protocol):
             verdicts: takes the ranges that must not be written.
         """
 
-    def entry(self, ranges: tuple[CopiedRange, ...]) -> CopyingEntry:
-        """The ledger's record of a transaction with ``ranges``."""
+    def entry(self, ranges: tuple[CopiedRange, ...], waits: Waits) -> CopyingEntry:
+        """The ledger's record of a transaction with ``ranges``, and of what was waited for since the last."""
 
     def commit(
         self,
@@ -84,7 +85,7 @@ class GroupProgress:
         recovery = self._settings.recovery
         return found | (recovery.positions(forgotten) if recovery else {})
 
-    def entry(self, ranges: tuple[CopiedRange, ...]) -> TransactionEntry:
+    def entry(self, ranges: tuple[CopiedRange, ...], waits: Waits) -> TransactionEntry:
         """See ``Progress``."""
         return TransactionEntry(
             flow=self._settings.flow,
@@ -92,6 +93,7 @@ class GroupProgress:
             at=now_ms(),
             writer=self._settings.number,
             ranges=ranges,
+            waits=waits,
         )
 
     def commit(

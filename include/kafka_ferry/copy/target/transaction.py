@@ -38,6 +38,7 @@ from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.ledger import CopiedRange, encode, ledger_topic
 from kafka_ferry.model.positions import Position, is_of_topics, position_group
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.waits import NO_WAITS, Waits
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import PartitionLeader, borrowed
 from kafka_ferry.wire.error_codes import error_name, fault, is_transient
@@ -292,7 +293,7 @@ class Transaction:
             raise fault(code, f"Writing to {self._ledger.topic}")
         self.queues[self._ledger].in_transaction = True
 
-    def commit(self) -> dict[TopicPartition, int]:
+    def commit(self, waits: Waits = NO_WAITS) -> dict[TopicPartition, int]:
         """Commit what was drained, with its ledger record and positions; see ``Writer.commit``."""
         positions = dict(self._refreshed)
         reached, copied = {}, []
@@ -302,7 +303,7 @@ class Transaction:
                 positions[tp] = queue.range, position
                 reached[queue.range.source] = position.offset
                 copied.append(queue.copied())
-        self._commit(tuple(copied), positions)
+        self._commit(tuple(copied), positions, waits)
         self.verdicts.committed(reached)
         self._forget()
         return reached
@@ -335,11 +336,12 @@ class Transaction:
         self,
         entries: tuple[CopiedRange, ...],
         positions: Mapping[TopicPartition, tuple[Range, Position]],
+        waits: Waits = NO_WAITS,
     ) -> None:
         if not positions:
             return
         if entries:
-            entry = self._progress.entry(entries)
+            entry = self._progress.entry(entries, waits)
             record = single_record(*encode(entry), entry.at)
             self.queues[self._ledger].waiting.append(Outgoing(_alone(record)))
             self.drain()

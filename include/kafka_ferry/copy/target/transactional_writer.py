@@ -17,6 +17,7 @@ from kafka_ferry.copy.target.writer import void_unless_known
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.waits import NO_WAITS, Waits
 
 
 class TransactionalWriter:
@@ -77,11 +78,11 @@ class TransactionalWriter:
         """See ``Writer``."""
         self._transaction.refresh(range_, position)
 
-    def commit(self) -> Mapping[TopicPartition, int]:
+    def commit(self, waits: Waits = NO_WAITS) -> Mapping[TopicPartition, int]:
         """See ``Writer``."""
         with void_unless_known():
             self._records.drain()
-            reached = self._transaction.commit()
+            reached = self._transaction.commit(waits)
             self._records.committed(reached)
         return reached
 

@@ -17,6 +17,7 @@ from kafka_ferry.copy.outcome import Failure
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.waits import NO_WAITS, Waits
 
 
 class StartOver(FerryError):
@@ -101,8 +102,11 @@ class Writer(Protocol):
     def refresh(self, range_: Range, position: Position) -> None:
         """Commit an unchanged position again at the next ``commit``, so that it does not expire."""
 
-    def commit(self) -> Mapping[TopicPartition, int]:
+    def commit(self, waits: Waits = NO_WAITS) -> Mapping[TopicPartition, int]:
         """Make everything written so far durable, atomically.
+
+        Args:
+            waits: what copying waited for since the last commit, for the ledger.
 
         Returns:
             The new position of each *source* partition that moved.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from kafka_ferry.config import Flow
 from kafka_ferry.ledger import BackfillEntry, TransactionEntry, ledger_topic, read_ledger
 from kafka_ferry.model import Plan, TopicPartition
+from kafka_ferry.model.waits import NO_WAITS
 
 
 @dataclass(slots=True)
@@ -57,6 +58,7 @@ class ProgressCounts:
 
     Attributes:
         topics: by source topic, only those that have something to copy.
+        waits: what copying waited for until each task's last transaction, all together.
     """
 
     def __init__(self, flow: Flow, plan: Plan, shard: int | None = None) -> None:
@@ -64,6 +66,7 @@ class ProgressCounts:
         self._next = plan.ledger_end
         self._ranges = {it.source: it for it in plan.of_shard(shard) if len(it)}
         self._done: dict[TopicPartition, int] = dict.fromkeys(self._ranges, 0)
+        self.waits = NO_WAITS
         topics: dict[str, CopiedCounts] = defaultdict(CopiedCounts)
         for range_ in self._ranges.values():
             topics[range_.topic].planned += len(range_)
@@ -90,6 +93,8 @@ class ProgressCounts:
     def _count(self, entry: TransactionEntry | BackfillEntry) -> None:
         if entry.flow != self._flow.name:
             return
+        if any(TopicPartition(it.topic, it.partition) in self._ranges for it in entry.ranges):
+            self.waits += entry.waits
         for copied in entry.ranges:
             source = TopicPartition(copied.topic, copied.partition)
             range_ = self._ranges.get(source)

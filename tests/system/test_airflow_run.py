@@ -166,6 +166,7 @@ def test_what_airflow_was_killed_in_is_done_after_its_start_and_nobody_can_call_
     assert_same(primary, topic, backup, f"{source}.{topic}")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("no_spark_connection")
 def test_a_topic_that_cannot_be_copied_is_named_in_the_log_and_the_others_are_copied(
     tmp_path: Path,

@@ -230,12 +230,13 @@ def test_the_verification_names_what_somebody_has_done_to_a_log(
 
 def test_the_verification_counts_what_it_finds(found: dict[str, Found]) -> None:
     whole = found["untouched"]
-    assert (whole.range.copied, whole.range.target_records, whole.range.foreign) == (13, 13, 0)
-    assert whole.range.accounted == END
-    assert whole.range.digest_comparable
+    recount = whole.range.recount
+    assert (whole.range.ledger.copied, recount.target_records, recount.foreign) == (13, 13, 0)
+    assert whole.range.ledger.accounted == END
+    assert recount.digest_comparable
     assert whole.partition.uncommitted == 0
-    assert found["a batch is missing"].range.target_records < 13
-    assert found["somebody else in a gap"].range.foreign == 1
+    assert found["a batch is missing"].range.recount.target_records < 13
+    assert found["somebody else in a gap"].range.recount.foreign == 1
     assert found["a gap is missing at the end"].partition.unreached == 1
     assert found["somebody else after the end"].partition.target_beyond == 1
     assert found["ours after the end"].partition.uncommitted == 2
@@ -291,8 +292,9 @@ def test_what_an_attempt_left_is_shown_then_adopted_and_proved(
     assert (second.adopted, second.uncommitted) == (3, ())
     assert second.adoptions == (f"{topic}-0 [{END}, {END + 3}): 3.",)
     (range_,) = second.ranges
-    assert (range_.adopted, range_.digest_comparable, range_.target_records) == (3, True, 3)
-    assert (third.adopted, third.ranges[0].digest_comparable) == (0, True)
+    assert range_.ledger.adopted == range_.recount.target_records == 3
+    assert third.adopted == 0
+    assert range_.recount.digest_comparable and third.ranges[0].recount.digest_comparable
 
 
 def write_uncommitted(flow: Flow, target: KafkaCluster, topic: str, batch: Batch) -> None:

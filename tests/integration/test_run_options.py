@@ -181,7 +181,7 @@ def test_all_that_was_ever_copied_can_be_proved_again(
         this.verify(spark, everything=everything)
         found = this.reconciliation()
         assert found
-        return {row.topic: row.target_records for row in found.ranges}
+        return {row.topic: row.recount.target_records for row in found.ranges}
 
     assert judged("run-2") == {}
     assert judged("run-3", verify_all=True, topics=(orders,)) == {orders: 50}

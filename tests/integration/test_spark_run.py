@@ -88,7 +88,7 @@ def test_runs_copy_what_is_new_and_prove_it_even_when_the_checkpoint_is_gone(
     assert second.reasons["aborted"] == 50
     assert_same(primary, topic, backup, remote(flow, topic))
     # The verification of the first two runs is in the ledger, and need not be done again.
-    assert {row.run for row in third.ranges} == {"run-3"}
+    assert {row.ledger.run for row in third.ranges} == {"run-3"}
 
 
 def test_a_micro_batch_that_spark_replays_copies_nothing_twice_and_nothing_that_is_not_planned(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +16,9 @@ from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import RunFolder
-from kafka_ferry.verify import RangeRow, Verdict
+from kafka_ferry.verify import Verdict
 from tests.support.receivers import http_receiver
+from tests.support.rows import RANGE, changed
 
 ROOT = Path(__file__).parents[2]
 RUN = "scheduled__2026-11-21T10:00:00+00:00"
@@ -27,16 +27,13 @@ CONTENT = """
 source: {alias: eu, bootstrap.servers: "eu-1:9092, eu-2:9092"}
 target: {alias: us, bootstrap.servers: "SSL://us-1:9093"}
 """
-ORDERS = RangeRow(
-    *("orders", 0, "eu.orders", RUN, 7, 100, 200, 100, 90, 8, 2, 0, 0, 100, 90, 0, 0, 0),
-    *("d1", "d1", True),
-)
+ORDERS = changed(RANGE, partition=0, run=RUN)
 RANGES = (
     ORDERS,
-    replace(ORDERS, partition=1, copied=10),
-    replace(ORDERS, topic="clicks", remote_topic="eu.clicks", copied=5),
+    changed(ORDERS, partition=1, copied=10),
+    changed(ORDERS, topic="clicks", remote_topic="eu.clicks", copied=5),
     # Verified by this run, and copied by another one.
-    replace(ORDERS, topic="older", remote_topic="eu.older", run="another"),
+    changed(ORDERS, topic="older", remote_topic="eu.older", run="another"),
 )
 PROVED = Verdict(success=True)
 

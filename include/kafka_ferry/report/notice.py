@@ -221,7 +221,7 @@ def losses(report: RunReport) -> Iterator[Fact]:
             f"{_count(report.dead_lettered, 'record')} went to the dead letter topic",
             advice=f"Read {report.dead_letter_topic}: each record there says why. (docs/operations.md)",
         )
-    rewound = sum(row.rewound for row in report.ranges if row.run == report.run)
+    rewound = sum(row.rewound for row in report.ranges if row.ledger.run == report.run)
     if rewound:
         yield fact(
             "loss",

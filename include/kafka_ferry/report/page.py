@@ -34,7 +34,7 @@ def render(report: RunReport) -> str:
         headline=headline(report),
         differs=any(_differences(report)),
         has_preserved=report.has_preserved,
-        has_backfilled=any(row.backfill for row in report.ranges),
+        has_backfilled=any(row.ledger.backfill for row in report.ranges),
         checks=sorted(verdict.expectations, key=lambda check: (not check.failed, check.success)),
         failures=[failure for failure in verdict.failures if failure not in told],
         warnings=[warning for warning in verdict.warnings if warning not in told],
@@ -97,7 +97,7 @@ def _differences(report: RunReport) -> Iterator[str]:
         yield f"{report.lost:,} {they[0]} lost before {they[1]} copied"
     if report.dead_lettered:
         yield f"{_count(report.dead_lettered, 'record')} went to the dead letter topic"
-    rewound = sum(row.rewound for row in report.ranges if row.run == report.run)
+    rewound = sum(row.rewound for row in report.ranges if row.ledger.run == report.run)
     if rewound:
         yield f"the source has lost {_count(rewound, 'offset')} that had been copied"
 

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+from kafka_ferry.batches import Reason
 from kafka_ferry.config.options.verify import Severity
+from kafka_ferry.flat import columns_of
 from kafka_ferry.verify.rows import UNKNOWN, PartitionRow, RangeRow
 from kafka_ferry.verify.verdict import Table, Verdict
 
@@ -21,11 +23,11 @@ class Check(Generic[Row]):
     Attributes:
         key: its name in options, one of ``config.options.verify.CHECKS``.
         name: the sentence that should be true.
-        left: the attribute of a row that is checked.
+        left: the column that is checked.
         explain: what is wrong with a row, to follow its name.
         advice: what to check.
-        right: the attribute that must be equal to ``left``; "" where ``left`` must be 0.
-        only_where: the attribute without which a row is not checked; "" for every row.
+        right: the column that must be equal to ``left``; "" where ``left`` must be 0.
+        only_where: the column without which a row is not checked; "" for every row.
         severity: its own severity, where it is not the suite's.
     """
 
@@ -40,10 +42,11 @@ class Check(Generic[Row]):
 
     def holds(self, row: Row) -> bool:
         """Whether it is true of ``row``."""
-        if self.only_where and not getattr(row, self.only_where):
+        columns = columns_of(type(row))
+        if self.only_where and not columns[self.only_where](row):
             return True
-        wanted: object = getattr(row, self.right) if self.right else 0
-        return bool(getattr(row, self.left) == wanted)
+        wanted = columns[self.right](row) if self.right else 0
+        return bool(columns[self.left](row) == wanted)
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,9 @@ RANGES: Final = Suite[RangeRow](
             "accounted",
             "every source offset is a record on the target or has a reason",
             "source_offsets",
-            lambda row: f"{count(row.source_offsets, 'offset')}, {row.accounted:,} accounted for",
+            lambda row: (
+                f"{count(row.source_offsets, 'offset')}, {row.ledger.accounted:,} accounted for"
+            ),
             _FAULT,
             right="accounted",
         ),
@@ -100,8 +105,8 @@ RANGES: Final = Suite[RangeRow](
             "the target holds as many records as were copied",
             "copied",
             lambda row: (
-                f"{count(row.copied, 'record')} copied, {row.target_records:,} on the target, "
-                f"{row.expired:,} expired, {row.target_compacted:,} compacted away"
+                f"{count(row.ledger.copied, 'record')} copied, {row.recount.target_records:,} on the target, "
+                f"{row.recount.expired:,} expired, {row.recount.target_compacted:,} compacted away"
             ),
             "Look for an unclean leader election on the target, for deleted records and for a "
             "changed cleanup.policy of the remote topic.",
@@ -111,7 +116,9 @@ RANGES: Final = Suite[RangeRow](
             "digests",
             "the target's bytes are those that were sent",
             "digest_sent",
-            lambda row: f"digest {row.digest_sent} sent, {row.digest_read} read back",
+            lambda row: (
+                f"digest {row.ledger.digest_sent} sent, {row.recount.digest_read} read back"
+            ),
             "Compare the remote topic's compression.type and message.timestamp.type with the "
             "source's: a broker that recompresses or restamps batches changes the bytes. Otherwise "
             "records were changed or damaged.",
@@ -122,21 +129,25 @@ RANGES: Final = Suite[RangeRow](
             "foreign",
             "no other producer wrote between our records",
             "foreign",
-            lambda row: f"{count(row.foreign, 'record')} of another producer in {row.target}",
+            lambda row: (
+                f"{count(row.recount.foreign, 'record')} of another producer in {row.target}"
+            ),
             "Find the other producer and revoke its WRITE permission on the remote topic.",
         ),
         Check(
             "offsets",
             "records keep their source's offsets",
             "misplaced",
-            lambda row: f"{count(row.misplaced, 'record')} at other offsets in {row.target}",
+            lambda row: f"{count(row.ledger.misplaced, 'record')} at other offsets in {row.target}",
             _FAULT,
         ),
         Check(
             "mapped",
             "every copied record has its place in the offset map",
             "unmapped",
-            lambda row: f"{count(row.copied, 'record')} copied, {row.unmapped:,} without a place",
+            lambda row: (
+                f"{count(row.ledger.copied, 'record')} copied, {row.ledger.unmapped:,} without a place"
+            ),
             _FAULT,
         ),
         Check(
@@ -144,8 +155,8 @@ RANGES: Final = Suite[RangeRow](
             "every lost offset is named",
             "losses_unnamed",
             lambda row: (
-                f"{count(row.lost, 'offset')} lost, of which {_intervals(row.lost_intervals) or 'none'}"
-                " by name"
+                f"{count(row.ledger.reasons[Reason.LOST], 'offset')} lost, of which "
+                f"{_intervals(row.ledger.lost_intervals) or 'none'} by name"
             ),
             _FAULT,
         ),
@@ -245,14 +256,18 @@ WARNINGS: Final = Suite[RangeRow](
             "reasons",
             "every reason is one that this release knows",
             "other_reasons",
-            lambda row: f"{count(row.other_reasons, 'offset')} for reasons of another release",
+            lambda row: (
+                f"{count(row.ledger.other_reasons, 'offset')} for reasons of another release"
+            ),
             "A newer release has copied this: verify with that release, which knows these reasons.",
         ),
         Check(
             "expired",
             "no copied record has expired on the target",
             "expired",
-            lambda row: f"{row.expired:,} of {count(row.copied, 'record')} below the log start",
+            lambda row: (
+                f"{row.recount.expired:,} of {count(row.ledger.copied, 'record')} below the log start"
+            ),
             "The remote topic's retention is shorter than the time until it was verified; or the "
             "source's log start, which it follows where offsets are preserved, has passed them.",
         ),
@@ -260,7 +275,9 @@ WARNINGS: Final = Suite[RangeRow](
             "compacted",
             "the target's cleaner has removed no record of a topic that the source does not compact",
             "oddly_compacted",
-            lambda row: f"{row.oddly_compacted:,} of {count(row.copied, 'record')} compacted away",
+            lambda row: (
+                f"{row.oddly_compacted:,} of {count(row.ledger.copied, 'record')} compacted away"
+            ),
             "The remote topic's cleanup.policy has compact, and the source's has not, or is not known "
             "to this run: set it back. What was removed cannot be counted any more.",
         ),
@@ -269,8 +286,8 @@ WARNINGS: Final = Suite[RangeRow](
             "no record was lost before it could be copied",
             "lost",
             lambda row: (
-                f"{count(row.lost, 'offset')} deleted on the source before they were copied: "
-                f"{_intervals(row.lost_intervals)}"
+                f"{count(row.ledger.reasons[Reason.LOST], 'offset')} deleted on the source before they were copied: "
+                f"{_intervals(row.ledger.lost_intervals)}"
             ),
             "on.source.truncation is set to continue: mirror more often, or keep the source's "
             "records longer.",
@@ -279,7 +296,9 @@ WARNINGS: Final = Suite[RangeRow](
             "dead-lettered",
             "no record went to the dead letter topic",
             "dead_lettered",
-            lambda row: f"{count(row.dead_lettered, 'record')} that {row.target} rejected",
+            lambda row: (
+                f"{count(row.ledger.reasons[Reason.DEAD_LETTERED], 'record')} that {row.target} rejected"
+            ),
             "on.rejected.record is set to dead-letter: the dead letter topic holds the records, with "
             "their coordinates and the broker's error in headers.",
         ),
@@ -289,7 +308,7 @@ WARNINGS: Final = Suite[RangeRow](
             "rewound",
             lambda row: (
                 f"truncated to {row.start}: {count(row.rewound, 'offset')} "
-                f"[{row.start}, {row.rewound_from}) had been copied from a branch that is lost"
+                f"[{row.start}, {row.ledger.rewound_from}) had been copied from a branch that is lost"
             ),
             "on.source.divergence is set to continue: the target keeps the records of the lost "
             "branch. Look for an unclean leader election on the source.",
@@ -299,7 +318,7 @@ WARNINGS: Final = Suite[RangeRow](
             "the remote topic that was copied into is still there",
             "gone",
             lambda row: (
-                f"{count(row.gone, 'record')} went into {row.remote_topic}, which was deleted since"
+                f"{count(row.recount.gone, 'record')} went into {row.remote_topic}, which was deleted since"
             ),
             "Nothing can be read back of them. on.target.topic.lost: recopy copies what the source "
             "still has again.",

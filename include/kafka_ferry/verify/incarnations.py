@@ -53,7 +53,7 @@ class Incarnation:
         """Continue with the range of ``row``."""
         self.spans.append((row.start, row.end))
         self.end = row.end
-        self.ledger_offset = row.ledger_offset
+        self.ledger_offset = row.ledger.ledger_offset
         self.preserved = row.preserved
 
     def cut(self, offset: int, left_at: int) -> Incarnation:
@@ -76,12 +76,12 @@ def incarnations(
     """
     current: dict[Key, Incarnation] = {}
     branches: list[Incarnation] = []
-    for row in sorted(ranges, key=lambda row: (row.ledger_offset, row.start)):
+    for row in sorted(ranges, key=lambda row: (row.ledger.ledger_offset, row.start)):
         key = (row.source, row.topic_id, row.target, row.remote_topic_id)
         new = Incarnation(row.source, row.target, verified_to=verified.get(key, UNKNOWN))
         incarnation = current.setdefault(key, new)
-        if row.rewound_from != UNKNOWN:
-            branches.append(incarnation.cut(row.start, row.rewound_from))
+        if row.ledger.rewound_from != UNKNOWN:
+            branches.append(incarnation.cut(row.start, row.ledger.rewound_from))
         incarnation.add(row)
     # Without ranges: another run has verified the lost branch already.
     known = [branch for branch in branches if branch.spans]

@@ -5,18 +5,24 @@ Nothing is judged here; ``verify.checks`` says which numbers have to agree.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.model.cluster_state import LogBounds
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.verify.incarnations import NOTHING, Incarnation, Key, incarnations
-from kafka_ferry.verify.rows import UNKNOWN, PartitionRecount, PartitionRow, RangeRow, Recount
-
-_LISTED_REASONS: Final = frozenset(Reason)
+from kafka_ferry.verify.rows import (
+    UNKNOWN,
+    LedgerAccount,
+    PartitionRecount,
+    PartitionRow,
+    RangeRow,
+    Recount,
+    TargetRecords,
+)
 
 
 def range_row(
@@ -47,41 +53,39 @@ def range_row(
         topic=copied.topic,
         partition=copied.partition,
         remote_topic=copied.remote_topic,
-        run=run,
-        ledger_offset=ledger_offset,
         start=copied.start,
         end=copied.end,
-        source_offsets=copied.end - copied.start,
-        copied=copied.records,
-        aborted=copied.reasons.get(Reason.ABORTED, 0),
-        control=copied.reasons.get(Reason.CONTROL, 0),
-        compacted=copied.reasons.get(Reason.COMPACTED, 0),
-        other_reasons=sum(n for name, n in copied.reasons.items() if name not in _LISTED_REASONS),
-        accounted=copied.records + sum(copied.reasons.values()),
-        target_records=recount.records,
-        expired=recount.expired,
-        target_compacted=cleaned,
-        foreign=recount.foreign,
-        digest_sent=copied.digest,
-        digest_read=recount.digest,
-        digest_comparable=not any(
-            (recount.expired, cleaned, recount.rewritten, recount.across, gone)
+        ledger=_account(copied, run, ledger_offset, backfill=backfill),
+        recount=TargetRecords(
+            recount.records,
+            recount.digest,
+            not any((recount.expired, cleaned, recount.rewritten, recount.across, gone)),
+            recount.expired,
+            cleaned,
+            gone,
+            recount.foreign,
         ),
         topic_id=copied.topic_id,
         remote_topic_id=copied.remote_topic_id,
-        lost=copied.reasons.get(Reason.LOST, 0),
-        dead_lettered=copied.reasons.get(Reason.DEAD_LETTERED, 0),
-        lost_intervals=copied.lost,
-        rewound_from=copied.rewound_from,
-        gone=gone,
         preserved=copied.preserved,
-        adopted=copied.adopted,
-        misplaced=_misplaced(copied) if copied.preserved else 0,
-        returned=copied.reasons.get(Reason.RETURNED, 0),
-        backfill=backfill,
-        outside_window=copied.reasons.get(Reason.OUTSIDE_WINDOW, 0),
-        copied_before=copied.reasons.get(Reason.COPIED_BEFORE, 0),
-        unmapped=copied.records - sum(segment.records for segment in copied.segments),
+    )
+
+
+def _account(copied: CopiedRange, run: str, ledger_offset: int, *, backfill: bool) -> LedgerAccount:
+    known = +Counter({reason: copied.reasons.get(reason, 0) for reason in Reason})
+    return LedgerAccount(
+        run,
+        ledger_offset,
+        copied.records,
+        copied.digest,
+        known,
+        sum(copied.reasons.values()) - known.total(),
+        copied.lost,
+        copied.rewound_from,
+        copied.adopted,
+        _misplaced(copied) if copied.preserved else 0,
+        backfill,
+        copied.records - sum(segment.records for segment in copied.segments),
     )
 
 
@@ -122,7 +126,7 @@ def partition_rows(
     """
     plans = {range_.source: range_ for range_ in planned}
     # A backfill's ranges lie below the position, and continue nothing.
-    known = incarnations((row for row in ranges if not row.backfill), verified)
+    known = incarnations((row for row in ranges if not row.ledger.backfill), verified)
     # A dictionary keeps the last value: the newest incarnation of each partition.
     newest = {incarnation.source: incarnation for incarnation in known}
     rows = [

@@ -5,11 +5,14 @@ All offsets are "the next one to read": a range includes ``start`` and excludes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Final, NamedTuple
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Final, NamedTuple
 
 from pydantic import AliasChoices, Field
 
+from kafka_ferry.batches import Reason
+from kafka_ferry.flat import Flat
 from kafka_ferry.model.ranges import TopicPartition
 
 UNKNOWN: Final = -1
@@ -56,109 +59,126 @@ class PartitionRecount(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RangeRow:
-    """One range of the ledger and its recount. All numbers count offsets or records.
+class LedgerAccount(Flat):
+    """How the ledger accounts for the source offsets of a range: each is a copied record or has a reason.
 
     Attributes:
-        topic: the source's topic.
-        partition: the partition, on both clusters.
-        remote_topic: the topic on the target.
         run: the run that copied it.
         ledger_offset: its offset in the ledger.
-        start: first source offset.
-        end: source offset after the last one.
-        source_offsets: ``end - start``.
-        copied: records written to the target, by the ledger.
-        aborted: offsets of records whose transaction was aborted.
-        control: offsets of transaction markers.
-        compacted: offsets for which the source's log no longer had a record.
-        other_reasons: offsets without a record for a reason that this release does not know.
-        accounted: ``copied`` and all reasons together.
-        target_records: records that the target holds.
-        expired: records that the target's retention has removed since.
-        target_compacted: records that the target's log cleaner has removed since; 0 unless the
-            target's topic is compacted.
-        foreign: data records of other producers between ours.
+        copied: records written to the target.
         digest_sent: of the batches as they were sent.
-        digest_read: of the batches as they were read back.
-        digest_comparable: False where the target no longer holds all of what was sent, or has
-            rewritten it.
-        topic_id: the source topic's id; a recreated topic starts its offsets over.
-        remote_topic_id: the target topic's id.
-        lost: offsets that the source had deleted before they could be copied.
-        dead_lettered: records that the target rejected and the dead letter topic holds.
+        reasons: offsets without a record on the target, by reason.
+        other_reasons: offsets without a record for a reason that this release does not know.
         lost_intervals: the intervals ``(start, end)`` of the lost offsets.
-        rewound_from: the position before the source's log was truncated to ``start``, -1 where it
-            was not.
-        gone: copied records whose remote topic was deleted since.
-        preserved: whether the records were to keep their offsets.
+        rewound_from: the position before the source's log was truncated to the range's start, -1 where
+            it was not.
         adopted: copied records that an earlier attempt had written, and that were compared with the
             source's one by one.
-        misplaced: records that were to keep their offsets and have others, by the ledger.
-        returned: records that came from the target, and were left out.
+        misplaced: records that were to keep their offsets and have others.
         backfill: whether a backfill has copied it, which may overlap other ranges.
-        outside_window: records with timestamps outside of the backfill's window.
-        copied_before: offsets that the ledger had accounted for before the backfill.
         unmapped: how many copied records have no place in the offset map.
     """
 
-    topic: str
-    partition: int
-    remote_topic: str
+    STORED: ClassVar = ("accounted",)
+
     run: str
     ledger_offset: int
-    start: int
-    end: int
-    source_offsets: int
     copied: int
-    aborted: int
-    control: int
-    compacted: int
-    other_reasons: int
-    accounted: int
-    target_records: int
-    expired: int
-    target_compacted: int
-    foreign: int
     digest_sent: str
-    digest_read: str
-    digest_comparable: bool
-    topic_id: str = ""
-    remote_topic_id: str = ""
-    lost: int = 0
-    dead_lettered: int = 0
+    reasons: Counter[Reason] = field(default_factory=Counter, hash=False)
+    other_reasons: int = 0
     lost_intervals: tuple[tuple[int, int], ...] = ()
     rewound_from: int = UNKNOWN
-    gone: int = 0
-    preserved: bool = False
     adopted: int = 0
     misplaced: int = 0
-    returned: int = 0
     backfill: bool = False
-    outside_window: int = 0
-    copied_before: int = 0
     unmapped: int = 0
-    compaction_expected: bool = False
 
     @property
-    def oddly_compacted(self) -> int:
-        """Copied records that the target's log cleaner removed though the source does not compact the topic."""
-        return 0 if self.compaction_expected else self.target_compacted
+    def accounted(self) -> int:
+        """``copied`` and all reasons together."""
+        return self.copied + self.reasons.total() + self.other_reasons
+
+    @property
+    def losses_unnamed(self) -> int:
+        """How many more offsets were lost than the intervals name."""
+        return self.reasons[Reason.LOST] - sum(end - start for start, end in self.lost_intervals)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRecords:
+    """What the target holds of the records of a range, and why it lacks the others.
+
+    Attributes:
+        target_records: records that it holds.
+        digest_read: of the batches as they were read back.
+        digest_comparable: False where it no longer holds all of what was sent, or has rewritten it.
+        expired: records that its retention has removed since.
+        target_compacted: records that its log cleaner has removed since; 0 unless the topic is compacted.
+        gone: records whose topic was deleted since.
+        foreign: data records of other producers between ours.
+    """
+
+    target_records: int
+    digest_read: str
+    digest_comparable: bool = True
+    expired: int = 0
+    target_compacted: int = 0
+    gone: int = 0
+    foreign: int = 0
 
     @property
     def found(self) -> int:
         """Copied records that are on the target or whose absence is explained."""
         return self.target_records + self.expired + self.target_compacted + self.gone
 
+
+@dataclass(frozen=True, slots=True)
+class RangeRow(Flat):
+    """One range of the ledger and its recount. All numbers count offsets or records.
+
+    Attributes:
+        topic: the source's topic.
+        partition: the partition, on both clusters.
+        remote_topic: the topic on the target.
+        start: first source offset.
+        end: source offset after the last one.
+        ledger: how the ledger accounts for it.
+        recount: what was read back of it.
+        topic_id: the source topic's id; a recreated topic starts its offsets over.
+        remote_topic_id: the target topic's id.
+        preserved: whether the records were to keep their offsets.
+        compaction_expected: whether the source compacts the topic, by the run's plan.
+    """
+
+    STORED: ClassVar = ("source_offsets",)
+
+    topic: str
+    partition: int
+    remote_topic: str
+    start: int
+    end: int
+    ledger: LedgerAccount
+    recount: TargetRecords
+    topic_id: str = ""
+    remote_topic_id: str = ""
+    preserved: bool = False
+    compaction_expected: bool = False
+
+    @property
+    def source_offsets(self) -> int:
+        """How many offsets it has."""
+        return self.end - self.start
+
+    @property
+    def oddly_compacted(self) -> int:
+        """Copied records that the target's log cleaner removed though the source does not compact the topic."""
+        return 0 if self.compaction_expected else self.recount.target_compacted
+
     @property
     def rewound(self) -> int:
         """Offsets that were copied from a branch of the log that the source has lost since."""
-        return max(0, self.rewound_from - self.start)
-
-    @property
-    def losses_unnamed(self) -> int:
-        """How many more offsets were lost than the intervals name."""
-        return self.lost - sum(end - start for start, end in self.lost_intervals)
+        return max(0, self.ledger.rewound_from - self.start)
 
     @property
     def source(self) -> TopicPartition:

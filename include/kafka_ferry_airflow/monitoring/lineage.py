@@ -65,9 +65,9 @@ def copied_by(report: RunReport) -> tuple[CopiedTopic, ...]:
         return ()
     records: dict[tuple[str, str], int] = {}
     for row in report.ranges:
-        if row.run == report.run:
+        if row.ledger.run == report.run:
             pair = (row.topic, row.remote_topic)
-            records[pair] = records.get(pair, 0) + row.copied
+            records[pair] = records.get(pair, 0) + row.ledger.copied
     return tuple(CopiedTopic(*pair, count) for pair, count in sorted(records.items()))
 
 

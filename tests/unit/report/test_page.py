@@ -12,13 +12,9 @@ from kafka_ferry.model import OffsetsChoice
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.report.page import _size, headline
-from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict
+from kafka_ferry.verify import ExpectationResult, PartitionRow, Verdict
+from tests.support.rows import PARTITION, RANGE, changed
 
-RANGE = RangeRow(
-    *("orders", 3, "eu.orders", "r", 7, 100, 200, 100, 90, 8, 2, 0, 0, 100, 90, 0, 0, 0),
-    *("d1", "d1", True),
-)
-PARTITION = PartitionRow("orders", 3, "eu.orders", 100, 200, 100, 200, 0, 0, 200, 0, 0)
 KEPT = ExpectationResult("no offset was copied twice", "partitions", True, "critical")
 BROKEN = ExpectationResult(
     "no other producer wrote between our records",
@@ -106,11 +102,11 @@ class TestTheHeadline:
                 "60 offsets were lost before they were copied",
             ),
             (
-                {"ranges": (replace(RANGE, rewound_from=140, run="scheduled__2026-11-21"),)},
+                {"ranges": (changed(RANGE, rewound_from=140, run="scheduled__2026-11-21"),)},
                 "Verified; the source has lost 40 offsets that had been copied",
             ),
             (
-                {"ranges": (replace(RANGE, rewound_from=140, run="an earlier one"),)},
+                {"ranges": (changed(RANGE, rewound_from=140, run="an earlier one"),)},
                 "Verified: the copy is complete",
             ),
             ({"verdict": None}, "Copied, not verified"),
@@ -327,7 +323,7 @@ class TestPreservedOffsets:
 
     def test_have_columns_of_their_own(self) -> None:
         partition = replace(KEPT_PARTITION, target_before=71, unreached=72, exposed=73)
-        range_ = replace(RANGE, preserved=True, adopted=74, misplaced=75)
+        range_ = changed(RANGE, preserved=True, adopted=74, misplaced=75)
         html = render(replace(REPORT, partitions=(partition,), ranges=(range_,)))
         shown = cells_of(html, "partition") | cells_of(html, "range")
         assert shown["Offsets"] == "100", "of the ranges' table"
@@ -358,7 +354,7 @@ class TestTheTables:
     @pytest.mark.parametrize(
         "changes",
         [
-            {"accounted": 99},
+            {"aborted": 7},
             {"target_records": 89},
             {"foreign": 1},
             {"digest_read": "d2"},
@@ -366,7 +362,7 @@ class TestTheTables:
         ],
     )
     def test_put_ranges_that_do_not_agree_on_top(self, changes) -> None:
-        off = replace(RANGE, topic="zebra", **changes)
+        off = changed(RANGE, topic="zebra", **changes)
         html = render(replace(REPORT, ranges=(RANGE, off)))
         assert html.count('<tr class="off">') == 1
         assert html.index("zebra-3 [100, 200)") < html.index("orders-3 [100, 200)")
@@ -392,7 +388,7 @@ class TestTheTables:
         assert html.index("zebra-3") < html.index("orders-3")
 
     def test_have_columns_for_what_was_lost_dead_lettered_or_deleted_since(self) -> None:
-        html = render(replace(REPORT, ranges=(replace(RANGE, lost=71, dead_lettered=72, gone=73),)))
+        html = render(replace(REPORT, ranges=(changed(RANGE, lost=71, dead_lettered=72, gone=73),)))
         shown = cells_of(html, "range")
         assert (shown["Lost"], shown["Dead letters"], shown["Topic gone"]) == ("71", "72", "73")
 
@@ -403,8 +399,8 @@ class TestTheTables:
         )
 
     def test_of_ten_thousand_rows_are_closed_and_made_within_seconds(self) -> None:
-        ranges = tuple(replace(RANGE, start=n) for n in range(10_000))
-        off = tuple(replace(RANGE, start=-n, foreign=1) for n in range(1, 4))
+        ranges = tuple(replace(RANGE, start=n, end=n + 100) for n in range(10_000))
+        off = tuple(changed(RANGE, start=-n, end=100 - n, foreign=1) for n in range(1, 4))
         partitions = tuple(replace(PARTITION, partition=n) for n in range(10_000))
         began = time.perf_counter()
         html = render(replace(REPORT, ranges=ranges + off, partitions=partitions))

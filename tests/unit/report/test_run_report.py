@@ -6,13 +6,9 @@ import pytest
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import OffsetsChoice
 from kafka_ferry.report import RunReport
-from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict
+from kafka_ferry.verify import ExpectationResult, Verdict
+from tests.support.rows import PARTITION, RANGE, changed
 
-RANGE = RangeRow(
-    *("orders", 3, "eu.orders", "r", 7, 100, 200, 100, 90, 8, 2, 0, 0, 100, 90, 0, 0, 0),
-    *("d1", "d1", True),
-)
-PARTITION = PartitionRow("orders", 3, "eu.orders", 100, 200, 100, 200, 0, 0, 200, 0, 0)
 REPORT = RunReport("eu->us", "run", "eu", "us", 1_000, 9_000, records=90, reasons={"aborted": 10})
 
 
@@ -38,7 +34,7 @@ def test_a_report_comes_back_from_json_as_it_was() -> None:
         choices=(OffsetsChoice("orders", "eu.orders", True, "offsets: preserved.", 12, 72),),
         adopted=7,
         adoptions=("orders-3 [100, 200): 7.",),
-        ranges=(replace(RANGE, preserved=True, adopted=7, lost=2, lost_intervals=((100, 102),)),),
+        ranges=(changed(RANGE, preserved=True, adopted=7, lost=2, lost_intervals=((100, 102),)),),
         partitions=(replace(PARTITION, preserved=True, uncommitted=3),),
         verdict=Verdict(
             False,

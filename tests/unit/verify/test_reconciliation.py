@@ -18,6 +18,7 @@ from kafka_ferry.verify import (
     partition_rows,
     range_row,
 )
+from tests.support.rows import changed
 
 SOURCE = TopicPartition("orders", 3)
 TARGET = TopicPartition("eu.orders", 3)
@@ -49,7 +50,7 @@ def tile(start: int, end: int, ledger_offset: int = 0, **changes: object) -> Ran
     row = range_row(
         copied, recount, run="r", ledger_offset=ledger_offset, target_is_compacted=False
     )
-    return replace(row, **changes)
+    return changed(row, **changes)
 
 
 def planned(start: int, end: int, **more: object) -> Range:
@@ -68,8 +69,9 @@ def only_row(*ranges: RangeRow, plan=(), positions=None, recounts=None, logs=Non
 class TestARange:
     def test_counts_every_reason_and_those_without_a_column_too(self) -> None:
         row = row_of(Recount(90, "d1"))
-        assert (row.aborted, row.control, row.compacted, row.other_reasons) == (5, 2, 1, 2)
-        assert row.accounted == row.source_offsets == 100
+        assert row.ledger.reasons == {"aborted": 5, "control": 2, "compacted": 1}
+        assert row.ledger.other_reasons == 2
+        assert row.ledger.accounted == row.source_offsets == 100
 
     def test_says_which_offsets_were_lost_and_how_many_records_are_dead_letters(self) -> None:
         copied = COPIED.model_copy(
@@ -78,9 +80,10 @@ class TestARange:
         row = range_row(
             copied, Recount(90, "d1"), run="r", ledger_offset=7, target_is_compacted=False
         )
-        assert (row.lost, row.dead_lettered, row.other_reasons) == (7, 3, 0)
-        assert row.lost_intervals == ((100, 105), (110, 112))
-        assert row.accounted == row.source_offsets
+        assert row.ledger.reasons == {"lost": 7, "dead-lettered": 3}
+        assert row.ledger.other_reasons == 0
+        assert row.ledger.lost_intervals == ((100, 105), (110, 112))
+        assert row.ledger.accounted == row.source_offsets
 
     def test_says_how_far_the_sources_log_was_cut_back(self) -> None:
         assert tile(100, 200).rewound == 0
@@ -88,39 +91,43 @@ class TestARange:
 
     def test_of_a_topic_that_is_gone_has_nothing_to_count_and_nothing_to_compare(self) -> None:
         row = range_row(COPIED, None, run="r", ledger_offset=7, target_is_compacted=False)
-        assert (row.gone, row.target_records, row.target_compacted) == (90, 0, 0)
-        assert row.found == row.copied
-        assert not row.digest_comparable
+        assert (row.recount.gone, row.recount.target_records, row.recount.target_compacted) == (
+            90,
+            0,
+            0,
+        )
+        assert row.recount.found == row.ledger.copied
+        assert not row.recount.digest_comparable
 
     def test_compares_digests_where_the_target_still_holds_everything(self) -> None:
         row = row_of(Recount(90, "d2"))
-        assert row.digest_comparable
-        assert (row.digest_sent, row.digest_read) == ("d1", "d2")
+        assert row.recount.digest_comparable
+        assert (row.ledger.digest_sent, row.recount.digest_read) == ("d1", "d2")
 
     def test_explains_expired_records_and_does_not_compare_the_rest(self) -> None:
         row = row_of(Recount(60, "d2", expired=30))
-        assert row.found == row.copied
-        assert not row.digest_comparable
+        assert row.recount.found == row.ledger.copied
+        assert not row.recount.digest_comparable
 
     def test_explains_missing_records_by_the_cleaner_of_a_compacted_target(self) -> None:
         row = row_of(Recount(50, "d2", expired=30), compacted=True)
-        assert row.target_compacted == 10
-        assert row.found == row.copied
-        assert not row.digest_comparable
+        assert row.recount.target_compacted == 10
+        assert row.recount.found == row.ledger.copied
+        assert not row.recount.digest_comparable
 
     def test_does_not_compare_what_the_cleaner_has_left(self) -> None:
-        assert not row_of(Recount(80, "d2"), compacted=True).digest_comparable
-        assert row_of(Recount(90, "d2"), compacted=True).digest_comparable
+        assert not row_of(Recount(80, "d2"), compacted=True).recount.digest_comparable
+        assert row_of(Recount(90, "d2"), compacted=True).recount.digest_comparable
 
     def test_does_not_explain_missing_records_of_another_target(self) -> None:
         row = row_of(Recount(80, "d2"))
-        assert row.target_compacted == 0
-        assert row.found == row.copied - 10
+        assert row.recount.target_compacted == 0
+        assert row.recount.found == row.ledger.copied - 10
 
     def test_never_explains_more_records_than_were_copied(self) -> None:
         row = row_of(Recount(91, "d2"), compacted=True)
-        assert row.target_compacted == 0
-        assert row.found == row.copied + 1
+        assert row.recount.target_compacted == 0
+        assert row.recount.found == row.ledger.copied + 1
 
     def test_is_called_by_its_source_offsets(self) -> None:
         assert str(row_of(Recount(90, "d1"))) == "orders-3 [100, 200)"
@@ -169,7 +176,7 @@ class TestRangesOfAPartition:
         self, ranges: list[RangeRow], data: st.DataObject
     ) -> None:
         again = data.draw(st.sampled_from(ranges))
-        row = only_row(*ranges, replace(again, ledger_offset=99))
+        row = only_row(*ranges, changed(again, ledger_offset=99))
         assert (row.gap_offsets, row.overlap_offsets) == (0, again.source_offsets)
 
     @given(
@@ -257,7 +264,7 @@ class TestALogThatWasCutBack:
         assert [(str(row), row.gap_offsets) for row in rows] == [("orders-3 [0, 120)", 20)]
 
     def test_shows_a_position_that_was_not_where_the_ledger_ended(self) -> None:
-        since = replace(self.SINCE[0], rewound_from=110)
+        since = changed(self.SINCE[0], rewound_from=110)
         branch, _ = partition_rows((*self.BEFORE, since), [], {TARGET: 75}, {}, {})
         assert branch.beyond_position == 10
 
@@ -349,8 +356,8 @@ def kept_row(**changes: object) -> RangeRow:
 class TestARangeWithPreservedOffsets:
     def test_says_so_and_has_no_record_at_another_offset(self) -> None:
         row = kept_row()
-        assert (row.preserved, row.misplaced, row.adopted) == (True, 0, 0)
-        assert row.digest_comparable
+        assert (row.preserved, row.ledger.misplaced, row.ledger.adopted) == (True, 0, 0)
+        assert row.recount.digest_comparable
         assert not row_of(Recount(90, "d1")).preserved
 
     @pytest.mark.parametrize(
@@ -364,21 +371,21 @@ class TestARangeWithPreservedOffsets:
         ids=["one off", "far off", "before the range", "across its end"],
     )
     def test_counts_records_that_the_ledger_has_elsewhere(self, segment: Segment) -> None:
-        assert kept_row(segments=(Segment(100, 100, 60), segment)).misplaced == 30
+        assert kept_row(segments=(Segment(100, 100, 60), segment)).ledger.misplaced == 30
 
     def test_of_translated_offsets_has_none_elsewhere(self) -> None:
-        assert kept_row(segments=(Segment(100, 7, 90),), preserved=False).misplaced == 0
+        assert kept_row(segments=(Segment(100, 7, 90),), preserved=False).ledger.misplaced == 0
 
     def test_says_how_many_records_were_adopted(self) -> None:
         row = kept_row(adopted=40)
-        assert row.adopted == 40
-        assert row.found == row.copied
-        assert row.digest_comparable
+        assert row.ledger.adopted == 40
+        assert row.recount.found == row.ledger.copied
+        assert row.recount.digest_comparable
 
     def test_compares_no_digest_where_a_batch_reaches_across_an_end(self) -> None:
         found = Recount(90, "d2", across=1)
         row = range_row(KEPT, found, run="r", ledger_offset=7, target_is_compacted=False)
-        assert not row.digest_comparable
+        assert not row.recount.digest_comparable
 
 
 class TestAPartitionWithPreservedOffsets:

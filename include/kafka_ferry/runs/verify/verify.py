@@ -102,7 +102,7 @@ def _verification(run: RunContext, through: int, rows: Sequence[RangeRow]) -> Ve
         at=now_ms(),
         through=through,
         ranges=len(rows),
-        records=sum(row.target_records for row in rows),
+        records=sum(row.recount.target_records for row in rows),
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kafka_ferry.flat import Column, columns_of
 from kafka_ferry.verify.groups import GroupRow
 from kafka_ferry.verify.rows import PartitionRow, RangeRow
 from kafka_ferry.verify.topics import TopicRow
@@ -26,12 +26,8 @@ WHERE: Final = "where"
 
 
 def columns(table: Table) -> tuple[str, ...]:
-    """The columns of a table: its rows' attributes and derived values, as numbers and texts."""
-    kind = KINDS[table]
-    stored = (field.name for field in dataclasses.fields(kind))
-    derived = (name for name, found in vars(kind).items() if isinstance(found, property))
-    # A partition as an object: its topic and number are columns.
-    return (WHERE, *stored, *(name for name in derived if name not in ("source", "target")))
+    """The columns of a table: its rows' values, stored and derived, as numbers and texts."""
+    return (WHERE, *_columns(table))
 
 
 def frame(table: Table, rows: Sequence[Any]) -> Any:
@@ -39,9 +35,15 @@ def frame(table: Table, rows: Sequence[Any]) -> Any:
     import pandas as pd  # noqa: PLC0415
 
     found: dict[str, list[object]] = {ROW: list(range(len(rows))), WHERE: list(map(str, rows))}
-    for name in columns(table)[1:]:
-        found[name] = [_cell(getattr(row, name)) for row in rows]
+    for name, column in _columns(table).items():
+        found[name] = [_cell(column(row)) for row in rows]
     return pd.DataFrame(found)
+
+
+def _columns(table: Table) -> dict[str, Column]:
+    # A partition as an object: its topic and number are columns.
+    every = columns_of(KINDS[table])
+    return {name: every[name] for name in every if name not in ("source", "target")}
 
 
 def _cell(value: object) -> object:

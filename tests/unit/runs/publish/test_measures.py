@@ -24,6 +24,7 @@ from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict
+from tests.support.rows import RANGE, changed
 from tests.unit.ledger.entries import a_copied_range, a_transaction
 
 ORDERS, CLICKS = (TopicPartition(f"primary.{topic}", 0) for topic in ("orders", "clicks"))
@@ -41,9 +42,9 @@ def a_row(topic: str = "orders", **more: Any) -> PartitionRow:
 
 
 def a_range_row(topic: str = "orders", **more: Any) -> RangeRow:
-    numbers = (0, 10, 10, 10, 0, 0, 0, 0, 10, 10, 0, 0, 0)
-    row = RangeRow(topic, 0, f"primary.{topic}", "run-2", 7, *numbers, "d", "d", True)
-    return replace(row, **more)
+    counts = {"start": 0, "end": 10, "copied": 10, "aborted": 0, "control": 0, "target_records": 10}
+    place = {"topic": topic, "partition": 0, "remote_topic": f"primary.{topic}"}
+    return changed(RANGE, **place, **counts | more)
 
 
 @pytest.fixture

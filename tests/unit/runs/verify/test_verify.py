@@ -190,7 +190,7 @@ def test_a_topic_that_was_copied_again_is_verified_without_what_went_into_the_ol
         "orders-0 [0, 100): 100 records went into primary.orders, which was deleted since "
         "(expected: the remote topic that was copied into is still there)",
     )
-    assert [(row.start, row.gone) for row in ranges] == [(20, 0), (0, 100)]
+    assert [(row.start, row.recount.gone) for row in ranges] == [(20, 0), (0, 100)]
     assert (partition.covered_start, partition.covered_end) == (20, 130)
     assert [entry.records for entry in target.appended] == [110], "so it is not said again"
 
@@ -301,7 +301,9 @@ class TestPreservedOffsets:
             RangeClaim((Segment(20, 20, 40),), 20, 60, True, 7, is_first=True),
             RangeClaim((Segment(60, 60, 40),), 60, 100, True, 7),
         ]
-        assert [(row.preserved, row.adopted, row.digest_comparable) for row in ranges] == [
+        assert [
+            (row.preserved, row.ledger.adopted, row.recount.digest_comparable) for row in ranges
+        ] == [
             (True, 0, True),
             (True, 10, True),
         ]

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from kafka_ferry.verify import PartitionRow, RangeRow, Terms, judge
+from kafka_ferry.verify import Terms, judge
 from kafka_ferry.verify.checks import WARNINGS
 from kafka_ferry.verify.expectations.data_docs import (
     Publication,
@@ -19,12 +19,8 @@ from kafka_ferry.verify.expectations.data_docs import (
 )
 from kafka_ferry.verify.expectations.offline_page import content_of, page
 from kafka_ferry.verify.expectations.tables import Rows
+from tests.support.rows import PARTITION, RANGE, changed
 
-RANGE = RangeRow(
-    *("orders", 3, "eu.orders", "r", 7, 100, 200, 100, 90, 8, 2, 0, 0, 100, 90, 0, 0, 0),
-    *("d1", "d1", True),
-)
-PARTITION = PartitionRow("orders", 3, "eu.orders", 100, 200, 100, 200, 0, 0, 200, 0, 0)
 AT = datetime(2026, 11, 21, 1, 2, 3, tzinfo=UTC)
 
 # What a browser would load or a click would open, wherever it stands in a file.
@@ -86,7 +82,7 @@ def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Data Docs as the verification writes them, of a complete copy and of one that is not."""
     folder = tmp_path_factory.mktemp("docs")
     judge({"ranges": [RANGE], "partitions": [PARTITION]}, Terms("eu->us", "good <run>", folder))
-    bad = replace(RANGE, foreign=2, digest_read="d2", accounted=99, expired=1)
+    bad = changed(RANGE, foreign=2, digest_read="d2", aborted=7, expired=1)
     gap = replace(PARTITION, gap_offsets=4)
     rows: Rows = {"ranges": [bad], "partitions": [gap]}
     assert not judge(rows, Terms("eu->us", "bad/../run", folder)).success

@@ -1,0 +1,38 @@
+"""A range and a partition that agree, and how to change any value of theirs, or of another flat object."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
+
+from kafka_ferry.flat import columns_of
+from kafka_ferry.verify import PartitionRow, RangeRow
+
+T = TypeVar("T")
+_adapter: Any = cache(TypeAdapter)
+
+
+def made(kind: type[T], **values: Any) -> T:
+    """An object from the values of its flat form."""
+    whole: T = _adapter(kind).validate_python(values)
+    assert {name: columns_of(kind)[name](whole) for name in values} == values
+    return whole
+
+
+def changed(whole: T, **values: Any) -> T:
+    """The object with these values, by their names in its flat form."""
+    flat = {name: value(whole) for name, value in columns_of(type(whole)).items()}
+    new: T = _adapter(type(whole)).validate_python(flat | values)
+    assert {name: columns_of(type(whole))[name](new) for name in values} == values
+    return new
+
+
+RANGE = made(
+    RangeRow,
+    **{"topic": "orders", "partition": 3, "remote_topic": "eu.orders", "start": 100, "end": 200},
+    **{"run": "r", "ledger_offset": 7, "copied": 90, "aborted": 8, "control": 2},
+    **{"target_records": 90, "digest_sent": "d1", "digest_read": "d1"},
+)
+PARTITION = PartitionRow("orders", 3, "eu.orders", 100, 200, 100, 200, 0, 0, 200, 0, 0)

@@ -171,17 +171,17 @@ def test_a_day_is_backfilled_exactly_and_once(
 
     report = backfill(latest, day(1), "day-1")
     assert texts(backup, remote(latest, orders)) == ["d1h0", "d1h8", "d1h23.99"]
-    assert report.records == 3
+    assert report.counts.records == 3
     assert positions(latest) == before
 
     plan = plan_backfill(latest, day(1), "day-1-again")
     assert (plan.ranges, plan.pins) == ((), ())
     assert "Nothing to backfill" in str(plan.notes[-1])
-    assert backfill(latest, day(1), "day-1-again").records == 0
+    assert backfill(latest, day(1), "day-1-again").counts.records == 0
 
     ordinary(latest, "second")
     assert texts(backup, remote(latest, orders)) == ["d1h0", "d1h8", "d1h23.99", "new"]
-    assert backfill(latest, Window(at(0, 0), at(3, 0)), "all").records == 6
+    assert backfill(latest, Window(at(0, 0), at(3, 0)), "all").counts.records == 6
     assert sorted(texts(backup, remote(latest, orders))) == sorted(texts(primary, orders))
     ordinary(latest, "third")
 
@@ -204,12 +204,12 @@ def test_records_out_of_order_are_found_as_far_as_the_flow_says(
         ("too late", edge - 3),
         ("end", at(5)),
     )
-    found = backfill(latest, day(1), "by default").records
+    found = backfill(latest, day(1), "by default").counts.records
     assert texts(backup, remote(latest, orders)) == ["first", "last", "half an hour late"]
     assert found == 3
     # Whatever is settled below, what was not looked at is missing, and is found by who looks further.
     further = latest.model_copy(update={"backfill_disorder_ms": -1})
-    assert backfill(further, day(1), "all of it").records == 1
+    assert backfill(further, day(1), "all of it").counts.records == 1
     assert texts(backup, remote(latest, orders))[-1] == "too late"
 
 
@@ -244,10 +244,10 @@ def test_codecs_transactions_and_times_of_the_broker(
     report = backfill(flow, day(1))
     inside = [f"{codec}{n}" for i, codec in enumerate(codecs) for n in range(i + 4) if n % 3 == 1]
     assert texts(backup, remote(flow, topic)) == [*inside, "c1"]
-    assert report.reasons["aborted"] == 1
+    assert report.counts.reasons["aborted"] == 1
     assert texts(backup, remote(flow, stamped)) == []
 
-    assert backfill(flow, EVER, "ever").reasons["copied-before"] >= len(inside)
+    assert backfill(flow, EVER, "ever").counts.reasons["copied-before"] >= len(inside)
     assert sorted(texts(backup, remote(flow, topic))) == sorted(texts(primary, topic))
     assert texts(backup, remote(flow, stamped)) == ["s0", "s1"]
 
@@ -302,7 +302,7 @@ def test_what_the_flows_own_runs_copy_is_left_to_them(
         plan.notes[-1]
     )
     ordinary(flow, "ordinary")
-    assert backfill(flow, day(1), "again").records == 0
+    assert backfill(flow, day(1), "again").counts.records == 0
     assert texts(backup, remote(flow, orders)) == texts(primary, orders)
 
 
@@ -334,7 +334,7 @@ def test_a_separate_topic_takes_what_is_late(
     write(primary, topic, ("new", at(9)))
     ordinary(flow, "ordinary")
     assert texts(backup, remote(flow, topic)) == ["new"]
-    assert backfill(flow, day(1), "again").records == 0
+    assert backfill(flow, day(1), "again").counts.records == 0
     assert texts(backup, late) == ["d1h0", "d1h8", "d1h23.99"]
 
 
@@ -363,8 +363,8 @@ def test_what_the_source_has_lost_is_named_and_nothing_is_made_up(
     assert failures(copy_backfill(latest, plan)) == []
     report = proved(latest, "backfill")
     assert texts(backup, remote(latest, orders)) == ["d1h23.99"]
-    assert report.reasons == {"lost": 1, "outside-window": 1}
-    assert report.losses
+    assert report.counts.reasons == {"lost": 1, "outside-window": 1}
+    assert report.counts.losses
 
 
 @pytest.mark.long
@@ -380,7 +380,7 @@ def test_a_topic_that_was_made_anew_has_nothing_of_the_old_ones_history(
     # Its own runs copy all of it.
     assert plan_backfill(latest, day(1), "new").ranges == ()
     ordinary(latest, "second")
-    assert backfill(latest, day(1), "again").records == 0
+    assert backfill(latest, day(1), "again").counts.records == 0
     assert texts(backup, remote(latest, orders)) == ["d1h0", "d1h8", "d1h23.99", "anew"]
 
 
@@ -412,7 +412,7 @@ def test_records_that_came_from_the_target_are_not_backfilled_and_go_back_no_mor
     ordinary(back, "back")
     assert texts(primary, topic) == ["a0", "b0"]
     report = backfill(there, EVER)
-    assert report.reasons["returned"] == 1
+    assert report.counts.reasons["returned"] == 1
     assert texts(backup, topic) == ["b0", "a0"]
     ordinary(back, "back again")
     ordinary(there, "there")
@@ -461,8 +461,8 @@ def test_a_backfill_that_is_killed_anywhere_and_repeated_copies_each_record_once
     assert failures(copy_planned(storm.flow, plan)) == []
     report = proved(storm.flow, "backfill")
     assert texts(backup, remote(latest, orders)) == ["d1n0", "d1n1", "d1n2"]
-    assert report.records == 3
-    assert backfill(latest, day(1), "again").records == 0
+    assert report.counts.records == 3
+    assert backfill(latest, day(1), "again").counts.records == 0
 
 
 def test_backfills_that_overlap_and_an_ordinary_run_between_them_copy_nothing_twice(
@@ -581,7 +581,11 @@ def test_a_whole_backfill_through_spark_and_again_with_nothing_to_do(
             this.verify(spark)
             assert this.sync_groups().groups == ()
             report = this.publish()
-            assert (report.state, report.records, report.window) == ("verified", records, day(1))
+            assert (report.state, report.counts.records, report.window) == (
+                "verified",
+                records,
+                day(1),
+            )
     for number in range(3):
         assert texts(backup, remote(flow, topic), number) == ["d1"]
     assert not Path(flow.state_path, flow.slug, "checkpoint").exists()
@@ -603,6 +607,6 @@ def test_what_a_first_copy_left_out_is_backfilled(
     copy = remote(flow, orders)
     assert texts(backup, copy) == ["d2h0", "d2h8", "d2h23.99"]
 
-    assert backfill(flow, day(1)).records == 3
+    assert backfill(flow, day(1)).counts.records == 3
     assert texts(backup, copy)[3:] == ["d1h0", "d1h8", "d1h23.99"]
-    assert backfill(flow, Window(at(1, 0), at(2, 9)), "again").records == 0
+    assert backfill(flow, Window(at(1, 0), at(2, 9)), "again").counts.records == 0

@@ -549,7 +549,7 @@ def test_groups_are_in_the_report(
     report = publish_run(this._context, STEPS[:-1])
 
     assert report.groups == moves
-    assert (report.state, report.group_failures) == ("verified", ())
+    assert (report.state, report.problems.group_failures) == ("verified", ())
     page = (this._folder.files.read("report.html") or b"").decode()
     assert "1 group; offsets: 1 committed" in page
     assert group in page

@@ -82,9 +82,9 @@ def test_everything_that_is_synced_is_judged_and_told_as_the_flow_weighs_it(
     run = verified(flow, "run-1")
     run.sync_groups()
     report = run.publish()
-    assert report.verdict is not None
-    assert all(check.success for check in report.verdict.expectations)
-    assert {check.table for check in report.verdict.expectations} == {
+    assert report.proof.verdict is not None
+    assert all(check.success for check in report.proof.verdict.expectations)
+    assert {check.table for check in report.proof.verdict.expectations} == {
         "ranges",
         "partitions",
         "topics",

@@ -206,12 +206,12 @@ def found(
                 write_log(target, name, log)
         target.start().wait_ready()
         report = judged(flow, "run-1")
-        assert report.verdict
+        assert report.proof.verdict
         yield {
             case: Found(
-                [said for said in report.verdict.failures if said.startswith(f"{topic}-0 [")],
-                next(row for row in report.ranges if row.topic == topic),
-                next(row for row in report.partitions if row.topic == topic),
+                [said for said in report.proof.verdict.failures if said.startswith(f"{topic}-0 [")],
+                next(row for row in report.proof.ranges if row.topic == topic),
+                next(row for row in report.proof.partitions if row.topic == topic),
             )
             for case, topic in topics.items()
         }
@@ -263,10 +263,10 @@ def test_an_open_transaction_of_somebody_else_is_seen_although_committed_readers
     stranger.abort_transaction()
 
     assert len(read_all(backup.bootstrap, remote(flow, topic))[0]) == 13
-    assert report.verdict
-    (said,) = report.verdict.failures
+    assert report.proof.verdict
+    (said,) = report.proof.verdict.failures
     assert "1 record on the target after the ledger's last one" in said
-    again = judged(flow, "run-1").verdict
+    again = judged(flow, "run-1").proof.verdict
     assert again and again.failures == (said,), "an aborted one, too"
 
 
@@ -287,14 +287,14 @@ def test_what_an_attempt_left_is_shown_then_adopted_and_proved(
     assert not failures(copy_now(flow, "run-3"))
     third = verified(flow, "run-3")
 
-    (sentence,) = first.uncommitted
+    (sentence,) = first.proof.uncommitted
     assert sentence == f"{topic}-0: 3 on {remote(flow, topic)}, from offset {END} on."
-    assert (second.adopted, second.uncommitted) == (3, ())
-    assert second.adoptions == (f"{topic}-0 [{END}, {END + 3}): 3.",)
-    (range_,) = second.ranges
+    assert (second.counts.adopted, second.proof.uncommitted) == (3, ())
+    assert second.counts.adoptions == (f"{topic}-0 [{END}, {END + 3}): 3.",)
+    (range_,) = second.proof.ranges
     assert range_.ledger.adopted == range_.recount.target_records == 3
-    assert third.adopted == 0
-    assert range_.recount.digest_comparable and third.ranges[0].recount.digest_comparable
+    assert third.counts.adopted == 0
+    assert range_.recount.digest_comparable and third.proof.ranges[0].recount.digest_comparable
 
 
 def write_uncommitted(flow: Flow, target: KafkaCluster, topic: str, batch: Batch) -> None:
@@ -338,9 +338,9 @@ def test_the_start_of_the_targets_log_is_looked_at(
     assert not failures(copy_now(flow, "run-2"))
     second = judged(flow, "run-2")
 
-    assert [row.exposed for row in first.partitions + second.partitions] == (
+    assert [row.exposed for row in first.proof.partitions + second.proof.partitions] == (
         [0, 0] if deletes else [3, 7]
     )
-    assert first.partitions[0].target_before == (0 if deletes else 3)
-    assert first.verdict and second.verdict
-    assert (first.verdict.success, second.verdict.success) == (deletes, deletes)
+    assert first.proof.partitions[0].target_before == (0 if deletes else 3)
+    assert first.proof.verdict and second.proof.verdict
+    assert (first.proof.verdict.success, second.proof.verdict.success) == (deletes, deletes)

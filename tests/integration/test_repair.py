@@ -347,7 +347,7 @@ def test_killed_between_release_and_deletion_it_is_finished(
     (refusal,) = plan.refused
     assert "was given up, and still exists" in refusal.reason
     assert not failures(copy_planned(copy.flow, plan))
-    verdict = verified(copy.flow, "run-2").verdict
+    verdict = verified(copy.flow, "run-2").proof.verdict
     assert verdict and verdict.success
 
     repaired(copy)

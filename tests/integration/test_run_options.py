@@ -120,7 +120,7 @@ def test_a_run_may_be_about_some_topics_and_the_next_one_is_about_all_again(
     (outcome,) = outcomes
     assert outcome.ended_at - outcome.began_at >= 1_000
     assert report.state == "verified" and report.measures
-    assert any("This run is only for" in note and "other 1" in note for note in report.notes)
+    assert any("This run is only for" in note and "other 1" in note for note in report.topics.notes)
     assert report.measures.verified_until == 0, "most of the flow was not looked at"
     lines = [record.message for record in caplog.records]
     under_way = [line for line in lines if line.startswith(f"{flow.name}, {orders}: ")]

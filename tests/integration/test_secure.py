@@ -432,7 +432,7 @@ def test_a_whole_run_leaves_no_secret_behind_and_its_tasks_need_no_files(
         run.verify(spark)
         run.sync_groups()
         report = run.publish()
-        assert (report.state, report.records) == ("verified", 20)
+        assert (report.state, report.counts.records) == ("verified", 20)
         assert_same(site.broker, topic, away, f"{folder.name}.{topic}")
         ledger = read_all(away.bootstrap, f"ferry-ledger.{folder.name}.internal")[0]
 

@@ -50,12 +50,12 @@ def test_offsets_that_retention_took_are_named_in_the_report_of_a_verified_run(
     assert not failures(copy_now(flow, "run-2"))
     report = verified(flow, "run-2")
 
-    assert (report.state, report.lost) == ("verified", 2)
+    assert (report.state, report.counts.lost) == ("verified", 2)
     sentence = "2 offsets were deleted on the source before they were copied."
-    assert report.losses == (f"{topic}-0 [2, 4): {sentence}",)
-    assert report.verdict
-    assert "2 offsets deleted on the source" in report.verdict.warnings[0]
-    assert report.notes
+    assert report.counts.losses == (f"{topic}-0 [2, 4): {sentence}",)
+    assert report.proof.verdict
+    assert "2 offsets deleted on the source" in report.proof.verdict.warnings[0]
+    assert report.topics.notes
     assert values(backup, remote(flow, topic)) == [b"0", b"1", b"4"]
 
 
@@ -75,8 +75,11 @@ def test_both_lives_of_a_topic_that_was_made_anew_are_proved_in_one_remote_topic
     report = verified(flow, "run-2")
 
     assert report.state == "verified"
-    assert [(row.covered_start, row.covered_end) for row in report.partitions] == [(0, 3), (0, 2)]
-    assert report.verdict and not report.verdict.warnings
+    assert [(row.covered_start, row.covered_end) for row in report.proof.partitions] == [
+        (0, 3),
+        (0, 2),
+    ]
+    assert report.proof.verdict and not report.proof.verdict.warnings
     assert values(backup, remote(flow, topic)) == [b"old 0", b"old 1", b"old 2", b"new 0", b"new 1"]
 
 
@@ -98,9 +101,9 @@ def test_what_went_into_a_remote_topic_that_was_deleted_is_a_warning_once_it_is_
     third = verified(flow, "run-3")
 
     assert (second.state, third.state) == ("verified", "verified")
-    assert second.verdict and third.verdict
+    assert second.proof.verdict and third.proof.verdict
     assert f"3 records went into {remote(flow, topic)}, which was deleted" in " ".join(
-        second.verdict.warnings
+        second.proof.verdict.warnings
     )
-    assert third.verdict.warnings == (), "it is said once"
+    assert third.proof.verdict.warnings == (), "it is said once"
     assert values(backup, remote(flow, topic)) == [b"0", b"1", b"2", b"3", b"4"]

@@ -83,12 +83,12 @@ def test_runs_copy_what_is_new_and_prove_it_even_when_the_checkpoint_is_gone(
     idle = run_all(flow, "run-4", spark).report()
 
     assert first and second and third and idle
-    assert [report.records for report in (first, second, third, idle)] == [200, 200, 200, 0]
+    assert [report.counts.records for report in (first, second, third, idle)] == [200, 200, 200, 0]
     assert {report.state for report in (first, second, third, idle)} == {"verified"}
-    assert second.reasons["aborted"] == 50
+    assert second.counts.reasons["aborted"] == 50
     assert_same(primary, topic, backup, remote(flow, topic))
     # The verification of the first two runs is in the ledger, and need not be done again.
-    assert {row.ledger.run for row in third.ranges} == {"run-3"}
+    assert {row.ledger.run for row in third.proof.ranges} == {"run-3"}
 
 
 def test_a_micro_batch_that_spark_replays_copies_nothing_twice_and_nothing_that_is_not_planned(
@@ -115,7 +115,7 @@ def test_a_micro_batch_that_spark_replays_copies_nothing_twice_and_nothing_that_
     report = run_all(flow, "run-2", spark).report()
 
     assert report
-    assert (report.state, report.records) == ("verified", 200)
+    assert (report.state, report.counts.records) == ("verified", 200)
     assert_same(primary, topic, backup, remote(flow, topic))
     assert read_all(backup.bootstrap, elsewhere) == {0: [], 1: []}
 
@@ -136,7 +136,7 @@ def test_a_checkpoint_that_cannot_be_written_fails_the_run_in_a_sentence(
 
     checkpoint.unlink()
     report = run_all(flow, "run-2", spark).report()
-    assert report and report.records == 200
+    assert report and report.counts.records == 200
 
 
 def test_a_finished_run_may_be_repeated_step_by_step(
@@ -186,7 +186,7 @@ def test_a_retry_finishes_what_the_first_attempt_left(
     report = run.publish()
 
     assert run.failure("mirror") is None
-    assert (report.state, report.records) == ("verified", 3)
+    assert (report.state, report.counts.records) == ("verified", 3)
     assert_same(primary, topic, backup, remote(flow, topic))
 
 

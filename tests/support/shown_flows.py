@@ -29,6 +29,7 @@ from kafka_ferry.runs.state.history import HISTORY, parse_history
 from kafka_ferry.runs.state.run_folder import RunFolder, StepRecord
 from kafka_ferry.verify import PartitionRow, Verdict
 from tests.support.dags import have_read
+from tests.support.reports import a_report
 
 HOUR_MS = 3_600_000
 NAMES = (
@@ -81,7 +82,7 @@ def write_past(flow: Flow, past: Past, *, now: int | None = None) -> list[str]:
             folder = RunFolder(runs, report.run)
             folder.save_plan(Plan(flow.name, report.run, at, "source-id", "target-id"))
             for step in STEPS:
-                seconds = report.seconds.get(step, 0.2)
+                seconds = report.times.seconds.get(step, 0.2)
                 folder.files.write(f"step-{step}.json", StepRecord(seconds).to_json())
             if moves := report.groups:
                 folder.save_groups(moves)
@@ -119,11 +120,9 @@ def report_of(
         f"{broken}-3 -> {flow.source.alias}.{broken}-3 stopped at offset 4,120,221: the record is too "
         "large for the target (MESSAGE_TOO_LARGE, 2,097,180 bytes).",
     )
-    return RunReport(
-        flow=flow.name,
-        run=run_id(at),
-        source=flow.source.alias,
-        target=flow.target.alias,
+    return a_report(
+        flow.name,
+        run_id(at),
         planned_at=at - int(copying * 1000) - 16_000,
         finished_at=at,
         seconds={"plan": 1.2, "sync_topics": 0.4, "mirror": copying + 6, "verify": 7.1},

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 
 from kafka_ferry.config import Flow, load_flow
-from kafka_ferry.report import RunReport
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.verify import Verdict
 from tests.support.receivers import http_receiver
-from tests.support.rows import RANGE, changed
+from tests.support.reports import RANGE, a_report, changed
 
 ROOT = Path(__file__).parents[2]
 RUN = "scheduled__2026-11-21T10:00:00+00:00"
@@ -49,7 +48,7 @@ def flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Flow:
 
 
 def leave_report(flow: Flow, verdict: Verdict = PROVED) -> None:
-    report = RunReport(flow.name, RUN, "eu", "us", 5, 9, ranges=RANGES, verdict=verdict)
+    report = a_report(flow.name, RUN, ranges=RANGES, verdict=verdict)
     runs = flow_state(flow).folder("runs")
     RunFolder(runs, RUN).files.write("report.json", report.to_json())
 

@@ -84,7 +84,7 @@ def test_two_workers_are_sent_the_library_and_its_packages(
         report = run.publish()
 
         worked = [list((folder / "spark" / f"work-{n}").glob("app-*/*/stderr")) for n in (0, 1)]
-    assert report.records == 400
+    assert report.counts.records == 400
     assert_same(primary, topic, backup, remote(flow, topic))
     # An executor of each application on each worker.
     assert [len(executors) for executors in worked] == [2, 2]

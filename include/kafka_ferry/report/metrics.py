@@ -137,17 +137,17 @@ def _of_groups(rows: list[_GroupRow]) -> Iterator[Sample]:
 def _of_flow(report: RunReport, found: Measures) -> Iterator[Sample]:
     for state in _STATES:
         yield Sample("run-state", {"state": state}, float(state == report.state))
-    yield _untagged("run-planned-seconds", report.planned_at / 1000)
-    yield _untagged("run-finished-seconds", report.finished_at / 1000)
-    yield _untagged("run-duration-seconds", report.duration)
-    for step, seconds in report.seconds.items():
+    yield _untagged("run-planned-seconds", report.times.planned_at / 1000)
+    yield _untagged("run-finished-seconds", report.times.finished_at / 1000)
+    yield _untagged("run-duration-seconds", report.times.duration)
+    for step, seconds in report.times.seconds.items():
         yield Sample("run-step-seconds", {"step": step}, seconds)
-    yield _untagged("run-records", report.records)
-    yield _untagged("run-bytes", report.bytes)
+    yield _untagged("run-records", report.counts.records)
+    yield _untagged("run-bytes", report.counts.bytes)
     yield _untagged("run-partitions", len(found.partitions))
-    for reason, count in ({Reason.LOST: 0} | dict(report.reasons)).items():
+    for reason, count in ({Reason.LOST: 0} | dict(report.counts.reasons)).items():
         yield Sample("run-offsets-without-record", {"reason": str(reason)}, count)
-    for why, count in report.rebuilt.items():
+    for why, count in report.counts.rebuilt.items():
         yield Sample("run-rebuilt-batches", {"reason": why}, count)
     for kind, count in _problems(report).items():
         yield Sample("run-problems", {"kind": kind}, count)
@@ -161,14 +161,14 @@ def _of_flow(report: RunReport, found: Measures) -> Iterator[Sample]:
 
 def _problems(report: RunReport) -> dict[str, int]:
     """The number of problems by kind; 0 where there are none."""
-    verdict = report.verdict
+    verdict = report.proof.verdict
     unproved = verdict.failures if verdict else ()
     return {
-        "failed": len(report.failures),
-        "refused": len(report.refused),
+        "failed": len(report.problems.failures),
+        "refused": len(report.problems.refused),
         "unproved": 0 if verdict and verdict.success else max(1, len(unproved)),
-        "unapplied": len(report.unapplied),
-        "groups": len(report.group_failures),
+        "unapplied": len(report.problems.unapplied),
+        "groups": len(report.problems.group_failures),
     }
 
 

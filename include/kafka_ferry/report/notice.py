@@ -165,7 +165,7 @@ def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact
         ends: the steps that did not succeed, in the order in which they ran.
         report: the run's report, None where it was not published.
     """
-    refused = report.refused if report else ()
+    refused = report.problems.refused if report else ()
     told = set(refused)
     if refused:
         what = _count(len(refused), "topic or partition", "topics or partitions")
@@ -179,17 +179,19 @@ def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact
             yield fact("failure", f"the task {end.step} failed", advice=_SEE_LOG)
         elif new:
             yield _failed(end, new)
-    if report and report.unapplied:
-        what = _count(len(report.unapplied), "change")
+    if report and report.problems.unapplied:
+        what = _count(len(report.problems.unapplied), "change")
         advice = (
             "Grant the permission that is named, then clear the task sync_topics. (docs/access.md)"
         )
-        yield fact("failure", f"{what} could not be made on the target", report.unapplied, advice)
+        yield fact(
+            "failure", f"{what} could not be made on the target", report.problems.unapplied, advice
+        )
 
 
 def _judged(end: StepEnd, report: RunReport | None) -> StepEnd:
     """A verification's failure with its single sentences; some checks are made when the run is published."""
-    verdict = report.verdict if report else None
+    verdict = report.proof.verdict if report else None
     if verdict and verdict.failures and end.sentences and end.kind in ("verify", "publish"):
         return replace(end, step="verify", sentences=verdict.failures)
     return end
@@ -206,22 +208,22 @@ def _failed(end: StepEnd, sentences: list[str]) -> Fact:
 
 def losses(report: RunReport) -> Iterator[Fact]:
     """Records that are lost for ever, and records that went to the dead letter topic."""
-    if report.lost:
-        they = "offset was" if report.lost == 1 else "offsets were"
+    if report.counts.lost:
+        they = "offset was" if report.counts.lost == 1 else "offsets were"
         yield fact(
             "loss",
-            f"{report.lost:,} {they} deleted on the source before they were copied",
-            report.losses,
+            f"{report.counts.lost:,} {they} deleted on the source before they were copied",
+            report.counts.losses,
             "They cannot be recovered. Run more often, or keep the source's records longer. "
             f"({_GUIDE}KafkaFerryRecordsLost)",
         )
-    if report.dead_lettered:
+    if report.counts.dead_lettered:
         yield fact(
             "loss",
-            f"{_count(report.dead_lettered, 'record')} went to the dead letter topic",
-            advice=f"Read {report.dead_letter_topic}: each record there says why. (docs/operations.md)",
+            f"{_count(report.counts.dead_lettered, 'record')} went to the dead letter topic",
+            advice=f"Read {report.counts.dead_letter_topic}: each record there says why. (docs/operations.md)",
         )
-    rewound = sum(row.rewound for row in report.ranges if row.ledger.run == report.run)
+    rewound = report.proof.rewound(report.run)
     if rewound:
         yield fact(
             "loss",
@@ -242,7 +244,7 @@ def differences(
             its options.
         seen: sentences that were sent for an earlier run, and are still true.
     """
-    drifts = [sentence for sentence in report.drifts if sentence not in seen]
+    drifts = [sentence for sentence in report.topics.drifts if sentence not in seen]
     if drifts:
         what = _count(len(drifts), "config")
         advice = "Set it back, or decide with on.config.drift. (docs/topic-configs.md)"
@@ -255,7 +257,7 @@ def differences(
 
 def lasting(report: RunReport, *, whole: bool = True) -> tuple[str, ...]:
     """The sentences of a run that the next run may repeat: they are sent once."""
-    return (*report.drifts, *_warnings(report, whole))
+    return (*report.topics.drifts, *_warnings(report, whole))
 
 
 def recovery(runs: Iterable[str]) -> Fact:
@@ -273,9 +275,9 @@ def recovery(runs: Iterable[str]) -> Fact:
 
 
 def _warnings(report: RunReport, whole: bool) -> tuple[str, ...]:
-    verdict = report.verdict.warnings if report.verdict else ()
+    verdict = report.proof.verdict.warnings if report.proof.verdict else ()
     missing = report.measures.missing if report.measures else ()
-    return (*verdict, *report.retirements, *(report.notes if whole else ()), *missing)
+    return (*verdict, *report.topics.retirements, *(report.topics.notes if whole else ()), *missing)
 
 
 def _count(number: int, one: str, many: str = "") -> str:

@@ -23,24 +23,24 @@ _BYTE_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 def render(report: RunReport) -> str:
     """The page for ``report``. Everything in it is escaped."""
-    verdict = report.verdict or Verdict(success=False)
+    verdict = report.proof.verdict or Verdict(success=False)
     told = {sentence for check in verdict.expectations for sentence in check.sentences}
-    off_partitions = _off(decisive("partitions", report.verdict), report.partitions)
-    off_ranges = _off(decisive("ranges", report.verdict), report.ranges)
-    groups = report.groups or GroupMoves(report.finished_at)
+    off_partitions = _off(decisive("partitions", report.proof.verdict), report.proof.partitions)
+    off_ranges = _off(decisive("ranges", report.proof.verdict), report.proof.ranges)
+    groups = report.groups or GroupMoves(report.times.finished_at)
     return _template().render(
         report=report,
         measures=report.measures or Measures(),
         headline=headline(report),
         differs=any(_differences(report)),
         has_preserved=report.has_preserved,
-        has_backfilled=any(row.ledger.backfill for row in report.ranges),
+        has_backfilled=any(row.ledger.backfill for row in report.proof.ranges),
         checks=sorted(verdict.expectations, key=lambda check: (not check.failed, check.success)),
         failures=[failure for failure in verdict.failures if failure not in told],
         warnings=[warning for warning in verdict.warnings if warning not in told],
-        offsets={"copied": report.records} | dict(report.reasons),
-        partitions=sorted(report.partitions, key=lambda row: row not in off_partitions),
-        ranges=sorted(report.ranges, key=lambda row: row not in off_ranges),
+        offsets={"copied": report.counts.records} | dict(report.counts.reasons),
+        partitions=sorted(report.proof.partitions, key=lambda row: row not in off_partitions),
+        ranges=sorted(report.proof.ranges, key=lambda row: row not in off_ranges),
         off_partitions=off_partitions,
         off_ranges=off_ranges,
         groups=groups,
@@ -56,48 +56,50 @@ def headline(report: RunReport) -> str:
 
 
 def _state(report: RunReport) -> str:
-    if report.failures:
-        return f"{_count(len(report.failures), 'partition')} failed; {_rest(report)}"
-    if report.refused:
-        what = _count(len(report.refused), "topic or partition", "topics or partitions")
+    if report.problems.failures:
+        return f"{_count(len(report.problems.failures), 'partition')} failed; {_rest(report)}"
+    if report.problems.refused:
+        what = _count(len(report.problems.refused), "topic or partition", "topics or partitions")
         return f"{what} cannot be mirrored; {_rest(report)}"
-    if report.step_failures:
-        steps = " and ".join(report.step_failures)
-        they = "step" if len(report.step_failures) == 1 else "steps"
+    if report.problems.step_failures:
+        steps = " and ".join(report.problems.step_failures)
+        they = "step" if len(report.problems.step_failures) == 1 else "steps"
         return f"The {they} {steps} failed; {_rest(report)}"
-    if report.verdict is None:
+    if report.proof.verdict is None:
         return "Copied, not verified"
-    if not report.verdict.success:
-        failed = {check.table for check in report.verdict.expectations if check.failed}
+    if not report.proof.verdict.success:
+        failed = {check.table for check in report.proof.verdict.expectations if check.failed}
         only_groups = failed == {"groups"}
         return _GROUPS_ASTRAY if only_groups else "The copy is incomplete"
     return _verified(report)
 
 
 def _verified(report: RunReport) -> str:
-    if report.unapplied:
-        return f"Verified, but {_count(len(report.unapplied), 'change')} could not be made on the target"
-    if report.group_failures:
-        return f"Verified, but {_count(len(report.group_failures), 'thing')} could not be done for groups"
-    if not report.ranges and not report.window:
+    if report.problems.unapplied:
+        return f"Verified, but {_count(len(report.problems.unapplied), 'change')} could not be made on the target"
+    if report.problems.group_failures:
+        return f"Verified, but {_count(len(report.problems.group_failures), 'thing')} could not be done for groups"
+    if not report.proof.ranges and not report.window:
         return f"{report.found[0].upper()}{report.found[1:]}"
     return "Verified" if any(_differences(report)) else "Verified: the copy is complete"
 
 
 def _rest(report: RunReport) -> str:
-    if report.verdict is None:
+    if report.proof.verdict is None:
         return "nothing is verified"
-    return "the rest is verified" if report.verdict.success else "the copy is incomplete"
+    return "the rest is verified" if report.proof.verdict.success else "the copy is incomplete"
 
 
 def _differences(report: RunReport) -> Iterator[str]:
     """Differences between source and target that the flow's policies allow."""
-    if report.lost:
-        they = ("offset was", "it was") if report.lost == 1 else ("offsets were", "they were")
-        yield f"{report.lost:,} {they[0]} lost before {they[1]} copied"
-    if report.dead_lettered:
-        yield f"{_count(report.dead_lettered, 'record')} went to the dead letter topic"
-    rewound = sum(row.rewound for row in report.ranges if row.ledger.run == report.run)
+    if report.counts.lost:
+        they = (
+            ("offset was", "it was") if report.counts.lost == 1 else ("offsets were", "they were")
+        )
+        yield f"{report.counts.lost:,} {they[0]} lost before {they[1]} copied"
+    if report.counts.dead_lettered:
+        yield f"{_count(report.counts.dead_lettered, 'record')} went to the dead letter topic"
+    rewound = report.proof.rewound(report.run)
     if rewound:
         yield f"the source has lost {_count(rewound, 'offset')} that had been copied"
 

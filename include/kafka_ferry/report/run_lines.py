@@ -18,25 +18,25 @@ def report_lines(report: RunReport) -> Iterator[str]:
         by_topic[row.topic].append(row)
     heading = ("topic", "partitions", "records", "bytes", "behind", "seconds behind")
     yield from topics_table(heading, by_topic, _bytes, _row)
-    if report.reasons:
-        counts = ", ".join(f"{count:,} {reason}" for reason, count in report.reasons.items())
+    if report.counts.reasons:
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in report.counts.reasons.items())
         yield f"Without a record on the target: {counts}."
     for what, several in (
-        ("failed", report.failures),
-        ("failed steps", tuple(report.step_failures)),
-        ("refused", report.refused),
-        ("lost", report.losses),
-        ("drifted", report.drifts),
-        ("not applied", report.unapplied),
+        ("failed", report.problems.failures),
+        ("failed steps", tuple(report.problems.step_failures)),
+        ("refused", report.problems.refused),
+        ("lost", report.counts.losses),
+        ("drifted", report.topics.drifts),
+        ("not applied", report.problems.unapplied),
     ):
         if several:
             yield f"{what}: {len(several):,}"
-    if report.seconds:
+    if report.times.seconds:
         each = ", ".join(
             f"{step} {duration_text(took)}" + _of_it(report, step)
-            for step, took in report.seconds.items()
+            for step, took in report.times.seconds.items()
         )
-        yield f"took {duration_text(report.duration)}: {each}"
+        yield f"took {duration_text(report.times.duration)}: {each}"
 
 
 def _of_it(report: RunReport, step: str) -> str:

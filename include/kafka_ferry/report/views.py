@@ -120,11 +120,11 @@ def partition_views(report: RunReport) -> list[PartitionView]:
     measures = report.measures or Measures()
     newest = max((row.verified_until for row in measures.partitions), default=0)
     # A partition has a row for each of its incarnations; the last one is the current one.
-    ends = {(row.topic, row.partition): row.covered_end for row in report.partitions}
-    positions = {(row.topic, row.partition): row.position for row in report.partitions}
-    preserved = {choice.topic for choice in report.choices if choice.preserved}
-    failed = {_named(sentence) for sentence in report.failures}
-    refused = {_named(sentence) for sentence in report.refused}
+    ends = {(row.topic, row.partition): row.covered_end for row in report.proof.partitions}
+    positions = {(row.topic, row.partition): row.position for row in report.proof.partitions}
+    preserved = {choice.topic for choice in report.topics.choices if choice.preserved}
+    failed = {_named(sentence) for sentence in report.problems.failures}
+    refused = {_named(sentence) for sentence in report.problems.refused}
 
     def health(topic: str, partition: int, verified_until: int) -> Health:
         names = {topic, f"{topic}-{partition}"}

@@ -302,11 +302,11 @@ class Run:
                     log.info("%s", line)
                 for step in before:
                     self._raise_unless_done(step, len(plan.shards))
-                if report.unapplied:
-                    raise NotApplied(report.unapplied)
-                if report.verdict and not report.verdict.success:
+                if report.problems.unapplied:
+                    raise NotApplied(report.problems.unapplied)
+                if report.proof.verdict and not report.proof.verdict.success:
                     # Only group checks: anything else has already failed the verification.
-                    raise_unproved(self._context, report.verdict)
+                    raise_unproved(self._context, report.proof.verdict)
         finally:
             clear_old(self.flow)
         return report

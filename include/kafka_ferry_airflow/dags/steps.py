@@ -107,8 +107,14 @@ class PublishOperator(StepOperator):
             log.info("Report: %s", absolute(report_url(self.flow.slug, run.run_id)))
             if told := run.report():
                 tell_airflow(self.flow, told)
-        log.info("%s: %d records, %d bytes", headline(report), report.records, report.bytes)
-        return {"records": report.records, "bytes": report.bytes, "report": str(run.report_path)}
+        log.info(
+            "%s: %d records, %d bytes", headline(report), report.counts.records, report.counts.bytes
+        )
+        return {
+            "records": report.counts.records,
+            "bytes": report.counts.bytes,
+            "report": str(run.report_path),
+        }
 
 
 class UpdateAssetsOperator(StepOperator):

@@ -61,10 +61,10 @@ def copied_by(report: RunReport) -> tuple[CopiedTopic, ...]:
     Args:
         report: the run's report.
     """
-    if report.verdict is None or not report.verdict.success:
+    if report.proof.verdict is None or not report.proof.verdict.success:
         return ()
     records: dict[tuple[str, str], int] = {}
-    for row in report.ranges:
+    for row in report.proof.ranges:
         if row.ledger.run == report.run:
             pair = (row.topic, row.remote_topic)
             records[pair] = records.get(pair, 0) + row.ledger.copied

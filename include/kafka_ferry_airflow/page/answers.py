@@ -173,7 +173,7 @@ def run_answer(
 ) -> dict[str, Any]:
     """A run on a page of its own."""
     report = view.report if view else None
-    verdict = report.verdict if report else None
+    verdict = report.proof.verdict if report else None
     return {
         "dag_run": asdict(known) if known else None,
         "tasks": list(tasks),
@@ -184,11 +184,11 @@ def run_answer(
             for step in (view.steps if view else ())
         ],
         "has_report": report is not None,
-        "batches": report.batches if report else None,
-        "reasons": dict(report.reasons) if report else {},
-        "rebuilt": dict(report.rebuilt) if report else {},
+        "batches": report.counts.batches if report else None,
+        "reasons": dict(report.counts.reasons) if report else {},
+        "rebuilt": dict(report.counts.rebuilt) if report else {},
         "attention": attention(report) if report else _errors(view),
-        "changes": list(report.changes) if report else [],
+        "changes": list(report.topics.changes) if report else [],
         "expectations": [asdict(check) for check in verdict.expectations] if verdict else [],
     }
 
@@ -204,21 +204,25 @@ def group_counts(groups: Iterable[GroupView]) -> dict[str, Any]:
 
 def attention(report: RunReport) -> list[dict[str, Any]]:
     """What needs attention, the worst first: a kind, its severity, the number, and the first of them."""
-    verdict = report.verdict
+    verdict = report.proof.verdict
     measures = report.measures
     kinds: list[tuple[str, str, Sequence[str]]] = [
-        ("Failed", "failed", report.failures),
-        ("Failed steps", "failed", tuple(chain.from_iterable(report.step_failures.values()))),
-        ("Cannot be mirrored", "failed", report.refused),
+        ("Failed", "failed", report.problems.failures),
+        (
+            "Failed steps",
+            "failed",
+            tuple(chain.from_iterable(report.problems.step_failures.values())),
+        ),
+        ("Cannot be mirrored", "failed", report.problems.refused),
         ("Not as expected", "failed", verdict.failures if verdict else ()),
-        ("Lost before it was copied", "failed", report.losses),
-        ("Groups", "failed", report.group_failures),
-        ("Not changed on the target", "warning", report.unapplied),
-        ("Changed by another client", "warning", report.drifts),
+        ("Lost before it was copied", "failed", report.counts.losses),
+        ("Groups", "failed", report.problems.group_failures),
+        ("Not changed on the target", "warning", report.problems.unapplied),
+        ("Changed by another client", "warning", report.topics.drifts),
         ("Worth knowing", "warning", verdict.warnings if verdict else ()),
-        ("To be deleted", "warning", report.retirements),
+        ("To be deleted", "warning", report.topics.retirements),
         ("Not measured", "warning", measures.missing if measures else ()),
-        ("Notes", "info", report.notes),
+        ("Notes", "info", report.topics.notes),
     ]
     return [_kind(*kind) for kind in kinds if kind[2]]
 

@@ -10,14 +10,13 @@ from kafka_ferry.cli.report_view import show_report
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.model import Note, TopicPartition
 from kafka_ferry.model.groups import Committed, Group
-from kafka_ferry.report import RunReport
+from tests.support.reports import a_report, changed
 
 NOTE = Note("orders", 3, "offsets [40, 100) were deleted on the source before they were copied.")
 
 
 def test_a_report_shows_what_the_target_does_not_have(capsys: pytest.CaptureFixture[str]) -> None:
-    report = RunReport(
-        *("primary->backup", "run-1", "primary", "backup", 1, 2),
+    report = a_report(
         reasons={"lost": 60, "dead-lettered": 3},
         losses=("orders-3 [40, 100): 60 offsets were deleted.",),
         dead_letter_topic="ferry-dead-letter.primary.internal",
@@ -39,8 +38,7 @@ def test_a_report_counts_what_was_done_for_groups(capsys: pytest.CaptureFixture[
         TopicPartition("orders", 3), Committed(4), 9, TopicPartition("eu.orders", 3), 4, "exact"
     )
     written, held = replace(move, action="written"), replace(move, action="held")
-    report = RunReport(
-        *("primary->backup", "run-1", "primary", "backup", 1, 2),
+    report = a_report(
         groups=GroupMoves(5, (GroupMove(Group("billing"), (written, held)),)),
         group_failures=("backup: the group audit may not be written.",),
     )
@@ -48,5 +46,5 @@ def test_a_report_counts_what_was_done_for_groups(capsys: pytest.CaptureFixture[
     said = capsys.readouterr().out.splitlines()
     assert "groups:   1 group; offsets: 1 held, 1 committed" in said
     assert "GROUPS backup: the group audit may not be written." in said
-    show_report(replace(report, groups=None, group_failures=()), None)
+    show_report(changed(report, groups=None, group_failures=()), None)
     assert "roup" not in capsys.readouterr().out

@@ -6,9 +6,9 @@ from kafka_ferry.batches import Spread
 from kafka_ferry.groups.moves import GroupMove, GroupMoves, PartitionMove
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.groups import Committed, Group
-from kafka_ferry.report import RunReport
 from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.verify import Verdict
+from tests.support.reports import a_report
 
 ORDERS_0 = PartitionMeasures(
     *("orders", 0, "eu.orders", 1_000, 64_000, {"aborted": 7, "lost": 3}, 90, 4_500),
@@ -42,8 +42,8 @@ GROUPS = GroupMoves(
     ),
     done_at=2_000,
 )
-REPORT = RunReport(
-    *("eu->us", "run", "eu", "us", 5_000, 9_000),
+REPORT = a_report(
+    planned_at=5_000,
     seconds={"plan": 0.5, "mirror": 3.0},
     records=100,
     bytes=5_000,

@@ -14,8 +14,9 @@ from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.group_rows import group_counts, group_rows, left_alone
 from kafka_ferry.report.page import headline
 from kafka_ferry.verify import Verdict
+from tests.support.reports import a_report, changed
 
-REPORT = RunReport("eu->us", "run", "eu", "us", 1_000, 9_000, verdict=Verdict(True))
+REPORT = a_report(verdict=Verdict(True))
 ORDERS, THERE = TopicPartition("orders", 3), TopicPartition("eu.orders", 3)
 WRITTEN = PartitionMove(ORDERS, Committed(40, metadata="m"), 50, THERE, 44, "gap", "written")
 HELD = replace(WRITTEN, action="held", reason="another client has committed 70 on the target.")
@@ -49,7 +50,7 @@ def rows_of(report: RunReport) -> list[list[str]]:
     ],
 )
 def test_each_offset_of_a_group_is_a_row(move: PartitionMove, cells: list[str]) -> None:
-    report = replace(REPORT, groups=moves(move))
+    report = changed(REPORT, groups=moves(move))
     assert rows_of(report) == [["billing", "consumer", *cells]]
 
 
@@ -67,27 +68,27 @@ def test_the_counts_name_what_was_done() -> None:
 def test_a_group_that_was_left_alone_is_named_with_the_reason() -> None:
     found = moves(HELD, reason="it is in use on us (state Stable).", notes=("Not all are seen.",))
     assert list(left_alone(found)) == ["billing: it is in use on us (state Stable)."]
-    page = render(replace(REPORT, groups=found))
+    page = render(changed(REPORT, groups=found))
     assert "<li>billing: it is in use on us (state Stable).</li>" in page
     assert "<li>Not all are seen.</li>" in page
 
 
 def test_of_very_many_offsets_the_page_shows_the_first_and_says_so() -> None:
-    report = replace(REPORT, groups=moves(*[WRITTEN] * 3_000, REFUSED))
+    report = changed(REPORT, groups=moves(*[WRITTEN] * 3_000, REFUSED))
     rows = rows_of(report)
     assert len(rows) == 2_000
     assert rows[0][-2] == "refused"
     assert "The first 2,000 offsets are below." in render(report)
-    assert "are below" not in render(replace(REPORT, groups=moves(WRITTEN)))
+    assert "are below" not in render(changed(REPORT, groups=moves(WRITTEN)))
 
 
 def test_a_run_without_groups_has_nothing_of_them_on_its_page() -> None:
     for groups in (None, GroupMoves(5)):
-        assert "group" not in render(replace(REPORT, groups=groups)).partition("<body>")[2]
+        assert "group" not in render(changed(REPORT, groups=groups)).partition("<body>")[2]
 
 
 def test_what_could_not_be_done_for_groups_is_said_and_the_copy_is_verified_all_the_same() -> None:
-    report = replace(REPORT, group_failures=("us: not allowed.", "us: too old."))
+    report = changed(REPORT, group_failures=("us: not allowed.", "us: too old."))
     assert report.state == "groups not synced"
     assert headline(report) == "Verified, but 2 things could not be done for groups"
     page = render(report)
@@ -106,11 +107,11 @@ def test_what_could_not_be_done_for_groups_is_said_and_the_copy_is_verified_all_
     ],
 )
 def test_whatever_is_worse_than_groups_is_the_state(changes: dict[str, object], state: str) -> None:
-    assert replace(REPORT, group_failures=("x",), **changes).state == state
+    assert changed(REPORT, group_failures=("x",), **changes).state == state
 
 
 def test_groups_come_back_from_json_as_they_were() -> None:
-    report = replace(
+    report = changed(
         REPORT,
         groups=moves(WRITTEN, HELD, DELETED, UNKNOWN, reason="r", notes=("n",)),
         group_failures=("f",),

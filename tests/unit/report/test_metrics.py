@@ -18,6 +18,7 @@ from kafka_ferry.report.catalogue import METRICS, page
 from kafka_ferry.report.metrics import samples
 from kafka_ferry.report.run_report import State
 from kafka_ferry.verify import Verdict
+from tests.support.reports import changed
 
 from .reports import CLICKS_0, REPORT
 
@@ -88,7 +89,7 @@ def test_each_group_has_its_own_checkpoint_latency() -> None:
     other = replace(
         REPORT.groups.groups[0], at=1_900, group=replace(REPORT.groups.groups[0].group, name="b")
     )
-    report = replace(REPORT, groups=replace(REPORT.groups, groups=(*REPORT.groups.groups, other)))
+    report = changed(REPORT, groups=replace(REPORT.groups, groups=(*REPORT.groups.groups, other)))
     for suffix in ("", "-min", "-max", "-avg"):
         name = f"checkpoint-latency-ms{suffix}"
         assert value(name, report=report, **billing) == 900
@@ -152,13 +153,13 @@ def test_no_two_samples_have_the_same_name_and_tags(detail: Any) -> None:
     ],
 )
 def test_exactly_one_state_is_true(changes: dict[str, Any], state: str) -> None:
-    report = replace(REPORT, **changes)
+    report = changed(REPORT, **changes)
     states = {name: value("run-state", report=report, state=name) for name in get_args(State)}
     assert states == {name: float(name == state) for name in get_args(State)}
 
 
 def test_what_went_wrong_is_counted_by_kind() -> None:
-    report = replace(
+    report = changed(
         REPORT,
         failures=("a",),
         refused=("a", "b"),
@@ -178,8 +179,8 @@ def test_what_went_wrong_is_counted_by_kind() -> None:
         "groups": 4,
     }
     assert set(problems(REPORT).values()) == {0}
-    assert problems(replace(REPORT, verdict=Verdict(success=False)))["unproved"] == 1
-    assert problems(replace(REPORT, verdict=None))["unproved"] == 1
+    assert problems(changed(REPORT, verdict=Verdict(success=False)))["unproved"] == 1
+    assert problems(changed(REPORT, verdict=None))["unproved"] == 1
 
 
 def test_the_run_says_when_how_long_and_how_much() -> None:
@@ -195,7 +196,7 @@ def test_the_run_says_when_how_long_and_how_much() -> None:
 
 
 def test_a_report_of_an_older_release_still_has_the_metrics_of_its_run() -> None:
-    report = replace(REPORT, measures=None, groups=None)
+    report = changed(REPORT, measures=None, groups=None)
     names = {sample.name for sample in samples(report)}
     assert "run-records" in names
     assert "record-count" not in names
@@ -203,7 +204,7 @@ def test_a_report_of_an_older_release_still_has_the_metrics_of_its_run() -> None
 
 def test_a_rate_over_no_time_is_none() -> None:
     measures = replace(REPORT.measures, copying_seconds=0.0, partitions=(CLICKS_0,))
-    report = replace(REPORT, measures=measures)
+    report = changed(REPORT, measures=measures)
     assert value("record-rate", report=report, topic="eu.clicks", partition="0") == 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pytest
 
@@ -24,8 +23,9 @@ from kafka_ferry.report.notice import (
     sorted_facts,
 )
 from kafka_ferry.verify import Verdict
+from tests.support.reports import a_report, changed
 
-GOOD = RunReport("eu->us", "run", "eu", "us", 5, 9, verdict=Verdict(success=True))
+GOOD = a_report(verdict=Verdict(success=True))
 DRIFT = "eu.orders: retention.ms is 5, the flow has set 7."
 
 
@@ -111,7 +111,7 @@ def test_a_step_of_which_nobody_knows_how_it_ended_was_killed() -> None:
 
 
 def test_a_topic_that_is_refused_is_told_once_and_not_as_a_partition_that_failed() -> None:
-    report = replace(GOOD, refused=("orders: of another kind.",))
+    report = changed(GOOD, refused=("orders: of another kind.",))
     end = StepEnd("mirror", ("orders: of another kind.", "clicks-1: no"))
 
     assert failed(end, report=report) == [
@@ -121,7 +121,7 @@ def test_a_topic_that_is_refused_is_told_once_and_not_as_a_partition_that_failed
 
 
 def test_a_verdict_is_told_by_its_sentences_also_where_publish_has_judged() -> None:
-    report = replace(GOOD, verdict=Verdict(success=False, failures=("orders-1 [0, 5): 4 of 5",)))
+    report = changed(GOOD, verdict=Verdict(success=False, failures=("orders-1 [0, 5): 4 of 5",)))
     ends = [
         StepEnd("verify", ("The copy is not proved:\n  orders-1",)),
         StepEnd("publish", ("The copy is not proved:\n  orders-1",)),
@@ -135,13 +135,13 @@ def test_a_verdict_is_told_by_its_sentences_also_where_publish_has_judged() -> N
 
 
 def test_changes_that_could_not_be_made_are_told() -> None:
-    report = replace(GOOD, unapplied=("eu.orders: retention.ms: no right",))
+    report = changed(GOOD, unapplied=("eu.orders: retention.ms: no right",))
 
     assert failed(report=report) == ["1 change could not be made on the target"]
 
 
 def test_losses_are_told_although_the_run_is_green() -> None:
-    report = replace(
+    report = changed(
         GOOD, reasons={"lost": 1204, "dead-lettered": 1}, losses=("orders-3 [40, 1244): gone.",)
     )
     lost, dead = losses(report)
@@ -152,7 +152,7 @@ def test_losses_are_told_although_the_run_is_green() -> None:
 
 
 def test_drift_and_warnings_are_told_but_for_what_was_told_before() -> None:
-    report = replace(
+    report = changed(
         GOOD,
         drifts=(DRIFT,),
         notes=("clicks: deleted on the source.",),
@@ -169,7 +169,7 @@ def test_drift_and_warnings_are_told_but_for_what_was_told_before() -> None:
 
 
 def test_what_a_run_of_some_topics_notes_is_what_it_was_asked_for() -> None:
-    report = replace(GOOD, notes=("Only these topics: orders.",))
+    report = changed(GOOD, notes=("Only these topics: orders.",))
 
     assert list(differences(report, whole=False)) == []
     assert lasting(report, whole=False) == ()

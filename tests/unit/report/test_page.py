@@ -1,11 +1,12 @@
 import re
 import time
-from dataclasses import fields, replace
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from kafka_ferry.clock import duration_text
 from kafka_ferry.model import OffsetsChoice
@@ -13,7 +14,7 @@ from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.report.page import _size, headline
 from kafka_ferry.verify import ExpectationResult, PartitionRow, Verdict
-from tests.support.rows import PARTITION, RANGE, changed
+from tests.support.reports import PARTITION, RANGE, a_report, changed
 
 KEPT = ExpectationResult("no offset was copied twice", "partitions", True, "critical")
 BROKEN = ExpectationResult(
@@ -31,11 +32,8 @@ WARNED = ExpectationResult(
     "warning",
     ("orders-3 [100, 200): 30 of 90 records",),
 )
-REPORT = RunReport(
-    flow="eu->us",
+REPORT = a_report(
     run="scheduled__2026-11-21",
-    source="eu",
-    target="us",
     planned_at=1_795_224_552_000,
     finished_at=1_795_224_685_400,
     seconds={"plan": 2.1, "copy": 96.2},
@@ -138,24 +136,24 @@ class TestTheHeadline:
         ],
     )
     def test_says_the_state(self, changes, said) -> None:
-        report = replace(REPORT, **changes)
+        report = changed(REPORT, **changes)
         assert headline(report) == said
         assert said in text(report)
 
     def test_of_a_failed_run_never_claims_that_the_copy_is_complete(self) -> None:
-        assert "complete" not in headline(replace(REPORT, failures=("a",)))
+        assert "complete" not in headline(changed(REPORT, failures=("a",)))
 
     def test_of_a_run_that_lost_records_never_claims_that_the_copy_is_complete(self) -> None:
-        assert "complete" not in headline(replace(REPORT, reasons={"lost": 1}))
+        assert "complete" not in headline(changed(REPORT, reasons={"lost": 1}))
 
     def test_of_a_run_that_did_not_apply_everything_is_not_in_the_colour_of_success(self) -> None:
-        page = render(replace(REPORT, unapplied=("a",)))
+        page = render(changed(REPORT, unapplied=("a",)))
         assert '<header class="not-applied">' in page
         assert "header.not-applied," in page
 
     def test_of_a_run_that_lost_records_is_not_in_the_colour_of_success(self) -> None:
         assert '<header class="verified">' in render(REPORT)
-        lost = replace(REPORT, reasons={"lost": 1}, losses=(LOSS,))
+        lost = changed(REPORT, reasons={"lost": 1}, losses=(LOSS,))
         assert '<header class="verified warned">' in render(lost)
 
 
@@ -179,7 +177,7 @@ class TestThePage:
         assert "copied 90 90% aborted 8 8% control 2 2%" in text(REPORT)
 
     def test_names_failures_before_everything_else(self) -> None:
-        report = replace(
+        report = changed(
             REPORT,
             failures=("orders-3 stopped at offset 120: too large. Raise max.message.bytes.",),
             refused=("old: fewer partitions. Add 3.",),
@@ -202,19 +200,19 @@ class TestThePage:
 
     def test_names_each_finding_once(self) -> None:
         verdict = Verdict(False, (BROKEN,), failures=BROKEN.sentences)
-        assert text(replace(REPORT, verdict=verdict)).count("4 records of another producer") == 1
+        assert text(changed(REPORT, verdict=verdict)).count("4 records of another producer") == 1
 
     def test_keeps_warnings_apart_from_failures(self) -> None:
         verdict = Verdict(
             True, (KEPT, WARNED), warnings=(*WARNED.sentences, "The Data Docs could not be written")
         )
-        said = text(replace(REPORT, verdict=verdict))
+        said = text(changed(REPORT, verdict=verdict))
         assert "What failed" not in said
         assert "Worth knowing Not true: no copied record has expired" in said
         assert "The Data Docs could not be written" in said
 
     def test_names_losses_dead_letters_and_notes_before_what_was_checked(self) -> None:
-        report = replace(
+        report = changed(
             REPORT,
             reasons={"lost": 60, "dead-lettered": 1_200},
             losses=(LOSS,),
@@ -237,17 +235,17 @@ class TestThePage:
         assert places == sorted(places)
 
     def test_of_a_run_that_only_noted_something_says_so(self) -> None:
-        said = text(replace(REPORT, notes=(NOTE,)))
+        said = text(changed(REPORT, notes=(NOTE,)))
         assert f"Unusual Noted when the run was planned {NOTE}" in said
         assert "What the target does not have" not in said
 
     def test_of_a_run_without_either_has_no_such_section(self) -> None:
-        said = text(replace(REPORT, dead_letter_topic="ferry-dead-letter.eu.internal"))
+        said = text(changed(REPORT, dead_letter_topic="ferry-dead-letter.eu.internal"))
         for words in ("Unusual", "does not have", "dead-letter"):
             assert words not in said
 
     def test_folds_away_all_but_the_first_losses(self) -> None:
-        report = replace(
+        report = changed(
             REPORT,
             reasons={"lost": 30},
             losses=tuple(f"orders-{n} [0, 1): 1 offset was deleted." for n in range(30)),
@@ -259,28 +257,28 @@ class TestThePage:
 
     def test_names_an_expectation_that_could_not_be_evaluated(self) -> None:
         raised = replace(BROKEN, unexpected=(), raised="KeyError: foreign")
-        said = text(replace(REPORT, verdict=Verdict(False, (raised,), failures=raised.sentences)))
+        said = text(changed(REPORT, verdict=Verdict(False, (raised,), failures=raised.sentences)))
         assert "Could not be evaluated: no other producer wrote between our records" in said
         assert "KeyError: foreign" in said
 
     def test_lists_expectations_with_what_is_not_true_on_top(self) -> None:
-        said = text(replace(REPORT, verdict=Verdict(False, (KEPT, WARNED, BROKEN))))
+        said = text(changed(REPORT, verdict=Verdict(False, (KEPT, WARNED, BROKEN))))
         listed = said[said.index("What was checked") :]
         places = [listed.index(check.name) for check in (BROKEN, WARNED, KEPT)]
         assert places == sorted(places)
 
     def test_says_what_was_not_mirrored_and_why(self) -> None:
-        report = replace(REPORT, skipped=(("tmp.scratch", "matches topics.exclude"),))
+        report = changed(REPORT, skipped=(("tmp.scratch", "matches topics.exclude"),))
         assert "1 source topic not mirrored All topics tmp.scratch matches topics.exclude" in text(
             report
         )
 
     def test_names_the_data_docs(self) -> None:
-        report = replace(REPORT, verdict=Verdict(True, (KEPT,), docs=Path("/docs/index.html")))
+        report = changed(REPORT, verdict=Verdict(True, (KEPT,), docs=Path("/docs/index.html")))
         assert "Data Docs: /docs/index.html" in text(report)
 
     def test_of_a_run_that_did_nothing_is_a_page(self) -> None:
-        assert "Copied, not verified" in text(RunReport("f", "r", "a", "b", 0, 0))
+        assert "Copied, not verified" in text(a_report())
 
 
 CHOICES = (
@@ -292,7 +290,7 @@ KEPT_PARTITION = replace(PARTITION, preserved=True, uncommitted=1_040)
 
 class TestPreservedOffsets:
     def test_are_said_of_each_topic_with_the_reason(self) -> None:
-        said = text(replace(REPORT, choices=CHOICES))
+        said = text(changed(REPORT, choices=CHOICES))
         assert "Offsets preserved in 1 of 2 topics" in said
         assert (
             "Translated or preserved offsets All topics orders preserved offsets: preserved. "
@@ -300,12 +298,12 @@ class TestPreservedOffsets:
         )
 
     def test_of_none_take_no_room(self) -> None:
-        said = text(replace(REPORT, choices=CHOICES[1:]))
+        said = text(changed(REPORT, choices=CHOICES[1:]))
         for words in ("preserved", "Uncommitted", "Adopted", "Translated or preserved offsets"):
             assert words not in said
 
     def test_say_what_was_adopted_and_where(self) -> None:
-        said = text(replace(REPORT, adopted=1_200, adoptions=("orders-3 [100, 2000): 1,200.",)))
+        said = text(changed(REPORT, adopted=1_200, adoptions=("orders-3 [100, 2000): 1,200.",)))
         assert (
             "Unusual Records that were already on the target: 1,200 An attempt that "
             "broke off had written them. Each was compared with the source's record. "
@@ -313,18 +311,18 @@ class TestPreservedOffsets:
         )
 
     def test_say_what_the_ledger_does_not_have_yet(self) -> None:
-        said = text(replace(REPORT, partitions=(KEPT_PARTITION, PARTITION)))
+        said = text(changed(REPORT, partitions=(KEPT_PARTITION, PARTITION)))
         assert "Records that the ledger does not have yet" in said
         assert "orders-3: 1,040 on eu.orders, from offset 200 on." in said
         assert said.count(" on eu.orders, from") == 1
 
     def test_without_either_say_nothing_unusual(self) -> None:
-        assert "Unusual" not in text(replace(REPORT, choices=CHOICES))
+        assert "Unusual" not in text(changed(REPORT, choices=CHOICES))
 
     def test_have_columns_of_their_own(self) -> None:
         partition = replace(KEPT_PARTITION, target_before=71, unreached=72, exposed=73)
         range_ = changed(RANGE, preserved=True, adopted=74, misplaced=75)
-        html = render(replace(REPORT, partitions=(partition,), ranges=(range_,)))
+        html = render(changed(REPORT, partitions=(partition,), ranges=(range_,)))
         shown = cells_of(html, "partition") | cells_of(html, "range")
         assert shown["Offsets"] == "100", "of the ranges' table"
         assert cells_of(html, "partition")["Offsets"] == "preserved"
@@ -363,7 +361,7 @@ class TestTheTables:
     )
     def test_put_ranges_that_do_not_agree_on_top(self, changes) -> None:
         off = changed(RANGE, topic="zebra", **changes)
-        html = render(replace(REPORT, ranges=(RANGE, off)))
+        html = render(changed(REPORT, ranges=(RANGE, off)))
         assert html.count('<tr class="off">') == 1
         assert html.index("zebra-3 [100, 200)") < html.index("orders-3 [100, 200)")
 
@@ -382,20 +380,20 @@ class TestTheTables:
     )
     def test_put_partitions_that_do_not_agree_on_top(self, changes) -> None:
         off = replace(PARTITION, topic="zebra", **changes)
-        html = render(replace(REPORT, partitions=(PARTITION, off)))
+        html = render(changed(REPORT, partitions=(PARTITION, off)))
         assert html.count('<tr class="off">') == 1
         assert "1 not as expected" in html
         assert html.index("zebra-3") < html.index("orders-3")
 
     def test_have_columns_for_what_was_lost_dead_lettered_or_deleted_since(self) -> None:
-        html = render(replace(REPORT, ranges=(changed(RANGE, lost=71, dead_lettered=72, gone=73),)))
+        html = render(changed(REPORT, ranges=(changed(RANGE, lost=71, dead_lettered=72, gone=73),)))
         shown = cells_of(html, "range")
         assert (shown["Lost"], shown["Dead letters"], shown["Topic gone"]) == ("71", "72", "73")
 
     def test_say_what_is_not_known(self) -> None:
         stray = PartitionRow("", 0, "eu.other", -1, -1, 0, 0, 0, 0, -1, 0, 5)
         assert "unknown eu.other nothing [0, 0) 0 0 0 none 0 5" in text(
-            replace(REPORT, partitions=(stray,))
+            changed(REPORT, partitions=(stray,))
         )
 
     def test_of_ten_thousand_rows_are_closed_and_made_within_seconds(self) -> None:
@@ -403,7 +401,7 @@ class TestTheTables:
         off = tuple(changed(RANGE, start=-n, end=100 - n, foreign=1) for n in range(1, 4))
         partitions = tuple(replace(PARTITION, partition=n) for n in range(10_000))
         began = time.perf_counter()
-        html = render(replace(REPORT, ranges=ranges + off, partitions=partitions))
+        html = render(changed(REPORT, ranges=ranges + off, partitions=partitions))
         assert time.perf_counter() - began < 20
         assert len(html) < 9_000_000
         assert html.count('<tr class="off">') == 6
@@ -415,11 +413,11 @@ class TestSafety:
         evil = "<script>alert('x')</script>"
 
         def poisoned(row):
-            texts = {f.name: evil for f in fields(row) if isinstance(getattr(row, f.name), str)}
-            return replace(row, **texts)
+            stored = TypeAdapter(type(row)).dump_python(row)
+            return changed(row, **{name: evil for name in stored if isinstance(stored[name], str)})
 
         check = replace(BROKEN, name=evil, unexpected=(evil,), advice=evil)
-        report = replace(
+        report = changed(
             poisoned(REPORT),
             seconds={evil: 1.0},
             reasons={evil: 1, "dead-lettered": 1},
@@ -493,14 +491,14 @@ class TestWhatWasChanged:
     RETIREMENT = "eu.old: old is gone from the source"
 
     def test_says_each_change_and_what_could_not_be_changed(self) -> None:
-        said = text(replace(REPORT, changes=(self.CHANGE,), unapplied=(self.UNAPPLIED,)))
+        said = text(changed(REPORT, changes=(self.CHANGE,), unapplied=(self.UNAPPLIED,)))
         assert "1 change on the target in addition to topics and records" in said
         assert self.CHANGE in said
         failed = said.index("Could not be changed on the target")
         assert said.index("What failed") < failed < said.index(self.UNAPPLIED)
 
     def test_says_what_has_drifted_and_what_is_retired(self) -> None:
-        said = text(replace(REPORT, drifts=(self.DRIFT,), retirements=(self.RETIREMENT,)))
+        said = text(changed(REPORT, drifts=(self.DRIFT,), retirements=(self.RETIREMENT,)))
         assert "Unusual" in said
         assert self.DRIFT in said
         assert self.RETIREMENT in said
@@ -518,7 +516,7 @@ class TestWhatWasChanged:
 
     def test_of_thousands_of_changes_shows_a_few(self) -> None:
         changes = tuple(f"topic {number}: set a=b" for number in range(5_000))
-        page = render(replace(REPORT, changes=changes))
+        page = render(changed(REPORT, changes=changes))
         assert "4,980 more" in page
 
 
@@ -527,15 +525,15 @@ def test_says_until_when_the_copy_is_proved_and_how_far_it_is_behind() -> None:
         PartitionMeasures("orders", at, "eu.orders", records_behind=behind, seconds_behind=late)
         for at, (behind, late) in enumerate([(0, 0.0), (1_200, 95.0), (None, None)])
     )
-    measures = Measures(2.0, REPORT.planned_at, rows)
-    shown = text(replace(REPORT, measures=measures))
+    measures = Measures(2.0, REPORT.times.planned_at, rows)
+    shown = text(changed(REPORT, measures=measures))
     assert "Proved complete until 2026-11-21 01:29:12 UTC" in shown
     assert "Lag at the end 1,200 offsets, 1 min 35 s" in shown
 
 
 def test_says_which_metrics_are_missing_and_nothing_of_any_in_an_older_report() -> None:
     untold = "The metrics could not be pushed to http://gateway: it is <down>."
-    shown = text(replace(REPORT, measures=Measures(missing=(untold,))))
+    shown = text(changed(REPORT, measures=Measures(missing=(untold,))))
     assert f"Metrics that could not be measured or sent {untold}" in shown
     older = text(REPORT)
     assert "Proved complete until" not in older

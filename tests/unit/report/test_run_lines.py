@@ -1,9 +1,9 @@
-from dataclasses import replace
 from typing import Any
 
 from kafka_ferry.clock import duration_text
 from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.report.run_lines import report_lines
+from tests.support.reports import changed
 
 from .reports import REPORT
 
@@ -23,7 +23,7 @@ def row(topic: str, partition: int = 0, size: int = 0, behind: int | None = 0) -
 
 def lines_of(*rows: PartitionMeasures, **more: Any) -> list[str]:
     more = {"seconds": {}, **more}
-    report = replace(REPORT, measures=Measures(partitions=rows), reasons={}, **more)
+    report = changed(REPORT, measures=Measures(partitions=rows), reasons={}, **more)
     return [" ".join(line.split()) for line in report_lines(report)]
 
 
@@ -53,21 +53,21 @@ def test_what_is_out_of_the_ordinary_is_counted_behind_the_table() -> None:
 
 def test_a_run_that_was_not_measured_has_no_table() -> None:
     assert list(
-        report_lines(replace(REPORT, measures=None, reasons={"aborted": 3}, seconds={}))
+        report_lines(changed(REPORT, measures=None, reasons={"aborted": 3}, seconds={}))
     ) == ["Without a record on the target: 3 aborted."]
 
 
 def test_the_log_says_how_long_the_run_and_each_of_its_steps_took() -> None:
-    assert REPORT.duration == sum(REPORT.seconds.values())
-    (took,) = [line for line in lines_of(seconds=REPORT.seconds) if line.startswith("took ")]
-    assert took.startswith(f"took {duration_text(REPORT.duration)}: plan ")
-    for step, seconds in REPORT.seconds.items():
+    assert REPORT.times.duration == sum(REPORT.times.seconds.values())
+    (took,) = [line for line in lines_of(seconds=REPORT.times.seconds) if line.startswith("took ")]
+    assert took.startswith(f"took {duration_text(REPORT.times.duration)}: plan ")
+    for step, seconds in REPORT.times.seconds.items():
         assert f"{step} {duration_text(seconds)}" in took
 
 
 def test_what_of_a_step_is_copying_is_told_beside_it() -> None:
     measures = Measures(partitions=(row("a"),), copying_seconds=2.0)
-    said = list(report_lines(replace(REPORT, measures=measures, seconds={"mirror": 9.0})))
+    said = list(report_lines(changed(REPORT, measures=measures, seconds={"mirror": 9.0})))
     assert (
         said[-1]
         == f"took {duration_text(9.0)}: mirror {duration_text(9.0)} (copying {duration_text(2.0)})"

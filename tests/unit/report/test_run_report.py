@@ -7,18 +7,18 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import OffsetsChoice
 from kafka_ferry.report import RunReport
 from kafka_ferry.verify import ExpectationResult, Verdict
-from tests.support.rows import PARTITION, RANGE, changed
+from tests.support.reports import PARTITION, RANGE, a_report, changed
 
-REPORT = RunReport("eu->us", "run", "eu", "us", 1_000, 9_000, records=90, reasons={"aborted": 10})
+REPORT = a_report(records=90, reasons={"aborted": 10})
 
 
 def test_a_report_of_an_earlier_snapshot_is_read_with_its_names() -> None:
-    report = replace(REPORT, partitions=(replace(PARTITION, preserved=True, uncommitted=3),))
+    report = changed(REPORT, partitions=(replace(PARTITION, preserved=True, uncommitted=3),))
     assert RunReport.from_json(report.to_json().replace('"uncommitted"', '"unsealed"')) == report
 
 
 def test_a_report_comes_back_from_json_as_it_was() -> None:
-    report = replace(
+    report = changed(
         REPORT,
         seconds={"copy": 1.5},
         rebuilt={"offset gaps": 2},
@@ -52,13 +52,13 @@ def test_something_else_is_not_a_report() -> None:
 
 
 def test_every_offset_is_a_record_or_has_a_reason() -> None:
-    assert REPORT.offsets == 100
+    assert REPORT.counts.offsets == 100
 
 
 def test_what_was_lost_and_what_is_a_dead_letter_is_counted_by_reason() -> None:
-    report = replace(REPORT, reasons={"lost": 60, "dead-lettered": 3, "aborted": 1})
-    assert (report.lost, report.dead_lettered) == (60, 3)
-    assert (REPORT.lost, REPORT.dead_lettered) == (0, 0)
+    report = changed(REPORT, reasons={"lost": 60, "dead-lettered": 3, "aborted": 1})
+    assert (report.counts.lost, report.counts.dead_lettered) == (60, 3)
+    assert (REPORT.counts.lost, REPORT.counts.dead_lettered) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -76,4 +76,4 @@ def test_what_was_lost_and_what_is_a_dead_letter_is_counted_by_reason() -> None:
     ],
 )
 def test_the_state_is_the_worst_that_is_true(changes, state) -> None:
-    assert replace(REPORT, **changes).state == state
+    assert changed(REPORT, **changes).state == state

@@ -13,12 +13,13 @@ from kafka_ferry.report.views import (
     topic_views,
 )
 from kafka_ferry.verify import PartitionRow
+from tests.support.reports import changed
 from tests.unit.report.reports import CLICKS_0, GROUPS, ORDERS_0, ORDERS_1, REPORT
 
 
 def view_of(topic: str, partition: int, **changes: object) -> PartitionView:
     """What is shown of a partition of ``REPORT``, changed."""
-    report = replace(REPORT, **changes)  # type: ignore[arg-type]
+    report = changed(REPORT, **changes)  # type: ignore[arg-type]
     (view,) = (v for v in partition_views(report) if (v.topic, v.partition) == (topic, partition))
     return view
 
@@ -71,7 +72,7 @@ def test_a_topic_is_as_healthy_as_its_worst_partition_and_as_late_as_its_latest(
 def test_of_a_partition_that_two_runs_looked_at_the_last_one_counts() -> None:
     first = partition_views(REPORT)
     again: PartitionMeasures = replace(ORDERS_0, records_behind=0)
-    second = partition_views(replace(REPORT, run="later", measures=Measures(partitions=(again,))))
+    second = partition_views(changed(REPORT, run="later", measures=Measures(partitions=(again,))))
     shown = latest([first, second])
     assert [(v.topic, v.partition, v.run) for v in shown] == [
         ("clicks", 0, "run"),

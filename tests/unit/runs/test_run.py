@@ -153,13 +153,13 @@ def test_what_could_not_be_changed_fails_the_run_when_it_is_published(
     assert raised.value.exit_code == 8
     report = run.report()
     assert report is not None
-    assert report.unapplied == raised.value.failures
+    assert report.problems.unapplied == raised.value.failures
 
 
 def test_a_run_that_changed_all_that_it_was_to_change_is_published(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert ended(run, monkeypatch).publish().unapplied == ()
+    assert ended(run, monkeypatch).publish().problems.unapplied == ()
 
 
 def test_what_was_not_copied_is_said_before_what_was_not_changed(

@@ -48,7 +48,7 @@ def measure_run(run: RunContext, report: RunReport) -> Measures:
     verified = _verified(partitions, plan, report).later(folder.verified_until())
     folder.save_verified_until(verified)
     return Measures(
-        copying_seconds=_copying_seconds(outcomes) or report.seconds.get("mirror", 0.0),
+        copying_seconds=_copying_seconds(outcomes) or report.times.seconds.get("mirror", 0.0),
         waits=_waits(outcomes),
         verified_until=verified.flow,
         partitions=tuple(_rows(partitions, counts, outcomes, behind, verified)),
@@ -135,15 +135,15 @@ def _behind(
 
 def _verified(partitions: Partitions, plan: Plan, report: RunReport) -> VerifiedUntil:
     """What this run has proved, as of the time before it read the source."""
-    verdict = report.verdict
+    verdict = report.proof.verdict
     if plan.options.window:
         # It does not cover what was written last.
         return VerifiedUntil()
     if verdict is None or any(check.raised for check in verdict.expectations):
         return VerifiedUntil()
     # The plan's time is when it was made, after everything was read.
-    until = plan.at - math.ceil(report.seconds.get("plan", 0.0) * 1000)
-    proved = dict.fromkeys(map(str, proved_partitions(partitions, plan, report)), until)
+    until = plan.at - math.ceil(report.times.seconds.get("plan", 0.0) * 1000)
+    proved = dict.fromkeys(map(str, proved_partitions(partitions, plan, report.proof)), until)
     complete = verdict.success and report.state != "failed"
     whole = complete and plan.options.is_whole
     return VerifiedUntil(until if whole else 0, proved)

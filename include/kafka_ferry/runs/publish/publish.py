@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,7 @@ from kafka_ferry.ledger import copied_rows
 from kafka_ferry.ledger.proofs import last_proof
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.report import RunReport, render
+from kafka_ferry.report.run_report import RunCounts, RunProblems, RunProof, RunTimes, RunTopics
 from kafka_ferry.report.summary import summarise
 from kafka_ferry.runs.publish.measures import measure_run
 from kafka_ferry.runs.publish.prometheus import tell
@@ -25,6 +26,7 @@ from kafka_ferry.runs.verify.verdict import with_groups
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from kafka_ferry.groups.moves import GroupMoves
     from kafka_ferry.ledger import LedgerTable
     from kafka_ferry.model import Plan
     from kafka_ferry.runs.state.run_context import RunContext
@@ -47,65 +49,25 @@ _COLUMNS: Final = [
 _GROUPS_STEP: Final = "sync_groups"
 
 
-@dataclass
-class _Copied:
-    """What a run has copied and what it has not, by the ledger."""
-
-    records: int = 0
-    bytes: int = 0
-    batches: int = 0
-    adopted: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
-    rebuilt: Counter[str] = field(default_factory=Counter)
-    losses: list[str] = field(default_factory=list)
-    adoptions: list[str] = field(default_factory=list)
-
-
 def publish_run(run: RunContext, steps: Sequence[str]) -> RunReport:
     """Write a run's ``report.html`` and ``report.json`` from the files of its ``steps``."""
     flow, folder = run.flow, run.folder
     plan = folder.plan()
-    found = folder.reconciliation() or Reconciliation()
-    refused = tuple(map(str, plan.refused))
     ended = {step: record for step in steps if (record := folder.step_record(step))}
     groups = folder.groups()
-    partitions, others = step_sentences(ended, refused, found.verdict)
-    copied, proof = _copied(run.ledger, run.run_id), last_proof(run.ledger)
+    found = folder.reconciliation() or Reconciliation()
     report = RunReport(
         flow=flow.name,
         run=run.run_id,
         source=flow.source.alias,
         target=flow.target.alias,
-        planned_at=plan.at,
-        finished_at=now_ms(),
-        seconds={step: record.seconds for step, record in ended.items()},
-        records=copied.records,
-        bytes=copied.bytes,
-        batches=copied.batches,
-        reasons=dict(copied.reasons),
-        rebuilt=dict(copied.rebuilt),
-        failures=tuple(chain.from_iterable(partitions.values())),
-        step_failures=others,
-        refused=refused,
-        skipped=tuple((skipped.topic, skipped.reason) for skipped in plan.skipped),
-        losses=tuple(copied.losses),
-        dead_letter_topic=flow.dead_letter_name,
-        notes=tuple(map(str, plan.notes)),
-        changes=_changes(plan),
-        unapplied=plan.unapplied,
-        drifts=tuple(map(str, plan.drifts)),
-        retirements=tuple(map(str, plan.retirements)),
-        choices=plan.choices,
-        adopted=copied.adopted,
-        adoptions=tuple(copied.adoptions),
-        ranges=found.ranges,
-        partitions=found.partitions,
-        verdict=found.verdict and with_groups(run, found.verdict, groups),
+        times=RunTimes(plan.at, now_ms(), {step: record.seconds for step, record in ended.items()}),
+        counts=_counts(run.ledger, run.run_id, flow.dead_letter_name),
+        topics=_topics(plan),
+        problems=_problems(plan, ended, found.verdict),
+        proof=_proof(run, found, groups),
         groups=groups,
         window=plan.options.window,
-        proved_by=proof.run if proof else "",
-        proved_at=proof.at if proof else 0,
-        group_failures=ended[_GROUPS_STEP].failures if _GROUPS_STEP in ended else (),
     )
     measures = measure_run(run, report)
     report = replace(report, measures=measures)
@@ -143,27 +105,59 @@ def _write(folder: RunFolder, report: RunReport) -> None:
     folder.files.write(REPORT, render(report))
 
 
-def _changes(plan: Plan) -> tuple[str, ...]:
-    """What the plan changed other than topics and records."""
+def _topics(plan: Plan) -> RunTopics:
     changes = (*plan.config_changes, *plan.acl_changes, *plan.quota_changes, *plan.user_changes)
-    return tuple(map(str, changes))
+    return RunTopics(
+        skipped=tuple((skipped.topic, skipped.reason) for skipped in plan.skipped),
+        notes=tuple(map(str, plan.notes)),
+        changes=tuple(map(str, changes)),
+        drifts=tuple(map(str, plan.drifts)),
+        retirements=tuple(map(str, plan.retirements)),
+        choices=plan.choices,
+    )
 
 
-def _copied(ledger: LedgerTable, run: str) -> _Copied:
-    found = _Copied()
-    for row in ledger.read(copied_rows() & (pc.field("run") == run), _COLUMNS).to_pylist():
+def _problems(plan: Plan, ended: Mapping[str, StepRecord], verdict: Verdict | None) -> RunProblems:
+    refused = tuple(map(str, plan.refused))
+    partitions, others = step_sentences(ended, refused, verdict)
+    return RunProblems(
+        failures=tuple(chain.from_iterable(partitions.values())),
+        step_failures=others,
+        refused=refused,
+        unapplied=plan.unapplied,
+        group_failures=ended[_GROUPS_STEP].failures if _GROUPS_STEP in ended else (),
+    )
+
+
+def _proof(run: RunContext, found: Reconciliation, groups: GroupMoves | None) -> RunProof:
+    last = last_proof(run.ledger)
+    verdict = found.verdict and with_groups(run, found.verdict, groups)
+    proved = (last.run, last.at) if last else ("", 0)
+    return RunProof(found.ranges, found.partitions, verdict, *proved)
+
+
+def _counts(ledger: LedgerTable, run: str, dead_letter_topic: str) -> RunCounts:
+    rows = ledger.read(copied_rows() & (pc.field("run") == run), _COLUMNS).to_pylist()
+    reasons, rebuilt = Counter[str](), Counter[str]()
+    losses, adoptions = list[str](), list[str]()
+    for row in rows:
         partition = TopicPartition(row["topic"], row["partition"])
-        found.records += row["records"]
-        found.bytes += row["bytes"]
-        found.batches += row["batches"]
-        found.reasons.update(dict(row["reasons"]))
-        found.rebuilt.update(dict(row["rebuilt"]))
-        found.losses.extend(_loss(partition, **interval) for interval in row["lost"])
+        reasons.update(dict(row["reasons"]))
+        rebuilt.update(dict(row["rebuilt"]))
+        losses.extend(_loss(partition, **interval) for interval in row["lost"])
         if row["adopted"]:
-            found.adopted += row["adopted"]
-            span = f"{partition} [{row['start']}, {row['end']})"
-            found.adoptions.append(f"{span}: {row['adopted']:,}.")
-    return found
+            adoptions.append(f"{partition} [{row['start']}, {row['end']}): {row['adopted']:,}.")
+    return RunCounts(
+        **{
+            name: sum(row[name] for row in rows)
+            for name in ("records", "bytes", "batches", "adopted")
+        },
+        reasons=dict(reasons),
+        rebuilt=dict(rebuilt),
+        losses=tuple(losses),
+        dead_letter_topic=dead_letter_topic,
+        adoptions=tuple(adoptions),
+    )
 
 
 def _loss(partition: TopicPartition, start: int, end: int) -> str:

@@ -15,7 +15,6 @@ from kafka_ferry.copy import Outcome, OutcomeFiles
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import OffsetsChoice, Plan, Range, Refusal, TopicPartition
-from kafka_ferry.report import RunReport
 from kafka_ferry.report.measures import Measures, VerifiedUntil
 from kafka_ferry.runs.publish import measures as measures_module
 from kafka_ferry.runs.publish.lag import Behind
@@ -24,7 +23,7 @@ from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict
-from tests.support.rows import RANGE, changed
+from tests.support.reports import RANGE, a_report, changed
 from tests.unit.ledger.entries import a_copied_range, a_transaction
 
 ORDERS, CLICKS = (TopicPartition(f"primary.{topic}", 0) for topic in ("orders", "clicks"))
@@ -90,7 +89,7 @@ def measured(flow: Flow, folder: RunFolder, tmp_path: Path, monkeypatch: pytest.
         fields: dict[str, Any] = {"seconds": {"plan": 9.5, "mirror": 7.0}} | report
         return measure_run(
             RunContext(flow, "run-2", folder.files, folder, ledger),
-            RunReport(flow.name, "run-2", "primary", "backup", PLANNED_AT, 0, **fields),
+            a_report(flow.name, "run-2", planned_at=PLANNED_AT, **fields),
         )
 
     return measure

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,12 @@ from kafka_ferry.runs.publish.notifications import Notices
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import STEPS, RunFolder
 from kafka_ferry.verify import Verdict
+from tests.support.reports import a_report, changed
 from tests.unit.plan.builders import NOW, a_flow, a_source, found
 
 GREEN = dict.fromkeys(STEPS, "success")
 RED = GREEN | {"mirror": "failed", "publish": "failed"}
-REPORT = RunReport("primary->backup", "", "primary", "backup", 5, 9, verdict=Verdict(success=True))
+REPORT = a_report("primary->backup", verdict=Verdict(success=True))
 DRIFT = "primary.orders: retention.ms is 5."
 
 
@@ -53,7 +53,7 @@ def leave(
         except FerryError:
             pass
     if report:
-        folder.files.write("report.json", replace(report, run=run).to_json())
+        folder.files.write("report.json", changed(report, run=run).to_json())
 
 
 def told_of(flow: Flow, run: str, tasks: dict[str, str], ending: int = 0) -> list[str]:
@@ -115,7 +115,7 @@ def test_a_task_beside_the_steps_that_failed_is_told_although_the_run_is_publish
 
 
 def test_what_an_earlier_attempt_of_the_run_reported_is_not_told_of_this_one(flow: Flow) -> None:
-    leave(flow, "a", report=replace(REPORT, drifts=(DRIFT,)))
+    leave(flow, "a", report=changed(REPORT, drifts=(DRIFT,)))
     # As `plan` does when the run is cleared.
     folder_of(flow, "a").forget(*STEPS)
     told = Notices(flow, "a").of_ending(1, {"plan": "failed", "publish": "upstream_failed"}).notice
@@ -182,7 +182,7 @@ def test_a_run_of_a_part_makes_nothing_good_but_itself(flow: Flow, options: RunO
 
 
 def test_drift_is_told_once_and_again_when_it_comes_back(flow: Flow) -> None:
-    drifted = replace(REPORT, drifts=(DRIFT,))
+    drifted = changed(REPORT, drifts=(DRIFT,))
     for run, report in (("a", drifted), ("b", drifted), ("c", REPORT), ("d", drifted)):
         leave(flow, run, report)
 
@@ -192,7 +192,7 @@ def test_drift_is_told_once_and_again_when_it_comes_back(flow: Flow) -> None:
 
 
 def test_the_message_of_one_ending_is_the_same_however_often_it_is_asked_for(flow: Flow) -> None:
-    leave(flow, "a", replace(REPORT, drifts=(DRIFT,)))
+    leave(flow, "a", changed(REPORT, drifts=(DRIFT,)))
     notices = Notices(flow, "a")
     first = notices.mark(notices.of_ending(0, GREEN), "slack:ops")
 

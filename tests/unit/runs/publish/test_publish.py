@@ -90,45 +90,49 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunReport:
 
 def test_what_failed_with_groups_is_no_failure_of_partitions(report: RunReport) -> None:
     assert report.groups == GROUPS
-    assert report.group_failures == (SAID,)
-    assert report.failures == ()
+    assert report.problems.group_failures == (SAID,)
+    assert report.problems.failures == ()
 
 
 def test_names_each_interval_that_this_run_lost(report: RunReport) -> None:
-    assert report.losses == (
+    assert report.counts.losses == (
         "orders-0 [40, 1240): 1,200 offsets were deleted on the source before they were copied.",
         "orders-0 [1250, 1251): 1 offset was deleted on the source before it was copied.",
         "customers-7 [3, 4): 1 offset was deleted on the source before it was copied.",
     )
-    assert report.lost == 1_202
+    assert report.counts.lost == 1_202
 
 
 def test_counts_dead_letters_and_says_where_they_are(report: RunReport) -> None:
-    assert report.dead_lettered == 4
-    assert report.dead_letter_topic == "ferry-dead-letter.primary.internal"
+    assert report.counts.dead_lettered == 4
+    assert report.counts.dead_letter_topic == "ferry-dead-letter.primary.internal"
 
 
 def test_hands_on_what_the_plan_noted(report: RunReport) -> None:
-    assert report.notes == ("old: the topic was deleted on the source.",)
+    assert report.topics.notes == ("old: the topic was deleted on the source.",)
 
 
 def test_says_how_each_topics_offsets_are_kept(report: RunReport) -> None:
-    assert [(choice.topic, choice.preserved) for choice in report.choices] == [("kept", True)]
+    assert [(choice.topic, choice.preserved) for choice in report.topics.choices] == [
+        ("kept", True)
+    ]
 
 
 def test_counts_what_this_run_has_adopted_and_names_the_ranges(report: RunReport) -> None:
-    assert report.adopted == 1_200
-    assert report.adoptions == ("kept-0 [50, 2000): 1,200.",)
+    assert report.counts.adopted == 1_200
+    assert report.counts.adoptions == ("kept-0 [50, 2000): 1,200.",)
 
 
 def test_says_what_was_changed_and_what_could_not_be(report: RunReport) -> None:
-    assert report.changes == (
+    assert report.topics.changes == (
         "primary.orders: set flush.ms=5",
         "grant ALLOW READ on the topic primary.orders to User:anna",
     )
-    assert report.unapplied == ("primary.orders: its configs could not be changed.",)
-    assert [drift.split(",")[0] for drift in report.drifts] == ["primary.orders has segment.ms=7"]
-    assert ["old is gone" in retirement for retirement in report.retirements] == [True]
+    assert report.problems.unapplied == ("primary.orders: its configs could not be changed.",)
+    assert [drift.split(",")[0] for drift in report.topics.drifts] == [
+        "primary.orders has segment.ms=7"
+    ]
+    assert ["old is gone" in retirement for retirement in report.topics.retirements] == [True]
 
 
 def test_a_failed_partition_is_counted_once_and_what_the_verdict_says_is_no_other_failure(

@@ -10,6 +10,7 @@ from kafka_ferry.report.summary import RunSummary, summarise
 from kafka_ferry.runs.state import history
 from kafka_ferry.runs.state.history import HISTORY, read_history, remember
 from kafka_ferry.state import StateFolder
+from tests.support.reports import changed
 from tests.unit.report.reports import REPORT
 
 
@@ -33,7 +34,7 @@ def test_a_summary_has_the_numbers_of_the_report() -> None:
 
 
 def test_a_lag_that_nobody_could_tell_is_none_and_not_0() -> None:
-    summary = summarise(replace(REPORT, measures=None))
+    summary = summarise(changed(REPORT, measures=None))
     assert (summary.records_behind, summary.seconds_behind) == (None, None)
 
 

@@ -12,7 +12,7 @@ from kafka_ferry.verify.expectations.judge import SUITES, judge_groups
 from kafka_ferry.verify.expectations.tables import KINDS, Rows, columns
 from kafka_ferry.verify.expectations.user_expectations import own_expectations
 from kafka_ferry.verify.groups import GROUPS, GroupRow
-from tests.support.rows import PARTITION, RANGE, changed
+from tests.support.reports import PARTITION, RANGE, changed
 
 GOOD_YAML = """\
 # Nobody may be far behind.
@@ -206,7 +206,7 @@ def test_what_is_wrong_with_a_file_is_named_with_its_line_and_hides_nothing(
 ) -> None:
     write(tmp_path, name, text)
     write(tmp_path, "eu_to_us.yaml", GOOD_YAML)
-    lost = changed(RANGE, foreign=1, copied=200, target_records=200)
+    lost = changed(RANGE, end=310, foreign=1, copied=200, target_records=200)
     verdict = judged(flow, {"ranges": [lost], "partitions": [PARTITION]})
 
     ours, problem = verdict.failures

@@ -1,4 +1,4 @@
-"""A range and a partition that agree, and how to change any value of theirs, or of another flat object."""
+"""Reports and their rows, made and changed by the names that stored values have."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from kafka_ferry.flat import columns_of
+from kafka_ferry.report import RunReport
 from kafka_ferry.verify import PartitionRow, RangeRow
 
 T = TypeVar("T")
@@ -36,3 +37,10 @@ RANGE = made(
     **{"target_records": 90, "digest_sent": "d1", "digest_read": "d1"},
 )
 PARTITION = PartitionRow("orders", 3, "eu.orders", 100, 200, 100, 200, 0, 0, 200, 0, 0)
+
+
+def a_report(flow: str = "eu->us", run: str = "run", **values: Any) -> RunReport:
+    """The report of a run that did nothing else."""
+    source, _, target = flow.partition("->")
+    at = {"planned_at": 1_000, "finished_at": 9_000}
+    return made(RunReport, flow=flow, run=run, source=source, target=target, **at | values)

@@ -13,43 +13,33 @@ from kafka_ferry.report.group_rows import group_counts
 
 def show_report(report: RunReport, page: Path | None) -> None:
     """Print a run's result, and where its report page is."""
+    counts, problems = report.counts, report.problems
     if report.window:
         out.print(f"backfill: {report.window}", markup=False, highlight=False)
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.counts.reasons.items())
-    out.print(
-        f"copied:   {report.counts.records:,} records, {report.counts.bytes:,} bytes", markup=False
-    )
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.reasons.items())
+    out.print(f"copied:   {counts.records:,} records, {counts.bytes:,} bytes", markup=False)
     if reasons:
         out.print(f"without a record on the target: {reasons}", markup=False)
     for drift in report.topics.drifts:
         out.print(f"DRIFT {drift}", style="yellow", markup=False, highlight=False)
     show_notes(report.topics.notes)
-    for loss in report.counts.losses:
+    for loss in counts.losses:
         out.print(f"LOST {loss}", style="yellow", markup=False)
-    if report.counts.dead_lettered:
-        letters = (
-            f"{report.counts.dead_lettered:,} records went to {report.counts.dead_letter_topic}"
-        )
+    if counts.dead_lettered:
+        letters = f"{counts.dead_lettered:,} records went to {counts.dead_letter_topic}"
         out.print(f"DEAD LETTERS {letters}", style="yellow", markup=False)
-    for sentence in report.problems.unapplied:
+    for sentence in problems.unapplied:
         out.print(f"NOT APPLIED {sentence}", style="red", markup=False, highlight=False)
     if report.groups and report.groups.groups:
         out.print(f"groups:   {group_counts(report.groups)}", markup=False, highlight=False)
-    for sentence in report.problems.group_failures:
+    for sentence in problems.group_failures:
         out.print(f"GROUPS {sentence}", style="red", markup=False, highlight=False)
     if report.proof.verdict:
-        says = (
-            "nothing failed"
-            if report.state == "verified" and not report.proof.ranges
-            else report.state
-        )
-        out.print(f"{says}: {report.found}", markup=False)
+        nothing = report.state == "verified" and not report.proof.ranges
+        out.print(f"{'nothing failed' if nothing else report.state}: {report.found}", markup=False)
     if report.times.seconds:
+        took = duration_text(report.times.duration)
         copying = f" (copying: {report.waited})" if report.waited else ""
-        out.print(
-            f"took:     {duration_text(report.times.duration)}{copying}",
-            markup=False,
-            highlight=False,
-        )
+        out.print(f"took:     {took}{copying}", markup=False, highlight=False)
     if page:
         out.print(f"report:   {page}", markup=False)

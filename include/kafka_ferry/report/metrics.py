@@ -161,14 +161,14 @@ def _of_flow(report: RunReport, found: Measures) -> Iterator[Sample]:
 
 def _problems(report: RunReport) -> dict[str, int]:
     """The number of problems by kind; 0 where there are none."""
-    verdict = report.proof.verdict
+    problems, verdict = report.problems, report.proof.verdict
     unproved = verdict.failures if verdict else ()
     return {
-        "failed": len(report.problems.failures),
-        "refused": len(report.problems.refused),
+        "failed": len(problems.failures),
+        "refused": len(problems.refused),
         "unproved": 0 if verdict and verdict.success else max(1, len(unproved)),
-        "unapplied": len(report.problems.unapplied),
-        "groups": len(report.problems.group_failures),
+        "unapplied": len(problems.unapplied),
+        "groups": len(problems.group_failures),
     }
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.config.options.notify import EVENTS, Event
-from kafka_ferry.report.run_report import RunReport
+from kafka_ferry.report.run_report import RunProblems, RunReport
 
 DETAILS: Final = 5
 """How many sentences of one kind a notice has; the report has all of them."""
@@ -165,7 +165,8 @@ def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact
         ends: the steps that did not succeed, in the order in which they ran.
         report: the run's report, None where it was not published.
     """
-    refused = report.problems.refused if report else ()
+    problems = report.problems if report else RunProblems()
+    refused = problems.refused
     told = set(refused)
     if refused:
         what = _count(len(refused), "topic or partition", "topics or partitions")
@@ -179,14 +180,12 @@ def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact
             yield fact("failure", f"the task {end.step} failed", advice=_SEE_LOG)
         elif new:
             yield _failed(end, new)
-    if report and report.problems.unapplied:
-        what = _count(len(report.problems.unapplied), "change")
+    if problems.unapplied:
+        what = _count(len(problems.unapplied), "change")
         advice = (
             "Grant the permission that is named, then clear the task sync_topics. (docs/access.md)"
         )
-        yield fact(
-            "failure", f"{what} could not be made on the target", report.problems.unapplied, advice
-        )
+        yield fact("failure", f"{what} could not be made on the target", problems.unapplied, advice)
 
 
 def _judged(end: StepEnd, report: RunReport | None) -> StepEnd:
@@ -208,20 +207,21 @@ def _failed(end: StepEnd, sentences: list[str]) -> Fact:
 
 def losses(report: RunReport) -> Iterator[Fact]:
     """Records that are lost for ever, and records that went to the dead letter topic."""
-    if report.counts.lost:
-        they = "offset was" if report.counts.lost == 1 else "offsets were"
+    counts = report.counts
+    if counts.lost:
+        they = "offset was" if counts.lost == 1 else "offsets were"
         yield fact(
             "loss",
-            f"{report.counts.lost:,} {they} deleted on the source before they were copied",
-            report.counts.losses,
+            f"{counts.lost:,} {they} deleted on the source before they were copied",
+            counts.losses,
             "They cannot be recovered. Run more often, or keep the source's records longer. "
             f"({_GUIDE}KafkaFerryRecordsLost)",
         )
-    if report.counts.dead_lettered:
+    if counts.dead_lettered:
         yield fact(
             "loss",
-            f"{_count(report.counts.dead_lettered, 'record')} went to the dead letter topic",
-            advice=f"Read {report.counts.dead_letter_topic}: each record there says why. (docs/operations.md)",
+            f"{_count(counts.dead_lettered, 'record')} went to the dead letter topic",
+            advice=f"Read {counts.dead_letter_topic}: each record there says why. (docs/operations.md)",
         )
     rewound = report.proof.rewound(report.run)
     if rewound:
@@ -275,9 +275,10 @@ def recovery(runs: Iterable[str]) -> Fact:
 
 
 def _warnings(report: RunReport, whole: bool) -> tuple[str, ...]:
-    verdict = report.proof.verdict.warnings if report.proof.verdict else ()
+    topics, verdict = report.topics, report.proof.verdict
+    warnings = verdict.warnings if verdict else ()
     missing = report.measures.missing if report.measures else ()
-    return (*verdict, *report.topics.retirements, *(report.topics.notes if whole else ()), *missing)
+    return (*warnings, *topics.retirements, *(topics.notes if whole else ()), *missing)
 
 
 def _count(number: int, one: str, many: str = "") -> str:

@@ -13,7 +13,7 @@ from kafka_ferry.clock import duration_text, moment_text
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.report.group_rows import group_counts, group_rows, left_alone
 from kafka_ferry.report.measures import Measures
-from kafka_ferry.report.run_report import RunReport
+from kafka_ferry.report.run_report import RunProblems, RunReport
 from kafka_ferry.verify import Verdict
 from kafka_ferry.verify.checks import Check, Row, decisive
 
@@ -23,10 +23,11 @@ _BYTE_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 def render(report: RunReport) -> str:
     """The page for ``report``. Everything in it is escaped."""
-    verdict = report.proof.verdict or Verdict(success=False)
+    proof = report.proof
+    verdict = proof.verdict or Verdict(success=False)
     told = {sentence for check in verdict.expectations for sentence in check.sentences}
-    off_partitions = _off(decisive("partitions", report.proof.verdict), report.proof.partitions)
-    off_ranges = _off(decisive("ranges", report.proof.verdict), report.proof.ranges)
+    off_partitions = _off(decisive("partitions", proof.verdict), proof.partitions)
+    off_ranges = _off(decisive("ranges", proof.verdict), proof.ranges)
     groups = report.groups or GroupMoves(report.times.finished_at)
     return _template().render(
         report=report,
@@ -34,13 +35,13 @@ def render(report: RunReport) -> str:
         headline=headline(report),
         differs=any(_differences(report)),
         has_preserved=report.has_preserved,
-        has_backfilled=any(row.ledger.backfill for row in report.proof.ranges),
+        has_backfilled=any(row.ledger.backfill for row in proof.ranges),
         checks=sorted(verdict.expectations, key=lambda check: (not check.failed, check.success)),
         failures=[failure for failure in verdict.failures if failure not in told],
         warnings=[warning for warning in verdict.warnings if warning not in told],
         offsets={"copied": report.counts.records} | dict(report.counts.reasons),
-        partitions=sorted(report.proof.partitions, key=lambda row: row not in off_partitions),
-        ranges=sorted(report.proof.ranges, key=lambda row: row not in off_ranges),
+        partitions=sorted(proof.partitions, key=lambda row: row not in off_partitions),
+        ranges=sorted(proof.ranges, key=lambda row: row not in off_ranges),
         off_partitions=off_partitions,
         off_ranges=off_ranges,
         groups=groups,
@@ -56,49 +57,54 @@ def headline(report: RunReport) -> str:
 
 
 def _state(report: RunReport) -> str:
-    if report.problems.failures:
-        return f"{_count(len(report.problems.failures), 'partition')} failed; {_rest(report)}"
-    if report.problems.refused:
-        what = _count(len(report.problems.refused), "topic or partition", "topics or partitions")
-        return f"{what} cannot be mirrored; {_rest(report)}"
-    if report.problems.step_failures:
-        steps = " and ".join(report.problems.step_failures)
-        they = "step" if len(report.problems.step_failures) == 1 else "steps"
-        return f"The {they} {steps} failed; {_rest(report)}"
-    if report.proof.verdict is None:
+    verdict = report.proof.verdict
+    if failed := _failed(report.problems):
+        return f"{failed}; {_rest(verdict)}"
+    if verdict is None:
         return "Copied, not verified"
-    if not report.proof.verdict.success:
-        failed = {check.table for check in report.proof.verdict.expectations if check.failed}
-        only_groups = failed == {"groups"}
-        return _GROUPS_ASTRAY if only_groups else "The copy is incomplete"
+    if not verdict.success:
+        tables = {check.table for check in verdict.expectations if check.failed}
+        return _GROUPS_ASTRAY if tables == {"groups"} else "The copy is incomplete"
     return _verified(report)
 
 
+def _failed(problems: RunProblems) -> str:
+    """What failed, "" for nothing."""
+    if problems.failures:
+        return f"{_count(len(problems.failures), 'partition')} failed"
+    if problems.refused:
+        what = _count(len(problems.refused), "topic or partition", "topics or partitions")
+        return f"{what} cannot be mirrored"
+    steps = " and ".join(problems.step_failures)
+    they = "step" if len(problems.step_failures) == 1 else "steps"
+    return f"The {they} {steps} failed" if steps else ""
+
+
 def _verified(report: RunReport) -> str:
-    if report.problems.unapplied:
-        return f"Verified, but {_count(len(report.problems.unapplied), 'change')} could not be made on the target"
-    if report.problems.group_failures:
-        return f"Verified, but {_count(len(report.problems.group_failures), 'thing')} could not be done for groups"
+    unapplied, of_groups = report.problems.unapplied, report.problems.group_failures
+    if unapplied:
+        return f"Verified, but {_count(len(unapplied), 'change')} could not be made on the target"
+    if of_groups:
+        return f"Verified, but {_count(len(of_groups), 'thing')} could not be done for groups"
     if not report.proof.ranges and not report.window:
         return f"{report.found[0].upper()}{report.found[1:]}"
     return "Verified" if any(_differences(report)) else "Verified: the copy is complete"
 
 
-def _rest(report: RunReport) -> str:
-    if report.proof.verdict is None:
+def _rest(verdict: Verdict | None) -> str:
+    if verdict is None:
         return "nothing is verified"
-    return "the rest is verified" if report.proof.verdict.success else "the copy is incomplete"
+    return "the rest is verified" if verdict.success else "the copy is incomplete"
 
 
 def _differences(report: RunReport) -> Iterator[str]:
     """Differences between source and target that the flow's policies allow."""
-    if report.counts.lost:
-        they = (
-            ("offset was", "it was") if report.counts.lost == 1 else ("offsets were", "they were")
-        )
-        yield f"{report.counts.lost:,} {they[0]} lost before {they[1]} copied"
-    if report.counts.dead_lettered:
-        yield f"{_count(report.counts.dead_lettered, 'record')} went to the dead letter topic"
+    lost, dead_lettered = report.counts.lost, report.counts.dead_lettered
+    if lost:
+        they = ("offset was", "it was") if lost == 1 else ("offsets were", "they were")
+        yield f"{lost:,} {they[0]} lost before {they[1]} copied"
+    if dead_lettered:
+        yield f"{_count(dead_lettered, 'record')} went to the dead letter topic"
     rewound = report.proof.rewound(report.run)
     if rewound:
         yield f"the source has lost {_count(rewound, 'offset')} that had been copied"

@@ -107,14 +107,9 @@ class PublishOperator(StepOperator):
             log.info("Report: %s", absolute(report_url(self.flow.slug, run.run_id)))
             if told := run.report():
                 tell_airflow(self.flow, told)
-        log.info(
-            "%s: %d records, %d bytes", headline(report), report.counts.records, report.counts.bytes
-        )
-        return {
-            "records": report.counts.records,
-            "bytes": report.counts.bytes,
-            "report": str(run.report_path),
-        }
+        counts = report.counts
+        log.info("%s: %d records, %d bytes", headline(report), counts.records, counts.bytes)
+        return {"records": counts.records, "bytes": counts.bytes, "report": str(run.report_path)}
 
 
 class UpdateAssetsOperator(StepOperator):

@@ -204,25 +204,22 @@ def group_counts(groups: Iterable[GroupView]) -> dict[str, Any]:
 
 def attention(report: RunReport) -> list[dict[str, Any]]:
     """What needs attention, the worst first: a kind, its severity, the number, and the first of them."""
-    verdict = report.proof.verdict
+    problems, topics, verdict = report.problems, report.topics, report.proof.verdict
     measures = report.measures
+    of_steps = tuple(chain.from_iterable(problems.step_failures.values()))
     kinds: list[tuple[str, str, Sequence[str]]] = [
-        ("Failed", "failed", report.problems.failures),
-        (
-            "Failed steps",
-            "failed",
-            tuple(chain.from_iterable(report.problems.step_failures.values())),
-        ),
-        ("Cannot be mirrored", "failed", report.problems.refused),
+        ("Failed", "failed", problems.failures),
+        ("Failed steps", "failed", of_steps),
+        ("Cannot be mirrored", "failed", problems.refused),
         ("Not as expected", "failed", verdict.failures if verdict else ()),
         ("Lost before it was copied", "failed", report.counts.losses),
-        ("Groups", "failed", report.problems.group_failures),
-        ("Not changed on the target", "warning", report.problems.unapplied),
-        ("Changed by another client", "warning", report.topics.drifts),
+        ("Groups", "failed", problems.group_failures),
+        ("Not changed on the target", "warning", problems.unapplied),
+        ("Changed by another client", "warning", topics.drifts),
         ("Worth knowing", "warning", verdict.warnings if verdict else ()),
-        ("To be deleted", "warning", report.topics.retirements),
+        ("To be deleted", "warning", topics.retirements),
         ("Not measured", "warning", measures.missing if measures else ()),
-        ("Notes", "info", report.topics.notes),
+        ("Notes", "info", topics.notes),
     ]
     return [_kind(*kind) for kind in kinds if kind[2]]
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import ExitStack
 from typing import Any, Self
 
-from kafka_ferry.config import Cluster, kafka_python_config
+from kafka_ferry.config import Cluster
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.changes import Acl, Entity, QuotaChange, Quotas, UserChange, Users
 from kafka_ferry.retry import retried, retry
-from kafka_ferry.wire import borrowed
+from kafka_ferry.wire import connected
 from kafka_ferry.wire.access.acls import create_acls, delete_acls, describe_acls
 from kafka_ferry.wire.access.quotas import alter_quotas, describe_quotas
 from kafka_ferry.wire.access.scram_users import change_user, describe_users
@@ -32,15 +33,14 @@ class AccessControl:
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        settings = kafka_python_config(cluster.client_properties("admin"))
-        self._loan = borrowed(cluster.alias, settings)
-        self._wire = self._loan.__enter__()
+        self._connections = ExitStack()
+        self._wire = self._connections.enter_context(connected(cluster, "admin"))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *raised: Any) -> None:
-        self._loan.__exit__(*raised)
+        self._connections.__exit__(*raised)
 
     def acls(self) -> frozenset[Acl]:
         """All ACLs on topics, groups, transactional ids and the cluster; needs DESCRIBE on the latter."""

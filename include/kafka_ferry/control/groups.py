@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
 from typing import Any, Self, TypeVar
 
-from kafka_ferry.config import Cluster, kafka_python_config
+from kafka_ferry.config import Cluster
 from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry, retry_each
-from kafka_ferry.wire import borrowed
+from kafka_ferry.wire import connected
 from kafka_ferry.wire.groups.groups import delete_groups, describe_groups, list_groups
 from kafka_ferry.wire.groups.offsets import Refused, commit_offsets, delete_offsets, fetch_offsets
 from kafka_ferry.wire.groups.share_groups import (
@@ -41,15 +42,14 @@ class GroupControl:
 
     def __init__(self, cluster: Cluster) -> None:
         self.alias = cluster.alias
-        settings = kafka_python_config(cluster.client_properties("admin"))
-        self._loan = borrowed(cluster.alias, settings)
-        self._wire = self._loan.__enter__()
+        self._connections = ExitStack()
+        self._wire = self._connections.enter_context(connected(cluster, "admin"))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *raised: Any) -> None:
-        self._loan.__exit__(*raised)
+        self._connections.__exit__(*raised)
 
     def groups(self) -> list[Group]:
         """All groups that the principal may see: with DESCRIBE on the cluster all, otherwise its own.

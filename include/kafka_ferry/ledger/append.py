@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from kafka_ferry.batches import for_producer, single_record
-from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.config import Flow
 from kafka_ferry.errors import Fenced, FerryError
 from kafka_ferry.ledger.record import (
     AppliedEntry,
@@ -19,7 +19,7 @@ from kafka_ferry.ledger.record import (
 )
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import borrowed
+from kafka_ferry.wire import connected
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce_request
 
@@ -60,9 +60,8 @@ def append_entry(flow: Flow, entry: _OfRun) -> None:
 
 def _append(flow: Flow, entry: _OfRun) -> None:
     alias = flow.target.alias
-    settings = kafka_python_config(flow.target.client_properties("producer"))
     ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
-    with borrowed(alias, settings) as cluster:
+    with connected(flow.target, "producer") as cluster:
         producer = TransactionalProducer(cluster, f"ferry.{flow.name}.run", timeout_ms=_TIMEOUT_MS)
         producer.start()
         leader = cluster.recent_leaders([ledger])[ledger]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kafka_ferry.config import Cluster, kafka_python_config
+from kafka_ferry.config import Cluster
 from kafka_ferry.ledger.record import Entry, decode
 from kafka_ferry.model.plan import Creation
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.wire import borrowed
+from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.scan import committed_values
 
 # Nothing in a ledger may expire: it is the only offset map.
@@ -34,7 +34,6 @@ def read_ledger(cluster: Cluster, topic: str, start: int) -> Iterator[tuple[int,
         ClusterUnreachable: if the target does not answer for a minute.
     """
     # Not by librdkafka, which believes whatever a broker lists as aborted (``TransactionFates``).
-    settings = kafka_python_config(cluster.client_properties("consumer"))
-    with borrowed(cluster.alias, settings) as wire:
+    with connected(cluster) as wire:
         for at, value in committed_values(wire, TopicPartition(topic, 0), start):
             yield at, decode(value or b"", at=f"{topic} offset {at}")

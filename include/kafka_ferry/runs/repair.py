@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from kafka_ferry.clock import run_id_now
-from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import CorruptBatch, FerryError
 from kafka_ferry.ledger import (
@@ -34,9 +34,9 @@ from kafka_ferry.plan.offsets.log_check import (
 )
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.first_copied import first_copied
-from kafka_ferry.runs.state.flow_state import flow_ledger
+from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
-from kafka_ferry.wire import WireCluster, borrowed, log_start
+from kafka_ferry.wire import WireCluster, connected, log_start
 from kafka_ferry.wire.partitions.ends import settled_ends
 from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
 
@@ -51,7 +51,7 @@ class Repair:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._target = ClusterControl(flow.target)
-        self._ledger = flow_ledger(flow)
+        self._run = RunContext.of(flow, run_id_now("repair"))
         self._ledger_topic = ledger_topic(flow.source.alias)
         self._is_in_ledger = False
 
@@ -85,7 +85,7 @@ class Repair:
                 )
         self._release(states)
         there = {state.remote_topic: state.remote_topic_id for state in states}
-        errors = delete_released(self._flow, self._ledger, self._target, there)
+        errors = delete_released(self._run, self._target, there)
         for error in errors.values():
             error.advice = (
                 f"{error.advice} Then run repair again: the topic is already given up.".strip()
@@ -97,14 +97,14 @@ class Repair:
 
     def _copies(self, named: Collection[str]) -> list[Copy]:
         """What is known of the remote topics, by name."""
-        flow, ledger = self._flow, self._ledger
+        flow, ledger = self._flow, self._run.ledger
         marks: Mapping[str, Mark] = {}
         copied: Mapping[str, str] = {}
         written: Mapping[TopicPartition, Position] = {}
         released: frozenset[str] = frozenset()
         self._is_in_ledger = bool(self._target.topic_ids([self._ledger_topic]))
         if self._is_in_ledger:
-            ledger.project(flow.target, self._ledger_topic)
+            self._run.project_ledger()
             marks, copied, written = ledger.marks(), ledger.topics(), ledger.positions()
             released = ledger.released()
         committed = read_positions(flow.target, flow.name)
@@ -185,7 +185,7 @@ class Repair:
     ) -> list[PartitionState]:
         if copy.remote is None:
             return []
-        first = first_copied(self._ledger, [copy.remote]) if self._is_in_ledger else {}
+        first = first_copied(self._run.ledger, [copy.remote]) if self._is_in_ledger else {}
         sources = ClusterControl(self._flow.source).log_bounds([copy.source] if copy.source else [])
         states = []
         for number in range(copy.remote.partitions):
@@ -223,8 +223,7 @@ class Repair:
                 return LogTail(0, at, error.message)
 
     def _cluster(self) -> AbstractContextManager[WireCluster]:
-        settings = kafka_python_config(self._flow.target.client_properties("consumer"))
-        return borrowed(self._flow.target.alias, settings)
+        return connected(self._flow.target)
 
     # --- giving up
 
@@ -239,5 +238,4 @@ class Repair:
             ledger = ledger_creation(self._ledger_topic, flow.replication_factor)
             for error in self._target.create_topics([ledger]).values():
                 raise error
-        run = run_id_now("repair")
-        release(flow, self._ledger, run, released)
+        release(self._run, released)

@@ -7,7 +7,6 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from kafka_ferry.config import kafka_python_config
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.spark.jobs import done_in_tasks
 from kafka_ferry.spark.serialized_flow import carried, unpacked
@@ -15,7 +14,7 @@ from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.recount import recount
-from kafka_ferry.wire import borrowed
+from kafka_ferry.wire import connected
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,8 +56,7 @@ def recount_all(
 
 def _recount_task(flow: bytes, asked: _Asked) -> _Found:
     target = unpacked(flow).target
-    settings = kafka_python_config(target.client_properties("consumer"))
-    with borrowed(target.alias, settings) as cluster:
+    with connected(target) as cluster:
         return [(tp, recount(cluster, tp, claims)) for tp, claims in asked]
 
 

@@ -11,7 +11,7 @@ from kafka_ferry.wire.partitions.fetch import (
     log_start,
     send_fetch,
 )
-from kafka_ferry.wire.pool import borrowed
+from kafka_ferry.wire.pool import borrowed, connected
 
 __all__ = [
     "GROUP",
@@ -24,6 +24,7 @@ __all__ = [
     "WireCluster",
     "answered",
     "borrowed",
+    "connected",
     "fetch",
     "log_start",
     "send_fetch",

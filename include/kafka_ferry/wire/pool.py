@@ -10,9 +10,11 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
+from kafka_ferry.config import Cluster, kafka_python_config
+from kafka_ferry.config.client.property_names import Role
 from kafka_ferry.wire.cluster import WireCluster
 
 # A run reads and writes two clusters, from a few threads.
@@ -75,3 +77,12 @@ def borrowed(alias: str, settings: Mapping[str, Any]) -> Iterator[WireCluster]:
         cluster.close()
         raise
     _POOL.keep(key, cluster)
+
+
+def connected(cluster: Cluster, role: Role = "consumer") -> AbstractContextManager[WireCluster]:
+    """Connections to a cluster of a flow, as they are configured for a kind of client.
+
+    Raises:
+        ConfigError: they cannot be configured.
+    """
+    return borrowed(cluster.alias, kafka_python_config(cluster.client_properties(role)))

@@ -20,14 +20,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kafka_ferry.batches import Returned
-from kafka_ferry.config import kafka_python_config
 from kafka_ferry.config.flow import names_of
 from kafka_ferry.ledger import CopiedRange, CopyingEntry, ledger_topic, read_ledger
 from kafka_ferry.ledger.settled import require_settled
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster, borrowed, log_start
+from kafka_ferry.wire import WireCluster, connected, log_start
 from kafka_ferry.wire.partitions.ends import high_watermarks
 from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
 
@@ -98,8 +97,7 @@ class ReturnedRecords:
         if not last:
             return found
         source = self._flow.source
-        settings = kafka_python_config(source.client_properties("consumer"))
-        with borrowed(source.alias, settings) as cluster:
+        with connected(source) as cluster:
             for tp, copied in last.items():
                 assert copied.producer is not None
                 found[tp] = retry(partial(_after, cluster, tp, copied.end, copied.producer))

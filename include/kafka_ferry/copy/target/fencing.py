@@ -8,7 +8,7 @@ from typing import Final
 
 from kafka_ferry.batches import for_producer, single_record
 from kafka_ferry.clock import now_ms
-from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.config import Flow
 from kafka_ferry.ledger import (
     CopiedRange,
     TransactionEntry,
@@ -19,7 +19,7 @@ from kafka_ferry.ledger import (
 from kafka_ferry.model.positions import Position, PositionMetadata, position_group
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster, borrowed
+from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partitions.scan import leader_of
 from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
@@ -58,8 +58,7 @@ def fence_writers(flow: Flow, writers: int) -> None:
     Call this before the number of writers changes: a partition then belongs to another writer, whose
     start does not fence the old one.
     """
-    settings = kafka_python_config(flow.target.client_properties("producer"))
-    with borrowed(flow.target.alias, settings) as cluster:
+    with connected(flow.target, "producer") as cluster:
         for number, preserved in product(range(writers), (False, True)):
             _take_over(cluster, flow, number, preserved=preserved)
 
@@ -73,9 +72,8 @@ def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, P
         positions: by *target* partition.
     """
     group = position_group(flow.name)
-    settings = kafka_python_config(flow.target.client_properties("producer"))
     offsets = {tp: committed_position(position, run) for tp, position in positions.items()}
-    with borrowed(flow.target.alias, settings) as cluster:
+    with connected(flow.target, "producer") as cluster:
         producer, settlement = _take_over(cluster, flow, 0)
         producer.add_group(group)
         for tp, code in producer.commit_offsets(group, offsets).items():
@@ -102,9 +100,8 @@ def commit_adopted(
     """
     group = position_group(flow.name)
     ledger = TopicPartition(ledger_topic(flow.source.alias), 0)
-    settings = kafka_python_config(flow.target.client_properties("producer"))
     offsets = {tp: committed_position(position, run) for tp, position in positions.items()}
-    with borrowed(flow.target.alias, settings) as cluster:
+    with connected(flow.target, "producer") as cluster:
         producer, settlement = _take_over(cluster, flow, _WRITER)
         for code in producer.add_partitions([ledger]).values():
             raise fault(code, f"Writing to the ledger {ledger.topic} on {flow.target.alias}")

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.clock import moment_text, now_ms, run_id_now
-from kafka_ferry.config import kafka_python_config
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
@@ -32,7 +31,7 @@ from kafka_ferry.runs.failover.last_known import known_groups, translate_known
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.sync_groups.commit_offsets import commit_moves
 from kafka_ferry.runs.sync_groups.sync import move_groups
-from kafka_ferry.wire import WireCluster, borrowed
+from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.first_record import first_record, key_of
 
 if TYPE_CHECKING:
@@ -203,8 +202,7 @@ def _with_records(target: Cluster, groups: Collection[GroupOutlook]) -> tuple[Gr
         if one.target and one.offset is not None
     }
     found: dict[tuple[TopicPartition, int], FirstRecord | None] = {}
-    settings = kafka_python_config(target.client_properties("consumer"))
-    with borrowed(target.alias, settings) as cluster, retry_for(_SOURCE_RETRY_S):
+    with connected(target) as cluster, retry_for(_SOURCE_RETRY_S):
         for place in list(places)[:_RECORDS_LOOKED_AT]:
             found[place] = _first(cluster, *place)
 

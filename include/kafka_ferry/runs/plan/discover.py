@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
-from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, SameCluster
 from kafka_ferry.ledger import LedgerTable, ledger_topic
@@ -28,7 +28,7 @@ from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream, 
 from kafka_ferry.runs.state.known_positions import KnownPositions, known_positions
 from kafka_ferry.runs.state.one_file import require_one_file
 from kafka_ferry.runs.sync_topics.retire import with_missing
-from kafka_ferry.wire import borrowed
+from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_ferry.wire.partitions.scan import holds_records
 
@@ -198,8 +198,7 @@ def _foreign(
     """Which of ``topics``, none of them known to the flow, hold records; and which cannot be read."""
     bounds = target.log_bounds(topics, wait_s=flow.partition_wait_ms / 1000)
     foreign, unreadable = set[str](), dict[str, str]()
-    settings = kafka_python_config(flow.target.client_properties("consumer"))
-    with borrowed(flow.target.alias, settings) as cluster:
+    with connected(flow.target) as cluster:
         for tp, log in bounds.items():
             # A run that was killed before its first commit leaves only aborted records.
             if log.start < log.end and tp.topic not in foreign | unreadable.keys():
@@ -239,7 +238,6 @@ def _diverged(
     if not asked:
         return {}
     epochs = {tp: position.leader_epoch for tp, position in asked.items()}
-    settings = kafka_python_config(flow.source.client_properties("consumer"))
-    with borrowed(flow.source.alias, settings) as cluster:
+    with connected(flow.source) as cluster:
         ends = retry(lambda: epoch_ends(cluster, epochs))
     return {tp: end for tp, end in ends.items() if end < asked[tp].offset}

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 import pyarrow.compute as pc
 
 from kafka_ferry.batches import MalformedBatch, is_empty_batch
-from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import Found, Topic, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.offsets.start_offsets import start_by_ledger
-from kafka_ferry.wire import WireCluster, borrowed
+from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
 
 log = logging.getLogger(__name__)
@@ -57,8 +57,7 @@ def confirmed(flow: Flow, found: Found, pairs: Iterable[Pair]) -> dict[TopicPart
                 doubtful[tp] = bounds.start, wanted
     if not doubtful:
         return dict(found.first_copied)
-    settings = kafka_python_config(flow.target.client_properties("consumer"))
-    with borrowed(flow.target.alias, settings) as target:
+    with connected(flow.target) as target:
         contradicted = {tp for tp, span in doubtful.items() if _holds_copies(target, tp, *span)}
     return {tp: at for tp, at in found.first_copied.items() if tp not in contradicted}
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow.compute as pc
 
 from kafka_ferry.clock import now_ms
-from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.config import Flow
 from kafka_ferry.config.files.yaml_document import NoDocument, read_document
 from kafka_ferry.config.flow import at_home
 from kafka_ferry.config.types.first_start import FirstStart, read_first_start
@@ -22,7 +22,7 @@ from kafka_ferry.model import Found, TopicPartition
 from kafka_ferry.model.groups import Group
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import borrowed
+from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.times import offsets_at
 
 _OPTION: Final = "topics.start"
@@ -77,8 +77,7 @@ def first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[Topic
     """
     if not times:
         return {}
-    settings = kafka_python_config(flow.source.client_properties("consumer"))
-    with borrowed(flow.source.alias, settings) as cluster:
+    with connected(flow.source) as cluster:
 
         def ask() -> Mapping[TopicPartition, int | None]:
             nodes = {tp: leader.node for tp, leader in cluster.leaders(times).items()}

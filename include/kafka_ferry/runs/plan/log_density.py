@@ -13,10 +13,10 @@ from typing import Final
 
 from kafka_ferry.batches import AbortFilter, Batch, BatchHeader, MalformedBatch, split_batches
 from kafka_ferry.batches.record_format.header import HEADER
-from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.config import Flow
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import Fetched, WireCluster, borrowed, fetch
+from kafka_ferry.wire import Fetched, WireCluster, connected, fetch
 from kafka_ferry.wire.error_codes import NONE, THROTTLED, fault
 
 # Relative places in what is still to be copied: its start, its middle, near its end.
@@ -102,8 +102,7 @@ def sample_densities(flow: Flow, spans: Spans) -> dict[TopicPartition, float]:
     spans = {tp: span for tp, span in spans.items() if span[0] < span[1]}
     if not spans:
         return {}
-    settings = kafka_python_config(flow.source.client_properties("consumer"))
-    with borrowed(flow.source.alias, settings) as cluster:
+    with connected(flow.source) as cluster:
         samples = retry(partial(_samples, cluster, spans))
     return {
         tp: min(1.0, sample.records / sample.offsets)

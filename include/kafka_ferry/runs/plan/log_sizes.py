@@ -9,13 +9,13 @@ from operator import attrgetter
 from typing import Final
 
 from kafka_ferry.clock import now_ms
-from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model import Found, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.schedule.retention_risks import Questions, questions, uncopied
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster, borrowed
+from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.log_dirs import log_sizes
 from kafka_ferry.wire.partitions.times import look_up
 
@@ -34,8 +34,7 @@ def with_sizes(flow: Flow, found: Found, pairs: Iterable[Pair]) -> Found:
     if not waiting:
         return found
     asked = questions(flow, found, pairs, now_ms())
-    settings = kafka_python_config(flow.source.client_properties("consumer"))
-    with borrowed(flow.source.alias, settings) as cluster:
+    with connected(flow.source) as cluster:
         return retry(lambda: _ask(cluster, found, waiting, asked))
 
 

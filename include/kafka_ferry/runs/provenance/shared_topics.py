@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.ledger import (
@@ -28,7 +28,7 @@ from kafka_ferry.retry import retry
 from kafka_ferry.verify import PartitionRecount
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.shared_topics import everything_after, with_strangers, without_others
-from kafka_ferry.wire import borrowed
+from kafka_ferry.wire import connected
 from kafka_ferry.wire.partitions.times import LookedUp, look_up
 
 log = logging.getLogger(__name__)
@@ -129,9 +129,8 @@ def _copied_by_others(
 
 def _starts(flow: Flow, ledgers: Collection[str], since: int) -> dict[str, int]:
     """Where each ledger's entries since a time begin; ledgers without any are left out."""
-    settings = kafka_python_config(flow.target.client_properties("consumer"))
     partitions = [TopicPartition(name, 0) for name in ledgers]
-    with borrowed(flow.target.alias, settings) as cluster:
+    with connected(flow.target) as cluster:
 
         def ask() -> LookedUp:
             nodes = {tp: leader.node for tp, leader in cluster.leaders(partitions).items()}

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from kafka_ferry.batches import BatchHeader, first_time, split_batches
 from kafka_ferry.batches.record_format.header import HEADER
 from kafka_ferry.clock import now_ms
-from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.model import ORDINARY, RunOptions, Topic, TopicPartition
 from kafka_ferry.plan import select, select_topics
@@ -20,7 +20,7 @@ from kafka_ferry.runs.provenance.opposite_flow import returned_topics
 from kafka_ferry.runs.provenance.upstream_flows import find_upstream
 from kafka_ferry.runs.state.flow_state import flow_ledger
 from kafka_ferry.runs.state.known_positions import known_positions
-from kafka_ferry.wire import WireCluster, borrowed, fetch
+from kafka_ferry.wire import WireCluster, connected, fetch
 from kafka_ferry.wire.error_codes import NONE
 
 _AT_ONCE: Final = 250
@@ -163,9 +163,8 @@ def _times(flow: Flow, places: Mapping[TopicPartition, int]) -> dict[TopicPartit
     """The time of the batch at each offset on the source, by its header."""
     if not places:
         return {}
-    settings = kafka_python_config(flow.source.client_properties("consumer"))
     times: dict[TopicPartition, int] = {}
-    with borrowed(flow.source.alias, settings) as cluster:
+    with connected(flow.source) as cluster:
         by_node: dict[int, list[TopicPartition]] = defaultdict(list)
         for tp, leader in cluster.leaders(places).items():
             if leader.node >= 0:

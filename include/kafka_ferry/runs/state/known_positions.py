@@ -12,13 +12,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kafka_ferry.config import Flow, kafka_python_config
+from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy.target.preserved.partition_queue import begun
 from kafka_ferry.ledger import LedgerTable, ledger_topic
 from kafka_ferry.model.positions import Position, position_group
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.wire import borrowed
+from kafka_ferry.wire import connected
 from kafka_ferry.wire.transactions.producer import has_pending_offsets
 
 # A transaction's markers reach the ledger and the group one after the other.
@@ -111,8 +111,7 @@ def _moved(
 
 def _is_pending(flow: Flow, partitions: Collection[TopicPartition]) -> bool:
     """Whether a transaction that the ledger has is still to reach the group; its coordinator completes it."""
-    settings = kafka_python_config(flow.target.client_properties("consumer"))
-    with borrowed(flow.target.alias, settings) as cluster:
+    with connected(flow.target) as cluster:
         return has_pending_offsets(cluster, position_group(flow.name), partitions)
 
 

@@ -35,7 +35,7 @@ def apply_changes(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     """
     # This attempt may succeed where an earlier one failed.
     plan = replace(plan, unapplied=())
-    configs = ConfigChanges(run.flow, run.ledger, target, plan)
+    configs = ConfigChanges(run, target, plan)
     configs.announce()
     errors = configs.create() | target.grow_topics(plan.growths)
     errors |= mark_topics(run, target, plan, without=errors.keys())

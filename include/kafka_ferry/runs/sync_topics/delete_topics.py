@@ -13,18 +13,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from kafka_ferry.clock import now_ms
-from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.errors import FerryError
-from kafka_ferry.ledger import (
-    LedgerTable,
-    ReleasedTopic,
-    ReleaseEntry,
-    append_entry,
-    ledger_topic,
-)
+from kafka_ferry.ledger import ReleasedTopic, ReleaseEntry, append_entry
 from kafka_ferry.model import position_group
 from kafka_ferry.retry import retry
+from kafka_ferry.runs.state.run_context import RunContext
 
 # Keeps a ledger record far below max.message.bytes.
 _TOPICS_AT_ONCE: Final = 1_000
@@ -36,23 +30,24 @@ class _StillThere(FerryError):
     transient = True
 
 
-def release(flow: Flow, ledger: LedgerTable, run: str, topics: Sequence[ReleasedTopic]) -> None:
-    """Record in the ledger, whose topic exists, that remote topics are given up."""
+def release(run: RunContext, topics: Sequence[ReleasedTopic]) -> None:
+    """Record in the ledger, whose topic exists, that a run gives remote topics up."""
+    flow = run.flow
     for first in range(0, len(topics), _TOPICS_AT_ONCE):
         some = tuple(topics[first : first + _TOPICS_AT_ONCE])
-        append_entry(flow, ReleaseEntry(flow=flow.name, run=run, at=now_ms(), remote_topics=some))
+        entry = ReleaseEntry(flow=flow.name, run=run.run_id, at=now_ms(), remote_topics=some)
+        append_entry(flow, entry)
     if topics:
-        ledger.project(flow.target, ledger_topic(flow.source.alias))
+        run.project_ledger()
 
 
 def delete_released(
-    flow: Flow, ledger: LedgerTable, target: ClusterControl, topic_ids: Mapping[str, str]
+    run: RunContext, target: ClusterControl, topic_ids: Mapping[str, str]
 ) -> dict[str, FerryError]:
     """Delete remote topics that were given up, each only if it still has the given id.
 
     Args:
-        flow: the flow.
-        ledger: its ledger's table.
+        run: the run that gave them up.
         target: the target.
         topic_ids: by name; "" where the topic is gone, and only its positions may be left.
 
@@ -63,13 +58,13 @@ def delete_released(
         FerryError: if a deleted topic's positions stay for a minute.
     """
     errors = target.delete_topics({name: id_ for name, id_ in topic_ids.items() if id_})
-    retry(lambda: _see_positions_gone(flow, ledger, topic_ids.keys() - errors.keys()))
+    retry(lambda: _see_positions_gone(run, topic_ids.keys() - errors.keys()))
     return errors
 
 
-def _see_positions_gone(flow: Flow, ledger: LedgerTable, remote_topics: Collection[str]) -> None:
+def _see_positions_gone(run: RunContext, remote_topics: Collection[str]) -> None:
     """Positions in deleted topics would block copying to the new ones."""
-    void = ledger.released() | {""}
+    flow, void = run.flow, run.ledger.released() | {""}
     positions = read_positions(flow.target, flow.name)
     there = {tp.topic for tp, position in positions.items() if position.remote_topic_id in void}
     left = sorted(there & set(remote_topics))

@@ -49,28 +49,27 @@ def retire_topics(run: RunContext, target: ClusterControl, plan: Plan) -> list[s
     Raises:
         FerryError: if the target rejects the ledger's record.
     """
-    flow, ledger = run.flow, run.ledger
     _note_missed(run, plan)
     due = [retirement for retirement in plan.retirements if retirement.is_due(plan.at)]
     if not due:
         return []
     # A plan may be hours old, and a deletion cannot be undone.
-    gone = ClusterControl(flow.source).unknown([retirement.topic for retirement in due])
+    gone = ClusterControl(run.flow.source).unknown([retirement.topic for retirement in due])
     back = [
         f"{it.remote_topic}: not deleted, since {it.topic} is on the source again."
         for it in due
         if it.topic not in gone
     ]
     ids = {it.remote_topic: it.remote_topic_id for it in due if it.topic in gone}
-    released = ledger.released()
+    released = run.ledger.released()
     topics = [
         ReleasedTopic(remote_topic=name, remote_topic_id=topic_id)
         for name, topic_id in ids.items()
         if topic_id not in released
     ]
-    release(flow, ledger, plan.run, topics)
+    release(run, topics)
     try:
-        errors = delete_released(flow, ledger, target, ids)
+        errors = delete_released(run, target, ids)
     except FerryError as error:
         return [*back, str(error)]
     return [*back, *(f"{name}: not deleted. {error}" for name, error in errors.items())]

@@ -22,13 +22,13 @@ from typing import Final
 from confluent_kafka import KafkaError
 
 from kafka_ferry.clock import now_ms
-from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import BrokerError, FerryError
-from kafka_ferry.ledger import AppliedEntry, LedgerTable, append_entry, ledger_topic
+from kafka_ferry.ledger import AppliedEntry, append_entry
 from kafka_ferry.model import Plan, Topic
 from kafka_ferry.model.changes import ConfigChange
 from kafka_ferry.plan.topics.configs import config_key, refused_names
+from kafka_ferry.runs.state.run_context import RunContext
 
 # Keeps a ledger record, with all configs of each topic, far below max.message.bytes.
 _TOPICS_AT_ONCE: Final = 200
@@ -46,15 +46,13 @@ class ConfigChanges:
     """Applies a plan's configs to the target; each step may be repeated.
 
     Attributes:
-        flow: the flow.
-        ledger: its ledger's table; the ledger's topic exists.
+        run: the run; the ledger's topic exists.
         target: the target.
         plan: the plan.
         notes: notes on the target as a whole.
     """
 
-    flow: Flow
-    ledger: LedgerTable
+    run: RunContext
     target: ClusterControl
     plan: Plan
     notes: list[str] = field(default_factory=list)
@@ -158,7 +156,7 @@ class ConfigChanges:
                     sets.remote_topic, sets.configs, {**sets.before, **before}
                 )
         planned = without | created.keys() | {sets.remote_topic for sets in self.plan.set_configs}
-        announced = self.ledger.applied().creations.keys() & planned
+        announced = self.run.ledger.applied().creations.keys() & planned
         self._append(configs=configs, creations=dict.fromkeys(announced))
 
     def _settled(
@@ -176,8 +174,8 @@ class ConfigChanges:
         """
         if not (self.plan.set_configs or self.plan.creations):
             return
-        self.ledger.project(self.flow.target, ledger_topic(self.flow.source.alias))
-        self._overtaken = self.ledger.applied_since(self.plan.ledger_end, but_by=self.plan.run)
+        self.run.project_ledger()
+        self._overtaken = self.run.ledger.applied_since(self.plan.ledger_end, but_by=self.plan.run)
         names = {
             it.remote_topic for it in self.plan.set_configs if it.remote_topic_id in self._overtaken
         }
@@ -207,7 +205,7 @@ class ConfigChanges:
         for first in range(0, max(len(ids), len(names)), _TOPICS_AT_ONCE):
             some = slice(first, first + _TOPICS_AT_ONCE)
             entry = AppliedEntry(
-                flow=self.flow.name,
+                flow=self.run.flow.name,
                 run=self.plan.run,
                 at=now_ms(),
                 configs={key: configs[key] for key in ids[some]},
@@ -215,7 +213,7 @@ class ConfigChanges:
                 creations={name: creations[name] for name in names[some]},
                 source_cluster_id=self.plan.source_cluster_id,
             )
-            append_entry(self.flow, entry)
+            append_entry(self.run.flow, entry)
 
     def _still_as_planned(
         self, changes: Mapping[str, Sequence[ConfigChange]]
@@ -262,7 +260,7 @@ class ConfigChanges:
         """Record that no config of a topic could be changed."""
         if isinstance(error, BrokerError) and error.code in _TOO_OLD:
             note = (
-                f"{self.flow.target.alias} cannot change single configs of a topic (brokers can "
+                f"{self.run.flow.target.alias} cannot change single configs of a topic (brokers can "
                 "since 2.3), so that later changes of configs are not made there."
             )
             if note not in self.notes:

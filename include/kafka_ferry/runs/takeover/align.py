@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 
-from kafka_ferry.config import Cluster, Flow, kafka_python_config
+from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.groups.alignment.align import Alignment, LogRecords, Misaligned, align
 from kafka_ferry.groups.alignment.spread import spread
@@ -16,7 +16,7 @@ from kafka_ferry.model.takeover import PartitionHandover, TopicHandover, TopicSt
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.runs.takeover.adopt import last_targets
 from kafka_ferry.runs.takeover.record_digests import read_log
-from kafka_ferry.wire import WireCluster, borrowed
+from kafka_ferry.wire import WireCluster, connected
 
 Positions = Mapping[TopicPartition, int | None]
 """By *source* partition, the next offset that the other mirror would copy; None for the beginning."""
@@ -189,4 +189,4 @@ def _is_compacted(pair: Pair) -> bool:
 
 
 def _cluster(cluster: Cluster) -> AbstractContextManager[WireCluster]:
-    return borrowed(cluster.alias, kafka_python_config(cluster.client_properties("consumer")))
+    return connected(cluster)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafka_ferry.clock import now_ms
-from kafka_ferry.config import load_flow
+from kafka_ferry.config import Flow
 from kafka_ferry.copy import Failure, Outcome
 from kafka_ferry.errors import Fenced, FerryError, GroupsFailed, NotApplied, RangesFailed
 from kafka_ferry.groups.moves import GroupMoves
@@ -26,15 +25,9 @@ MirrorOf = Callable[..., None]
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(flow: Flow) -> Run:
     """The run "run-1" of a flow."""
-    file = tmp_path / "flow.yaml"
-    file.write_text(
-        "source: {alias: primary, bootstrap.servers: 'a:1'}\n"
-        "target: {alias: backup, bootstrap.servers: 'b:1'}\n"
-        f"state.dir: {tmp_path}/state\n"
-    )
-    return Run(load_flow(file), "run-1")
+    return Run(flow, "run-1")
 
 
 @pytest.fixture

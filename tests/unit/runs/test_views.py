@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.clock import now_ms
-from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.config import Flow
 from kafka_ferry.runs.state.file_cache import Parsed
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.history import HISTORY
@@ -20,19 +19,6 @@ from kafka_ferry.state import StateFolder
 from tests.support.shown_flows import Past, big_topics, write_partial_run, write_past
 
 TWO_TOPICS = Past(topics=(("orders", 8), ("payments", 2)), runs=30, reports=2)
-
-
-@pytest.fixture
-def flow(tmp_path: Path) -> Flow:
-    """A flow whose clusters nobody can reach: nothing here may ask them."""
-    file = tmp_path / "flow.yaml"
-    clusters = {
-        alias: {"alias": alias, "bootstrap.servers": f"127.0.0.1:{port}"}
-        for alias, port in (("primary", 1), ("backup", 2))
-    }
-    content = {"source": clusters["primary"], "target": clusters["backup"]}
-    file.write_text(json.dumps(content | {"state.dir": str(tmp_path / "state")}))
-    return load_flow(file)
 
 
 def test_there_is_nothing_to_show_before_the_first_run(flow: Flow) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafka_ferry.batches import NO_AGES, Spread
-from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.config import Flow
 from kafka_ferry.copy import Outcome, OutcomeFiles
 from kafka_ferry.errors import ClusterUnreachable
-from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import OffsetsChoice, Plan, Range, Refusal, TopicPartition
 from kafka_ferry.report.measures import Measures, VerifiedUntil
 from kafka_ferry.runs.publish import measures as measures_module
@@ -21,7 +20,6 @@ from kafka_ferry.runs.publish.lag import Behind
 from kafka_ferry.runs.publish.measures import measure_run
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
-from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict
 from tests.support.reports import RANGE, a_report, changed
 from tests.unit.ledger.entries import a_copied_range, a_transaction
@@ -47,27 +45,18 @@ def a_range_row(topic: str = "orders", **more: Any) -> RangeRow:
 
 
 @pytest.fixture
-def flow(tmp_path: Path) -> Flow:
-    file = tmp_path / "flow.yaml"
-    file.write_text(
-        "source: {alias: primary, bootstrap.servers: 'a:1'}\n"
-        "target: {alias: backup, bootstrap.servers: 'b:1'}\n"
-    )
-    return load_flow(file)
+def run(run_with: Callable[..., RunContext]) -> RunContext:
+    return run_with(a_transaction(a_copied_range(0, 10), a_copied_range(0, 4, topic="refused")))
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> RunFolder:
-    return RunFolder(StateFolder(str(tmp_path / "runs")), "run-2")
+def folder(run: RunContext) -> RunFolder:
+    return run.folder
 
 
 @pytest.fixture
-def measured(flow: Flow, folder: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def measured(run: RunContext, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Measures a run with this report and plan; the clusters say what ``behind`` says."""
-    ledger = LedgerTable(StateFolder(str(tmp_path / "ledger")), flow.name)
-    entries = [a_transaction(a_copied_range(0, 10), a_copied_range(0, 4, topic="refused"))]
-    monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter(enumerate(entries)))
-    ledger.project(flow.target, "ledger")
 
     def measure(
         *ranges: Range, refused: tuple[Refusal, ...] = (), behind: Any = None, **report: Any
@@ -80,17 +69,15 @@ def measured(flow: Flow, folder: RunFolder, tmp_path: Path, monkeypatch: pytest.
         monkeypatch.setattr(measures_module, "find_behind", found)
         choices = tuple(OffsetsChoice(t, f"primary.{t}", False, "") for t in ("orders", "clicks"))
         plan = Plan(
-            *(flow.name, "run-2", PLANNED_AT, "A", "B"),
+            *(run.flow.name, run.run_id, PLANNED_AT, "A", "B"),
             ranges=ranges,
             refused=refused,
             choices=choices,
         )
-        folder.save_plan(plan)
+        run.folder.save_plan(plan)
         fields: dict[str, Any] = {"seconds": {"plan": 9.5, "mirror": 7.0}} | report
-        return measure_run(
-            RunContext(flow, "run-2", folder.files, folder, ledger),
-            a_report(flow.name, "run-2", planned_at=PLANNED_AT, **fields),
-        )
+        report_ = a_report(run.flow.name, run.run_id, planned_at=PLANNED_AT, **fields)
+        return measure_run(run, report_)
 
     return measure
 

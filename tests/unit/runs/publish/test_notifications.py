@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from kafka_ferry.config import Flow
@@ -17,17 +15,12 @@ from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import STEPS, RunFolder
 from kafka_ferry.verify import Verdict
 from tests.support.reports import a_report, changed
-from tests.unit.plan.builders import NOW, a_flow, a_source, found
+from tests.unit.plan.builders import NOW, a_source, found
 
 GREEN = dict.fromkeys(STEPS, "success")
 RED = GREEN | {"mirror": "failed", "publish": "failed"}
 REPORT = a_report("primary->backup", verdict=Verdict(success=True))
 DRIFT = "primary.orders: retention.ms is 5."
-
-
-@pytest.fixture
-def flow(tmp_path: Path) -> Flow:
-    return a_flow(**{"state.dir": str(tmp_path)})
 
 
 def folder_of(flow: Flow, run: str) -> RunFolder:

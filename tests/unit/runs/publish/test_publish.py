@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from kafka_ferry.config import load_flow
 from kafka_ferry.errors import GroupsFailed, RangesFailed, VerificationFailed
 from kafka_ferry.groups.moves import GroupMove, GroupMoves
-from kafka_ferry.ledger import CopiedRange, LedgerTable, encode
+from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.model import Note, OffsetsChoice, Plan
 from kafka_ferry.model.changes import Acl, AclChange, ConfigChange, Drift, Retirement
 from kafka_ferry.model.groups import Group
@@ -45,14 +44,8 @@ SAID = "backup: the group billing may not be written."
 
 
 @pytest.fixture
-def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunReport:
+def report(run_with: Callable[..., RunContext], monkeypatch: pytest.MonkeyPatch) -> RunReport:
     """The report of run-2; run-1 lost something too."""
-    file = tmp_path / "flow.yaml"
-    file.write_text(
-        "source: {alias: primary, bootstrap.servers: 'a:1'}\n"
-        "target: {alias: backup, bootstrap.servers: 'b:1'}\n"
-    )
-    flow = load_flow(file)
     entries = [
         a_transaction(lossy(0, 40, (0, 30)), run="run-1"),
         a_transaction(lossy(40, 1_300, (40, 1_240), (1_250, 1_251)), run="run-2"),
@@ -62,17 +55,13 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunReport:
     ]
     # Nobody answers where these clusters should be.
     monkeypatch.setattr("kafka_ferry.runs.publish.measures._RETRY_S", 0.1)
-    monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter(enumerate(entries)))
-    assert all(json.loads(encode(entry)[1])["flow"] == flow.name for entry in entries)
-    state = StateFolder(str(tmp_path / "state"))
-    ledger = LedgerTable(state.folder("ledger"), flow.name)
-    ledger.project(flow.target, "ledger")
-    folder = RunFolder(state.folder("runs"), "run-2")
+    run = run_with(*entries)
+    folder = run.folder
     note = Note("old", None, "the topic was deleted on the source.")
     choice = OffsetsChoice("kept", "primary.kept", True, "offsets: preserved.")
     topics = ("orders", "primary.orders")
     plan = Plan(
-        *(flow.name, "run-2", 1, "A", "B"),
+        *(run.flow.name, run.run_id, 1, "A", "B"),
         notes=(note,),
         choices=(choice,),
         config_changes=(ConfigChange(*topics, "flush.ms", "5", None),),
@@ -85,7 +74,7 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunReport:
     with suppress(GroupsFailed), folder.step("sync_groups"):
         folder.save_groups(GROUPS)
         raise GroupsFailed([SAID], transient=False)
-    return publish_run(RunContext(flow, "run-2", state, folder, ledger), ["sync_groups"])
+    return publish_run(run, ["sync_groups"])
 
 
 def test_what_failed_with_groups_is_no_failure_of_partitions(report: RunReport) -> None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kafka_ferry.config import load_flow
-from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import OffsetsChoice, Plan, Range, Refusal, RunOptions, Window
 from kafka_ferry.runs.state.run_context import RunContext
-from kafka_ferry.runs.state.run_folder import Reconciliation, RunFolder
+from kafka_ferry.runs.state.run_folder import Reconciliation
 from kafka_ferry.runs.verify.verified_topics import TopicProof, proved_topics
-from kafka_ferry.state import StateFolder
 from kafka_ferry.verify import ExpectationResult, Verdict
 from tests.unit.ledger.entries import a_copied_range, a_transaction
 from tests.unit.runs.publish.test_measures import PLANNED_AT, PROVED, a_range, a_range_row, a_row
@@ -29,30 +26,21 @@ UNKNOWN = ExpectationResult(
 
 
 @pytest.fixture
-def proofs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def proofs(run_with: Callable[..., RunContext]) -> Any:
     """The proofs of a run that copied ten of orders and nothing of clicks, by topic."""
-    ledger = LedgerTable(StateFolder(str(tmp_path / "ledger")), "primary->backup")
-    entries = [
+    run = run_with(
         a_transaction(a_copied_range(0, 10), run="run-2"),
         a_transaction(a_copied_range(10, 20), run="run-3"),
-    ]
-    monkeypatch.setattr("kafka_ferry.ledger.table.read_ledger", lambda *_: iter(enumerate(entries)))
-    state = StateFolder(str(tmp_path / "runs"))
-    folder = RunFolder(state, "run-2")
-    file = tmp_path / "flow.yaml"
-    file.write_text(
-        "source: {alias: primary, bootstrap.servers: 'a:1'}\n"
-        "target: {alias: backup, bootstrap.servers: 'b:1'}\n"
     )
-    run = RunContext(load_flow(file), "run-2", state, folder, ledger)
-    run.project_ledger()
 
     def prove(found: Reconciliation | None, **more: Any) -> dict[str, TopicProof]:
         choices = tuple(OffsetsChoice(t, f"primary.{t}", False, "") for t in ("orders", "clicks"))
         plan = Plan("primary->backup", "run-2", PLANNED_AT, "A", "B", choices=choices)
-        folder.save_plan(replace(plan, **{"ranges": (a_range(), a_range("clicks", 5, 5)), **more}))
+        run.folder.save_plan(
+            replace(plan, **{"ranges": (a_range(), a_range("clicks", 5, 5)), **more})
+        )
         if found:
-            folder.save_reconciliation(found)
+            run.folder.save_reconciliation(found)
         return {it.topic: it for it in proved_topics(run)}
 
     return prove

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from kafka_ferry.batches import Segment
-from kafka_ferry.config import Flow, load_flow
+from kafka_ferry.config import Flow
 from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.ledger import LedgerRange, VerificationEntry
 from kafka_ferry.model import LogBounds, Plan, Position, ProducerState, Range, Topic, TopicPartition
@@ -138,17 +137,6 @@ def target(monkeypatch: pytest.MonkeyPatch) -> Target:
     monkeypatch.setattr(verify_module, "read_positions", lambda *_: made.positions)
     monkeypatch.setattr(verify_module, "append_entry", lambda _, entry: made.appended.append(entry))
     return made
-
-
-@pytest.fixture
-def flow(tmp_path: Path) -> Flow:
-    file = tmp_path / "flow.yaml"
-    file.write_text(
-        "source: {alias: primary, bootstrap.servers: 'a:1'}\n"
-        "target: {alias: backup, bootstrap.servers: 'b:1'}\n"
-        f"state.dir: {tmp_path}/state\n"
-    )
-    return load_flow(file)
 
 
 @pytest.fixture

@@ -234,13 +234,13 @@ def test_the_verification_counts_what_it_finds(found: dict[str, Found]) -> None:
     assert (whole.range.ledger.copied, recount.target_records, recount.foreign) == (13, 13, 0)
     assert whole.range.ledger.accounted == END
     assert recount.digest_comparable
-    assert whole.partition.uncommitted == 0
+    assert whole.partition.log.uncommitted == 0
     assert found["a batch is missing"].range.recount.target_records < 13
     assert found["somebody else in a gap"].range.recount.foreign == 1
-    assert found["a gap is missing at the end"].partition.unreached == 1
-    assert found["somebody else after the end"].partition.target_beyond == 1
-    assert found["ours after the end"].partition.uncommitted == 2
-    assert found["somebody else before the mirror"].partition.target_before == 1
+    assert found["a gap is missing at the end"].partition.log.unreached == 1
+    assert found["somebody else after the end"].partition.log.target_beyond == 1
+    assert found["ours after the end"].partition.log.uncommitted == 2
+    assert found["somebody else before the mirror"].partition.log.target_before == 1
 
 
 # Through brokers that go on
@@ -338,9 +338,9 @@ def test_the_start_of_the_targets_log_is_looked_at(
     assert not failures(copy_now(flow, "run-2"))
     second = judged(flow, "run-2")
 
-    assert [row.exposed for row in first.proof.partitions + second.proof.partitions] == (
+    assert [row.log.exposed for row in first.proof.partitions + second.proof.partitions] == (
         [0, 0] if deletes else [3, 7]
     )
-    assert first.proof.partitions[0].target_before == (0 if deletes else 3)
+    assert first.proof.partitions[0].log.target_before == (0 if deletes else 3)
     assert first.proof.verdict and second.proof.verdict
     assert (first.proof.verdict.success, second.proof.verdict.success) == (deletes, deletes)

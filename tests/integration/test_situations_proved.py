@@ -75,7 +75,9 @@ def test_both_lives_of_a_topic_that_was_made_anew_are_proved_in_one_remote_topic
     report = verified(flow, "run-2")
 
     assert report.state == "verified"
-    assert [(row.covered_start, row.covered_end) for row in report.proof.partitions] == [
+    assert [
+        (row.coverage.covered_start, row.coverage.covered_end) for row in report.proof.partitions
+    ] == [
         (0, 3),
         (0, 2),
     ]

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from kafka_ferry.flat import columns_of
 from kafka_ferry.report import RunReport
 from kafka_ferry.verify import PartitionRow, RangeRow
+from kafka_ferry.verify.rows import Coverage
 
 T = TypeVar("T")
 _adapter: Any = cache(TypeAdapter)
@@ -36,7 +37,7 @@ RANGE = made(
     **{"run": "r", "ledger_offset": 7, "copied": 90, "aborted": 8, "control": 2},
     **{"target_records": 90, "digest_sent": "d1", "digest_read": "d1"},
 )
-PARTITION = PartitionRow("orders", 3, "eu.orders", 100, 200, 100, 200, 0, 0, 200, 0, 0)
+PARTITION = PartitionRow("orders", 3, "eu.orders", 100, 200, Coverage(100, 200), 200)
 
 
 def a_report(flow: str = "eu->us", run: str = "run", **values: Any) -> RunReport:

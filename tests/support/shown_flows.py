@@ -28,6 +28,7 @@ from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.history import HISTORY, parse_history
 from kafka_ferry.runs.state.run_folder import RunFolder, StepRecord
 from kafka_ferry.verify import PartitionRow, Verdict
+from kafka_ferry.verify.rows import Coverage
 from tests.support.dags import have_read
 from tests.support.reports import a_report
 
@@ -178,7 +179,7 @@ def _measures(past: Past, at: int, chance: random.Random, failed: bool) -> list[
 
 def _rows_of(past: Past) -> list[PartitionRow]:
     return [
-        PartitionRow(topic, partition, f"primary.{topic}", 0, 0, 0, 4_120_221 + partition, 0, 0, 0, 0, 0)
+        PartitionRow(topic, partition, f"primary.{topic}", 0, 0, Coverage(0, 4_120_221 + partition), 0)
         for topic, count in past.topics
         for partition in range(count)
     ]  # fmt: skip

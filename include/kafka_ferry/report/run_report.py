@@ -151,10 +151,10 @@ class RunProof:
     def uncommitted(self) -> tuple[str, ...]:
         """The partitions with records that the ledger does not have yet, a sentence each."""
         return tuple(
-            f"{TopicPartition(row.topic, row.partition)}: {row.uncommitted:,} on {row.remote_topic}, "
-            f"from offset {row.covered_end} on."
+            f"{TopicPartition(row.topic, row.partition)}: {row.log.uncommitted:,} on {row.remote_topic}, "
+            f"from offset {row.coverage.covered_end} on."
             for row in self.partitions
-            if row.uncommitted
+            if row.log.uncommitted
         )
 
     def rewound(self, run: str) -> int:

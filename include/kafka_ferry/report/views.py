@@ -120,7 +120,7 @@ def partition_views(report: RunReport) -> list[PartitionView]:
     measures = report.measures or Measures()
     newest = max((row.verified_until for row in measures.partitions), default=0)
     # A partition has a row for each of its incarnations; the last one is the current one.
-    ends = {(row.topic, row.partition): row.covered_end for row in report.proof.partitions}
+    ends = {(row.topic, row.partition): row.coverage.covered_end for row in report.proof.partitions}
     positions = {(row.topic, row.partition): row.position for row in report.proof.partitions}
     preserved = {choice.topic for choice in report.topics.choices if choice.preserved}
     failed = {_named(sentence) for sentence in report.problems.failures}

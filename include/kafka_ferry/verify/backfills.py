@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.plan.backfill.windows import Span, merged
-from kafka_ferry.verify.rows import UNKNOWN, PartitionRow, RangeRow
+from kafka_ferry.verify.rows import UNKNOWN, Coverage, PartitionRow, RangeRow
 
 
 def backfill_rows(
@@ -55,11 +55,5 @@ def _row(
         remote_topic=target.topic,
         planned_start=plan.start if plan else UNKNOWN,
         planned_end=plan.end if plan else UNKNOWN,
-        covered_start=start,
-        covered_end=end,
-        gap_offsets=end - start - inside if plan else 0,
-        overlap_offsets=twice.get(source, 0),
-        position=UNKNOWN,
-        beyond_position=0,
-        target_beyond=0,
+        coverage=Coverage(start, end, end - start - inside if plan else 0, twice.get(source, 0)),
     )

@@ -172,7 +172,7 @@ PARTITIONS: Final = Suite[PartitionRow](
             "gaps",
             "the ranges of a partition join without a gap",
             "gap_offsets",
-            lambda row: f"{count(row.gap_offsets, 'offset')} in between in no range",
+            lambda row: f"{count(row.coverage.gap_offsets, 'offset')} in between in no range",
             "If the run names this partition as failed, the next run continues there. Otherwise its "
             "remote topic was deleted (a warning says so), positions were moved by hand, or ledger "
             "records are missing.",
@@ -181,7 +181,7 @@ PARTITIONS: Final = Suite[PartitionRow](
             "overlaps",
             "no offset was copied twice",
             "overlap_offsets",
-            lambda row: f"{count(row.overlap_offsets, 'offset')} in more than one range",
+            lambda row: f"{count(row.coverage.overlap_offsets, 'offset')} in more than one range",
             "Look for a position of the flow's group that was reset by hand.",
         ),
         Check(
@@ -189,7 +189,7 @@ PARTITIONS: Final = Suite[PartitionRow](
             "the ledger ends where the position is",
             "beyond_position",
             lambda row: (
-                f"the ledger ends at {row.covered_end}, "
+                f"the ledger ends at {row.coverage.covered_end}, "
                 + ("no position" if row.position == UNKNOWN else f"the position is {row.position}")
             ),
             "Look for a position of the flow's group that was reset, deleted or forgotten.",
@@ -199,7 +199,7 @@ PARTITIONS: Final = Suite[PartitionRow](
             "nothing lies beyond what the ledger knows",
             "target_beyond",
             lambda row: (
-                f"{count(row.target_beyond, 'record')} on the target after the ledger's last one"
+                f"{count(row.log.target_beyond, 'record')} on the target after the ledger's last one"
             ),
             "Find the other producer and revoke its WRITE permission on the remote topic.",
         ),
@@ -208,7 +208,7 @@ PARTITIONS: Final = Suite[PartitionRow](
             "nothing lies before the mirror's start",
             "target_before",
             lambda row: (
-                f"{count(row.target_before, 'record')} on the target before the ledger's first one"
+                f"{count(row.log.target_before, 'record')} on the target before the ledger's first one"
             ),
             "Another producer has written to the remote topic before the mirror began, or records that "
             "stand for nothing could not be deleted: the flow needs the right to do so.",
@@ -219,7 +219,7 @@ PARTITIONS: Final = Suite[PartitionRow](
             "unreached",
             lambda row: (
                 f"read_committed consumers of {row.remote_topic} do not get to its last "
-                f"{count(row.unreached, 'offset')}"
+                f"{count(row.log.unreached, 'offset')}"
             ),
             "Look for an unclean leader election on the target, and for a transaction of another "
             "producer that is open in the remote topic (kafka-transactions.sh find-hanging).",
@@ -229,7 +229,7 @@ PARTITIONS: Final = Suite[PartitionRow](
             "the target's log starts where the mirror does",
             "exposed",
             lambda row: (
-                f"{row.remote_topic} still shows {count(row.exposed, 'offset')} before its start"
+                f"{row.remote_topic} still shows {count(row.log.exposed, 'offset')} before its start"
             ),
             "The flow needs DELETE on the remote topic; the next run tries again.",
         ),
@@ -239,7 +239,7 @@ PARTITIONS: Final = Suite[PartitionRow](
             "uncovered",
             lambda row: (
                 f"planned [{row.planned_start}, {row.planned_end}), "
-                f"covered [{row.covered_start}, {row.covered_end})"
+                f"covered [{row.coverage.covered_start}, {row.coverage.covered_end})"
             ),
             "The run did not reach the end of its plan here: see its failures. The next run "
             "continues from the position.",

@@ -16,11 +16,13 @@ from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.verify.incarnations import NOTHING, Incarnation, Key, incarnations
 from kafka_ferry.verify.rows import (
     UNKNOWN,
+    Coverage,
     LedgerAccount,
     PartitionRecount,
     PartitionRow,
     RangeRow,
     Recount,
+    RemoteLog,
     TargetRecords,
 )
 
@@ -142,12 +144,10 @@ def partition_rows(
         row = _with_position(
             _row(source, target, incarnation, plan), positions.get(target, UNKNOWN)
         )
-        row = _with_others(row, recounts.get(target, PartitionRecount((), 0)))
-        rows.append(_with_log(row, logs[target], plan) if target in logs else row)
+        found = recounts.get(target, PartitionRecount((), 0))
+        rows.append(_with_log(row, found, logs.get(target), plan))
     rows.extend(
-        replace(
-            _row(TopicPartition("", target.partition), target, None), target_beyond=found.beyond
-        )
+        _with_log(_row(TopicPartition("", target.partition), target, None), found)
         for target, found in recounts.items()
         if found.beyond and target not in targets
     )
@@ -167,58 +167,54 @@ def _row(
     plan: Range | None = None,
 ) -> PartitionRow:
     plan_start, plan_end = (UNKNOWN, UNKNOWN) if plan is None else (plan.start, plan.end)
-    fallback = incarnation.end if incarnation else max(0, plan_start)
-    start, end, gap, overlap = _cover(incarnation.spans if incarnation else (), fallback)
-    if incarnation and incarnation.verified_to != UNKNOWN and start < end:
-        gap += max(0, start - incarnation.verified_to)
-        overlap += max(0, incarnation.verified_to - start)
+    if incarnation:
+        coverage = _cover(incarnation.spans, incarnation.end, incarnation.verified_to)
+    else:
+        start = max(0, plan_start)
+        coverage = Coverage(start, start, gap_offsets=plan_end - plan_start)
     return PartitionRow(
         topic=source.topic,
         partition=source.partition,
         remote_topic=target.topic,
         planned_start=plan_start,
         planned_end=plan_end,
-        covered_start=start,
-        covered_end=end,
-        gap_offsets=gap if incarnation else plan_end - plan_start,
-        overlap_offsets=overlap,
-        position=UNKNOWN,
-        beyond_position=0,
-        target_beyond=0,
+        coverage=coverage,
         preserved=incarnation.preserved if incarnation else plan is not None and plan.preserved,
     )
 
 
 def _with_position(row: PartitionRow, position: int) -> PartitionRow:
     # No position is committed before the first range of a partition.
-    untouched = position == UNKNOWN and row.covered_start == row.covered_end
-    beyond = 0 if untouched else abs(row.covered_end - max(0, position))
+    start, end = row.coverage.covered_start, row.coverage.covered_end
+    beyond = 0 if position == UNKNOWN and start == end else abs(end - max(0, position))
     return replace(row, position=position, beyond_position=beyond)
 
 
-def _with_others(row: PartitionRow, found: PartitionRecount) -> PartitionRow:
-    return replace(
-        row, target_beyond=found.beyond, uncommitted=found.uncommitted, target_before=found.before
-    )
+def _with_log(
+    row: PartitionRow,
+    found: PartitionRecount,
+    log: LogBounds | None = None,
+    plan: Range | None = None,
+) -> PartitionRow:
+    remote = RemoteLog(found.beyond, found.uncommitted, found.before)
+    if log:
+        # A log's start is never moved beyond the position.
+        first = UNKNOWN if plan is None else min(plan.log_start, row.position)
+        unreached = max(0, row.coverage.covered_end - log.end)
+        remote = replace(remote, unreached=unreached, exposed=max(0, first - log.start))
+    return replace(row, log=remote)
 
 
-def _with_log(row: PartitionRow, log: LogBounds, plan: Range | None) -> PartitionRow:
-    # A log's start is never moved beyond the position.
-    first = UNKNOWN if plan is None else min(plan.log_start, row.position)
-    return replace(
-        row, unreached=max(0, row.covered_end - log.end), exposed=max(0, first - log.start)
-    )
-
-
-def _cover(spans: Iterable[tuple[int, int]], fallback: int) -> tuple[int, int, int, int]:
-    """Start, end, offsets in gaps and offsets covered again; empty spans cover nothing."""
+def _cover(spans: Iterable[tuple[int, int]], at: int, verified_to: int) -> Coverage:
+    """What spans cover of a partition that is at an offset; empty ones cover nothing."""
     full = sorted(span for span in spans if span[0] < span[1])
     if not full:
-        return fallback, fallback, 0, 0
-    at = full[0][0]
-    gap = overlap = 0
+        return Coverage(at, at)
+    first = at = full[0][0]
+    before = first if verified_to == UNKNOWN else verified_to
+    gap, overlap = max(0, first - before), max(0, before - first)
     for start, end in full:
         gap += max(0, start - at)
         overlap += max(0, min(at, end) - start)
         at = max(at, end)
-    return full[0][0], at, gap, overlap
+    return Coverage(first, at, gap, overlap)

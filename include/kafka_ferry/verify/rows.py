@@ -195,46 +195,38 @@ class RangeRow(Flat):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionRow:
-    """One partition: whether its ranges join, and where position and target end.
+class Coverage:
+    """What the ranges of a partition cover of its source offsets.
 
     Attributes:
-        topic: the source's topic; "" where only the target's is known.
-        partition: the partition, on both clusters.
-        remote_topic: the topic on the target; "" where it is not known.
-        planned_start: first source offset that the run planned, -1 where it planned nothing.
-        planned_end: source offset after the last planned one, -1 where it planned nothing.
         covered_start: first source offset of the ranges.
         covered_end: source offset after the last one of the ranges; equals ``covered_start``
             where nothing is covered.
         gap_offsets: offsets between consecutive ranges, and between them and what was verified
             before, that no range covers; all that was planned, where there is no range at all.
         overlap_offsets: offsets that a range covers again.
-        position: the flow's committed position, -1 where there is none; for a branch that the
-            source has lost, the position from which it was set back.
-        beyond_position: how far the position and the end of the ledger's ranges are apart.
-        target_beyond: data records on the target after the last one that the ledger knows.
-        preserved: whether records keep their offsets.
+    """
+
+    covered_start: int
+    covered_end: int
+    gap_offsets: int = 0
+    overlap_offsets: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteLog:
+    """What the target's log of a partition has around the ledger's ranges.
+
+    Attributes:
+        target_beyond: data records after the last one that the ledger knows.
         uncommitted: records of an interrupted attempt, after the last one that the ledger knows.
-        target_before: data records on the target before the mirror's first range.
-        unreached: offsets before ``covered_end`` that a ``read_committed`` consumer of the target
+        target_before: data records before the mirror's first range.
+        unreached: offsets before the ranges' end that a ``read_committed`` consumer of the target
             cannot reach; 0 unless offsets are preserved.
         exposed: offsets that the target still has before its intended log start.
     """
 
-    topic: str
-    partition: int
-    remote_topic: str
-    planned_start: int
-    planned_end: int
-    covered_start: int
-    covered_end: int
-    gap_offsets: int
-    overlap_offsets: int
-    position: int
-    beyond_position: int
-    target_beyond: int
-    preserved: bool = False
+    target_beyond: int = 0
     # Runs of earlier snapshots have stored it as "unsealed".
     uncommitted: Annotated[int, Field(validation_alias=AliasChoices("uncommitted", "unsealed"))] = 0
     target_before: int = 0
@@ -246,18 +238,47 @@ class PartitionRow:
         """The former name of ``uncommitted``, for users' expectations that use it."""
         return self.uncommitted
 
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow(Flat):
+    """One partition: whether its ranges join, and where position and target end.
+
+    Attributes:
+        topic: the source's topic; "" where only the target's is known.
+        partition: the partition, on both clusters.
+        remote_topic: the topic on the target; "" where it is not known.
+        planned_start: first source offset that the run planned, -1 where it planned nothing.
+        planned_end: source offset after the last planned one, -1 where it planned nothing.
+        coverage: what its ranges cover.
+        position: the flow's committed position, -1 where there is none; for a branch that the
+            source has lost, the position from which it was set back.
+        beyond_position: how far the position and the end of the ledger's ranges are apart.
+        log: what the target's log has around the ranges.
+        preserved: whether records keep their offsets.
+    """
+
+    topic: str
+    partition: int
+    remote_topic: str
+    planned_start: int
+    planned_end: int
+    coverage: Coverage
+    position: int = UNKNOWN
+    beyond_position: int = 0
+    log: RemoteLog = RemoteLog()
+    preserved: bool = False
+
     @property
     def uncovered(self) -> int:
         """Planned offsets before the first and after the last range."""
-        inside = min(self.planned_end, self.covered_end) - max(
-            self.planned_start, self.covered_start
-        )
+        start, end = self.coverage.covered_start, self.coverage.covered_end
+        inside = min(self.planned_end, end) - max(self.planned_start, start)
         return self.planned_end - self.planned_start - max(0, inside)
 
     def __str__(self) -> str:
         if not self.topic:
             return f"{TopicPartition(self.remote_topic, self.partition)} on the target"
-        ends = (self.covered_start, self.covered_end)
-        if ends[0] == ends[1] and self.planned_start != UNKNOWN:
-            ends = (self.planned_start, self.planned_end)
-        return f"{TopicPartition(self.topic, self.partition)} [{ends[0]}, {ends[1]})"
+        start, end = self.coverage.covered_start, self.coverage.covered_end
+        if start == end and self.planned_start != UNKNOWN:
+            start, end = self.planned_start, self.planned_end
+        return f"{TopicPartition(self.topic, self.partition)} [{start}, {end})"

@@ -14,6 +14,7 @@ from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.measures import Measures, PartitionMeasures
 from kafka_ferry.report.page import _size, headline
 from kafka_ferry.verify import ExpectationResult, PartitionRow, Verdict
+from kafka_ferry.verify.rows import Coverage, RemoteLog
 from tests.support.reports import PARTITION, RANGE, a_report, changed
 
 KEPT = ExpectationResult("no offset was copied twice", "partitions", True, "critical")
@@ -285,7 +286,7 @@ CHOICES = (
     OffsetsChoice("orders", "eu.orders", True, "offsets: preserved."),
     OffsetsChoice("customers", "eu.customers", False, "auto: about 20% have a record."),
 )
-KEPT_PARTITION = replace(PARTITION, preserved=True, uncommitted=1_040)
+KEPT_PARTITION = changed(PARTITION, preserved=True, uncommitted=1_040)
 
 
 class TestPreservedOffsets:
@@ -320,7 +321,7 @@ class TestPreservedOffsets:
         assert "Unusual" not in text(changed(REPORT, choices=CHOICES))
 
     def test_have_columns_of_their_own(self) -> None:
-        partition = replace(KEPT_PARTITION, target_before=71, unreached=72, exposed=73)
+        partition = changed(KEPT_PARTITION, target_before=71, unreached=72, exposed=73)
         range_ = changed(RANGE, preserved=True, adopted=74, misplaced=75)
         html = render(changed(REPORT, partitions=(partition,), ranges=(range_,)))
         shown = cells_of(html, "partition") | cells_of(html, "range")
@@ -379,7 +380,7 @@ class TestTheTables:
         ],
     )
     def test_put_partitions_that_do_not_agree_on_top(self, changes) -> None:
-        off = replace(PARTITION, topic="zebra", **changes)
+        off = changed(PARTITION, topic="zebra", **changes)
         html = render(changed(REPORT, partitions=(PARTITION, off)))
         assert html.count('<tr class="off">') == 1
         assert "1 not as expected" in html
@@ -391,7 +392,7 @@ class TestTheTables:
         assert (shown["Lost"], shown["Dead letters"], shown["Topic gone"]) == ("71", "72", "73")
 
     def test_say_what_is_not_known(self) -> None:
-        stray = PartitionRow("", 0, "eu.other", -1, -1, 0, 0, 0, 0, -1, 0, 5)
+        stray = PartitionRow("", 0, "eu.other", -1, -1, Coverage(0, 0), log=RemoteLog(5))
         assert "unknown eu.other nothing [0, 0) 0 0 0 none 0 5" in text(
             changed(REPORT, partitions=(stray,))
         )
@@ -399,7 +400,7 @@ class TestTheTables:
     def test_of_ten_thousand_rows_are_closed_and_made_within_seconds(self) -> None:
         ranges = tuple(replace(RANGE, start=n, end=n + 100) for n in range(10_000))
         off = tuple(changed(RANGE, start=-n, end=100 - n, foreign=1) for n in range(1, 4))
-        partitions = tuple(replace(PARTITION, partition=n) for n in range(10_000))
+        partitions = tuple(changed(PARTITION, partition=n) for n in range(10_000))
         began = time.perf_counter()
         html = render(changed(REPORT, ranges=ranges + off, partitions=partitions))
         assert time.perf_counter() - began < 20

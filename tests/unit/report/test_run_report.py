@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ REPORT = a_report(records=90, reasons={"aborted": 10})
 
 
 def test_a_report_of_an_earlier_snapshot_is_read_with_its_names() -> None:
-    report = changed(REPORT, partitions=(replace(PARTITION, preserved=True, uncommitted=3),))
+    report = changed(REPORT, partitions=(changed(PARTITION, preserved=True, uncommitted=3),))
     assert RunReport.from_json(report.to_json().replace('"uncommitted"', '"unsealed"')) == report
 
 
@@ -35,7 +34,7 @@ def test_a_report_comes_back_from_json_as_it_was() -> None:
         adopted=7,
         adoptions=("orders-3 [100, 200): 7.",),
         ranges=(changed(RANGE, preserved=True, adopted=7, lost=2, lost_intervals=((100, 102),)),),
-        partitions=(replace(PARTITION, preserved=True, uncommitted=3),),
+        partitions=(changed(PARTITION, preserved=True, uncommitted=3),),
         verdict=Verdict(
             False,
             (ExpectationResult("x", "ranges", False, "critical", ("a",), "boom", "look"),),

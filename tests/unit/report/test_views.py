@@ -13,6 +13,7 @@ from kafka_ferry.report.views import (
     topic_views,
 )
 from kafka_ferry.verify import PartitionRow
+from kafka_ferry.verify.rows import Coverage
 from tests.support.reports import changed
 from tests.unit.report.reports import CLICKS_0, GROUPS, ORDERS_0, ORDERS_1, REPORT
 
@@ -54,8 +55,8 @@ def test_a_refusal_concerns_a_partition_or_its_whole_topic() -> None:
 
 
 def test_a_partition_is_copied_up_to_the_end_of_its_last_life() -> None:
-    ended = PartitionRow("orders", 0, "eu.orders", -1, -1, 0, 900, 0, 0, 900, 0, 0)
-    goes_on = replace(ended, covered_end=70, position=70)
+    ended = PartitionRow("orders", 0, "eu.orders", -1, -1, Coverage(0, 900), 900)
+    goes_on = changed(ended, covered_end=70, position=70)
     assert view_of("orders", 0, partitions=(ended, goes_on)).position == 70
     assert view_of("orders", 0, partitions=()).position is None
 

@@ -157,8 +157,10 @@ class TestRangesOfAPartition:
     @given(tiles())
     def test_that_join_have_neither_gap_nor_overlap(self, ranges: list[RangeRow]) -> None:
         row = only_row(*ranges)
-        assert (row.gap_offsets, row.overlap_offsets) == (0, 0)
-        assert row.covered_end - row.covered_start == sum(r.source_offsets for r in ranges)
+        assert (row.coverage.gap_offsets, row.coverage.overlap_offsets) == (0, 0)
+        assert row.coverage.covered_end - row.coverage.covered_start == sum(
+            r.source_offsets for r in ranges
+        )
 
     @given(tiles(), st.data())
     def test_leave_exactly_the_missing_range_as_gap(
@@ -169,7 +171,10 @@ class TestRangesOfAPartition:
             return
         missing = data.draw(st.sampled_from(ordered[1:-1]))
         row = only_row(*(r for r in ranges if r is not missing))
-        assert (row.gap_offsets, row.overlap_offsets) == (missing.source_offsets, 0)
+        assert (row.coverage.gap_offsets, row.coverage.overlap_offsets) == (
+            missing.source_offsets,
+            0,
+        )
 
     @given(tiles(), st.data())
     def test_that_are_there_twice_overlap_by_their_length(
@@ -177,7 +182,7 @@ class TestRangesOfAPartition:
     ) -> None:
         again = data.draw(st.sampled_from(ranges))
         row = only_row(*ranges, changed(again, ledger_offset=99))
-        assert (row.gap_offsets, row.overlap_offsets) == (0, again.source_offsets)
+        assert (row.coverage.gap_offsets, row.coverage.overlap_offsets) == (0, again.source_offsets)
 
     @given(
         st.lists(
@@ -188,11 +193,15 @@ class TestRangesOfAPartition:
     )
     def test_give_the_same_gap_and_overlap_as_counting(self, spans: list[tuple[int, int]]) -> None:
         row = only_row(*(tile(start, end) for start, end in spans))
-        assert (row.gap_offsets, row.overlap_offsets) == covered_one_by_one(spans)
+        assert (row.coverage.gap_offsets, row.coverage.overlap_offsets) == covered_one_by_one(spans)
 
     def test_that_are_empty_cover_nothing(self) -> None:
         row = only_row(tile(0, 10), tile(10, 20), tile(50, 50))
-        assert (row.covered_start, row.covered_end, row.gap_offsets) == (0, 20, 0)
+        assert (row.coverage.covered_start, row.coverage.covered_end, row.coverage.gap_offsets) == (
+            0,
+            20,
+            0,
+        )
 
     def test_of_a_topic_made_anew_are_not_taken_for_copied_twice(self) -> None:
         old = [tile(0, 100, 1), tile(100, 200, 2)]
@@ -200,18 +209,20 @@ class TestRangesOfAPartition:
         rows = partition_rows(
             [*new, *old], [planned(0, 150)], {TARGET: 150}, {TARGET: beyond(4)}, {}
         )
-        assert [(r.covered_end, r.overlap_offsets, r.beyond_position) for r in rows] == [
+        assert [
+            (r.coverage.covered_end, r.coverage.overlap_offsets, r.beyond_position) for r in rows
+        ] == [
             (200, 0, 0),
             (150, 0, 0),
         ]
-        assert [(r.planned_end, r.position, r.target_beyond) for r in rows] == [
+        assert [(r.planned_end, r.position, r.log.target_beyond) for r in rows] == [
             (-1, -1, 0),
             (150, 150, 4),
         ]
 
     def test_of_a_remote_topic_made_anew_are_not_taken_for_copied_twice(self) -> None:
         rows = partition_rows([tile(0, 9, 1), tile(0, 9, 2, remote_topic_id="x")], [], {}, {}, {})
-        assert [row.overlap_offsets for row in rows] == [0, 0]
+        assert [row.coverage.overlap_offsets for row in rows] == [0, 0]
 
 
 class TestALogThatWasCutBack:
@@ -222,7 +233,9 @@ class TestALogThatWasCutBack:
 
     def test_is_not_taken_for_copied_twice(self) -> None:
         rows = partition_rows(self.BEFORE + self.SINCE, [], {TARGET: 120}, {}, {})
-        assert [(r.overlap_offsets, r.gap_offsets, r.beyond_position) for r in rows] == [
+        assert [
+            (r.coverage.overlap_offsets, r.coverage.gap_offsets, r.beyond_position) for r in rows
+        ] == [
             (0, 0, 0),
             (0, 0, 0),
         ]
@@ -231,18 +244,18 @@ class TestALogThatWasCutBack:
         branch, row = partition_rows(
             self.BEFORE + self.SINCE, [], {TARGET: 120}, {TARGET: beyond(4)}, {}
         )
-        assert (str(branch), branch.position, branch.target_beyond) == (
+        assert (str(branch), branch.position, branch.log.target_beyond) == (
             "orders-3 [60, 100)",
             100,
             0,
         )
-        assert (str(row), row.position, row.target_beyond) == ("orders-3 [0, 120)", 120, 4)
+        assert (str(row), row.position, row.log.target_beyond) == ("orders-3 [0, 120)", 120, 4)
 
     def test_covers_a_plan_of_which_the_cut_went_through_the_middle(self) -> None:
         """The first attempt of a run copied to 100; the second one found the cut at 60."""
         ranges = (*self.BEFORE, *self.SINCE)
         _, row = partition_rows(ranges, [planned(40, 120)], {TARGET: 120}, {}, {})
-        assert (row.planned_start, row.uncovered, row.gap_offsets) == (40, 0, 0)
+        assert (row.planned_start, row.uncovered, row.coverage.gap_offsets) == (40, 0, 0)
 
     @pytest.mark.parametrize(
         ("twice", "where"),
@@ -256,12 +269,14 @@ class TestALogThatWasCutBack:
     )
     def test_still_shows_what_really_was_copied_twice(self, twice: RangeRow, where: str) -> None:
         rows = partition_rows((*self.BEFORE, *self.SINCE, twice), [], {TARGET: 120}, {}, {})
-        found = {str(row): row.overlap_offsets for row in rows if row.overlap_offsets}
+        found = {
+            str(row): row.coverage.overlap_offsets for row in rows if row.coverage.overlap_offsets
+        }
         assert found == {where: 10}
 
     def test_still_shows_a_gap_below_the_cut(self) -> None:
         rows = partition_rows((tile(0, 40, 1), *self.SINCE), [], {TARGET: 120}, {}, {})
-        assert [(str(row), row.gap_offsets) for row in rows] == [("orders-3 [0, 120)", 20)]
+        assert [(str(row), row.coverage.gap_offsets) for row in rows] == [("orders-3 [0, 120)", 20)]
 
     def test_shows_a_position_that_was_not_where_the_ledger_ended(self) -> None:
         since = changed(self.SINCE[0], rewound_from=110)
@@ -270,12 +285,12 @@ class TestALogThatWasCutBack:
 
     def test_has_one_life_where_what_was_before_is_verified_already(self) -> None:
         row = only_row(*self.SINCE, plan=[planned(60, 120)], positions={TARGET: 120})
-        assert (row.covered_start, row.uncovered, row.beyond_position) == (60, 0, 0)
+        assert (row.coverage.covered_start, row.uncovered, row.beyond_position) == (60, 0, 0)
 
     def test_may_hold_nothing_new_yet(self) -> None:
         empty = tile(60, 60, 3, rewound_from=100)
         _, row = partition_rows((*self.BEFORE, empty), [planned(60, 60)], {TARGET: 60}, {}, {})
-        assert (row.covered_end, row.beyond_position, row.uncovered) == (60, 0, 0)
+        assert (row.coverage.covered_end, row.beyond_position, row.uncovered) == (60, 0, 0)
 
     def test_may_be_cut_back_again(self) -> None:
         again = tile(65, 70, 5, rewound_from=120)
@@ -285,7 +300,9 @@ class TestALogThatWasCutBack:
             "orders-3 [65, 120)",
             "orders-3 [0, 70)",
         ]
-        assert {(r.overlap_offsets, r.gap_offsets, r.beyond_position) for r in rows} == {(0, 0, 0)}
+        assert {
+            (r.coverage.overlap_offsets, r.coverage.gap_offsets, r.beyond_position) for r in rows
+        } == {(0, 0, 0)}
 
     def test_leaves_the_branches_of_other_partitions_alone(self) -> None:
         other = replace(tile(0, 100, 2), partition=4)
@@ -301,16 +318,16 @@ class TestAPlannedPartition:
     def test_is_covered_where_its_ranges_reach(self, ends: tuple[int, int], uncovered: int) -> None:
         row = only_row(tile(100, 160), tile(160, 200), plan=[planned(*ends)])
         assert row.uncovered == uncovered
-        assert row.gap_offsets == 0
+        assert row.coverage.gap_offsets == 0
 
     def test_without_any_range_is_one_gap(self) -> None:
         row = only_row(plan=[planned(40, 100)])
-        assert (row.gap_offsets, row.uncovered) == (60, 60)
+        assert (row.coverage.gap_offsets, row.uncovered) == (60, 60)
         assert str(row) == "orders-3 [40, 100)"
 
     def test_with_nothing_to_copy_is_fine_without_a_range(self) -> None:
         row = only_row(plan=[planned(40, 40)])
-        assert (row.gap_offsets, row.uncovered, row.beyond_position) == (0, 0, 0)
+        assert (row.coverage.gap_offsets, row.uncovered, row.beyond_position) == (0, 0, 0)
 
     def test_finds_its_position_by_its_remote_topic(self) -> None:
         (row,) = partition_rows([], [planned(40, 40)], {TARGET: 45}, {}, {})
@@ -329,14 +346,14 @@ class TestThePosition:
 
 class TestRecordsBeyondTheLedger:
     def test_are_counted_for_their_partition(self) -> None:
-        assert only_row(tile(0, 9), recounts={TARGET: beyond(3)}).target_beyond == 3
+        assert only_row(tile(0, 9), recounts={TARGET: beyond(3)}).log.target_beyond == 3
 
     def test_of_a_partition_that_nobody_copied_are_a_row_of_their_own(self) -> None:
         stray = TopicPartition("eu.other", 0)
         first, second = partition_rows([tile(0, 9)], [], {}, {stray: beyond(2)}, {})
-        assert (first.topic, first.remote_topic, first.target_beyond) == ("", "eu.other", 2)
+        assert (first.topic, first.remote_topic, first.log.target_beyond) == ("", "eu.other", 2)
         assert str(first) == "eu.other-0 on the target"
-        assert second.target_beyond == 0
+        assert second.log.target_beyond == 0
 
 
 KEPT = COPIED.model_copy(
@@ -407,11 +424,11 @@ class TestAPartitionWithPreservedOffsets:
 
     def test_hands_on_what_lies_around_the_ledgers_ranges(self) -> None:
         row = self.row(uncommitted=5, before=3)
-        assert (row.uncommitted, row.target_before, row.target_beyond) == (5, 3, 0)
+        assert (row.log.uncommitted, row.log.target_before, row.log.target_beyond) == (5, 3, 0)
 
     @pytest.mark.parametrize(("log_end", "unreached"), [(200, 0), (230, 0), (170, 30), (0, 200)])
     def test_is_to_be_readable_up_to_the_ledgers_end(self, log_end: int, unreached: int) -> None:
-        assert self.row(log=(0, log_end)).unreached == unreached
+        assert self.row(log=(0, log_end)).log.unreached == unreached
 
     @pytest.mark.parametrize(
         ("log_start", "position", "found", "exposed"),
@@ -436,13 +453,13 @@ class TestAPartitionWithPreservedOffsets:
     )
     def test_is_to_start_where_the_plan_says(self, log_start, position, found, exposed) -> None:
         row = self.row(log_start=log_start, position=position, log=(found, 200))
-        assert row.exposed == exposed
+        assert row.log.exposed == exposed
 
     def test_is_to_start_there_even_where_nothing_was_copied(self) -> None:
         plan = planned(200, 200, preserved=True, log_start=130)
         row = only_row(plan=[plan], positions={TARGET: 200}, logs={TARGET: LogBounds(100, 200)})
-        assert row.exposed == 30
+        assert row.log.exposed == 30
 
     def test_of_translated_offsets_is_asked_for_neither(self) -> None:
         row = only_row(tile(100, 200), positions={TARGET: 200}, recounts={TARGET: beyond(0)})
-        assert (row.unreached, row.exposed) == (0, 0)
+        assert (row.log.unreached, row.log.exposed) == (0, 0)

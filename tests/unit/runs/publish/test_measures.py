@@ -21,6 +21,7 @@ from kafka_ferry.runs.publish.measures import measure_run
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import RunFolder
 from kafka_ferry.verify import ExpectationResult, PartitionRow, RangeRow, Verdict
+from kafka_ferry.verify.rows import Coverage
 from tests.support.reports import RANGE, a_report, changed
 from tests.unit.ledger.entries import a_copied_range, a_transaction
 
@@ -34,8 +35,8 @@ def a_range(topic: str = "orders", start: int = 0, end: int = 10) -> Range:
 
 
 def a_row(topic: str = "orders", **more: Any) -> PartitionRow:
-    row = PartitionRow(topic, 0, f"primary.{topic}", 0, 10, 0, 10, 0, 0, 10, 0, 0)
-    return replace(row, **more)
+    row = PartitionRow(topic, 0, f"primary.{topic}", 0, 10, Coverage(0, 10), 10)
+    return changed(row, **more)
 
 
 def a_range_row(topic: str = "orders", **more: Any) -> RangeRow:

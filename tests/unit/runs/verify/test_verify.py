@@ -179,7 +179,7 @@ def test_a_topic_that_was_copied_again_is_verified_without_what_went_into_the_ol
         "(expected: the remote topic that was copied into is still there)",
     )
     assert [(row.start, row.recount.gone) for row in ranges] == [(20, 0), (0, 100)]
-    assert (partition.covered_start, partition.covered_end) == (20, 130)
+    assert (partition.coverage.covered_start, partition.coverage.covered_end) == (20, 130)
     assert [entry.records for entry in target.appended] == [110], "so it is not said again"
 
 
@@ -193,7 +193,7 @@ def test_a_run_that_had_copied_into_both_topics_is_judged_by_the_new_one(
     verdict, _, (partition,) = verify(orders=(0, 100))
 
     assert verdict.success
-    assert partition.overlap_offsets == 0
+    assert partition.coverage.overlap_offsets == 0
 
 
 def test_what_an_earlier_run_copied_into_a_topic_that_is_gone_fails_nothing(
@@ -257,7 +257,10 @@ def test_both_lives_of_a_source_topic_are_read_back_from_their_one_remote_topic(
     assert verdict.success
     assert not verdict.warnings
     assert asked(target) == {ORDERS: 2}
-    assert [(row.covered_end, row.planned_end) for row in partitions] == [(100, -1), (30, 30)]
+    assert [(row.coverage.covered_end, row.planned_end) for row in partitions] == [
+        (100, -1),
+        (30, 30),
+    ]
 
 
 class TestPreservedOffsets:
@@ -342,7 +345,7 @@ class TestPreservedOffsets:
         target.uncommitted = 30
         verdict, _, (partition,) = verify(self.plan(20, 100))
         assert verdict.success
-        assert partition.uncommitted == 30
+        assert partition.log.uncommitted == 30
 
     def test_fail_where_the_targets_log_is_shorter_than_the_ledger_says(
         self, target: Target, verify: Callable[..., Verified]

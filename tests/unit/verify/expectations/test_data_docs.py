@@ -83,7 +83,7 @@ def docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs")
     judge({"ranges": [RANGE], "partitions": [PARTITION]}, Terms("eu->us", "good <run>", folder))
     bad = changed(RANGE, foreign=2, digest_read="d2", aborted=7, expired=1)
-    gap = replace(PARTITION, gap_offsets=4)
+    gap = changed(PARTITION, gap_offsets=4)
     rows: Rows = {"ranges": [bad], "partitions": [gap]}
     assert not judge(rows, Terms("eu->us", "bad/../run", folder)).success
     return folder

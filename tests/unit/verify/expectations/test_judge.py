@@ -151,7 +151,7 @@ def test_a_range_fails_just_the_expectation_that_it_violates(changes, name, sent
     ],
 )
 def test_a_partition_fails_just_the_expectation_that_it_violates(changes, name, sentence) -> None:
-    verdict = judge([RANGE], [PARTITION, replace(PARTITION, **changes)])
+    verdict = judge([RANGE], [PARTITION, changed(PARTITION, **changes)])
     assert not verdict.success
     (result,) = not_true(verdict).values()
     assert (result.name, result.table, result.severity) == (name, "partitions", "critical")
@@ -160,7 +160,7 @@ def test_a_partition_fails_just_the_expectation_that_it_violates(changes, name, 
 
 def test_what_an_attempt_left_behind_that_broke_off_is_no_failure() -> None:
     adopted = changed(RANGE, preserved=True, adopted=90, digest_comparable=False)
-    verdict = judge([adopted], [replace(PARTITION, preserved=True, uncommitted=40)])
+    verdict = judge([adopted], [changed(PARTITION, preserved=True, uncommitted=40)])
     assert verdict.success
     assert not verdict.warnings
 

@@ -84,7 +84,7 @@ def test_a_file_of_the_flow_or_of_all_flows_is_judged_after_our_own(
     flow: Flow, tmp_path: Path, name: str, text: str, lines: tuple[int, int]
 ) -> None:
     write(tmp_path, name, text)
-    left = replace(PARTITION, uncommitted=11)
+    left = changed(PARTITION, uncommitted=11)
     verdict = judged(flow, {"ranges": [RANGE], "partitions": [PARTITION, left]})
 
     strict, mild = (check for check in verdict.expectations if check.source)

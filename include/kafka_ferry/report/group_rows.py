@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple, get_args
 
 from kafka_ferry.groups.moves import Action, GroupMoves, PartitionMove
+from kafka_ferry.verify.checks import count
 
 _WORDS: Final[dict[Action, str]] = {
     "refused": "refused by a broker",
@@ -46,9 +47,8 @@ def group_counts(moves: GroupMoves) -> str:
     """How many groups there are, and how many of their offsets were committed, held and so on."""
     found = Counter(one.action for _, one in moves.partitions())
     counts = [f"{found[action]:,} {word}" for action, word in _WORDS.items() if found[action]]
-    many = len(moves.groups)
     offsets = f"; offsets: {', '.join(counts)}" if counts else ""
-    return f"{many:,} {'group' if many == 1 else 'groups'}{offsets}"
+    return f"{count(len(moves.groups), 'group')}{offsets}"
 
 
 def left_alone(moves: GroupMoves) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.config.options.notify import EVENTS, Event
 from kafka_ferry.report.run_report import RunProblems, RunReport
+from kafka_ferry.verify.checks import count
 
 DETAILS: Final = 5
 """How many sentences of one kind a notice has; the report has all of them."""
@@ -169,7 +170,7 @@ def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact
     refused = problems.refused
     told = set(refused)
     if refused:
-        what = _count(len(refused), "topic or partition", "topics or partitions")
+        what = count(len(refused), "topic or partition", "topics or partitions")
         advice = f"Each sentence says what to change. ({_GUIDE}KafkaFerryRunFailed)"
         yield fact("failure", f"{what} cannot be mirrored as things are", refused, advice)
     for end in (_judged(end, report) for end in ends):
@@ -181,7 +182,7 @@ def failures(ends: Iterable[StepEnd], report: RunReport | None) -> Iterator[Fact
         elif new:
             yield _failed(end, new)
     if problems.unapplied:
-        what = _count(len(problems.unapplied), "change")
+        what = count(len(problems.unapplied), "change")
         advice = (
             "Grant the permission that is named, then clear the task sync_topics. (docs/access.md)"
         )
@@ -198,7 +199,7 @@ def _judged(end: StepEnd, report: RunReport | None) -> StepEnd:
 
 def _failed(end: StepEnd, sentences: list[str]) -> Fact:
     headline, advice = _FAILED.get(end.kind, (f"the task {end.step} failed", _SEE_LOG))
-    many = _count(len(sentences), "partition")
+    many = count(len(sentences), "partition")
     if end.step != end.kind:
         headline += f" in {end.step}"
     wait = _TRANSIENT if end.transient else ""
@@ -220,14 +221,14 @@ def losses(report: RunReport) -> Iterator[Fact]:
     if counts.dead_lettered:
         yield fact(
             "loss",
-            f"{_count(counts.dead_lettered, 'record')} went to the dead letter topic",
+            f"{count(counts.dead_lettered, 'record')} went to the dead letter topic",
             advice=f"Read {counts.dead_letter_topic}: each record there says why. (docs/operations.md)",
         )
     rewound = report.proof.rewound(report.run)
     if rewound:
         yield fact(
             "loss",
-            f"the source has lost {_count(rewound, 'offset')} that had been copied",
+            f"the source has lost {count(rewound, 'offset')} that had been copied",
             advice="The target has records that the source lacks. Compare them before anything is copied back. "
             "(docs/operations.md)",
         )
@@ -246,12 +247,12 @@ def differences(
     """
     drifts = [sentence for sentence in report.topics.drifts if sentence not in seen]
     if drifts:
-        what = _count(len(drifts), "config")
+        what = count(len(drifts), "config")
         advice = "Set it back, or decide with on.config.drift. (docs/topic-configs.md)"
         yield fact("drift", f"{what} of remote topics changed by another client", drifts, advice)
     warnings = [sentence for sentence in _warnings(report, whole) if sentence not in seen]
     if warnings:
-        what = _count(len(warnings), "thing")
+        what = count(len(warnings), "thing")
         yield fact("warning", f"{what} to look at", warnings, "The report has all of them.")
 
 
@@ -279,7 +280,3 @@ def _warnings(report: RunReport, whole: bool) -> tuple[str, ...]:
     warnings = verdict.warnings if verdict else ()
     missing = report.measures.missing if report.measures else ()
     return (*warnings, *topics.retirements, *(topics.notes if whole else ()), *missing)
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

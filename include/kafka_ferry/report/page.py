@@ -15,7 +15,7 @@ from kafka_ferry.report.group_rows import group_counts, group_rows, left_alone
 from kafka_ferry.report.measures import Measures
 from kafka_ferry.report.run_report import RunProblems, RunReport
 from kafka_ferry.verify import Verdict
-from kafka_ferry.verify.checks import Check, Row, decisive
+from kafka_ferry.verify.checks import Check, Row, count, decisive
 
 _GROUPS_ASTRAY: Final = "The copy is verified, but not its groups' offsets"
 _BYTE_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB")
@@ -71,9 +71,9 @@ def _state(report: RunReport) -> str:
 def _failed(problems: RunProblems) -> str:
     """What failed, "" for nothing."""
     if problems.failures:
-        return f"{_count(len(problems.failures), 'partition')} failed"
+        return f"{count(len(problems.failures), 'partition')} failed"
     if problems.refused:
-        what = _count(len(problems.refused), "topic or partition", "topics or partitions")
+        what = count(len(problems.refused), "topic or partition", "topics or partitions")
         return f"{what} cannot be mirrored"
     steps = " and ".join(problems.step_failures)
     they = "step" if len(problems.step_failures) == 1 else "steps"
@@ -83,9 +83,9 @@ def _failed(problems: RunProblems) -> str:
 def _verified(report: RunReport) -> str:
     unapplied, of_groups = report.problems.unapplied, report.problems.group_failures
     if unapplied:
-        return f"Verified, but {_count(len(unapplied), 'change')} could not be made on the target"
+        return f"Verified, but {count(len(unapplied), 'change')} could not be made on the target"
     if of_groups:
-        return f"Verified, but {_count(len(of_groups), 'thing')} could not be done for groups"
+        return f"Verified, but {count(len(of_groups), 'thing')} could not be done for groups"
     if not report.proof.ranges and not report.window:
         return f"{report.found[0].upper()}{report.found[1:]}"
     return "Verified" if any(_differences(report)) else "Verified: the copy is complete"
@@ -104,10 +104,10 @@ def _differences(report: RunReport) -> Iterator[str]:
         they = ("offset was", "it was") if lost == 1 else ("offsets were", "they were")
         yield f"{lost:,} {they[0]} lost before {they[1]} copied"
     if dead_lettered:
-        yield f"{_count(dead_lettered, 'record')} went to the dead letter topic"
+        yield f"{count(dead_lettered, 'record')} went to the dead letter topic"
     rewound = report.proof.rewound(report.run)
     if rewound:
-        yield f"the source has lost {_count(rewound, 'offset')} that had been copied"
+        yield f"the source has lost {count(rewound, 'offset')} that had been copied"
 
 
 def _off(checks: Collection[Check[Any]], rows: Iterable[Row]) -> frozenset[Row]:
@@ -124,13 +124,9 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=_number, count_of=_count)
+    environment.filters.update(number=_number, count_of=count)
     environment.filters.update(when=moment_text, duration=duration_text, size=_size)
     return environment.get_template("page.html.j2")
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _number(value: int) -> str:

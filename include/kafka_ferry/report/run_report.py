@@ -14,6 +14,7 @@ from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.model import OffsetsChoice, TopicPartition, Window
 from kafka_ferry.report.measures import Measures
 from kafka_ferry.verify import PartitionRow, RangeRow, Verdict
+from kafka_ferry.verify.checks import count
 
 State = Literal[
     "verified", "groups not synced", "not applied", "not verified", "incomplete", "failed"
@@ -217,7 +218,7 @@ class RunReport(Flat, AsJson):
         if self.proof.verdict.ranges:
             return f"{self.proof.verdict.records:,} records in {self.proof.verdict.ranges:,} ranges"
         looked_at = len(self.measures.partitions) if self.measures else 0
-        nothing = f"nothing new in {looked_at:,} partition{'' if looked_at == 1 else 's'}"
+        nothing = f"nothing new in {count(looked_at, 'partition')}"
         if not self.proof.proved_by:
             return f"{nothing}, and nothing was ever copied"
         return f"{nothing}; the last proof is of {moment_text(self.proof.proved_at)}, run {self.proof.proved_by}"

@@ -76,9 +76,9 @@ _FAULT: Final = (
 )
 
 
-def count(number: int, noun: str) -> str:
+def count(number: int, one: str, many: str = "") -> str:
     """A number with what it counts, as in ``1,000 records``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _intervals(intervals: Iterable[tuple[int, int]]) -> str:

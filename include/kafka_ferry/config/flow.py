@@ -264,7 +264,8 @@ class Flow(
 
     def replicas_of(self, topic: str) -> int:
         """The replicas of the remote topic of a topic of the source; -1 for the brokers' default."""
-        return self.topics_replication_factor.of(topic) or self.replication_factor
+        placed = sum(self.placement_of(topic).values())
+        return placed or self.topics_replication_factor.of(topic) or self.replication_factor
 
     def partitions_of(self, topic: str, partitions: int) -> int:
         """The partitions that the remote topic of a topic of the source, which has ``partitions``, is to have."""

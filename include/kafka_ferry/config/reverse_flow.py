@@ -19,8 +19,9 @@ def reverse_flow(flow: Flow) -> Flow:
     """The flow from ``flow``'s target to its source, with the same options except these.
 
     Records that came from the source are left out (``on.returned.records``), the source's own topics are
-    written to (``on.foreign.records``), and so offsets are translated; ``topics.rename`` is inverted; and
-    it has no timetable.
+    written to (``on.foreign.records``), and so offsets are translated; ``topics.rename`` is inverted; it
+    places no replicas, since ``topics.replica.placement`` names racks of the other cluster; and it has no
+    timetable.
     """
     renamed = {remote: topic for topic, remote in flow.topics_rename.items()}
     return for_reverse_flow(
@@ -30,6 +31,7 @@ def reverse_flow(flow: Flow) -> Flow:
                 "target": flow.source,
                 "topics": (*flow.topics, *map(regex.escape, renamed)),
                 "topics_rename": renamed,
+                "topics_replica_placement": PerTopic(""),
                 "offsets": PerTopic("translated"),
                 "schedule": None,
             }

@@ -9,9 +9,13 @@ import regex
 from pydantic import Field
 
 from kafka_ferry.config.options.base import Options
-from kafka_ferry.config.types import first_start, topic_configs
+from kafka_ferry.config.types import first_start, replica_placement, topic_configs
 from kafka_ferry.config.types.first_start import first_start_text
 from kafka_ferry.config.types.per_topic import PerTopic, per_topic
+from kafka_ferry.config.types.replica_placement import (
+    read_replica_placement,
+    replica_placement_text,
+)
 from kafka_ferry.config.types.topic_configs import read_topic_configs, topic_configs_text
 
 _FACTOR: Final[dict[str, Any]] = {"type": "integer", "minimum": -1, "maximum": 32767}
@@ -59,6 +63,17 @@ class TopicOptions(Options):
         "offsets. A remote topic has at least as many as its source topic; records keep their partition, so "
         "further ones stay empty until producers of the target use them.",
     )
+    topics_replica_placement: Annotated[
+        PerTopic[str], per_topic("", replica_placement_text, replica_placement.SCHEMA)
+    ] = Field(
+        default=PerTopic(""),
+        description="How many replicas each partition of a remote topic has on which racks (broker.rack) of "
+        "the target, when the topic is created and when it gets more partitions: a mapping from topics of "
+        "the source (as in topics.configs) to racks with counts, {rack-a: 2, rack-b: 1}, or to racks with one "
+        "replica each, [rack-a, rack-b]; in properties files, pattern:rack=count;rack=count. Their sum takes "
+        "the place of the replication factor. Replicas of topics that exist are never moved; drift names those "
+        "on other racks.",
+    )
     topics_replication_factor: Annotated[
         PerTopic[int | None], per_topic(None, _as_factor, _FACTOR)
     ] = Field(
@@ -81,3 +96,7 @@ class TopicOptions(Options):
     def configs_of(self, topic: str) -> Mapping[str, str]:
         """What ``topics.configs`` says of a topic of the source."""
         return read_topic_configs(self.topics_configs.of(topic))
+
+    def placement_of(self, topic: str) -> Mapping[str, int]:
+        """What ``topics.replica.placement`` says of a topic of the source: replicas by rack, none where nothing."""
+        return read_replica_placement(self.topics_replica_placement.of(topic))

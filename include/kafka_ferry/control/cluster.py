@@ -15,8 +15,6 @@ from confluent_kafka.admin import (
     AclOperation,
     AdminClient,
     ConfigResource,
-    NewPartitions,
-    NewTopic,
     OffsetSpec,
     ResourceType,
 )
@@ -24,6 +22,7 @@ from confluent_kafka.admin import (
 from kafka_ferry.config import Cluster, IsolationLevelName
 from kafka_ferry.control.admin import admin_client, admin_config, forget_clients
 from kafka_ferry.control.client_errors import as_ours
+from kafka_ferry.control.replica_assignment import racks_of, replicas_of, to_create, to_grow
 from kafka_ferry.control.topic_configs import to_alter, topic_configs
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
 from kafka_ferry.model.changes import ConfigChange
@@ -82,11 +81,16 @@ class ClusterControl:
                 .cluster_id
             )
 
-    @retried
     def brokers(self) -> int:
         """How many brokers the cluster has now."""
+        return len(self.racks())
+
+    @retried
+    def racks(self) -> dict[int, str]:
+        """The rack of each broker that is alive, "" for one without (``broker.rack``)."""
         with self._errors("listing brokers"):
-            return len(self._admin.list_topics(timeout=at_most(_TIMEOUT_S)).brokers)
+            cluster = self._admin.describe_cluster(request_timeout=at_most(_TIMEOUT_S)).result()
+        return racks_of(cluster.nodes)
 
     @retried
     def topic_names(self) -> list[str]:
@@ -103,12 +107,13 @@ class ClusterControl:
             asked = self._ask_configs(some)
             described = self._described(some)
             configs = self._configs(asked, described)
-            for name, (topic_id, partitions) in described.items():
+            for name, (topic_id, replicas) in described.items():
                 sets = topic_configs(configs[name])
                 found[name] = Topic(
                     name=name,
                     topic_id=topic_id,
-                    partitions=partitions,
+                    partitions=len(replicas),
+                    replicas=replicas,
                     configs=sets.configs,
                     overrides=sets.overrides,
                     dynamic=sets.dynamic,
@@ -193,15 +198,7 @@ class ClusterControl:
         Returns:
             An error for each topic that could not be created.
         """
-        topics = [
-            NewTopic(
-                creation.remote_topic,
-                num_partitions=creation.partitions,
-                replication_factor=creation.replication_factor,
-                config=dict(creation.configs),
-            )
-            for creation in creations
-        ]
+        topics = [to_create(creation) for creation in creations]
         if not topics:
             return {}
         return self._each(
@@ -214,7 +211,7 @@ class ClusterControl:
         Returns:
             An error for each topic that could not grow.
         """
-        wanted = [NewPartitions(growth.remote_topic, growth.partitions) for growth in growths]
+        wanted = [to_grow(growth) for growth in growths]
         if not wanted:
             return {}
         return self._each(
@@ -315,7 +312,8 @@ class ClusterControl:
         if left:
             raise ClusterUnreachable(f"{self.alias} still knows {', '.join(sorted(left))}.")
 
-    def _described(self, names: list[str]) -> dict[str, tuple[str, int]]:
+    def _described(self, names: list[str]) -> dict[str, tuple[str, tuple[tuple[int, ...], ...]]]:
+        """The id of each topic that exists, and by partition the brokers of its replicas."""
         with self._errors("describing topics"):
             futures = self._admin.describe_topics(
                 TopicCollection(names), request_timeout=at_most(_TIMEOUT_S)
@@ -332,7 +330,7 @@ class ClusterControl:
             # librdkafka prints ids in plain base64, Kafka in the URL-safe alphabet.
             topic_id = str(topic.topic_id).translate(str.maketrans("+/", "-_"))
             topic_id = "" if topic_id == _NO_TOPIC_ID else topic_id
-            described[name] = (topic_id, len(topic.partitions))
+            described[name] = (topic_id, replicas_of(topic.partitions))
         return described
 
     def _ask_configs(self, names: Iterable[str]) -> Mapping[ConfigResource, Future[Any]]:

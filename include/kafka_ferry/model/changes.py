@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from kafka_ferry.clock import moment_text
+
+_PARTITIONS_SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,44 @@ class Drift:
         should = "the target's default" if self.wanted is None else self.wanted
         fate = "overwritten" if self.overwritten else "kept"
         return f"{self.remote_topic} {said}; by the source it should be {should}: {fate}."
+
+
+@dataclass(frozen=True, slots=True)
+class Misplacement:
+    """A remote topic with replicas on other racks than ``topics.replica.placement`` says.
+
+    Attributes:
+        topic: the source's topic.
+        remote_topic: the topic on the target.
+        placement: by rack, how many replicas each partition should have there.
+        racks: by partition with replicas elsewhere, the rack of each of its replicas; "no rack" for a broker
+            without one, "?" for a broker that is down.
+    """
+
+    topic: str
+    remote_topic: str
+    placement: Mapping[str, int]
+    racks: Mapping[int, tuple[str, ...]]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Where the replicas of the first few of its partitions are, and how many more there are."""
+        shown = sorted(self.racks)[:_PARTITIONS_SHOWN]
+        more = len(self.racks) - len(shown)
+        said = (f"partition {number} is on {', '.join(self.racks[number])}" for number in shown)
+        return (*said, *([f"and so on for {more:,} more"] if more else []))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.remote_topic} has replicas on other racks than topics.replica.placement says "
+            f"({placement_text(self.placement)}): {'; '.join(self.sentences)}. This flow moves none: use "
+            "kafka-reassign-partitions.sh (docs/topic-configs.md)."
+        )
+
+
+def placement_text(placement: Mapping[str, int]) -> str:
+    """Replicas by rack, such as ``rack-a: 2, rack-b: 1``."""
+    return ", ".join(f"{rack}: {count}" for rack, count in placement.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ class Topic:
         dynamic: the names of those that come from dynamic broker configs.
         defaults: the names of those with Kafka's default value. Configs that are read-only or secret,
             or come from the brokers' own files, are in none of the three.
+        replicas: by partition, the brokers that have a replica of it, its preferred leader first.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Topic:
     overrides: frozenset[str] = frozenset()
     dynamic: frozenset[str] = frozenset()
     defaults: frozenset[str] = frozenset()
+    replicas: tuple[tuple[int, ...], ...] = ()
 
     @property
     def is_compacted(self) -> bool:
@@ -151,6 +153,8 @@ class Found:
         no_starts: by source topic, why ``topics.start`` does not say where it begins.
         begun: by remote topic's id, what ``topics.start`` said of it when its first copy began: "" for
             nothing; absent where the ledger does not know the topic.
+        racks: the rack of each live broker of the target, "" for none; no broker if the flow says of no
+            topic where its replicas are placed.
         unknown: what could not be found out and the plan ignores, a sentence each.
     """
 
@@ -187,4 +191,5 @@ class Found:
     starts: Mapping[TopicPartition, int] = field(default_factory=dict)
     no_starts: Mapping[str, str] = field(default_factory=dict)
     begun: Mapping[str, str] = field(default_factory=dict)
+    racks: Mapping[int, str] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()

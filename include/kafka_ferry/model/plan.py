@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
@@ -12,6 +12,7 @@ from kafka_ferry.model.changes import (
     AclChange,
     ConfigChange,
     Drift,
+    Misplacement,
     QuotaChange,
     Retirement,
     SetConfigs,
@@ -31,20 +32,41 @@ _NAMES_LENGTH: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """A remote topic to create."""
+    """A remote topic to create.
+
+    Attributes:
+        remote_topic: its name.
+        partitions: how many it gets.
+        replication_factor: how many replicas each has, -1 for the brokers' default.
+        configs: all that are set on it.
+        placement: by rack, how many of a partition's replicas it has; empty where brokers choose.
+        assignment: by partition, the brokers of its replicas, its preferred leader first; empty where
+            brokers choose.
+    """
 
     remote_topic: str
     partitions: int
     replication_factor: int
     configs: Mapping[str, str]
+    placement: Mapping[str, int] = field(default_factory=dict)
+    assignment: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A remote topic that needs more partitions."""
+    """A remote topic that needs more partitions.
+
+    Attributes:
+        remote_topic: its name.
+        partitions: how many it has then.
+        placement: as of ``Creation``.
+        assignment: as of ``Creation``, for the added partitions alone.
+    """
 
     remote_topic: str
     partitions: int
+    placement: Mapping[str, int] = field(default_factory=dict)
+    assignment: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +240,7 @@ class Plan(AsJson):
         advised_acls: the ACLs that remote topics with preserved offsets should have.
         config_changes: configs of remote topics to set or to unset.
         drifts: configs of remote topics that another client has changed.
+        misplacements: remote topics with replicas on other racks than the flow says.
         set_configs: the ledger's new entries about remote topics' configs.
         retirements: remote topics to delete, now or later, since their source topics are gone.
         acl_changes: ACLs to create or to delete on the target.
@@ -252,6 +275,7 @@ class Plan(AsJson):
     advised_acls: tuple[AdvisedAcl, ...] = ()
     config_changes: tuple[ConfigChange, ...] = ()
     drifts: tuple[Drift, ...] = ()
+    misplacements: tuple[Misplacement, ...] = ()
     set_configs: tuple[SetConfigs, ...] = ()
     retirements: tuple[Retirement, ...] = ()
     acl_changes: tuple[AclChange, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -11,6 +11,7 @@ from kafka_ferry.model.changes import (
     AclChange,
     ConfigChange,
     Drift,
+    Misplacement,
     QuotaChange,
     Retirement,
     SetConfigs,
@@ -46,10 +47,11 @@ from kafka_ferry.plan.schedule.estimates import estimates
 from kafka_ferry.plan.schedule.priority import with_expiries
 from kafka_ferry.plan.schedule.retention_risks import risks
 from kafka_ferry.plan.schedule.sharding import shards_of, writers_of
-from kafka_ferry.plan.topics.configs import sync_configs, wanted_configs
+from kafka_ferry.plan.topics.configs import sync_configs
 from kafka_ferry.plan.topics.missing import missing_topics
 from kafka_ferry.plan.topics.provenance import origins_beyond
 from kafka_ferry.plan.topics.refusals import Place, judge_partition, judge_topic
+from kafka_ferry.plan.topics.replica_placement import creation_of, growth_of, misplacement_of
 from kafka_ferry.plan.topics.retire import retire
 from kafka_ferry.plan.topics.subset import access_of, narrowed
 from kafka_ferry.plan.topics.topic_filter import select, select_topics
@@ -67,6 +69,7 @@ _Step = (
     | OffsetsChoice
     | ConfigChange
     | Drift
+    | Misplacement
     | SetConfigs
     | Retirement
     | AclChange
@@ -120,6 +123,7 @@ def make_plan(
         advised_acls=tuple(advised_acls(flow, choices)),
         config_changes=all_of(ConfigChange),
         drifts=all_of(Drift),
+        misplacements=all_of(Misplacement),
         set_configs=all_of(SetConfigs),
         retirements=all_of(Retirement),
         acl_changes=all_of(AclChange),
@@ -193,19 +197,29 @@ def _topic(flow: Flow, found: Found, pair: Pair, topic: Topic, at: int) -> Itera
     yield from verdicts
     if any(isinstance(verdict, Refusal) for verdict in verdicts):
         return
+    created = None if pair.remote else creation_of(flow, found, topic, pair.remote_topic)
+    if isinstance(created, Refusal):
+        yield created
+        return
     choice = with_costs(flow, pair, found, choice)
     yield choice
     if isinstance(choice, Refusal):
         return
     pair = replace(pair, preserved=choice.preserved)
-    partitions = flow.partitions_of(topic.name, topic.partitions)
+    steps = [created] if created else list(_existing(flow, found, pair, topic))
+    yield from steps
+    yield from sync_configs(flow, pair, found)
+    unplaced = {step.partition for step in steps if isinstance(step, Refusal)}
+    numbers = [number for number in range(topic.partitions) if number not in unplaced]
+    yield from _partitions(flow, found, pair, topic, numbers, at)
+
+
+def _existing(flow: Flow, found: Found, pair: Pair, topic: Topic) -> Iterator[_Step]:
+    """What is done, and said, about the partitions of a remote topic that exists, and their replicas."""
     if pair.remote is None:
-        configs = wanted_configs(flow, topic)
-        replicas = flow.replicas_of(topic.name)
-        yield Creation(pair.remote_topic, partitions, replicas, configs)
-    elif pair.remote.partitions < partitions:
-        yield Growth(pair.remote_topic, partitions)
-    elif pair.remote.partitions > partitions:
+        return
+    yield from growth_of(flow, found, topic, pair.remote)
+    if pair.remote.partitions > flow.partitions_of(topic.name, topic.partitions):
         yield Note(
             topic.name,
             None,
@@ -213,14 +227,16 @@ def _topic(flow: Flow, found: Found, pair: Pair, topic: Topic, at: int) -> Itera
             f"{topic.partitions}: the others stay empty, and producers that choose partitions by "
             "key choose different ones on the target.",
         )
-    yield from sync_configs(flow, pair, found)
-    yield from _partitions(flow, found, pair, topic, at)
+    if misplacement := misplacement_of(flow, found, pair):
+        yield misplacement
 
 
-def _partitions(flow: Flow, found: Found, pair: Pair, topic: Topic, at: int) -> Iterator[_Step]:
+def _partitions(
+    flow: Flow, found: Found, pair: Pair, topic: Topic, numbers: Iterable[int], at: int
+) -> Iterator[_Step]:
     origins = origins_beyond(found, pair)
     left_out: list[int] = []
-    for number in range(topic.partitions):
+    for number in numbers:
         for step in _partition(flow, found, pair, topic, number, at):
             if isinstance(step, Range):
                 since = found.returned.get(topic.name, -1)

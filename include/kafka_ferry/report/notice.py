@@ -247,9 +247,13 @@ def differences(
     """
     drifts = [sentence for sentence in report.topics.drifts if sentence not in seen]
     if drifts:
-        what = count(len(drifts), "config")
-        advice = "Set it back, or decide with on.config.drift. (docs/topic-configs.md)"
-        yield fact("drift", f"{what} of remote topics changed by another client", drifts, advice)
+        they_are = "is" if len(drifts) == 1 else "are"
+        what = f"{count(len(drifts), 'setting')} of remote topics {they_are} not as this flow says"
+        advice = (
+            "Set configs back, or decide with on.config.drift; move replicas with "
+            "kafka-reassign-partitions.sh. (docs/topic-configs.md)"
+        )
+        yield fact("drift", what, drifts, advice)
     warnings = [sentence for sentence in _warnings(report, whole) if sentence not in seen]
     if warnings:
         what = count(len(warnings), "thing")

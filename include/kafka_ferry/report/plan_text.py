@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Final, Literal, TypeVar
 
-from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange, amount
+from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange, amount, placement_text
 from kafka_ferry.model.plan import (
     PLAINLY_TRANSLATED,
     AdvisedAcl,
@@ -48,7 +48,8 @@ def plan_text(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
     yield from _lines(_changes(plan))
     yield from _lines(_advice(plan.advised_acls), "aside")
     yield from _lines(_skipped(plan.skipped, verbose=verbose), "aside")
-    yield from _lines((f"DRIFT {drift}" for drift in plan.drifts), "warning")
+    drifts = (*plan.drifts, *plan.misplacements)
+    yield from _lines((f"DRIFT {drift}" for drift in drifts), "warning")
     yield from _lines((f"RISK {risk}" for risk in plan.risks), "warning")
     yield from _lines((f"NOTE {note}" for note in plan.notes), "warning")
     yield from _lines((f"REFUSED {refusal}" for refusal in plan.refused), "refusal")
@@ -144,7 +145,8 @@ def _changes(plan: Plan) -> Iterator[str]:
     """What a run changes on the target other than records."""
     yield from map(_creation, plan.creations)
     for growth in plan.growths:
-        yield f"grow {growth.remote_topic} to {growth.partitions} partitions"
+        racks = _racks(growth.placement)
+        yield f"grow {growth.remote_topic} to {growth.partitions} partitions{racks}"
     for change in plan.config_changes:
         yield f"alter {change}"
     for retirement in plan.retirements:
@@ -157,7 +159,12 @@ def _changes(plan: Plan) -> Iterator[str]:
 def _creation(creation: Creation) -> str:
     configs = "".join(f", {name}={value}" for name, value in creation.configs.items())
     copies = "" if creation.replication_factor < 0 else f" x {creation.replication_factor} replicas"
-    return f"create {creation.remote_topic}: {creation.partitions} partitions{copies}{configs}"
+    placed = f"{copies}{_racks(creation.placement)}{configs}"
+    return f"create {creation.remote_topic}: {creation.partitions} partitions{placed}"
+
+
+def _racks(placement: Mapping[str, int]) -> str:
+    return f" on racks ({placement_text(placement)})" if placement else ""
 
 
 def _acl(change: AclChange) -> str:

@@ -93,7 +93,7 @@ class RunTopics:
         skipped: source topics that the flow does not mirror, each with the reason.
         notes: what the plan found unusual and did not refuse.
         changes: what the plan changed on the target other than topics and records.
-        drifts: configs of remote topics that the flow has not set.
+        drifts: configs of remote topics that the flow has not set, and replicas on other racks than it says.
         retirements: remote topics whose source topics are gone, deleted or about to be.
         choices: how the offsets of each planned topic are kept, and why.
     """

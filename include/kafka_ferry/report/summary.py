@@ -36,7 +36,8 @@ class RunSummary(AsJson):
         dead_lettered: records that went to the dead letter topic.
         failures: partitions and steps that failed.
         refused: topics and partitions that cannot be mirrored as things are.
-        drifts: configs of remote topics that another client has changed.
+        drifts: configs of remote topics that another client has changed, and topics with replicas on other
+            racks than the flow says.
         warnings: what the verification found and allowed.
         partial: whether it was only for some topics.
         since: of a backfill, the first timestamp of its window in milliseconds since 1970; -1

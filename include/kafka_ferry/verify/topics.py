@@ -27,6 +27,8 @@ class TopicRow:
         drifted_configs: how many configs another client had changed before, which the flow leaves.
         unlike: the former, each with its value.
         drifted: the latter, each with its value when the run was planned.
+        misplaced_partitions: how many partitions had replicas on other racks than the flow says.
+        misplaced: the first few of them, each with its racks when the run was planned.
     """
 
     topic: str
@@ -39,6 +41,8 @@ class TopicRow:
     drifted_configs: int = 0
     unlike: tuple[str, ...] = ()
     drifted: tuple[str, ...] = ()
+    misplaced_partitions: int = 0
+    misplaced: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.remote_topic
@@ -57,6 +61,7 @@ def topic_rows(
     planned = _planned_partitions(plan)
     chosen = {range_.remote_topic: (range_.topic, range_.preserved) for range_ in plan.ranges}
     chosen |= {choice.remote_topic: (choice.topic, choice.preserved) for choice in plan.choices}
+    misplaced = {misplacement.remote_topic: misplacement for misplacement in plan.misplacements}
     rows = []
     for name, (topic, preserved) in sorted(chosen.items()):
         there, wanted = topics.get(name), planned.get(name, 0)
@@ -76,6 +81,8 @@ def topic_rows(
                 drifted_configs=len(drifts),
                 unlike=unlike,
                 drifted=tuple(map(_drifted, drifts)),
+                misplaced_partitions=len(misplaced[name].racks) if name in misplaced else 0,
+                misplaced=misplaced[name].sentences if name in misplaced else (),
             )
         )
     return rows
@@ -133,6 +140,14 @@ TOPICS: Final = Suite[TopicRow](
             "drifted_configs",
             lambda row: "; ".join(row.drifted),
             "on.config.drift decides whether that is kept or overwritten.",
+            severity="info",
+        ),
+        Check(
+            "placement",
+            "the remote topic's replicas are on the racks that this flow says",
+            "misplaced_partitions",
+            lambda row: "; ".join(row.misplaced),
+            "topics.replica.placement is for new partitions. Move these with kafka-reassign-partitions.sh.",
             severity="info",
         ),
     ),

@@ -215,7 +215,7 @@ def attention(report: RunReport) -> list[dict[str, Any]]:
         ("Lost before it was copied", "failed", report.counts.losses),
         ("Groups", "failed", problems.group_failures),
         ("Not changed on the target", "warning", problems.unapplied),
-        ("Changed by another client", "warning", topics.drifts),
+        ("Not as the flow says", "warning", topics.drifts),
         ("Worth knowing", "warning", verdict.warnings if verdict else ()),
         ("To be deleted", "warning", topics.retirements),
         ("Not measured", "warning", measures.missing if measures else ()),

@@ -510,7 +510,7 @@ class TestWhatWasChanged:
         for word in (
             "in addition to topics",
             "could not be changed",
-            "flow has not set",
+            "not as the flow says",
             "are gone",
         ):
             assert word not in said.casefold()

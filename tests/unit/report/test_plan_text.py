@@ -106,8 +106,14 @@ def test_bytes_are_said_in_a_unit_that_fits_and_only_where_they_are_known(
 def test_everything_that_a_run_changes_is_a_line_and_counted_in_the_first() -> None:
     plan = replace(
         PLAN,
-        creations=(Creation("primary.orders", 3, 2, {"retention.ms": "7"}),),
-        growths=(Growth("primary.clicks", 4),),
+        creations=(
+            Creation("primary.orders", 3, 2, {"retention.ms": "7"}),
+            Creation("primary.a", 1, 3, {"retention.ms": "7"}, {"r1": 2, "r2": 1}, ((1, 2, 4),)),
+        ),
+        growths=(
+            Growth("primary.clicks", 4),
+            Growth("primary.b", 2, {"r1": 1}, ((1,),)),
+        ),
         config_changes=(
             ConfigChange("a", "primary.a", "retention.ms", "7", "5"),
             ConfigChange("b", "primary.b", "segment.ms", None, "5"),
@@ -125,20 +131,22 @@ def test_everything_that_a_run_changes_is_a_line_and_counted_in_the_first() -> N
     )
     found = lines(plan)
     assert found[0] == (
-        "primary->backup: topics to create: 1; topics to grow: 1; configs to change: 2; "
+        "primary->backup: topics to create: 2; topics to grow: 2; configs to change: 2; "
         "topics to delete: 1; ACLs to change: 2; quotas to change: 2; users to change: 1"
     )
-    assert found[1:5] == [
+    assert found[1:7] == [
         "create primary.orders: 3 partitions x 2 replicas, retention.ms=7",
+        "create primary.a: 1 partitions x 3 replicas on racks (r1: 2, r2: 1), retention.ms=7",
         "grow primary.clicks to 4 partitions",
+        "grow primary.b to 2 partitions on racks (r1: 1)",
         "alter primary.a: set retention.ms=7 (it was 5)",
         "alter primary.b: unset segment.ms (it was 5)",
     ]
-    assert [line.split(":")[0] for line in found[5:7]] == [
+    assert [line.split(":")[0] for line in found[7:9]] == [
         "delete primary.old",
         "retire primary.ill",
     ]
-    assert found[7:] == [
+    assert found[9:] == [
         "grant ALLOW READ on the topic primary.orders to User:anna",
         "revoke ALLOW READ on the topic primary.orders to User:anna from 10.0.0.1",
         "set the quota producer_byte_rate=1,000,000 of user anna, the default client-id (it was 500)",

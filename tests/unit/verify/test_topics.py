@@ -1,7 +1,7 @@
 """What is found of the remote topics that a run has planned."""
 
 from kafka_ferry.model import Creation, Growth, OffsetsChoice, Plan, Range, Topic
-from kafka_ferry.model.changes import Drift
+from kafka_ferry.model.changes import Drift, Misplacement
 from kafka_ferry.verify.topics import TopicRow, topic_rows
 
 REMOTE = "eu.orders"
@@ -69,6 +69,14 @@ def test_a_drift_that_the_plan_has_overwritten_is_none_any_more() -> None:
     drift = Drift("orders", REMOTE, "retention.ms", "2", "1", overwritten=True)
     found = row(a_plan(drifts=(drift,)), there(retention_ms="2"), retention_ms="2")
     assert (found.unlike_configs, found.drifted_configs) == (0, 0)
+
+
+def test_replicas_that_the_plan_found_on_other_racks_are_named() -> None:
+    elsewhere = Misplacement("orders", REMOTE, {"r1": 1}, {0: ("r2",), 3: ("no rack",)})
+    found = row(a_plan(misplacements=(elsewhere,)), there(4))
+    assert found.misplaced_partitions == 2
+    assert found.misplaced == ("partition 0 is on r2", "partition 3 is on no rack")
+    assert row(a_plan(), there(4)).misplaced_partitions == 0
 
 
 def test_a_topic_that_is_only_in_the_ranges_has_a_row_too() -> None:

@@ -42,6 +42,7 @@ CHECKS: Final = (
     "partitions",
     "configs",
     "drift",
+    "placement",
     "groups",
     "groups-end",
 )

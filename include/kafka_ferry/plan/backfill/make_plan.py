@@ -23,6 +23,7 @@ from kafka_ferry.plan.schedule.priority import with_expiries
 from kafka_ferry.plan.schedule.sharding import shards_of, writers_of
 from kafka_ferry.plan.topics.configs import wanted_configs
 from kafka_ferry.plan.topics.provenance import origins_beyond
+from kafka_ferry.plan.topics.replica_placement import creation_of, growth_of
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -162,20 +163,18 @@ class _Topic:
     @property
     def creations(self) -> Iterator[Creation]:
         """The separate topic, if it is to be created."""
-        if self._is_separate and self._remote is None:
-            copies = self._flow.replicas_of(self._source.name)
-            configs = wanted_configs(self._flow, self._source)
-            yield Creation(self._remote_topic, self._partitions, copies, configs)
+        return (step for step in self._separate_steps() if isinstance(step, Creation))
 
     @property
     def growths(self) -> Iterator[Growth]:
         """The separate topic, if it needs more partitions."""
-        if self._is_separate and self._remote and self._remote.partitions < self._partitions:
-            yield Growth(self._remote_topic, self._partitions)
+        return (step for step in self._separate_steps() if isinstance(step, Growth))
 
-    @property
-    def _partitions(self) -> int:
-        return self._flow.partitions_of(self._source.name, self._source.partitions)
+    def _separate_steps(self) -> Iterator[Creation | Growth | Refusal | Note]:
+        if self._is_separate and self._remote is None:
+            yield creation_of(self._flow, self._found, self._source, self._remote_topic)
+        elif self._is_separate and self._remote:
+            yield from growth_of(self._flow, self._found, self._source, self._remote)
 
     @property
     def notes(self) -> Iterator[Note]:
@@ -320,4 +319,7 @@ class _Topic:
                 "replace the records' timestamps.",
                 "Set it to CreateTime.",
             )
+        for step in self._separate_steps():
+            if isinstance(step, Refusal):
+                return step.reason, step.advice
         return "", ""

@@ -83,6 +83,8 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
     pairs = [Pair.of(name, remote_names[name], found) for name in source_topics]
     found = with_starts(flow, ledger, found, pairs)
     found = with_sizes(flow, found, pairs)
+    if any(flow.placement_of(pair.topic) for pair in pairs):
+        found = replace(found, racks=target.racks())
     return _with_what_offsets_need(flow, target, ledger, found, pairs)
 
 

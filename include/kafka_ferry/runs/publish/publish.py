@@ -111,7 +111,7 @@ def _topics(plan: Plan) -> RunTopics:
         skipped=tuple((skipped.topic, skipped.reason) for skipped in plan.skipped),
         notes=tuple(map(str, plan.notes)),
         changes=tuple(map(str, changes)),
-        drifts=tuple(map(str, plan.drifts)),
+        drifts=tuple(map(str, (*plan.drifts, *plan.misplacements))),
         retirements=tuple(map(str, plan.retirements)),
         choices=plan.choices,
     )

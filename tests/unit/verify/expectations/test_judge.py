@@ -266,6 +266,20 @@ def test_a_drift_is_written_down_and_told_nobody() -> None:
     assert result.unexpected == ("eu.orders: retention.ms is 1",)
 
 
+def test_replicas_on_other_racks_are_written_down_and_named_as_drift_alone() -> None:
+    said = ("partition 0 is on r2", "partition 3 is on r2")
+    elsewhere = replace(TOPIC, misplaced_partitions=2, misplaced=said)
+    verdict = judge([RANGE], [PARTITION], topics=(elsewhere,))
+    assert verdict.success
+    assert not verdict.warnings
+    (result,) = not_true(verdict).values()
+    assert (result.key, result.severity) == ("placement", "info")
+    assert result.unexpected == ("eu.orders: partition 0 is on r2; partition 3 is on r2",)
+    strict = judge([RANGE], [PARTITION], topics=(elsewhere,), placement="critical")
+    assert "kafka-reassign-partitions.sh" in str(strict.expectations)
+    assert len(strict.failures) == 1
+
+
 def test_the_flow_says_how_much_a_check_weighs() -> None:
     drifted = replace(TOPIC, drifted_configs=1, drifted=("retention.ms is 1",))
     strict = judge([RANGE], [PARTITION], topics=(drifted,), drift="critical")

@@ -1,0 +1,107 @@
+"""Where the replicas of remote topics are placed (``topics.replica.placement``), and which lie elsewhere. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.model.changes import Misplacement
+from kafka_ferry.model.plan import Creation, Growth, Note, Refusal
+from kafka_ferry.plan.topics.configs import wanted_configs
+from kafka_ferry.plan.topics.replica_assignment import assign_replicas
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+    from kafka_ferry.model.cluster_state import Found, Topic
+    from kafka_ferry.model.topic_pair import Pair
+
+_OPTION: Final = "topics.replica.placement"
+_NO_RACK: Final = "no rack"
+_DOWN: Final = "?"
+
+
+def creation_of(flow: Flow, found: Found, source: Topic, remote_topic: str) -> Creation | Refusal:
+    """How the remote topic of ``source`` is created; or why its replicas cannot be placed."""
+    placement = flow.placement_of(source.name)
+    if problem := _problem(flow, found.racks, placement):
+        return Refusal(source.name, None, *problem)
+    partitions = flow.partitions_of(source.name, source.partitions)
+    assignment = (
+        assign_replicas(remote_topic, found.racks, placement, partitions) if placement else ()
+    )
+    configs = wanted_configs(flow, source)
+    replicas = flow.replicas_of(source.name)
+    return Creation(remote_topic, partitions, replicas, configs, placement, assignment)
+
+
+def growth_of(
+    flow: Flow, found: Found, source: Topic, remote: Topic
+) -> Iterator[Growth | Refusal | Note]:
+    """The partitions that ``remote`` is to get; or why their replicas cannot be placed.
+
+    That refuses the new partitions alone: those that exist are copied, as long as a rack is down too.
+    """
+    placement = flow.placement_of(source.name)
+    partitions = flow.partitions_of(source.name, source.partitions)
+    if partitions <= remote.partitions:
+        return
+    if problem := _problem(flow, found.racks, placement):
+        unplaced = range(remote.partitions, source.partitions)
+        yield from (Refusal(source.name, number, *problem) for number in unplaced)
+        if not unplaced:
+            yield Note(source.name, None, " ".join(problem))
+        return
+    existing = remote.replicas or ((),) * remote.partitions
+    assignment = (
+        assign_replicas(remote.name, found.racks, placement, partitions, existing)
+        if placement
+        else ()
+    )
+    yield Growth(remote.name, partitions, placement, assignment)
+
+
+def misplacement_of(flow: Flow, found: Found, pair: Pair) -> Misplacement | None:
+    """The replicas of a remote topic that lie on other racks than the flow says."""
+    placement = flow.placement_of(pair.topic)
+    if not placement or pair.remote is None:
+        return None
+    racks = {
+        number: tuple(found.racks.get(node, _DOWN) or _NO_RACK for node in replicas)
+        for number, replicas in enumerate(pair.remote.replicas)
+    }
+    elsewhere = {number: of for number, of in racks.items() if not _is_placed(of, placement)}
+    return Misplacement(pair.topic, pair.remote_topic, placement, elsewhere) if elsewhere else None
+
+
+def _is_placed(racks: tuple[str, ...], placement: Mapping[str, int]) -> bool:
+    """Whether replicas are where they should be; those on brokers that are down may be anywhere."""
+    found = Counter(racks)
+    down = found.pop(_DOWN, 0)
+    wanted = Counter(placement)
+    return not found - wanted and (wanted - found).total() == down
+
+
+def _problem(
+    flow: Flow, racks: Mapping[int, str], placement: Mapping[str, int]
+) -> tuple[str, str] | None:
+    """Why replicas cannot be placed, and what to do about it."""
+    for rack, count in placement.items():
+        live = sum(of_node == rack for of_node in racks.values())
+        if live < count:
+            only = f"only {live} live broker{'s' * (live > 1)}" if live else "no live broker"
+            reason = (
+                f"{_OPTION} places {count} replica{'s' * (count > 1)} of each partition on the rack "
+                f"{rack} of {flow.target.alias}, which has {only}."
+            )
+            return reason, _advice(racks)
+    return None
+
+
+def _advice(racks: Mapping[int, str]) -> str:
+    if bare := [str(node) for node, rack in sorted(racks.items()) if not rack]:
+        return (
+            f"Set broker.rack on the brokers without one ({', '.join(bare)}), or change {_OPTION}."
+        )
+    known = ", ".join(sorted({*racks.values()}))
+    return f"Start brokers there, or change {_OPTION}: live brokers are on the racks {known}."

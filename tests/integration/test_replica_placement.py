@@ -1,0 +1,163 @@
+"""``topics.replica.placement``: replicas of remote topics on the racks that the flow says, and drift from that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from kafka.structs import TopicPartition
+
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.model import Plan
+from kafka_ferry.report.plan_text import plan_text
+from kafka_ferry.runs import Run
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.builders import add_partitions, create_topic, produce
+from tests.support.flows import assert_same, copy_now, copy_planned, make_flow, plan_now, remote
+from tests.support.histories import named
+from tests.support.leaders import reassign
+from tests.support.proof import recount_here, verified
+from tests.support.waiting import wait_until
+
+Unique = Callable[[str], str]
+PLACED = {"r1": 1, "r3": 1}
+
+
+def replicas(cluster: KafkaCluster, topic: str) -> list[list[int]]:
+    """By partition, the brokers of its replicas, the preferred leader first."""
+    client = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    found = client.list_topics(topic, timeout=10).topics[topic].partitions
+    return [found[number].replicas for number in sorted(found)]
+
+
+def lines(plan: Plan, word: str) -> list[str]:
+    return [line.text for line in plan_text(plan) if line.text.startswith(word)]
+
+
+def planned_only(flow: Flow, run: str) -> Plan:
+    this = Run(flow, run)
+    this.plan()
+    return this.planned()
+
+
+def test_partitions_are_created_and_added_on_the_racks_that_the_flow_says(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+) -> None:
+    topic, other = unique("placed"), unique("other")
+    for name in (topic, other):
+        create_topic(primary.bootstrap, name, 4)
+        produce(primary.bootstrap, name, named("first", 20))
+    flow = make_flow(
+        folder, primary, backup, [topic, other], topics_replica_placement={topic: PLACED}
+    )
+    copy = remote(flow, topic)
+
+    said = lines(planned_only(flow, "run-0"), f"create {copy}")
+    assert said == [f"create {copy}: 4 partitions x 2 replicas on racks (r1: 1, r3: 1)"]
+    copy_now(flow)
+    assert sorted(replicas(backup, copy)) == [[1, 3], [1, 3], [3, 1], [3, 1]]
+    assert {len(of) for of in replicas(backup, remote(flow, other))} == {3}
+
+    add_partitions(primary, topic, 7)
+    produce(primary.bootstrap, topic, named("second", 20))
+    plan = plan_now(flow, "run-2")
+    assert lines(plan, "grow") == [f"grow {copy} to 7 partitions on racks (r1: 1, r3: 1)"]
+    copy_planned(flow, plan)
+    assert [{*of} for of in replicas(backup, copy)] == [{1, 3}] * 7
+    leaders = [leader for leader, _ in replicas(backup, copy)]
+    assert sorted(map(leaders.count, (1, 3))) == [3, 4]
+    assert_same(primary, topic, backup, copy)
+    assert plan_now(flow, "run-3").misplacements == ()
+
+
+@pytest.mark.long
+def test_replicas_that_were_moved_are_drift_until_they_are_back(
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recount_here(monkeypatch)
+    topic = unique("moved")
+    create_topic(primary.bootstrap, topic, 3)
+    produce(primary.bootstrap, topic, named("first", 10))
+    flow = make_flow(folder, primary, backup, [topic], topics_replica_placement=["r1", "r3"])
+    copy = remote(flow, topic)
+    copy_now(flow)
+    assert verified(flow, "run-1").drifts == ()
+    before = replicas(backup, copy)
+
+    moved = TopicPartition(copy, 1)
+    assert reassign(backup, {moved: [2, 3]})
+    wait_until(lambda: replicas(backup, copy)[1] == [2, 3])
+    produce(primary.bootstrap, topic, named("second", 10))
+    copy_now(flow, "run-2")
+    report = verified(flow, "run-2")
+    (drift,) = report.drifts
+    assert drift.startswith(f"{copy} has replicas on other racks")
+    assert "(r1: 1, r3: 1): partition 1 is on r2, r3. " in drift
+    assert lines(planned_only(flow, "run-3"), "DRIFT") == [f"DRIFT {drift}"]
+    found = Run(flow, "run-2").reconciliation()
+    assert found is not None and found.verdict is not None
+    assert [row.misplaced for row in found.topics] == [("partition 1 is on r2, r3",)]
+    told = {check.key for check in found.verdict.expectations if not check.success}
+    assert told == {"placement"}
+    # The run has moved nothing, and copies as ever.
+    assert replicas(backup, copy)[1] == [2, 3]
+    assert_same(primary, topic, backup, copy)
+
+    assert reassign(backup, {moved: before[1]})
+    wait_until(lambda: replicas(backup, copy) == before)
+    assert plan_now(flow, "run-4").misplacements == ()
+
+
+def test_a_rack_without_a_broker_refuses_what_would_be_new_and_nothing_else(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+) -> None:
+    topic, other = unique("nowhere"), unique("other")
+    for name in (topic, other):
+        create_topic(primary.bootstrap, name)
+        produce(primary.bootstrap, name, named("first", 5))
+
+    def flow_with(placement: object) -> Flow:
+        said = {topic: placement}
+        return make_flow(folder, primary, backup, [topic, other], topics_replica_placement=said)
+
+    flow = flow_with({"r9": 1, "r1": 1})
+    plan = plan_now(flow)
+    (refusal,) = plan.refused
+    assert str(refusal) == (
+        f"{topic}: topics.replica.placement places 1 replica of each partition on the rack r9 of backup, "
+        "which has no live broker. Start brokers there, or change topics.replica.placement: live brokers "
+        "are on the racks r1, r2, r3."
+    )
+    copy_planned(flow, plan)
+    assert_same(primary, other, backup, remote(flow, other))
+    assert ClusterControl(flow.target).topics([remote(flow, topic)]) == {}
+
+    copy_now(flow_with({"r1": 1}), "run-2")
+    add_partitions(primary, topic, 2)
+    produce(primary.bootstrap, topic, named("second", 20))
+    plan = plan_now(flow, "run-3")
+    assert [(it.topic, it.partition) for it in plan.refused] == [(topic, 1)]
+    copied = {(it.topic, it.partition) for it in plan.ranges if it.topic == topic}
+    assert copied == {(topic, 0)}
+
+
+@pytest.mark.long
+def test_brokers_without_racks_are_named(
+    folder: Path, primary: KafkaCluster, unique: Unique
+) -> None:
+    topic = unique("bare")
+    create_topic(primary.bootstrap, topic)
+    bare = Broker(folder / "bare")
+    with bare:
+        flow = make_flow(folder, primary, bare, [topic], topics_replica_placement=["r1"])
+        (refusal,) = plan_now(flow).refused
+        assert refusal.advice.startswith("Set broker.rack on the brokers without one (1), ")
+    bare.wipe()

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import psutil
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import FerryError, VerificationFailed
 from kafka_ferry.model import Plan
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
+from tests.faults.sides import frozen, wait_in_sync
 from tests.support.builders import (
     Record,
     create_topic,
@@ -21,7 +23,6 @@ from tests.support.builders import (
     produce,
     read_all,
     recreate_topic,
-    set_config,
 )
 from tests.support.flows import (
     assert_same,
@@ -35,10 +36,13 @@ from tests.support.flows import (
     remote,
 )
 from tests.support.histories import named, told, values
+from tests.support.proof import recount_here, verified
 from tests.support.waiting import wait_until
 
 Unique = Callable[[str], str]
 NOISE = bytes(range(256)) * 200
+# More than brokers, so that each leads some.
+PARTITIONS = 4
 
 
 # Remote topics that are lost
@@ -277,82 +281,76 @@ def test_every_topic_that_is_not_mirrored_is_listed_with_the_reason(
 
 
 @pytest.fixture
-def two_brokers(folder: Path) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
-    """A target of two brokers: the first is the controller and holds all internal topics."""
-    first = Broker(folder / "first")
-    with first:
-        create_topic(first.bootstrap, "any")
-        yield first, follower_of(first, folder / "second")
-    first.wipe()
-
-
-def follower_of(first: KafkaCluster, directory: Path) -> KafkaCluster:
-    """A second broker of the same cluster, not started."""
-    host, *_ = first.bootstrap.split(":")
-    broker = Broker(
-        directory,
-        config={
-            "process.roles": "broker",
-            "node.id": "2",
-            "controller.quorum.voters": f"1@{host}:{first.controller_port}",
-        },
-    )
-    broker.config["listeners"] = f"PLAINTEXT://{broker.bootstrap}"
-    client = AdminClient({"bootstrap.servers": first.bootstrap})
-    cluster_id = client.list_topics(timeout=10).cluster_id
-    data = broker.directory / "data"
-    data.mkdir(parents=True)
-    (data / "meta.properties").write_text(f"version=1\ncluster.id={cluster_id}\nnode.id=2\n")
-    return broker
+def three_brokers(folder: Path) -> Iterator[Brokers]:
+    """A target whose brokers may lag, which would slow down other tests."""
+    target = Brokers(folder / "target")
+    try:
+        yield target.start().wait_ready()
+    finally:
+        target.wipe()
 
 
 @pytest.mark.long
 def test_a_topic_without_enough_replicas_is_named_and_the_others_are_copied(
     folder: Path,
     primary: KafkaCluster,
-    two_brokers: tuple[KafkaCluster, KafkaCluster],
+    three_brokers: Brokers,
     unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    first, second = two_brokers
+    recount_here(monkeypatch)
+    target, lagging = three_brokers, 2
     topic, other = unique("unsafe"), unique("other")
     for name in (topic, other):
-        create_topic(primary.bootstrap, name)
-        produce(primary.bootstrap, name, named("first", 10))
-    flow = make_flow(folder, primary, first, [topic, other], writers=1)
-    # While there is only the first broker, it gets the topics of positions and transactions.
-    others = make_flow(folder, primary, first, [other], writers=1)
-    assert failures(copy_now(others)) == []
-    produce(primary.bootstrap, other, named("second", 10))
-    with second:
-        create_replicated(first, remote(flow, topic))
-    wait_until(lambda: in_sync(first, remote(flow, topic)) == [1])
+        create_topic(primary.bootstrap, name, PARTITIONS)
+        produce(primary.bootstrap, name, named("first", 30))
+    flow = make_flow(
+        folder,
+        primary,
+        target,
+        [topic, other],
+        topics_configs={
+            topic: {"min.insync.replicas": len(target.brokers)},
+            other: {"min.insync.replicas": len(target.brokers) - 1},
+        },
+        # Both topics are in one transaction.
+        writers=1,
+        partition_wait_ms=2_000,
+    )
+    copies = [remote(flow, topic), remote(flow, other)]
+    assert failures(copy_now(flow)) == []
+    verified(flow, "run-1")
 
-    flow = make_flow(folder, primary, first, [topic, other], writers=1, partition_wait_ms=2_000)
-    outcomes = copy_now(flow, "run-2")
+    for name in (topic, other):
+        produce(primary.bootstrap, name, named("second", 30))
+    with frozen(target.brokers[lagging]):
+        left = [{1, 3}] * PARTITIONS
+        wait_until(lambda: all(in_sync(target, name) == left for name in copies), 60)
+        outcomes = copy_now(flow, "run-2")
 
-    (problem,) = failures(outcomes)
-    assert problem.startswith(f"{topic}-0 ")
-    assert "NOT_ENOUGH_REPLICAS" in problem
-    assert [outcome.failure.transient for outcome in outcomes if outcome.failure] == [True]
-    assert_same(primary, other, first, remote(flow, other))
-    set_config(first, remote(flow, topic), "min.insync.replicas", "1")
+        problems = failures(outcomes)
+        partitions = [f"{topic}-{number}" for number in range(PARTITIONS)]
+        assert sorted(problem.split()[0] for problem in problems) == partitions
+        assert all("NOT_ENOUGH_REPLICAS" in problem for problem in problems)
+        assert {outcome.failure.transient for outcome in outcomes if outcome.failure} == {True}
+        assert_same(primary, other, target, remote(flow, other))
+        # What is copied is proved, and only what is not copied is missing.
+        with pytest.raises(VerificationFailed) as caught:
+            verified(flow, "run-2")
+        assert topic in str(caught.value)
+        assert other not in str(caught.value)
+
+    wait_in_sync(target)
     assert failures(copy_now(flow, "run-3")) == []
-    assert_same(primary, topic, first, remote(flow, topic))
+    verified(flow, "run-3")
+    assert_same(primary, topic, target, remote(flow, topic))
 
 
-def create_replicated(broker: KafkaCluster, topic: str) -> None:
-    """A topic that the first broker leads, and writes to only while the second one follows."""
-    client = AdminClient({"bootstrap.servers": broker.bootstrap})
-    new = NewTopic(topic, 1, replica_assignment=[[1, 2]], config={"min.insync.replicas": "2"})
-    wait_until(lambda: len(client.list_topics(timeout=10).brokers) == 2)
-    client.create_topics([new])[topic].result()
-    wait_until(lambda: in_sync(broker, topic) == [1, 2])
-
-
-def in_sync(broker: KafkaCluster, topic: str) -> list[int]:
-    client = AdminClient({"bootstrap.servers": broker.bootstrap})
+def in_sync(cluster: KafkaCluster, topic: str) -> list[set[int]]:
+    """By partition, the brokers whose replicas are in sync."""
+    client = AdminClient({"bootstrap.servers": cluster.bootstrap})
     found = client.list_topics(topic, timeout=10).topics[topic].partitions
-    return sorted(found[0].isrs) if found else []
+    return [{*found[number].isrs} for number in sorted(found)]
 
 
 def test_a_target_whose_disk_is_full_fails_the_run_and_costs_no_record(

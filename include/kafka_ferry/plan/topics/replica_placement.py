@@ -46,7 +46,8 @@ def growth_of(
     partitions = flow.partitions_of(source.name, source.partitions)
     if partitions <= remote.partitions:
         return
-    if problem := _problem(flow, found.racks, placement):
+    problem = _problem(flow, found.racks, placement) or _other_factor(remote, placement)
+    if problem:
         unplaced = range(remote.partitions, source.partitions)
         yield from (Refusal(source.name, number, *problem) for number in unplaced)
         if not unplaced:
@@ -96,6 +97,19 @@ def _problem(
             )
             return reason, _advice(racks)
     return None
+
+
+def _other_factor(remote: Topic, placement: Mapping[str, int]) -> tuple[str, str] | None:
+    """Brokers add only partitions with as many replicas as the topic's others have."""
+    has, wanted = len(remote.replicas[0]) if remote.replicas else 0, sum(placement.values())
+    if not placement or has in (0, wanted):
+        return None
+    return (
+        f"{_OPTION} places {wanted} replicas of each partition, and those of {remote.name} have {has}: "
+        "brokers add none with another number.",
+        "Give those that exist as many with kafka-reassign-partitions.sh (docs/topic-configs.md), or change "
+        f"{_OPTION}.",
+    )
 
 
 def _advice(racks: Mapping[int, str]) -> str:

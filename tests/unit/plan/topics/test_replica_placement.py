@@ -111,6 +111,16 @@ def test_partitions_that_cannot_be_placed_do_not_hold_those_back_that_exist(
     ]
 
 
+def test_partitions_are_not_added_with_another_number_of_replicas_than_the_others_have() -> None:
+    plan = planned(state((1, 2), partitions=3), placing())
+    assert [(it.topic, it.partition) for it in plan.refused] == [("orders", 1), ("orders", 2)]
+    assert "places 3 replicas of each partition, and those of primary.orders have 2" in str(plan)
+    assert "kafka-reassign-partitions.sh" in plan.refused[0].advice
+    assert [it.partition for it in plan.ranges if it.topic == "orders"] == [0]
+    (growth,) = planned(state((1, 2), partitions=3), a_flow()).growths
+    assert growth.partitions == 3
+
+
 def test_partitions_that_only_the_flow_wants_are_a_note_while_a_rack_is_down() -> None:
     found_ = state((1, 2, 4), partitions=1, racks={1: "r1", 4: "r1"})
     plan = planned(found_, placing(topics_partitions=4))

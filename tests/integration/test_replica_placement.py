@@ -64,7 +64,10 @@ def test_partitions_are_created_and_added_on_the_racks_that_the_flow_says(
 
     add_partitions(primary, topic, 7)
     produce(primary.bootstrap, topic, named("second", 20))
-    plan = plan_now(flow, "run-2")
+    plan_now(flow, "run-2")
+    # A task that is repeated finds that it is done.
+    plan = Run(flow, "run-2").sync_topics()
+    assert plan.refused == ()
     assert lines(plan, "grow") == [f"grow {copy} to 7 partitions on racks (r1: 1, r3: 1)"]
     copy_planned(flow, plan)
     assert [{*of} for of in replicas(backup, copy)] == [{1, 3}] * 7
@@ -147,6 +150,13 @@ def test_a_rack_without_a_broker_refuses_what_would_be_new_and_nothing_else(
     assert [(it.topic, it.partition) for it in plan.refused] == [(topic, 1)]
     copied = {(it.topic, it.partition) for it in plan.ranges if it.topic == topic}
     assert copied == {(topic, 0)}
+    plan = plan_now(flow_with(["r1", "r2"]), "run-4")
+    assert [(it.topic, it.partition) for it in plan.refused] == [(topic, 1)]
+    assert f"those of {remote(flow, topic)} have 1" in plan.refused[0].reason
+    copy_planned(flow, plan)
+    copy_now(flow_with(["r2"]), "run-5")
+    assert replicas(backup, remote(flow, topic)) == [[1], [2]]
+    assert_same(primary, topic, backup, remote(flow, topic))
 
 
 @pytest.mark.long

@@ -205,13 +205,13 @@ class ClusterControl:
             "creating", self._admin.create_topics(topics, operation_timeout=at_most(_TIMEOUT_S))
         )
 
-    def grow_topics(self, growths: Iterable[Growth]) -> dict[str, FerryError]:
-        """Give topics more partitions.
+    def grow_topics(self, growths: Sequence[Growth]) -> dict[str, FerryError]:
+        """Give topics more partitions; those that have them already stay unchanged.
 
         Returns:
             An error for each topic that could not grow.
         """
-        wanted = [to_grow(growth) for growth in growths]
+        wanted = to_grow(growths, self.topics(growth.remote_topic for growth in growths))
         if not wanted:
             return {}
         return self._each(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from confluent_kafka.admin import NewPartitions, NewTopic
 
+from kafka_ferry.model.cluster_state import Topic
 from kafka_ferry.model.plan import Creation, Growth
 
 
@@ -27,12 +28,20 @@ def to_create(creation: Creation) -> NewTopic:
     )
 
 
-def to_grow(growth: Growth) -> NewPartitions:
-    """The request that adds partitions to a topic, with brokers as of ``to_create``."""
-    if growth.assignment:
-        assignment = [list(replicas) for replicas in growth.assignment]
-        return NewPartitions(growth.remote_topic, growth.partitions, replica_assignment=assignment)
-    return NewPartitions(growth.remote_topic, growth.partitions)
+def to_grow(growths: Iterable[Growth], topics: Mapping[str, Topic]) -> list[NewPartitions]:
+    """The requests that add the partitions that topics still lack, with brokers as of ``to_create``.
+
+    Brokers refuse to add none, which is what is left where the step is repeated.
+    """
+    wanted = []
+    for growth in growths:
+        topic = topics.get(growth.remote_topic)
+        lacks = growth.partitions - (topic.partitions if topic else 0)
+        if lacks > 0:
+            rows = [list(replicas) for replicas in growth.assignment[-lacks:]]
+            chosen = {"replica_assignment": rows} if rows else {}
+            wanted.append(NewPartitions(growth.remote_topic, growth.partitions, **chosen))
+    return wanted
 
 
 def replicas_of(partitions: Iterable[Any]) -> tuple[tuple[int, ...], ...]:

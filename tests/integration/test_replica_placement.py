@@ -101,7 +101,7 @@ def test_replicas_that_were_moved_are_drift_until_they_are_back(
     produce(primary.bootstrap, topic, named("second", 10))
     copy_now(flow, "run-2")
     report = verified(flow, "run-2")
-    (drift,) = report.drifts
+    (drift,) = report.topics.drifts
     assert drift.startswith(f"{copy} has replicas on other racks")
     assert "(r1: 1, r3: 1): partition 1 is on r2, r3. " in drift
     assert lines(planned_only(flow, "run-3"), "DRIFT") == [f"DRIFT {drift}"]

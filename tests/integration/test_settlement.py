@@ -19,7 +19,12 @@ from kafka_ferry.ledger import encode, ledger_topic
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.error_codes import is_transient
-from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending, open_on
+from kafka_ferry.wire.transactions.endings import (
+    Ending,
+    TransactionOutcome,
+    last_ending,
+    open_parts,
+)
 from kafka_ferry.wire.transactions.producer import (
     CommittedOffset,
     TransactionalProducer,
@@ -190,6 +195,14 @@ def test_a_writer_goes_by_the_ledger_where_the_coordinator_has_forgotten(
 
     assert open_on(cluster, [range_.target], producer.producer_id) == {}
     assert len(read_all(broker.bootstrap, range_.remote_topic)[0]) == shown
+
+
+def open_on(
+    cluster: WireCluster, partitions: list[TopicPartition], producer_id: int
+) -> dict[TopicPartition, int]:
+    """Where the producer's transaction is open."""
+    questions, _ = open_parts(cluster, cluster.leaders(partitions), producer_id)
+    return {tp: start for question in questions.values() for tp, start in question.ask().items()}
 
 
 def send(

@@ -107,6 +107,8 @@ class _Copy:
     failures: dict[TopicPartition, Failure] = field(default_factory=dict)
     ages: dict[TopicPartition, RangeAges] = field(default_factory=lambda: defaultdict(RangeAges))
     done: set[TopicPartition] = field(default_factory=set)
+    # Committed, by partitions that show it to consumers only when they have a leader again.
+    hidden: set[TopicPartition] = field(default_factory=set)
     voids: int = 0
     void_since: float | None = None
     uncommitted_since: float | None = None
@@ -119,7 +121,7 @@ class _Copy:
         while turn := self._turn():
             try:
                 self._copy(self._starts(turn))
-                self.done |= {range_.source for range_ in turn}
+                self.done |= {range_.source for range_ in turn} - self.hidden
             except StartOver as error:
                 self._start_over(error, excludes=error.excludes)
             except FerryError as error:
@@ -190,7 +192,8 @@ class _Copy:
     def _fail_all(self, message: str, *, transient: bool, fenced: bool = False) -> None:
         for range_ in self._pending():
             at = self.committed.get(range_.source, range_.start)
-            if at < range_.end or range_.source not in self.committed or not len(range_):
+            is_there = at >= range_.end and range_.source in self.committed and len(range_) > 0
+            if not is_there or range_.source in self.hidden:
                 self.failures[range_.source] = Failure(range_, at, message, transient, fenced)
             else:
                 self.done.add(range_.source)
@@ -208,6 +211,7 @@ class _Copy:
             # take_over has waited for coordinators itself.
             self.void_since = began if self.void_since is None else self.void_since
             raise
+        self.hidden -= {range_.source for range_ in pending}
         starts = {}
         for range_ in pending:
             position = positions.get(range_.source)
@@ -305,6 +309,7 @@ class _Copy:
             self.commit_s = time.monotonic() - began
             self.recorded = waits
         self.committed.update(committed)
+        self.hidden |= committed.keys() & self.writer.waiting
         for source in committed:
             self.ages[source].committed()
         self.uncommitted_since = self.void_since = None

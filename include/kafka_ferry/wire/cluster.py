@@ -42,6 +42,7 @@ class PartitionLeader:
         replicas: how many replicas it has.
         in_sync: how many of them are in sync.
         epoch: the leader epoch, -1 where it is not known.
+        offline: the brokers that are down, or whose disk with a replica of it has failed.
     """
 
     node: int
@@ -50,6 +51,7 @@ class PartitionLeader:
     replicas: int = 0
     in_sync: int = 0
     epoch: int = -1
+    offline: tuple[int, ...] = ()
 
 
 class WireCluster:
@@ -96,6 +98,7 @@ class WireCluster:
                     len(entry.replica_nodes),
                     len(entry.isr_nodes),
                     entry.leader_epoch,
+                    tuple(entry.offline_replicas or ()),
                 )
         errors = {topic.name: topic.error_code for topic in answer.topics}
         unknown = {

@@ -305,6 +305,39 @@ def test_what_the_target_lets_wait_comes_after_the_others(source: FakeSource) ->
     assert writer.commits == [dict.fromkeys(both, 40), {PAYMENTS.source: 40}]
 
 
+def committed_without_a_leader(writer: FakeWriter) -> Callable[[int], Exception | None]:
+    """A partition loses its leader when its only transaction is committed."""
+
+    def lets_wait(_: int) -> None:
+        if not writer.commits:
+            writer.waiting |= {PAYMENTS.source}
+
+    return lets_wait
+
+
+def test_what_was_committed_and_is_not_shown_yet_is_looked_at_again(source: FakeSource) -> None:
+    writer = FakeWriter()
+    writer.on_commit = committed_without_a_leader(writer)
+
+    def keeps_its_position(number: int) -> None:
+        if number:
+            writer.positions[PAYMENTS.source] = position(40, "payments")
+
+    writer.on_take_over = keeps_its_position
+    assert copied(ALL, source, writer, ALL_AT_ONCE) == done(*ALL)
+    assert writer.taken_over == [[range_.source for range_ in ALL], [PAYMENTS.source]]
+    assert writer.copied(PAYMENTS.source) == (0, 40)
+
+
+def test_what_was_committed_and_is_never_shown_fails_alone(source: FakeSource) -> None:
+    writer = FakeWriter(on_take_over=lambda n: ClusterUnreachable("No leader.") if n else None)
+    writer.on_commit = committed_without_a_leader(writer)
+    orders, payments, clicks = copied(ALL, source, writer, replace(ALL_AT_ONCE, wait_s=60))
+    assert [orders, clicks] == done(ORDERS, CLICKS)
+    assert payments.failure and payments.failure.transient
+    assert payments.position == 40
+
+
 def test_a_transaction_begun_anew_has_its_whole_time(source: FakeSource) -> None:
     source.silent = [1]
     writer = FakeWriter(on_commit=once(StartOver("An answer was lost."), 0))

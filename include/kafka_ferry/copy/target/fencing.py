@@ -159,5 +159,8 @@ def _take_over(
     ending = retry(lambda: last_ending(cluster, name))
     producer.start()
     settlement = Settlement(cluster, cluster, producer, position_group(flow.name))
-    settlement.settle(ending, [], [])
+    # Where no broker leads a partition, the writer that next writes to it settles it by the ledger.
+    own = ledger_topic(flow.source.alias), flow.dead_letter_name
+    optional = {tp for tp in ending.partitions if tp.topic not in own}
+    settlement.settle(ending, [], [], optional=optional)
     return producer, settlement

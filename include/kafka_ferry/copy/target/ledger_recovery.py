@@ -36,19 +36,21 @@ class LedgerRecovery:
         self._target = ClusterControl(flow.target)
 
     def outcomes(
-        self, open_: Mapping[TopicPartition, int]
-    ) -> Mapping[TopicPartition, TransactionOutcome] | None:
+        self, open_: Mapping[TopicPartition, int], last: TransactionOutcome
+    ) -> Mapping[TopicPartition, TransactionOutcome]:
         """How transactions that Kafka left open were to end: committed ones have a record in the ledger.
 
         Args:
             open_: where the open part begins, by partition.
+            last: how the last transaction ended. No other is open in the flow's own topics.
 
         Returns:
-            Committed for a partition whose open part the ledger knows of, else aborted; None if it
-            is the ledger itself that is open.
+            Committed for a partition whose open part the ledger knows of, else aborted. Where the
+            ledger itself is open, the flow's own topics alone: it can be read once it has ended.
         """
         if self._ledger in open_:
-            return None
+            own = self._ledger.topic, self._flow.dead_letter_name
+            return {tp: last for tp in open_ if tp.topic in own}
         outcomes = dict.fromkeys(open_, TransactionOutcome.ABORTED)
         for copied in self._newest_incarnation(open_, backfills=True):
             tp = TopicPartition(copied.remote_topic, copied.partition)

@@ -48,7 +48,7 @@ def _check(
     range_: Range, leader: PartitionLeader, min_insync_replicas: int, verdicts: Verdicts
 ) -> None:
     if leader.node < 0:
-        verdicts.failed_transiently(range_, range_.start, leader.error)
+        verdicts.failed_transiently(range_, range_.start, leader.error, _why_none(leader))
     elif range_.remote_topic_id not in ("", leader.topic_id):
         verdicts.fail(
             range_,
@@ -59,3 +59,14 @@ def _check(
     elif leader.in_sync < min(min_insync_replicas, leader.replicas):
         # Not even an abort marker could be written: the partition would block all the others.
         verdicts.failed_transiently(range_, range_.start, NOT_ENOUGH_REPLICAS)
+
+
+def _why_none(leader: PartitionLeader) -> str:
+    """Why no broker leads a partition, as far as the cluster says."""
+    if not leader.offline or len(leader.offline) < leader.replicas:
+        return ""
+    brokers = f"broker{'s' if leader.replicas > 1 else ''} {', '.join(map(str, leader.offline))}"
+    return (
+        f"it has no replica but on {brokers}, which is down or has lost a disk (is it full?). The next "
+        "run continues when it is back"
+    )

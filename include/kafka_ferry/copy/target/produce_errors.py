@@ -144,8 +144,15 @@ class Verdicts:
             self._refused[range_.source] = self.failures[range_.source] = failure
             queue.waiting.clear()
 
-    def failed_transiently(self, range_: Range, offset: int, code: int) -> None:
-        """Handle a transient error of one partition: it is set aside, and the transaction is void."""
+    def failed_transiently(self, range_: Range, offset: int, code: int, why: str = "") -> None:
+        """Handle a transient error of one partition: it is set aside, and the transaction is void.
+
+        Args:
+            range_: the range that is copied into it.
+            offset: the source offset before which it stopped.
+            code: Kafka's error code.
+            why: what is known beyond that.
+        """
         source = range_.source
         self.make_void(f"{range_.target}: {error_name(code)}.", excludes=True)
         self.waiting.add(source)
@@ -153,7 +160,8 @@ class Verdicts:
         waited = now - self._waiting_since.setdefault(source, now)
         is_unknown = code == UNKNOWN_TOPIC_OR_PARTITION
         if waited >= (min(self._wait_s, _UNKNOWN_S) if is_unknown else self._wait_s):
-            self.fail(range_, offset, f"the target kept answering {error_name(code)}.", code)
+            kept = f"the target kept answering {error_name(code)}"
+            self.fail(range_, offset, f"{kept}: {why}." if why else f"{kept}.", code)
 
     def fail(self, range_: Range, offset: int, message: str, code: int = NONE) -> None:
         """Stop writing a range; the broker's ``code`` says whether the error is transient."""

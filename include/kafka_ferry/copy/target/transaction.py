@@ -27,6 +27,7 @@ from kafka_ferry.batches import (
 )
 from kafka_ferry.copy.target.dead_letters import letter_for
 from kafka_ferry.copy.target.fencing import transactional_id
+from kafka_ferry.copy.target.open_transactions import OpenTransactions
 from kafka_ferry.copy.target.partition_leaders import check_leaders, leaders_of
 from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce_errors import Verdicts
@@ -39,10 +40,13 @@ from kafka_ferry.ledger import CopiedRange, encode, ledger_topic
 from kafka_ferry.model.positions import Position, is_of_topics, position_group
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.waits import NO_WAITS, Waits
-from kafka_ferry.retry import retry
 from kafka_ferry.wire import PartitionLeader, borrowed
-from kafka_ferry.wire.error_codes import error_name, fault, is_transient
-from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
+from kafka_ferry.wire.error_codes import (
+    LEADER_NOT_AVAILABLE,
+    error_name,
+    fault,
+    is_transient,
+)
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_ferry.wire.transactions.settlement import Settlement
 
@@ -90,6 +94,7 @@ class Transaction:
         self._ledger = TopicPartition(ledger_topic(settings.source_alias), 0)
         letters = settings.dead_letters
         self._dead_letters = TopicPartition(letters, 0) if letters else None
+        self._own = {self._ledger, *([self._dead_letters] if self._dead_letters else [])}
         self.verdicts = Verdicts(self._dead_letters, settings.wait_s)
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.limits_by_topic: Mapping[str, TopicLimits] = {}
@@ -99,11 +104,10 @@ class Transaction:
             self.data, self._encode, self.verdicts.judge, transactional_id=name
         )
         group = position_group(settings.flow)
-        self._settlement = Settlement(self.data, self.coordination, self.producer, group)
-        # How the transaction before the last take-over ended, until all its partitions show it.
-        self._ending: Ending | None = None
-        self._unsettled: set[TopicPartition] = set()
-        self._knows_endings = False
+        settlement = Settlement(self.data, self.coordination, self.producer, group)
+        self._open = OpenTransactions(
+            settlement, self.coordination, self.producer, settings.recovery, self._own
+        )
         self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
 
     @property
@@ -128,33 +132,27 @@ class Transaction:
     ) -> dict[TopicPartition, Position]:
         """See ``Writer.take_over``; the positions are by *target* partition."""
         void = self.verdicts.void
-        self._unsettled |= {tp for tp, queue in self.queues.items() if queue.in_transaction}
+        written = {tp for tp, queue in self.queues.items() if queue.in_transaction}
         self._forget()
         self.verdicts.write_again(ranges)
         self._pipeline.forget()
-        if self._ending is None:
-            name = self.producer.transactional_id
-            self._ending = retry(lambda: last_ending(self.coordination, name))
+        self._open.take_over(written)
         self._start_producer(void)
         by_target = {range_.target: range_ for range_ in ranges}
         self.limits_by_topic = self.settings.limits_by_topic({tp.topic for tp in by_target})
-        own = [self._ledger, *([self._dead_letters] if self._dead_letters else [])]
-        leaders = leaders_of(self.data, by_target, own)
+        leaders = leaders_of(self.data, by_target, self._own)
         self.queues = {
             tp: queue_of(leaders[tp], range_)
             for tp, range_ in by_target.items()
             if leaders[tp].node >= 0
         }
-        for tp in own:
+        for tp in self._own:
             self.queues[tp] = PartitionQueue(leaders[tp].node, None, leaders[tp].topic_id)
         check_leaders(by_target, leaders, self.limits_by_topic, self.verdicts)
         self.raise_if_void()
-        self._unsettled |= self._transactional().keys()
-        recovery = None if self._knows_endings else self.settings.recovery
-        evidence = recovery.outcomes if recovery else None
-        self._settlement.settle(self._ending, self._unsettled, by_target, evidence)
-        # From now on this process knows how its own transactions ended.
-        self._ending, self._unsettled, self._knows_endings = None, set(), True
+        left = self._open.settle(self._transactional(), by_target)
+        self._set_aside({tp: by_target[tp] for tp in left & by_target.keys()}, {})
+        self.raise_if_void()
         positions = self._progress.positions(
             self.coordination, by_target, self._topic_ids(), self.verdicts
         )
@@ -164,6 +162,15 @@ class Transaction:
             if self._counts(by_target[tp], position)
             and self._is_of_this_topic(by_target[tp], position)
         }
+
+    def _set_aside(
+        self, ranges: Mapping[TopicPartition, Range], reached: Mapping[TopicPartition, int]
+    ) -> None:
+        """Retry ranges later whose partitions have lost their leaders before a transaction ended there."""
+        for range_ in ranges.values():
+            if range_.source not in self.verdicts.failures:
+                offset = reached.get(range_.source, range_.start)
+                self.verdicts.failed_transiently(range_, offset, LEADER_NOT_AVAILABLE)
 
     def _start_producer(self, void: StartOver | None) -> None:
         try:
@@ -303,9 +310,11 @@ class Transaction:
                 positions[tp] = queue.range, position
                 reached[queue.range.source] = position.offset
                 copied.append(queue.copied())
-        self._commit(tuple(copied), positions, waits)
+        left = self._commit(tuple(copied), positions, waits)
         self.verdicts.committed(reached)
+        hidden = {tp: range_ for tp in left if (range_ := self.queues[tp].range)}
         self._forget()
+        self._set_aside(hidden, reached)
         return reached
 
     def commit_first(
@@ -337,9 +346,10 @@ class Transaction:
         entries: tuple[CopiedRange, ...],
         positions: Mapping[TopicPartition, tuple[Range, Position]],
         waits: Waits = NO_WAITS,
-    ) -> None:
+    ) -> frozenset[TopicPartition]:
+        """Commit the transaction; returns the partitions that show it only once they have a leader."""
         if not positions:
-            return
+            return frozenset()
         if entries:
             entry = self._progress.entry(entries, waits)
             record = single_record(*encode(entry), entry.at)
@@ -354,14 +364,14 @@ class Transaction:
             else:
                 self.verdicts.fail(range_, position.offset, message)
             raise StartOver(f"{range_.target}: {message}", excludes=True)
-        self._end(positions)
+        return self._end(positions)
 
-    def _end(self, positions: Iterable[TopicPartition]) -> None:
-        """Commit the transaction, and wait until all partitions show it."""
+    def _end(self, positions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+        """Commit the transaction, and wait until all partitions show it but those without a leader."""
         written = {tp for tp, queue in self.queues.items() if queue.in_transaction}
         self.producer.end(commit=True)
         try:
-            self._settlement.settle(Ending(TransactionOutcome.COMMITTED), written, positions)
+            return self._open.settle_commit(written, positions)
         except FerryError as error:
             # Starting over would abort on some partitions what is committed on others.
             raise FerryError(

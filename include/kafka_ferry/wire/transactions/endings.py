@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from enum import Enum
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -15,7 +15,7 @@ from kafka.protocol.admin.transactions import (
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import TRANSACTION, PartitionLeader, WireCluster
-from kafka_ferry.wire.connections.questions import Question, ask_together
+from kafka_ferry.wire.connections.questions import Question
 from kafka_ferry.wire.error_codes import (
     LEADER_NOT_AVAILABLE,
     NONE,
@@ -124,34 +124,35 @@ def _described(cluster: WireCluster, transactional_id: str) -> Question[Any] | N
     return Question(coordinator, request, read) if coordinator.offers(request) else None
 
 
-def open_on(
-    cluster: WireCluster, partitions: Iterable[TopicPartition], producer_id: int
-) -> dict[TopicPartition, int]:
-    """The partitions on which a transaction of ``producer_id`` is still open, and where it begins there.
+def open_parts(
+    cluster: WireCluster,
+    leaders: Mapping[TopicPartition, PartitionLeader],
+    producer_id: int,
+    optional: Container[TopicPartition] = frozenset(),
+) -> tuple[dict[int, Question[dict[TopicPartition, int]]], frozenset[TopicPartition]]:
+    """Asks where a transaction of ``producer_id`` is still open.
 
-    Those that the principal may not read are left out, as are all on brokers that do not say.
+    Args:
+        cluster: the cluster.
+        leaders: the leaders of the partitions to look at.
+        producer_id: the producer's id.
+        optional: partitions that may have no leader.
 
-    Raises:
-        BrokerError: transient while a partition has no leader.
-    """
-    wanted = list(partitions)
-    leaders = cluster.leaders(wanted)
-    answers = ask_together(transactions_open(cluster, leaders, producer_id))
-    return {tp: start for found in answers.values() for tp, start in found.items()}
-
-
-def transactions_open(
-    cluster: WireCluster, leaders: Mapping[TopicPartition, PartitionLeader], producer_id: int
-) -> dict[int, Question[dict[TopicPartition, int]]]:
-    """What ``open_on`` asks each broker, by its node id; those that do not say are not asked.
+    Returns:
+        A question for each broker, by its node id, whose answer says where the open part of a partition
+        begins: partitions that the principal may not read are left out, as are all on brokers that do not
+        say. And the partitions that no broker leads, so that none can say.
 
     Raises:
-        BrokerError: as ``open_on``.
+        BrokerError: transient while another partition has no leader.
     """
     by_leader: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    leaderless = set()
     for tp, leader in leaders.items():
         if leader.node >= 0:
             by_leader[leader.node][tp.topic].append(tp.partition)
+        elif leader.topic_id and tp in optional:
+            leaderless.add(tp)
         elif leader.topic_id:
             code = leader.error or LEADER_NOT_AVAILABLE
             raise fault(code, f"Looking for the leader of {tp} on {cluster.alias}")
@@ -165,7 +166,7 @@ def transactions_open(
             asked = [TopicPartition(name, number) for name, of in topics.items() for number in of]
             read = partial(_open_ones, cluster, asked, producer_id)
             questions[node] = Question(connection, request, read)
-    return questions
+    return questions, frozenset(leaderless)
 
 
 def _open_ones(

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
@@ -24,8 +24,8 @@ from kafka_ferry.wire.connections.questions import Question, ask_together
 from kafka_ferry.wire.transactions.endings import (
     Ending,
     TransactionOutcome,
+    open_parts,
     replication,
-    transactions_open,
 )
 from kafka_ferry.wire.transactions.producer import TransactionalProducer, offsets_pending
 
@@ -37,9 +37,22 @@ _ROUNDS: Final = 5
 
 
 Evidence = Callable[
-    [Mapping[TopicPartition, int]], Mapping[TopicPartition, TransactionOutcome] | None
+    [Mapping[TopicPartition, int], TransactionOutcome], Mapping[TopicPartition, TransactionOutcome]
 ]
-"""Says for each open partition, given where its open part begins, how it was to end; None if unknown."""
+"""Says for open partitions, given where their open parts begin and how the last transaction ended, how
+each was to end; those that it leaves out are asked about again when the others have ended."""
+
+
+class _OpenParts(NamedTuple):
+    """Where a transaction is still open.
+
+    Attributes:
+        starts: where its open part begins, by partition.
+        leaderless: the partitions that no broker leads, so that none can say.
+    """
+
+    starts: Mapping[TopicPartition, int]
+    leaderless: frozenset[TopicPartition] = frozenset()
 
 
 class Unsettled(FerryError):
@@ -74,7 +87,8 @@ class Settlement:
         written: Iterable[TopicPartition],
         committed: Iterable[TopicPartition],
         evidence: Evidence | None = None,
-    ) -> None:
+        optional: Container[TopicPartition] = frozenset(),
+    ) -> frozenset[TopicPartition]:
         """Return when the producer's last transaction is no longer open anywhere.
 
         Args:
@@ -83,6 +97,11 @@ class Settlement:
             committed: the partitions that it may have committed offsets for.
             evidence: says which open partitions were committed, regardless of ``ending``: another
                 transaction may have ended since. None where it is known to be the last one.
+            optional: partitions that may be left as they are while no broker leads them. Nothing may
+                be written to them before they have been settled.
+
+        Returns:
+            Those of ``optional`` that were left.
 
         Raises:
             Unsettled: if something is open and how it was to end is unknown.
@@ -90,11 +109,11 @@ class Settlement:
         """
         written, committed = {*written, *ending.partitions}, set(committed)
         for _ in range(_ROUNDS):
-            open_, pending = self._open(written, committed)
+            (open_, leaderless), pending = self._open(written, committed, optional)
             if not (open_ or pending):
-                return
+                return leaderless
             whole = dict.fromkeys(open_, ending.outcome)
-            outcomes = (evidence(open_) if evidence else None) or whole
+            outcomes = evidence(open_, ending.outcome) if evidence else whole
             if TransactionOutcome.UNKNOWN in {
                 *outcomes.values(),
                 *([ending.outcome] if pending else []),
@@ -131,21 +150,27 @@ class Settlement:
         )
 
     def _open(
-        self, written: set[TopicPartition], committed: set[TopicPartition]
-    ) -> tuple[dict[TopicPartition, int], bool]:
+        self,
+        written: set[TopicPartition],
+        committed: set[TopicPartition],
+        optional: Container[TopicPartition],
+    ) -> tuple[_OpenParts, bool]:
         """What is still open after markers have had time to be written."""
         deadline, pause = time.monotonic() + _GRACE_S, 0.001
         while True:
             late = time.monotonic() > deadline
-            replicated, open_, pending = retry(lambda: self._look(written, committed))
-            if late or (replicated and not (open_ or pending)):
+            replicated, open_, pending = retry(lambda: self._look(written, committed, optional))
+            if late or (replicated and not (open_.starts or pending)):
                 return open_, pending
             time.sleep(pause)
             pause = min(pause * 2, 0.1)
 
     def _look(
-        self, written: set[TopicPartition], committed: set[TopicPartition]
-    ) -> tuple[bool, dict[TopicPartition, int], bool]:
+        self,
+        written: set[TopicPartition],
+        committed: set[TopicPartition],
+        optional: Container[TopicPartition],
+    ) -> tuple[bool, _OpenParts, bool]:
         """Whether its end is replicated, where the transaction is open, and whether offsets are pending.
 
         Each of them, once it is over, stays so: their order does not matter.
@@ -153,8 +178,8 @@ class Settlement:
         producer = self._producer
         try:
             leaders = self._cluster.recent_leaders(written)
-            open_on = transactions_open(self._cluster, leaders, producer.producer_id)
-            questions: dict[int | str, Question[Any]] = {node: open_on[node] for node in open_on}
+            by_node, leaderless = open_parts(self._cluster, leaders, producer.producer_id, optional)
+            questions: dict[int | str, Question[Any]] = {node: by_node[node] for node in by_node}
             if question := replication(self._coordination, producer.transactional_id):
                 questions["replicated"] = question
             if committed:
@@ -164,5 +189,6 @@ class Settlement:
         except FerryError:
             self._cluster.forget_leaders()
             raise
-        found = {tp: start for node in open_on for tp, start in answers[node].items()}
-        return answers.get("replicated", True), found, answers.get("pending", False)
+        starts = {tp: start for node in by_node for tp, start in answers[node].items()}
+        open_ = _OpenParts(starts, leaderless)
+        return answers.get("replicated", True), open_, answers.get("pending", False)

@@ -1,0 +1,107 @@
+"""Where a writer's transactions may still be open, and how each of them ended.
+
+Kafka leaves a transaction open on a partition that has no leader when its markers are written
+(``wire.transactions.settlement``). A partition that has lost its only broker stays so until that one is
+back, which may be long after the run: the writer's other partitions go on meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+
+from kafka_ferry.copy.target.ledger_recovery import LedgerRecovery
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.retry import retry
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
+from kafka_ferry.wire.transactions.producer import TransactionalProducer
+from kafka_ferry.wire.transactions.settlement import Settlement
+
+
+class OpenTransactions:
+    """Ends the transactions of one writer everywhere, one after the other.
+
+    Args:
+        settlement: ends them.
+        coordination: connections for coordinators.
+        producer: the writer's.
+        recovery: the ledger; None where it may not be asked.
+        own: the partitions of the flow's own topics, which are always waited for.
+    """
+
+    def __init__(
+        self,
+        settlement: Settlement,
+        coordination: WireCluster,
+        producer: TransactionalProducer,
+        recovery: LedgerRecovery | None,
+        own: AbstractSet[TopicPartition],
+    ) -> None:
+        self._settlement = settlement
+        self._coordination = coordination
+        self._producer = producer
+        self._recovery = recovery
+        self._own = own
+        # How the transaction before the last take-over ended, until it is settled.
+        self._ending: Ending | None = None
+        self._unsettled: set[TopicPartition] = set()
+        # Whether all that may be open is of the last transaction; otherwise the ledger knows.
+        self._is_of_last = False
+
+    def take_over(self, written: Iterable[TopicPartition]) -> None:
+        """Learn how the last transaction ends, before the producer is started again.
+
+        Args:
+            written: the partitions that this process has written to in it.
+        """
+        self._unsettled |= {*written}
+        if self._ending is None:
+            name = self._producer.transactional_id
+            self._ending = retry(lambda: last_ending(self._coordination, name))
+
+    def settle(
+        self, partitions: Iterable[TopicPartition], committed: Iterable[TopicPartition]
+    ) -> frozenset[TopicPartition]:
+        """End what is open, once the producer was started again.
+
+        Args:
+            partitions: those that are written to from now on.
+            committed: those that the last transaction may have committed offsets for.
+
+        Returns:
+            Partitions that no broker leads: nothing may be written to them before they were settled.
+
+        Raises:
+            FerryError: as ``Settlement.settle`` does.
+        """
+        assert self._ending is not None
+        self._unsettled |= {*partitions}
+        evidence = None if self._is_of_last or not self._recovery else self._recovery.outcomes
+        left = self._settlement.settle(
+            self._ending, self._unsettled, committed, evidence, self._unsettled - self._own
+        )
+        # From now on this process knows how its own transactions ended.
+        self._ending, self._unsettled, self._is_of_last = None, {*left}, not left
+        return left
+
+    def settle_commit(
+        self, written: AbstractSet[TopicPartition], committed: Iterable[TopicPartition]
+    ) -> frozenset[TopicPartition]:
+        """See that a transaction that was just committed shows on all partitions.
+
+        Args:
+            written: the partitions in it.
+            committed: those that it has committed offsets for.
+
+        Returns:
+            Those of ``written`` that no broker leads.
+
+        Raises:
+            FerryError: as ``Settlement.settle`` does.
+        """
+        ending = Ending(TransactionOutcome.COMMITTED)
+        left = self._settlement.settle(ending, written, committed, optional=written - self._own)
+        self._unsettled |= left
+        self._is_of_last &= not left
+        return left

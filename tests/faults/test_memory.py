@@ -3,10 +3,10 @@
     bound = 6 * R + (5 * N + 4) * (4 MiB + B) + 32 MiB
 
 where B is the largest batch, R is ``fetch.max.bytes`` or B if that is more, and N is how many
-brokers the target has, three here (docs/operations.md): two responses wait, one is read (twice in
-memory while it is decoded) and one written; five requests are on their way to each broker, and one
-is being encoded. Each copy runs in a process of its own, whose peak is measured from the moment when
-it begins to copy.
+brokers the target has, three or six here, and each counts twice that is far away (docs/sizing.md): two
+responses wait, one is read (twice in memory while it is decoded) and one written; five requests are on
+their way to each broker, and one is being encoded. Each copy runs in a process of its own, whose peak
+is measured from the moment when it begins to copy.
 """
 
 from __future__ import annotations
@@ -26,22 +26,24 @@ from kafka_ferry.config import load_flow
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
+from kafka_sandbox.proxied import Address, ProxiedBrokers
 from tests.support.builders import create_topic
 from tests.support.flows import copy_planned, failures, plan_now, write_flow
+from tests.support.leaders import leaders
 
 pytestmark = pytest.mark.long
 
 KIB = 1024
 MIB = 1024 * KIB
 BROKERS = 3
-"""Of the target."""
+"""Of the target, where a test does not say otherwise."""
 Unique = Callable[[str], str]
 
 
-def bound(fetch_max_bytes: int, largest_batch: int) -> int:
+def bound(fetch_max_bytes: int, largest_batch: int, brokers: int = BROKERS) -> int:
     """The most memory that copying takes, in bytes."""
     response = max(fetch_max_bytes, largest_batch)
-    return 6 * response + (5 * BROKERS + 4) * (4 * MIB + largest_batch) + 32 * MIB
+    return 6 * response + (5 * brokers + 4) * (4 * MIB + largest_batch) + 32 * MIB
 
 
 def fill(
@@ -78,7 +80,11 @@ def fill(
 
 
 def peak_of_copying(
-    folder: Path, source: KafkaCluster, target: KafkaCluster, topic: str, **options: object
+    folder: Path,
+    source: KafkaCluster,
+    target: KafkaCluster | Address,
+    topic: str,
+    **options: object,
 ) -> int:
     """Copy a topic in a process of its own; how far its memory grows while it does, in bytes."""
     folder.mkdir(exist_ok=True)
@@ -156,6 +162,57 @@ def test_a_thousand_partitions_take_no_more(
     peak = peak_of_copying(folder, source, target, "many", fetch_max_bytes=4 * MIB, writers=1)
     limit = bound(4 * MIB, MIB)
     show("1,000 partitions, 1 writer, fetch.max.bytes 4 MiB", peak, limit)
+    assert peak < limit
+
+
+@pytest.fixture(scope="module")
+def six(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[KafkaCluster, ProxiedBrokers]]:
+    """A source, and a target of six brokers, each of which leads partitions of any topic of twelve."""
+    home = tmp_path_factory.mktemp("six")
+    clusters = Broker(home / "from"), ProxiedBrokers(home / "to", count=6)
+    try:
+        start_all(clusters)
+        yield clusters
+    finally:
+        for cluster in clusters:
+            cluster.wipe()
+
+
+@pytest.mark.parametrize(
+    ("record_bytes", "records", "delay_s"),
+    [(1_000_000, 300, 0.1), (KIB, 300_000, 0.0)],
+    ids=["large-and-far", "small-and-near"],
+)
+def test_six_brokers_take_no_more_than_was_computed(
+    six: tuple[KafkaCluster, ProxiedBrokers],
+    folder: Path,
+    unique: Unique,
+    record_bytes: int,
+    records: int,
+    delay_s: float,
+) -> None:
+    source, target = six
+    topic = unique("wide")
+    partitions = 12
+    create_topic(source.bootstrap, topic, partitions, max_message_bytes=str(2 * MIB))
+    fill(
+        source,
+        topic,
+        records=records,
+        record_bytes=record_bytes,
+        batch_bytes=MIB,
+        partitions=partitions,
+    )
+    for broker in target.brokers.values():
+        broker.proxy.link.delay_s = delay_s
+    peak = peak_of_copying(folder, source, target.proxied, topic, writers=1)
+    assert {leader for leader, _ in leaders(target, f"{folder.name}.{topic}").values()} == {
+        *target.brokers
+    }
+    limit = bound(8 * MIB, MIB + KIB, 12 if delay_s else 6)
+    show(f"{record_bytes} B records, 6 brokers {2000 * delay_s:.0f} ms away", peak, limit)
     assert peak < limit
 
 

@@ -15,13 +15,14 @@ from kafka_ferry.model import Plan
 from kafka_ferry.runs import Run
 from kafka_ferry.state import StateFolder
 from kafka_sandbox.cluster import KafkaCluster
+from kafka_sandbox.proxied import Address
 from tests.support.builders import ConsumedRecord, read_all
 
 
 def write_flow(
     folder: Path,
-    source: KafkaCluster,
-    target: KafkaCluster,
+    source: KafkaCluster | Address,
+    target: KafkaCluster | Address,
     topics: Iterable[str],
     *,
     into: str = "backup",

@@ -164,7 +164,7 @@ class Flow(
         "milliseconds. The writer's other partitions are copied meanwhile.",
     )
     fetch_max_bytes: Bytes = Field(
-        default=16 * MIB,
+        default=8 * MIB,
         gt=0,
         le=_INT32_MAX,
         description="The maximum size that one fetch request to the source asks for, in bytes.",

@@ -17,8 +17,9 @@ EVERY_JOB: Final[Mapping[str, str]] = {
 }
 
 
-QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Options of a short-lived JVM: the quick compiler, and the simple garbage collector."""
+QUICK_START: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms96m -Xmn32m"
+"""Options of a short-lived JVM: the quick compiler, the simple garbage collector, and a small heap to begin
+with. By default it is a share of the machine's memory, and a JVM fills it before it first collects."""
 
 
 def driver_options() -> str:

@@ -25,7 +25,7 @@ def test_a_flow_that_sets_nothing_has_mirrormaker_2s_defaults_and_ours() -> None
     assert flow.replication_policy_separator == "."
     assert (flow.replication_factor, flow.writers, flow.retries) == (2, 32, 2)
     assert (flow.transaction_max_bytes, flow.transaction_max_ms) == (64 * MIB, 10_000)
-    assert flow.fetch_max_bytes == 16 * MIB
+    assert flow.fetch_max_bytes == 8 * MIB
     assert (flow.schedule, flow.start_date, flow.catchup) == ("@hourly", date(2026, 1, 1), False)
     assert (flow.enabled, flow.file, flow.ignored) == (True, "", ())
 

@@ -93,6 +93,7 @@ class Pipeline:
                 sizes[queue.node] += out.size
         for node, batches in requests.items():
             self._send(node, batches, sizes[node])
+        self._receive_arrived()
         return bool(requests)
 
     @property
@@ -133,6 +134,12 @@ class Pipeline:
         is_far = connection.round_trip_s >= _FAR_S
         while self._bytes_in_flight[node] > (_FAR_IN_FLIGHT_BYTES if is_far else _IN_FLIGHT_BYTES):
             self._receive(node)
+
+    def _receive_arrived(self) -> None:
+        """Take the answers that are there already: what they are for needs no more memory."""
+        for node, requests in self._in_flight.items():
+            while requests and self._cluster.connection(node).has_answer:
+                self._receive(node)
 
     def _receive(self, node: int) -> None:
         response = self._cluster.connection(node).receive()

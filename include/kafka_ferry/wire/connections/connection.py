@@ -155,11 +155,18 @@ class Connection:
     @property
     def is_usable(self) -> bool:
         """Whether it is idle, and the broker has neither closed it nor sent anything unasked."""
-        if not self.is_idle:
-            return False
+        return self.is_idle and not self._is_readable
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether the broker has begun to answer, as far as that can be seen without waiting, or has gone."""
+        return bool(self._early) or self._is_readable
+
+    @property
+    def _is_readable(self) -> bool:
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
-        return not poll.poll(0)
+        return bool(poll.poll(0))
 
     @property
     def fileno(self) -> int:

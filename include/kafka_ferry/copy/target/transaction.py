@@ -27,7 +27,6 @@ from kafka_ferry.batches import (
 )
 from kafka_ferry.copy.target.dead_letters import letter_for
 from kafka_ferry.copy.target.fencing import transactional_id
-from kafka_ferry.copy.target.open_transactions import OpenTransactions
 from kafka_ferry.copy.target.partition_leaders import check_leaders, leaders_of
 from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce_errors import Verdicts
@@ -47,6 +46,7 @@ from kafka_ferry.wire.error_codes import (
     fault,
     is_transient,
 )
+from kafka_ferry.wire.transactions.open_transactions import OpenTransactions
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_ferry.wire.transactions.settlement import Settlement
 
@@ -105,8 +105,9 @@ class Transaction:
         )
         group = position_group(settings.flow)
         settlement = Settlement(self.data, self.coordination, self.producer, group)
+        evidence = settings.recovery.outcomes if settings.recovery else None
         self._open = OpenTransactions(
-            settlement, self.coordination, self.producer, settings.recovery, self._own
+            settlement, self.coordination, self.producer, evidence, self._own
         )
         self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
 

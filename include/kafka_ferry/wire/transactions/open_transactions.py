@@ -1,4 +1,4 @@
-"""Where a writer's transactions may still be open, and how each of them ended.
+"""Where a producer's transactions may still be open, and how each of them ended.
 
 Kafka leaves a transaction open on a partition that has no leader when its markers are written
 (``wire.transactions.settlement``). A partition that has lost its only broker stays so until that one is
@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
-from kafka_ferry.copy.target.ledger_recovery import LedgerRecovery
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
-from kafka_ferry.wire.transactions.settlement import Settlement
+from kafka_ferry.wire.transactions.settlement import Evidence, Settlement
 
 
 class OpenTransactions:
@@ -26,7 +25,7 @@ class OpenTransactions:
         settlement: ends them.
         coordination: connections for coordinators.
         producer: the writer's.
-        recovery: the ledger; None where it may not be asked.
+        evidence: what the ledger says; None where it may not be asked.
         own: the partitions of the flow's own topics, which are always waited for.
     """
 
@@ -35,13 +34,13 @@ class OpenTransactions:
         settlement: Settlement,
         coordination: WireCluster,
         producer: TransactionalProducer,
-        recovery: LedgerRecovery | None,
+        evidence: Evidence | None,
         own: AbstractSet[TopicPartition],
     ) -> None:
         self._settlement = settlement
         self._coordination = coordination
         self._producer = producer
-        self._recovery = recovery
+        self._evidence = evidence
         self._own = own
         # How the transaction before the last take-over ended, until it is settled.
         self._ending: Ending | None = None
@@ -77,7 +76,7 @@ class OpenTransactions:
         """
         assert self._ending is not None
         self._unsettled |= {*partitions}
-        evidence = None if self._is_of_last or not self._recovery else self._recovery.outcomes
+        evidence = None if self._is_of_last else self._evidence
         left = self._settlement.settle(
             self._ending, self._unsettled, committed, evidence, self._unsettled - self._own
         )

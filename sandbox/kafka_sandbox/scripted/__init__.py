@@ -1,0 +1,1 @@
+"""A cluster of any size in one thread: its answers are computed, and it stores next to nothing."""

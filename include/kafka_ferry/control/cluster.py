@@ -9,19 +9,18 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
-from confluent_kafka import TopicPartition as ConfluentPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AclOperation,
     AdminClient,
     ConfigResource,
-    OffsetSpec,
     ResourceType,
 )
 
 from kafka_ferry.config import Cluster, IsolationLevelName
 from kafka_ferry.control.admin import admin_client, admin_config, forget_clients
 from kafka_ferry.control.client_errors import as_ours
+from kafka_ferry.control.log_bounds import read_log_bounds
 from kafka_ferry.control.replica_assignment import racks_of, replicas_of, to_create, to_grow
 from kafka_ferry.control.topic_configs import to_alter, topic_configs
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
@@ -30,22 +29,15 @@ from kafka_ferry.model.cluster_state import LogBounds, Topic
 from kafka_ferry.model.plan import Creation, Growth
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import at_most, retried
-from kafka_ferry.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 
 _T = TypeVar("_T")
 _TIMEOUT_S: Final = 15.0
 _PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 2.0
-# Limits a describe or list request to so many topics or partitions, so that no answer gets too large.
+# Limits a request to so many topics, so that no answer gets too large.
 _TOPICS_AT_ONCE: Final = 500
-_PARTITIONS_AT_ONCE: Final = 5_000
 # What librdkafka gives for topics of brokers before 2.8, which have no ids.
 _NO_TOPIC_ID: Final = "A" * 22
-
-_ISOLATION: Final[dict[IsolationLevelName, IsolationLevel]] = {
-    "read_committed": IsolationLevel.READ_COMMITTED,
-    "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
-}
 
 
 class ClusterControl:
@@ -106,8 +98,10 @@ class ClusterControl:
             # Over a long link each answer counts: neither waits for the other's.
             asked = self._ask_configs(some)
             described = self._described(some)
-            configs = self._configs(asked, described)
+            configs = self._configs(asked)
             for name, (topic_id, replicas) in described.items():
+                if name not in configs:
+                    raise ClusterUnreachable(f"{self.alias} does not know {name} everywhere yet.")
                 sets = topic_configs(configs[name])
                 found[name] = Topic(
                     name=name,
@@ -119,6 +113,15 @@ class ClusterControl:
                     dynamic=sets.dynamic,
                     defaults=sets.defaults,
                 )
+        return found
+
+    @retried
+    def configs(self, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
+        """The effective configs of those topics of ``names`` that exist."""
+        found: dict[str, Mapping[str, str]] = {}
+        for some in _chunks(sorted(names), _TOPICS_AT_ONCE):
+            described = self._configs(self._ask_configs(some))
+            found |= {name: topic_configs(sets).configs for name, sets in described.items()}
         return found
 
     @retried
@@ -150,11 +153,18 @@ class ClusterControl:
 
         A partition that still has no leader after ``wait_s`` seconds is absent.
         """
-        missing = [
-            TopicPartition(topic.name, number)
-            for topic in topics
-            for number in range(topic.partitions)
-        ]
+        numbered = ((topic.name, n) for topic in topics for n in range(topic.partitions))
+        return self.bounds_of((TopicPartition(*it) for it in numbered), isolation, wait_s=wait_s)
+
+    def bounds_of(
+        self,
+        partitions: Iterable[TopicPartition],
+        isolation: IsolationLevelName = "read_committed",
+        *,
+        wait_s: float = 0.0,
+    ) -> dict[TopicPartition, LogBounds]:
+        """The same for ``partitions``; one that does not exist is absent."""
+        missing = list(partitions)
         bounds, unknown = self._log_bounds(missing, isolation)
         deadline = time.monotonic() + wait_s
         pause = _PAUSE_S
@@ -179,18 +189,8 @@ class ClusterControl:
     def _log_bounds(
         self, partitions: list[TopicPartition], isolation: IsolationLevelName
     ) -> tuple[dict[TopicPartition, LogBounds], set[TopicPartition]]:
-        """The answers so far; and the partitions that do not exist."""
-        level = _ISOLATION[isolation]
-        bounds: dict[TopicPartition, LogBounds] = {}
-        unknown: set[TopicPartition] = set()
-        for some in _chunks(partitions, _PARTITIONS_AT_ONCE):
-            earliest = self._ask_offsets(some, OffsetSpec.earliest(), level)
-            latest = self._ask_offsets(some, OffsetSpec.latest(), level)
-            starts, ends = self._offsets(earliest, unknown), self._offsets(latest, unknown)
-            bounds.update(
-                {tp: LogBounds(starts[tp], ends[tp]) for tp in starts.keys() & ends.keys()}
-            )
-        return bounds, unknown
+        with self._errors("reading the ends of logs"):
+            return read_log_bounds(self._admin, self.alias, partitions, isolation)
 
     def create_topics(self, creations: Iterable[Creation]) -> dict[str, FerryError]:
         """Create topics with their final configs; existing topics stay unchanged.
@@ -335,48 +335,25 @@ class ClusterControl:
 
     def _ask_configs(self, names: Iterable[str]) -> Mapping[ConfigResource, Future[Any]]:
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        if not resources:
+            return {}
         with self._errors("reading the configs of topics"):
             asked: Mapping[ConfigResource, Future[Any]] = self._admin.describe_configs(
                 resources, request_timeout=at_most(_TIMEOUT_S)
             )
         return asked
 
-    def _configs(
-        self, asked: Mapping[ConfigResource, Future[Any]], existing: Container[str]
-    ) -> dict[str, dict[str, Any]]:
+    def _configs(self, asked: Mapping[ConfigResource, Future[Any]]) -> dict[str, dict[str, Any]]:
+        """The configs of those topics that the broker knows."""
         configs = {}
         for resource, future in asked.items():
-            if resource.name in existing:
+            try:
                 with self._errors(f"reading the configs of the topic {resource.name}"):
                     configs[resource.name] = future.result()
-        return configs
-
-    def _ask_offsets(
-        self, partitions: list[TopicPartition], spec: OffsetSpec, level: IsolationLevel
-    ) -> Mapping[ConfluentPartition, Future[Any]]:
-        wanted = {ConfluentPartition(tp.topic, tp.partition): spec for tp in partitions}
-        with self._errors("reading the ends of logs"):
-            asked: Mapping[ConfluentPartition, Future[Any]] = self._admin.list_offsets(
-                wanted, isolation_level=level, request_timeout=at_most(_TIMEOUT_S)
-            )
-        return asked
-
-    def _offsets(
-        self, futures: Mapping[ConfluentPartition, Future[Any]], unknown: set[TopicPartition]
-    ) -> dict[TopicPartition, int]:
-        """The answers so far; ``unknown`` collects what does not exist."""
-        offsets = {}
-        for asked_of, future in futures.items():
-            tp = TopicPartition(asked_of.topic, asked_of.partition)
-            try:
-                with self._errors(f"reading the ends of {tp}"):
-                    offsets[tp] = int(future.result().offset)
             except BrokerError as error:
-                if not error.transient:
+                if error.code != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise
-                if error.code == UNKNOWN_TOPIC_OR_PARTITION:
-                    unknown.add(tp)
-        return offsets
+        return configs
 
     def _each(
         self,

@@ -123,11 +123,11 @@ class _LimitsByTopic:
     def of(self, topics: AbstractSet[str]) -> Mapping[str, TopicLimits]:
         """The limits of each of ``topics``; the broker's defaults for one that does not exist."""
         if unknown := topics - self._known.keys():
-            found = ClusterControl(self._flow.target).topics(unknown)
+            # Not their partitions too: a topic may have thousands, and a task few of them.
+            found = ClusterControl(self._flow.target).configs(unknown)
             for name in unknown:
-                configs = found[name].configs if name in found else {}
                 self._known[name] = TopicLimits.of_topic(
-                    configs,
+                    found.get(name, {}),
                     join_below=self._flow.join_batches_below,
                     offsets_kept=self._offsets_kept,
                 )

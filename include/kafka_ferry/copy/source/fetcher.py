@@ -268,8 +268,12 @@ class RangeFetcher:
         reads = []
         room = self._rules.max_bytes
         cursors = self._answered(sent)
+        has_records = False
         try:
             for fetched in sent.fetch.answers():
+                if has_records and fetched.is_empty:
+                    continue  # No room was left for it (KIP-74): it is among the first next time.
+                has_records = has_records or bool(fetched.records)
                 known = self._cursors.get(fetched.partition)
                 guess = sent.guess(fetched.partition)
                 if known and (guess is None or known.is_continued_by(fetched, guess)):

@@ -70,6 +70,12 @@ class Fetched:
     preferred_replica: int = -1
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the answer says nothing of the partition but where its log ends."""
+        said = self.records or self.diverged_at is not None or self.preferred_replica >= 0
+        return self.error == NONE and not said
+
+    @property
     def is_silent(self) -> bool:
         """Whether the broker has nothing to give for the partition, or refuses to."""
         refuses = self.error != NONE or self.diverged_at is not None

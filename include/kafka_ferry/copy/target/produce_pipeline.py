@@ -25,6 +25,8 @@ _IN_FLIGHT_BYTES: Final = 5 * _REQUEST_BYTES
 # Answers of a distant broker come later, however quick it is.
 _FAR_S: Final = 0.02
 _FAR_IN_FLIGHT_BYTES: Final = 2 * _IN_FLIGHT_BYTES
+# To all brokers together: a task's memory must not grow with the cluster, and this keeps each of many busy.
+_ALL_IN_FLIGHT_BYTES: Final = 2 * _FAR_IN_FLIGHT_BYTES
 
 
 _Batches = dict[TopicPartition, tuple[PartitionQueue, Outgoing]]
@@ -36,6 +38,7 @@ class _Sent:
 
     batches: _Batches
     size: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,7 @@ class Pipeline:
         self._request_bytes = request_bytes
         self._in_flight: dict[int, deque[_Sent]] = defaultdict(deque)
         self._bytes_in_flight: Counter[int] = Counter()
+        self._sent = 0
 
     def send_round(self, queues: Mapping[TopicPartition, PartitionQueue]) -> bool:
         """Send at most one batch of each queue; returns whether there was one."""
@@ -129,11 +133,19 @@ class Pipeline:
         request = produce_request(encoded, self._transactional_id)
         connection = self._cluster.connection(node)
         connection.send(request)
-        self._in_flight[node].append(_Sent(batches, size))
+        self._sent += 1
+        self._in_flight[node].append(_Sent(batches, size, self._sent))
         self._bytes_in_flight[node] += size
         is_far = connection.round_trip_s >= _FAR_S
         while self._bytes_in_flight[node] > (_FAR_IN_FLIGHT_BYTES if is_far else _IN_FLIGHT_BYTES):
             self._receive(node)
+        while self._bytes_in_flight.total() > _ALL_IN_FLIGHT_BYTES:
+            self._receive(self._longest_asked())
+
+    def _longest_asked(self) -> int:
+        """The broker that was sent the oldest of the pending requests."""
+        asked = {node: requests[0].number for node, requests in self._in_flight.items() if requests}
+        return min(asked, key=asked.__getitem__)
 
     def _receive_arrived(self) -> None:
         """Take the answers that are there already: what they are for needs no more memory."""

@@ -1,0 +1,62 @@
+"""How much is on its way to a target with many brokers."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from kafka_ferry.batches import Batch, ConvertedBatch, for_producer, split_batches
+from kafka_ferry.copy.target import produce_pipeline
+from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
+from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.wire import WireCluster
+from kafka_sandbox.scripted.cluster import ScriptedCluster
+from kafka_sandbox.scripted.content import ScriptedTopic
+
+BROKERS, BATCHES = 8, 5
+TOPIC = ScriptedTopic("orders", BROKERS, batches=1)
+SIZE = len(TOPIC.fetch(0, 1))
+PLACES = [TopicPartition(TOPIC.name, number) for number in range(BROKERS)]
+
+
+def encoded(queue: PartitionQueue, batch: Batch) -> bytes:
+    return for_producer(batch, producer_id=-1, epoch=-1, sequence=queue.sequence)
+
+
+def outgoing() -> Outgoing:
+    (batch,) = split_batches(TOPIC.fetch(0, 1))
+    return Outgoing(ConvertedBatch(0, TOPIC.records, batch))
+
+
+@pytest.mark.parametrize("of_all", [3, BROKERS * BATCHES])
+def test_no_more_is_on_its_way_to_many_brokers_than_is_allowed_for_all(
+    monkeypatch: pytest.MonkeyPatch, of_all: int
+) -> None:
+    monkeypatch.setattr(produce_pipeline, "_ALL_IN_FLIGHT_BYTES", of_all * SIZE)
+    answered: Counter[int] = Counter()
+    sent, most = 0, 0
+
+    def judge(queue: PartitionQueue, out: Outgoing, answer: Answer) -> None:
+        assert answer.code == 0
+        answered[queue.node] += 1
+
+    with (
+        ScriptedCluster([ScriptedTopic(TOPIC.name, BROKERS)], brokers=BROKERS) as target,
+        WireCluster("backup", {"bootstrap_servers": target.bootstrap.split(",")}) as cluster,
+    ):
+        pipeline = Pipeline(cluster, encoded, judge)
+        leaders = cluster.leaders(PLACES)
+        for _ in range(BATCHES):
+            for place in PLACES:
+                queue = PartitionQueue(leaders[place].node, None, "")
+                queue.waiting.append(outgoing())
+                assert pipeline.send_round({place: queue})
+                sent += 1
+                most = max(most, sent - answered.total())
+        pipeline.receive_all()
+
+    assert most == of_all
+    assert set(answered.values()) == {BATCHES}
+    assert len(answered) == BROKERS

@@ -240,7 +240,13 @@ def main(
     steps: list[Step] = []
     for of_brokers, of_partitions in product(brokers.split(","), partitions.split(",")):
         size = Size(int(of_brokers), int(of_partitions), topic_partitions, batches)
-        steps += measure(size, writers)
+        for step in measure(size, writers):
+            counts = f"{step.requests:,} requests, {step.connections} connections"
+            report.console.print(
+                f"  {step.name}, {size.brokers} brokers, {size.partitions:,} partitions: {counts}, "
+                f"CPU {step.cpu_s:.1f} s, {step.memory_mib:.0f} MiB"
+            )
+            steps.append(step)
     _show(steps, verbose=verbose)
     if output:
         output.write_text(json.dumps([asdict(step) for step in steps], indent=1) + "\n")

@@ -3,10 +3,10 @@
     bound = 6 * R + (5 * N + 4) * (4 MiB + B) + 32 MiB
 
 where B is the largest batch, R is ``fetch.max.bytes`` or B if that is more, and N is how many
-brokers the target has, three or six here, and each counts twice that is far away (docs/sizing.md): two
-responses wait, one is read (twice in memory while it is decoded) and one written; five requests are on
-their way to each broker, and one is being encoded. Each copy runs in a process of its own, whose peak
-is measured from the moment when it begins to copy.
+brokers the target has, at most four, three or six here, and each counts twice that is far away
+(docs/sizing.md): two responses wait, one is read (twice in memory while it is decoded) and one written;
+five requests are on their way to each broker, and one is being encoded. Each copy runs in a process of
+its own, whose peak is measured from the moment when it begins to copy.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Unique = Callable[[str], str]
 def bound(fetch_max_bytes: int, largest_batch: int, brokers: int = BROKERS) -> int:
     """The most memory that copying takes, in bytes."""
     response = max(fetch_max_bytes, largest_batch)
-    return 6 * response + (5 * brokers + 4) * (4 * MIB + largest_batch) + 32 * MIB
+    return 6 * response + (5 * min(brokers, 4) + 4) * (4 * MIB + largest_batch) + 32 * MIB
 
 
 def fill(

@@ -17,6 +17,7 @@ from kafka_ferry.wire.cluster import GROUP, TRANSACTION
 from kafka_sandbox.broker import HOST, Broker, free_port, quiet_client
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.errors import SandboxError
+from kafka_sandbox.jars import KAFKA_VERSION
 from kafka_sandbox.storage import new_id
 
 # Six brokers on two cores may be silent for seconds, and are not dead.
@@ -52,6 +53,7 @@ class Brokers(KafkaCluster):
         config: properties of all brokers, which override the sandbox's own.
         daemon: as of ``Broker``.
         kind: the class of the brokers.
+        version: of Kafka, as of ``Broker``.
 
     Attributes:
         directory: see above.
@@ -67,6 +69,7 @@ class Brokers(KafkaCluster):
         config: Mapping[str, str] | None = None,
         daemon: bool = False,
         kind: type[Broker] = Broker,
+        version: str = KAFKA_VERSION,
     ) -> None:
         self.directory = directory.resolve()
         nodes = range(1, count + 1)
@@ -80,6 +83,7 @@ class Brokers(KafkaCluster):
                 port=given.get(node),
                 controller_port=controllers[node],
                 daemon=daemon,
+                version=version,
                 cluster_id=id_,
                 config={
                     "node.id": str(node),

@@ -14,7 +14,8 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_sandbox.cluster import KafkaCluster
+from kafka_sandbox.brokers import Brokers
+from kafka_sandbox.cluster import KafkaCluster, start_all
 from kafka_sandbox.jars import line
 from tests.support.builders import Record, create_topic, delete_before, produce, set_config
 from tests.support.flows import assert_same, copy_now, failures, make_flow, plan_now, remote
@@ -45,6 +46,20 @@ def old_with_preserved(old: KafkaCluster) -> KafkaCluster:
     return old
 
 
+@pytest.fixture(scope="module")
+def two_of_three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Brokers, Brokers]]:
+    """Two clusters of three brokers each, of the newest of the versions."""
+    home = tmp_path_factory.mktemp("three")
+    version = max(VERSIONS, key=line)
+    clusters = Brokers(home / "source", version=version), Brokers(home / "target", version=version)
+    try:
+        start_all(clusters)
+        yield clusters
+    finally:
+        for cluster in clusters:
+            cluster.wipe()
+
+
 def append(broker: KafkaCluster, topic: str, compression: str = "lz4") -> None:
     """Plain records, committed and aborted ones, in both partitions."""
     now = time.time_ns() // 1_000_000
@@ -58,9 +73,9 @@ def append(broker: KafkaCluster, topic: str, compression: str = "lz4") -> None:
         produce(broker.bootstrap, topic, records[:20], transactional_id=topic, abort=abort)
 
 
-def a_topic(broker: KafkaCluster, name: str) -> str:
+def a_topic(broker: KafkaCluster, name: str, replicas: int = 1) -> str:
     """A topic with two partitions, of which one begins at offset 30."""
-    create_topic(broker.bootstrap, name, partitions=2, replicas=1)
+    create_topic(broker.bootstrap, name, partitions=2, replicas=replicas)
     append(broker, name)
     delete_before(broker, name, 30)
     return name
@@ -70,7 +85,7 @@ def copy_twice(
     folder: Path, source: KafkaCluster, target: KafkaCluster, topic: str, **options: object
 ) -> str:
     """Copies what there is, and what comes next; gives the name of the remote topic."""
-    flow = make_flow(folder, source, target, [topic], replication_factor=1, **options)
+    flow = make_flow(folder, source, target, [topic], **{"replication_factor": 1, **options})
     assert failures(copy_now(flow)) == []
     append(source, topic)
     assert failures(copy_now(flow, "run-2")) == []
@@ -118,6 +133,21 @@ def test_offsets_of_an_old_broker_are_preserved(
     remote_topic = copy_twice(folder, old, backup, topic, offsets="preserved", fill="markers")
 
     assert_same_offsets(old, topic, backup, remote_topic)
+
+
+@pytest.mark.parametrize("offsets", ["translated", "preserved"])
+def test_two_clusters_of_three_old_brokers(
+    offsets: str, folder: Path, two_of_three: tuple[Brokers, Brokers], unique: Unique
+) -> None:
+    source, target = two_of_three
+    topic = a_topic(source, unique("of-three"), replicas=3)
+
+    remote_topic = copy_twice(folder, source, target, topic, offsets=offsets, replication_factor=3)
+
+    if offsets == "preserved":
+        assert_same_offsets(source, topic, target, remote_topic)
+    else:
+        assert_same(source, topic, target, remote_topic)
 
 
 def test_a_topic_whose_records_were_all_deleted_goes_on_with_preserved_offsets(

@@ -14,6 +14,7 @@ from kafka_ferry.batches import Reason
 from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.copy.target.transactional_writer import TransactionalWriter
 from kafka_ferry.model import Plan
+from kafka_ferry.model.waits import Waits
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.access import set_quota
@@ -166,10 +167,10 @@ def test_records_deleted_in_mid_copy_are_named_as_lost(
     )
     commit = TransactionalWriter.commit
 
-    def delete_then_commit(writer: TransactionalWriter) -> object:
+    def delete_then_commit(writer: TransactionalWriter, waits: Waits) -> object:
         monkeypatch.undo()
         delete_before(primary, topic, 250)
-        return commit(writer)
+        return commit(writer, waits)
 
     monkeypatch.setattr(TransactionalWriter, "commit", delete_then_commit)
 

@@ -92,7 +92,7 @@ def test_replicas_that_were_moved_are_drift_until_they_are_back(
     flow = make_flow(folder, primary, backup, [topic], topics_replica_placement=["r1", "r3"])
     copy = remote(flow, topic)
     copy_now(flow)
-    assert verified(flow, "run-1").drifts == ()
+    assert verified(flow, "run-1").topics.drifts == ()
     before = replicas(backup, copy)
 
     moved = TopicPartition(copy, 1)

@@ -260,10 +260,11 @@ def _consume(
     read: dict[int, list[ConsumedRecord]] = {place.partition: [] for place in places}
     unread = {place.partition: place for place in places}
     reached: dict[int, int] = {}
+    denied: KafkaException | None = None
     news_at = time.monotonic()
     while unread:
         if time.monotonic() > news_at + timeout:
-            raise TimeoutError(f"No end in sight in partitions {sorted(unread)}.")
+            raise TimeoutError(f"No end in sight in partitions {sorted(unread)}.") from denied
         # With a time to wait, it waits for all of so many.
         first = consumer.poll(0.05)
         for message in [first, *consumer.consume(10_000, timeout=0)] if first is not None else ():
@@ -276,8 +277,13 @@ def _consume(
             else:
                 raise KafkaException(error)
         if reached.keys() >= unread.keys():
-            # A leader that was just elected knows its end, but gives it out a moment later.
-            for end in consumer.offsets_for_times(list(unread.values()), timeout=timeout):
+            try:
+                ends = consumer.offsets_for_times(list(unread.values()), timeout=timeout)
+            except KafkaException as error:
+                # A leader that was just elected knows its end, but gives it out a moment later.
+                denied = error
+                continue
+            for end in ends:
                 if end.error is None and 0 <= end.offset <= reached[end.partition]:
                     del unread[end.partition]
                     news_at = time.monotonic()

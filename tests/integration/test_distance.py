@@ -14,7 +14,7 @@ from kafka_ferry.copy.source.fetch_pipeline import PendingRequests, SentFetch
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.wire import borrowed
 from kafka_ferry.wire.partitions import read_ahead, scan
-from kafka_ferry.wire.partitions.ends import high_watermarks
+from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.read_ahead import Depth
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.proxied import ProxiedBroker
@@ -118,10 +118,9 @@ def test_a_log_that_is_scanned_ahead_is_the_same(
 
     def scanned() -> tuple[list[BatchHeader], list[BatchHeader]]:
         with borrowed("near", {"bootstrap_servers": primary.bootstrap.split(",")}) as cluster:
-            leader = scan.leader_of(cluster, partition)
-            end = high_watermarks(cluster, {partition: leader})[partition]
-            committed = scan.committed_batches(cluster, leader, partition, 0)
-            stored = scan.stored_batches(cluster, leader, partition, 0, end)
+            log = partition_log(cluster, partition)
+            committed = scan.committed_batches(cluster, log, 0)
+            stored = scan.stored_batches(cluster, log, 0, log.end)
             return [it.header for it in committed], [it.header for it in stored]
 
     one_by_one = scanned()

@@ -23,7 +23,7 @@ from kafka_ferry.ledger import append_entry
 from kafka_ferry.model import Position, ProducerState, Range, TopicPartition
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
-from kafka_ferry.wire.partitions.ends import high_watermarks
+from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 from kafka_ferry.wire.transactions.producer import produce_request
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster, start_all

@@ -14,7 +14,7 @@ from kafka_ferry.batches import MalformedBatch, read_records, split_batches
 from kafka_ferry.batches.record_format.codecs import compress
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.partitions.scan import leader_of
+from kafka_ferry.wire.partitions.partition_log import leader_of
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.batches import CONTROL, a_batch, a_bomb, with_payload
 from tests.support.builders import create_topic

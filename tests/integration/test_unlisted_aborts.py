@@ -16,6 +16,7 @@ from kafka.structs import TopicPartition as KafkaTopicPartition
 
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.wire import WireCluster, fetch
+from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import ended_batches
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import create_topic, read_all
@@ -156,9 +157,9 @@ def test_a_scan_shows_what_was_aborted_as_such(backup: KafkaCluster, unique: Uni
 
     partition = TopicPartition(topic, 0)
     with wire(backup) as opened:
-        node = opened.leaders([partition])[partition].node
+        log = partition_log(opened, partition)
         found = [
             (batch.header.base_offset, is_aborted)
-            for batch, is_aborted in ended_batches(opened, node, partition, 0)
+            for batch, is_aborted in ended_batches(opened, log, 0)
         ]
     assert found == [(0, True), (1, False), (2, True)]

@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 
 # So many times as long as its end takes, a transaction may last at least: a distant target's takes long.
 _LEAST_LASTING = 8
+# The first one's end is not measured yet: answers, ledger and positions, end, and a look at it.
+_TRIPS_OF_AN_END = 4
 # Retries of the target follow after 0.1, 0.2, 0.4 ... s; each also waits for its coordinators.
 _LONGEST_BACK_OFF_S = 2.0
 _SOURCE, _TARGET, _LIMIT = "source", "target", "limit"
@@ -283,7 +285,8 @@ class _Copy:
         if self.writer.uncommitted_bytes < self.limits.transaction_bytes:
             return False
         lasted = time.monotonic() - (self.uncommitted_since or 0.0)
-        return lasted >= _LEAST_LASTING * self.commit_s
+        end_s = self.commit_s or _TRIPS_OF_AN_END * self.writer.round_trip_s
+        return lasted >= _LEAST_LASTING * end_s
 
     def _hold_back(self) -> None:
         """Wait until the rate limit allows more, but not past the time of the next commit."""

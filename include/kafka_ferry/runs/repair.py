@@ -36,9 +36,10 @@ from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.first_copied import first_copied
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
-from kafka_ferry.wire import WireCluster, connected, log_start
+from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.partitions.ends import settled_ends
-from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import stored_batches
 
 
 class Repair:
@@ -212,10 +213,9 @@ class Repair:
         with self._cluster() as cluster:
 
             def look() -> LogTail:
-                node = leader_of(cluster, tp)
-                first = log_start(cluster, node, tp)
-                batches = stored_batches(cluster, node, tp, max(at, first), end)
-                return log_tail(batches, position, first, is_compacted=compacted)
+                log = partition_log(cluster, tp)
+                batches = stored_batches(cluster, log, max(at, log.start), end)
+                return log_tail(batches, position, log.start, is_compacted=compacted)
 
             try:
                 return retry(look)

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.retry import retry
 from kafka_ferry.spark.jobs import done_in_tasks
 from kafka_ferry.spark.serialized_flow import carried, unpacked
 from kafka_ferry.spark.spark_errors import spark_failures
@@ -57,6 +58,7 @@ def recount_all(
 def _recount_task(flow: bytes, asked: _Asked) -> _Found:
     target = unpacked(flow).target
     with connected(target) as cluster:
+        retry(lambda: cluster.recent_leaders(tp for tp, _ in asked))
         return [(tp, recount(cluster, tp, claims)) for tp, claims in asked]
 
 

@@ -17,8 +17,9 @@ from kafka_ferry.retry import retry
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.recount_by_offset import recount_by_offset
 from kafka_ferry.verify.rows import PartitionRecount, Recount
-from kafka_ferry.wire import WireCluster, log_start
-from kafka_ferry.wire.partitions.scan import committed_batches, leader_of
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import committed_batches
 
 
 @dataclass(slots=True)
@@ -74,11 +75,11 @@ def _recount(
     claims: Sequence[RangeClaim],
     stretches: Sequence[_Stretch],
 ) -> PartitionRecount:
-    leader = leader_of(cluster, partition)
-    first = log_start(cluster, leader, partition)
+    log = partition_log(cluster, partition)
+    first = log.start
     counted = [_Counted() for _ in claims]
     beyond = at = 0
-    for batch in committed_batches(cluster, leader, partition, max(stretches[0].start, first)):
+    for batch in committed_batches(cluster, log, max(stretches[0].start, first)):
         base, count = batch.header.base_offset, batch.header.records
         while at < len(stretches) and stretches[at].end <= base:
             at += 1

@@ -28,9 +28,9 @@ from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.verify.claim import RangeClaim
 from kafka_ferry.verify.rows import PartitionRecount, Recount
-from kafka_ferry.wire import WireCluster, log_start
-from kafka_ferry.wire.partitions.ends import high_watermarks
-from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import stored_batches
 
 _FOREVER: Final = 2**63
 
@@ -49,13 +49,11 @@ def recount_by_offset(
     """
     begins = any(claim.is_first for claim in claims)
     start = 0 if begins else min(claim.start for claim in claims)
-    leader = leader_of(cluster, partition)
-    first = log_start(cluster, leader, partition)
+    log = partition_log(cluster, partition)
     # Beyond the last stable offset too: all that a consumer of either isolation level gets.
-    end = high_watermarks(cluster, {partition: leader})[partition]
-    batches = stored_batches(cluster, leader, partition, max(start, first), end)
+    batches = stored_batches(cluster, log, max(start, log.start), log.end)
     try:
-        return count_by_offset(claims, first, batches)
+        return count_by_offset(claims, log.start, batches)
     except MalformedBatch as error:
         raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
 

@@ -8,9 +8,9 @@ from kafka_ferry.wire.partitions.fetch import (
     PendingFetch,
     answered,
     fetch,
-    log_start,
     send_fetch,
 )
+from kafka_ferry.wire.partitions.list_offsets import log_start
 from kafka_ferry.wire.pool import borrowed, connected
 
 __all__ = [

@@ -6,7 +6,9 @@ import base64
 import math
 import time
 import uuid
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Self
@@ -21,11 +23,9 @@ from kafka_ferry.wire.error_codes import NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTIT
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
-# A coordinator that has moved says so, and is looked up again: not with each request over a long link.
-_COORDINATOR_KNOWN_S: Final = 1.0
-_COORDINATOR_KNOWN_TRIPS: Final = 10
 # So many silent brokers are skipped before one is waited for.
 _PASSED_OVER: Final = 2
+_OPENED_AT_ONCE: Final = 16
 _PROBE_MS: Final = 2_000
 # A second connection, for requests while the broker's first one has answers pending.
 _ASIDE: Final = -1
@@ -67,7 +67,7 @@ class WireCluster:
         self._settings = settings
         self._brokers: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[int, int], Connection] = {}
-        self._coordinators: dict[tuple[str, int], tuple[int, float]] = {}
+        self._coordinators: dict[tuple[str, int], int] = {}
         self._leaders: dict[TopicPartition, PartitionLeader] = {}
         self._silent_at: dict[int, float] = {}
         self._backoff = Backoff(settings)
@@ -105,16 +105,15 @@ class WireCluster:
             tp: PartitionLeader(-1, "", errors.get(tp.topic) or UNKNOWN_TOPIC_OR_PARTITION)
             for tp in wanted - leaders.keys()
         }
-        found = {tp: leader for tp, leader in leaders.items() if tp in wanted} | unknown
-        self._leaders.update(found)
-        return found
+        self._leaders |= leaders
+        return {tp: leader for tp, leader in leaders.items() if tp in wanted} | unknown
 
     def recent_leaders(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, PartitionLeader]:
         """As ``leaders``, which is only asked where it has not answered yet.
 
-        A broker that leads a partition no longer says so itself: then ``forget_leaders``.
+        A broker that leads a partition no longer says so itself: see ``forgetting``.
         """
         wanted = set(partitions)
         known = {tp: self._leaders[tp] for tp in wanted & self._leaders.keys()}
@@ -122,9 +121,15 @@ class WireCluster:
             return known
         return self.leaders(wanted)
 
-    def forget_leaders(self) -> None:
-        """Ask again when leaders are next looked up."""
-        self._leaders.clear()
+    @contextmanager
+    def forgetting(self) -> Iterator[None]:
+        """Look leaders and coordinators up again after an error in the body: they may have moved."""
+        try:
+            yield
+        except FerryError:
+            self._leaders.clear()
+            self._coordinators.clear()
+            raise
 
     def require_answers(
         self, asked: Iterable[TopicPartition], answered: Container[TopicPartition]
@@ -141,25 +146,21 @@ class WireCluster:
     def coordinator(self, key: str, kind: int) -> Connection:
         """The connection to the coordinator of a group (``GROUP``) or transactional id (``TRANSACTION``).
 
+        It is looked up once: see ``forgetting``.
+
         Raises:
             BrokerError: transient while the coordinator is not available.
             AccessDenied: without permission on the group or transactional id.
         """
-        node, found_at = self._coordinators.get((key, kind), (-1, 0.0))
-        if time.monotonic() - found_at > self._coordinator_known_s(node):
+        node = self._coordinators.get((key, kind))
+        if node is None:
             answer = self.ask_any(lambda: FindCoordinatorRequest(key=key, key_type=kind), newest=3)
             if answer.error_code:
                 raise fault(answer.error_code, f"Finding the coordinator of {key} on {self.alias}")
             node = answer.node_id
             self.add_broker(node, answer.host, answer.port)
-            self._coordinators[key, kind] = node, time.monotonic()
+            self._coordinators[key, kind] = node
         return self.connection(node)
-
-    def _coordinator_known_s(self, node: int) -> float:
-        existing = self._connections.get((node, 0))
-        if existing is None or existing.closed:
-            return _COORDINATOR_KNOWN_S
-        return max(_COORDINATOR_KNOWN_S, _COORDINATOR_KNOWN_TRIPS * existing.round_trip_s)
 
     def nodes(self) -> list[int]:
         """The node ids of all brokers that are up."""
@@ -208,6 +209,22 @@ class WireCluster:
         if node not in self._brokers:
             raise ClusterUnreachable(f"{self.alias} has no broker {node}.")
         return self._connected(node, number)
+
+    def open(self, nodes: Iterable[int]) -> None:
+        """Open the missing connections to several brokers side by side: each takes several round trips.
+
+        One that cannot be opened is left for ``connection``, which says why.
+        """
+        missing = [node for node in nodes if node in self._brokers and not self._is_open(node)]
+        if len(missing) > 1:
+            with ThreadPoolExecutor(min(len(missing), _OPENED_AT_ONCE)) as pool:
+                for opened in [pool.submit(self._connected, node) for node in missing]:
+                    with suppress(FerryError):
+                        opened.result()
+
+    def _is_open(self, node: int) -> bool:
+        existing = self._connections.get((node, 0))
+        return existing is not None and not existing.closed
 
     @property
     def round_trip_s(self) -> float:

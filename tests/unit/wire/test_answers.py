@@ -15,7 +15,8 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import GROUP, Expected, WireCluster, fetch, log_start
 from kafka_ferry.wire.cluster import printed
 from kafka_ferry.wire.connections import connection
-from kafka_ferry.wire.partitions.ends import delete_records, high_watermarks
+from kafka_ferry.wire.partitions.ends import delete_records
+from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 from kafka_ferry.wire.transactions.markers import Markers, new_producer_id, write_markers
 from kafka_ferry.wire.transactions.producer import (
     CommittedOffset,

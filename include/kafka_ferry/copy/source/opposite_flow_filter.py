@@ -26,9 +26,9 @@ from kafka_ferry.ledger.settled import require_settled
 from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster, connected, log_start
-from kafka_ferry.wire.partitions.ends import high_watermarks
-from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
+from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import stored_batches
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -108,11 +108,9 @@ def _after(
     cluster: WireCluster, partition: TopicPartition, end: int, producer: ProducerState
 ) -> list[tuple[int, int]]:
     """The batches of ``producer`` from ``end`` on, up to the first one of another producer."""
-    leader = leader_of(cluster, partition)
-    start = max(end, log_start(cluster, leader, partition))
-    last = high_watermarks(cluster, {partition: leader})[partition]
+    log = partition_log(cluster, partition)
     found = []
-    for batch in stored_batches(cluster, leader, partition, start, last):
+    for batch in stored_batches(cluster, log, max(end, log.start), log.end):
         header = batch.header
         if header.is_control:
             continue

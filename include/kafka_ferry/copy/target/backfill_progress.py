@@ -36,7 +36,7 @@ from kafka_ferry.model.run_options import Window
 from kafka_ferry.model.waits import Waits
 from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.transactions.producer import TransactionalProducer
+from kafka_ferry.wire.transactions.producer import CommittedOffset
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -131,6 +131,8 @@ class BackfillProgress:
         backfilled: what the ledger says of the ranges.
     """
 
+    group = ""
+
     def __init__(self, settings: WriterSettings, backfilled: Backfilled) -> None:
         self._settings = settings
         self._backfilled = backfilled
@@ -170,14 +172,13 @@ class BackfillProgress:
             waits=waits,
         )
 
-    def commit(
+    def offsets(
         self,
-        producer: TransactionalProducer,
         positions: Mapping[TopicPartition, tuple[Range, Position]],
         topic_ids: Mapping[TopicPartition, str],
-    ) -> Mapping[TopicPartition, int]:
+    ) -> Mapping[TopicPartition, CommittedOffset]:
         """See ``Progress``: a backfill moves no position."""
-        del producer, positions, topic_ids
+        del positions, topic_ids
         return {}
 
 

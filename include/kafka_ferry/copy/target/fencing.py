@@ -21,7 +21,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.error_codes import fault
-from kafka_ferry.wire.partitions.scan import leader_of
+from kafka_ferry.wire.partitions.partition_log import leader_of
 from kafka_ferry.wire.transactions.endings import Ending, TransactionOutcome, last_ending
 from kafka_ferry.wire.transactions.producer import (
     CommittedOffset,
@@ -103,10 +103,9 @@ def commit_adopted(
     offsets = {tp: committed_position(position, run) for tp, position in positions.items()}
     with connected(flow.target, "producer") as cluster:
         producer, settlement = _take_over(cluster, flow, _WRITER)
-        for code in producer.add_partitions([ledger]).values():
+        for code in producer.add_partitions([ledger], group).values():
             raise fault(code, f"Writing to the ledger {ledger.topic} on {flow.target.alias}")
         _append_all(cluster, producer, ledger, flow, run, ranges)
-        producer.add_group(group)
         for tp, code in producer.commit_offsets(group, offsets).items():
             raise fault(code, f"Committing the position of {tp} on {flow.target.alias}")
         producer.end(commit=True)

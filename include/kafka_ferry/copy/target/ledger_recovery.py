@@ -20,6 +20,8 @@ from kafka_ferry.ledger import (
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.partition_log import partition_logs
 from kafka_ferry.wire.transactions.endings import TransactionOutcome
 
 
@@ -58,15 +60,17 @@ class LedgerRecovery:
                 outcomes[tp] = TransactionOutcome.COMMITTED
         return outcomes
 
-    def positions(self, topic_ids: Mapping[TopicPartition, str]) -> dict[TopicPartition, Position]:
+    def positions(
+        self, cluster: WireCluster, topic_ids: Mapping[TopicPartition, str]
+    ) -> dict[TopicPartition, Position]:
         """Positions for partitions that were copied before and have none in the flow's group.
 
         Args:
+            cluster: the target.
             topic_ids: the ids of the partitions' topics: what went into earlier topics does not count.
         """
-        # Not of whole topics: every writer of a flow asks this before its first copy.
-        bounds = self._target.bounds_of(topic_ids)
-        if not any(log.start < log.end for log in bounds.values()):
+        logs = retry(lambda: partition_logs(cluster, topic_ids))
+        if not any(log.start < log.end for log in logs.values()):
             # Usually the partition was never written to.
             return {}
         positions = {}

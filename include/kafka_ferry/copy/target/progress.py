@@ -15,7 +15,7 @@ from kafka_ferry.model.positions import Position, position_group, position_of
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.waits import Waits
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.transactions.producer import TransactionalProducer, committed_offsets
+from kafka_ferry.wire.transactions.producer import CommittedOffset, committed_offsets
 
 
 class Progress(Protocol):
@@ -40,13 +40,16 @@ class Progress(Protocol):
     def entry(self, ranges: tuple[CopiedRange, ...], waits: Waits) -> CopyingEntry:
         """The ledger's record of a transaction with ``ranges``, and of what was waited for since the last."""
 
-    def commit(
+    @property
+    def group(self) -> str:
+        """The group in which transactions commit positions; "" where they commit none."""
+
+    def offsets(
         self,
-        producer: TransactionalProducer,
         positions: Mapping[TopicPartition, tuple[Range, Position]],
         topic_ids: Mapping[TopicPartition, str],
-    ) -> Mapping[TopicPartition, int]:
-        """Make positions, at least one, part of the open transaction; returns the error codes of refused ones."""
+    ) -> Mapping[TopicPartition, CommittedOffset]:
+        """The positions as a transaction commits them."""
 
 
 def group_positions(
@@ -69,6 +72,7 @@ class GroupProgress:
 
     def __init__(self, settings: WriterSettings) -> None:
         self._settings = settings
+        self.group = position_group(settings.flow)
 
     def positions(
         self,
@@ -83,7 +87,7 @@ class GroupProgress:
         # The group may have been deleted since the run began.
         forgotten = {tp: topic_ids[tp] for tp in (ranges.keys() & topic_ids.keys()) - found.keys()}
         recovery = self._settings.recovery
-        return found | (recovery.positions(forgotten) if recovery else {})
+        return found | (recovery.positions(cluster, forgotten) if recovery else {})
 
     def entry(self, ranges: tuple[CopiedRange, ...], waits: Waits) -> TransactionEntry:
         """See ``Progress``."""
@@ -96,12 +100,11 @@ class GroupProgress:
             waits=waits,
         )
 
-    def commit(
+    def offsets(
         self,
-        producer: TransactionalProducer,
         positions: Mapping[TopicPartition, tuple[Range, Position]],
         topic_ids: Mapping[TopicPartition, str],
-    ) -> Mapping[TopicPartition, int]:
+    ) -> Mapping[TopicPartition, CommittedOffset]:
         """See ``Progress``."""
         offsets = {}
         for tp, (range_, position) in positions.items():
@@ -112,6 +115,4 @@ class GroupProgress:
                 origins=range_.origins,
             )
             offsets[tp] = committed_position(ours, self._settings.run)
-        group = position_group(self._settings.flow)
-        producer.add_group(group)
-        return producer.commit_offsets(group, offsets)
+        return offsets

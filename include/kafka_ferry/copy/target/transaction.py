@@ -110,6 +110,7 @@ class Transaction:
             settlement, self.coordination, self.producer, evidence, self._own
         )
         self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
+        self._has_group = False
 
     @property
     def takes_letters(self) -> bool:
@@ -140,7 +141,9 @@ class Transaction:
         self._open.take_over(written)
         self._start_producer(void)
         by_target = {range_.target: range_ for range_ in ranges}
-        self.limits_by_topic = self.settings.limits_by_topic({tp.topic for tp in by_target})
+        self.limits_by_topic = self.settings.limits_by_topic(
+            self.data, {tp.topic for tp in by_target}
+        )
         leaders = leaders_of(self.data, by_target, self._own)
         self.queues = {
             tp: queue_of(leaders[tp], range_)
@@ -273,7 +276,7 @@ class Transaction:
         if not self.queues[self._ledger].in_transaction and self._ledger not in new:
             # Its record ends each transaction: one request adds it too.
             new.append(self._ledger)
-        refused = self.producer.add_partitions(new)
+        refused = self._add(new)
         for tp, code in refused.items():
             queue = self.queues[tp]
             if queue.range is None:
@@ -293,11 +296,18 @@ class Transaction:
         for queue in (self.queues[tp] for tp in new):
             queue.in_transaction = True
 
+    def _add(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Add partitions to the transaction, and the group with the first of them; the codes of refused ones."""
+        group = "" if self._has_group else self._progress.group
+        refused = self.producer.add_partitions(partitions, group)
+        self._has_group = True
+        return refused
+
     # --- end
 
     def begin(self) -> None:
         """Begin with the ledger alone: once that is possible, the last transaction has ended everywhere."""
-        for code in self.producer.add_partitions([self._ledger]).values():
+        for code in self._add([self._ledger]).values():
             raise fault(code, f"Writing to {self._ledger.topic}")
         self.queues[self._ledger].in_transaction = True
 
@@ -325,6 +335,7 @@ class Transaction:
     ) -> None:
         """Commit the positions of ranges before anything is copied of them."""
         self._commit(entries, positions)
+        self._has_group = False
         for queue in self.queues.values():
             queue.in_transaction = False
 
@@ -355,8 +366,10 @@ class Transaction:
             entry = self._progress.entry(entries, waits)
             record = single_record(*encode(entry), entry.at)
             self.queues[self._ledger].waiting.append(Outgoing(_alone(record)))
-            self.drain()
-        refused = self._progress.commit(self.producer, positions, self._topic_ids())
+            self.pump()
+        # While the ledger's record is on its way.
+        refused = self._commit_offsets(positions)
+        self.drain()
         for tp, code in refused.items():
             range_, position = positions[tp]
             message = f"its position could not be committed: {error_name(code)}."
@@ -366,6 +379,18 @@ class Transaction:
                 self.verdicts.fail(range_, position.offset, message)
             raise StartOver(f"{range_.target}: {message}", excludes=True)
         return self._end(positions)
+
+    def _commit_offsets(
+        self, positions: Mapping[TopicPartition, tuple[Range, Position]]
+    ) -> Mapping[TopicPartition, int]:
+        """Make positions part of the transaction; returns the error codes of refused ones."""
+        offsets = self._progress.offsets(positions, self._topic_ids())
+        if not offsets:
+            return {}
+        group = self._progress.group
+        if not self._has_group:
+            self.producer.add_group(group)
+        return self.producer.commit_offsets(group, offsets)
 
     def _end(self, positions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
         """Commit the transaction, and wait until all partitions show it but those without a leader."""
@@ -382,6 +407,7 @@ class Transaction:
 
     def _forget(self) -> None:
         self._refreshed.clear()
+        self._has_group = False
         self.verdicts.void = None
         self.uncommitted_bytes = self.uncommitted_segments = 0
         for queue in self.queues.values():

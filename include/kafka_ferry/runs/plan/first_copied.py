@@ -15,7 +15,8 @@ from kafka_ferry.model import Found, Topic, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.offsets.start_offsets import start_by_ledger
 from kafka_ferry.wire import WireCluster, connected
-from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import stored_batches
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ def _holds_copies(target: WireCluster, tp: TopicPartition, start: int, first: in
     """Whether a log has records other than empty ones in ``[start, first)``, or cannot be read there."""
     where = f"{tp} on {target.alias} starts at {start}, before the first copied offset {first}"
     try:
-        batches = stored_batches(target, leader_of(target, tp), tp, start, first)
+        batches = stored_batches(target, partition_log(target, tp), start, first)
         if all(batch.header.is_control or is_empty_batch(batch) for batch in batches):
             return False
         log.warning("%s, and holds other records than empty ones there: they are left.", where)

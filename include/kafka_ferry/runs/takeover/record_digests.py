@@ -16,8 +16,9 @@ from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.groups.alignment.align import LogRecords
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster, log_start
-from kafka_ferry.wire.partitions.scan import ended_batches, leader_of
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import ended_batches
 
 _64_BITS: Final = 2**64 - 1
 
@@ -41,11 +42,10 @@ def read_log(
     """
 
     def read() -> LogRecords:
-        leader = leader_of(cluster, partition)
-        start = log_start(cluster, leader, partition)
-        batches = ended_batches(cluster, leader, partition, max(start, since))
+        log = partition_log(cluster, partition)
+        batches = ended_batches(cluster, log, max(log.start, since))
         try:
-            return _digested(batches, start, since, with_keys=with_keys)
+            return _digested(batches, log.start, since, with_keys=with_keys)
         except MalformedBatch as error:
             raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
 

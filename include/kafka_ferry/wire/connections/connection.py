@@ -71,6 +71,7 @@ _SPOKEN: Final[dict[str, int]] = {
     "DescribeClientQuotas": 1,
     "AlterClientQuotas": 1,
     "DescribeLogDirs": 3,
+    "DescribeConfigs": 4,
 }
 _CORRELATION_ID: Final = 4
 _UNSUPPORTED_VERSION: Final = 35

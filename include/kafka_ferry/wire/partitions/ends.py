@@ -7,60 +7,17 @@ from collections.abc import Mapping
 from typing import Final
 
 from kafka.protocol.admin import DeleteRecordsRequest
-from kafka.protocol.consumer import ListOffsetsRequest
 
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import PartitionLeader, WireCluster
-from kafka_ferry.wire.error_codes import NONE, fault
+from kafka_ferry.wire.error_codes import NONE
 from kafka_ferry.wire.partitions.epochs import epoch_ends_on
+from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 
-_LATEST: Final = -1
-_READ_UNCOMMITTED: Final = 0
 _TIMEOUT_MS: Final = 30_000
-_ListTopic = ListOffsetsRequest.ListOffsetsTopic
-_ListPartition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
 _DeleteTopic = DeleteRecordsRequest.DeleteRecordsTopic
 _DeletePartition = DeleteRecordsRequest.DeleteRecordsTopic.DeleteRecordsPartition
-
-
-def high_watermarks(
-    cluster: WireCluster, nodes: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int]:
-    """The end of what consumers can read of each partition, including records of open transactions.
-
-    Args:
-        cluster: the cluster to ask.
-        nodes: the broker that leads each partition.
-
-    Raises:
-        BrokerError: transient while a leader does not know.
-        ClusterUnreachable: if a broker does not answer, or not for every partition.
-    """
-    ends: dict[TopicPartition, int] = {}
-    for node, partitions in _by_node(nodes).items():
-        topics: dict[str, list[object]] = defaultdict(list)
-        for tp in partitions:
-            topics[tp.topic].append(
-                _ListPartition(
-                    partition_index=tp.partition, current_leader_epoch=-1, timestamp=_LATEST
-                )
-            )
-        answer = cluster.connection(node).call(
-            ListOffsetsRequest(
-                replica_id=-1,
-                isolation_level=_READ_UNCOMMITTED,
-                topics=[_ListTopic(name=name, partitions=asked) for name, asked in topics.items()],
-            )
-        )
-        for topic in answer.topics:
-            for entry in topic.partitions:
-                tp = TopicPartition(topic.name, entry.partition_index)
-                if entry.error_code:
-                    raise fault(entry.error_code, f"Reading the end of {tp} on {cluster.alias}")
-                ends[tp] = int(entry.offset)
-        cluster.require_answers(partitions, ends)
-    return ends
 
 
 def settled_ends(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+from kafka.protocol.consumer import FetchRequest
 
 from kafka_ferry.batches import AbortedTransaction
 from kafka_ferry.errors import ClusterUnreachable
@@ -19,13 +19,10 @@ from kafka_ferry.wire.error_codes import NONE, OFFSET_OUT_OF_RANGE, THROTTLED, f
 
 _READ_COMMITTED: Final = 1
 _READ_UNCOMMITTED: Final = 0
-_EARLIEST: Final = -2
 # The file descriptor of a closed socket.
 _CLOSED: Final = -1
 # The last version with topic names.
 _BY_NAME: Final = 12
-_ListTopic = ListOffsetsRequest.ListOffsetsTopic
-_ListPartition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
 _Topic = FetchRequest.FetchTopic
 _Partition = FetchRequest.FetchTopic.FetchPartition
 
@@ -294,37 +291,3 @@ def _request(
         ],
         forgotten_topics_data=[],
     )
-
-
-def log_start(cluster: WireCluster, node: int, partition: TopicPartition) -> int:
-    """The first offset that the log of ``partition`` still holds (ListOffsets).
-
-    Args:
-        cluster: the cluster to ask.
-        node: the broker that leads the partition.
-        partition: the partition.
-
-    Raises:
-        BrokerError: if the broker does not say.
-        ClusterUnreachable: if it does not answer, or not for ``partition``.
-    """
-    asked = _ListPartition(
-        partition_index=partition.partition, current_leader_epoch=-1, timestamp=_EARLIEST
-    )
-    response = cluster.connection(node).call(
-        ListOffsetsRequest(
-            replica_id=-1,
-            isolation_level=_READ_COMMITTED,
-            topics=[_ListTopic(name=partition.topic, partitions=[asked])],
-        )
-    )
-    answers = {
-        TopicPartition(topic.name, entry.partition_index): entry
-        for topic in response.topics
-        for entry in topic.partitions
-    }
-    cluster.require_answers([partition], answers)
-    answer = answers[partition]
-    if answer.error_code:
-        raise fault(answer.error_code, f"Reading the start of {partition} on {cluster.alias}")
-    return int(answer.offset)

@@ -11,7 +11,7 @@ from kafka_ferry.batches.record_format.varint import decode_varint
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.partitions.fetch import fetch_one
-from kafka_ferry.wire.partitions.scan import leader_of
+from kafka_ferry.wire.partitions.partition_log import leader_of
 
 _LEAST_BYTES: Final = 1
 _MOST_BYTES: Final = 16 * 1024 * 1024
@@ -25,7 +25,13 @@ def first_record(cluster: WireCluster, partition: TopicPartition, offset: int) -
     Raises:
         FerryError: if the partition cannot be read there.
     """
-    leader, at, before, size = leader_of(cluster, partition), offset, -1, _LEAST_BYTES
+    with cluster.forgetting():
+        return _first_record(cluster, partition, offset)
+
+
+def _first_record(cluster: WireCluster, partition: TopicPartition, offset: int) -> Record | None:
+    leader = leader_of(cluster, partition, recent=True)
+    at, before, size = offset, -1, _LEAST_BYTES
     while at > before:
         before = at
         fetched = fetch_one(cluster, leader, partition, at, max_bytes=size)

@@ -10,11 +10,13 @@ from kafka_ferry.batches.aborted_transactions import LONGEST_APPEND
 from kafka_ferry.errors import CorruptBatch
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.partitions.ends import high_watermarks
 from kafka_ferry.wire.partitions.fetch import fetch_one
+from kafka_ferry.wire.partitions.list_offsets import high_watermarks
+from kafka_ferry.wire.partitions.read_ahead import NEAR_S
 
 _FIRST_BYTES: Final = 256 * 1024
-_MOST_BYTES: Final = 8 * 1024 * 1024
+# Two answers, which end before a batch that is too long for them, have ``LONGEST_APPEND``.
+_MOST_BYTES: Final = 9 * 1024 * 1024
 
 
 def fates_after(
@@ -71,12 +73,15 @@ class _Lookahead:
 
     def _goes_on(self, *, committed: bool) -> bool:
         """Read on; whether there was something."""
+        # Of a broker that is far away, a longer answer costs less than another one.
+        is_far = self._cluster.connection(self._node).round_trip_s >= NEAR_S
+        least = _MOST_BYTES if is_far else _FIRST_BYTES
         fetched = fetch_one(
             self._cluster,
             self._node,
             self._partition,
             self._at,
-            max_bytes=min(max(_FIRST_BYTES, self._bytes), _MOST_BYTES),
+            max_bytes=min(max(least, self._bytes), _MOST_BYTES),
             committed=committed,
         )
         for entry in fetched.aborted:

@@ -13,6 +13,7 @@ import contextlib
 import math
 import time
 from collections import deque
+from collections.abc import Iterator
 from typing import Final
 
 from kafka_ferry.batches import MalformedBatch, split_batches
@@ -29,6 +30,7 @@ NEAR_S: Final = 0.005
 _WORTH: Final = 0.1
 # A connection of its own, so that others may ask the broker something meanwhile.
 _LANE: Final = 1
+_LEAST_AHEAD: Final = 3
 MOST_AHEAD: Final = 8
 """So many requests are sent ahead at most."""
 
@@ -152,9 +154,17 @@ class AheadReader:
         )
         round_trip_s = self._cluster.connection(self._leader).round_trip_s
         if found.records and round_trip_s >= NEAR_S:
-            self._send_ahead(found, self._depth.wanted(round_trip_s, 1))
+            # Most logs end before the reader's pace is known.
+            self._send_ahead(found, max(_LEAST_AHEAD, self._depth.wanted(round_trip_s, 1)))
         self._given_at = time.monotonic()
         return found
+
+    @contextlib.contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """What the reader asks the broker in the body has nothing to do with its pace."""
+        began = time.monotonic()
+        yield
+        self._given_at += time.monotonic() - began
 
     def _next(self, at: int) -> Fetched | None:
         while self._in_flight:

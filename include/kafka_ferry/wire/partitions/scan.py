@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from typing import Final
@@ -20,35 +20,27 @@ from kafka_ferry.errors import CorruptBatch, FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.error_codes import fault
-from kafka_ferry.wire.partitions.ends import high_watermarks
-from kafka_ferry.wire.partitions.fetch import Fetched, log_start
+from kafka_ferry.wire.partitions.fetch import Fetched
 from kafka_ferry.wire.partitions.lookahead import fates_after
+from kafka_ferry.wire.partitions.partition_log import PartitionLog, partition_log
 from kafka_ferry.wire.partitions.read_ahead import AheadReader
 
 _FETCH_BYTES: Final = 16 * 1024 * 1024
 
 
-def committed_batches(
-    cluster: WireCluster, leader: int, partition: TopicPartition, start: int
-) -> Iterator[Batch]:
-    """The committed data batches of a partition from ``start`` to its last stable offset.
+def committed_batches(cluster: WireCluster, log: PartitionLog, start: int) -> Iterator[Batch]:
+    """The committed data batches of a log from ``start`` to its last stable offset.
 
     Args:
         cluster: the cluster.
-        leader: the broker that leads the partition.
-        partition: the partition.
-        start: the first offset to read.
+        log: the log.
+        start: the first offset to read, not before the log's start.
 
     Raises:
         CorruptBatch: on bytes that are not a valid batch.
         FerryError: if the partition cannot be read.
     """
-    return _committed(ended_batches(cluster, leader, partition, start))
-
-
-def _committed(batches: Iterator[tuple[Batch, bool]]) -> Iterator[Batch]:
-    for batch, is_aborted in batches:
+    for batch, is_aborted in ended_batches(cluster, log, start):
         if not (is_aborted or batch.header.is_control):
             yield batch
 
@@ -70,21 +62,20 @@ def committed_values(
         CorruptBatch: on bytes that are no valid batch.
         FerryError: if the partition cannot be read for a minute.
     """
-    at, end, leader = retry(lambda: _inside(cluster, partition, start))
-    if at == end:
+    log = retry(partial(partition_log, cluster, partition))
+    at = start if log.start <= start <= log.end else log.start
+    if at == log.end:
         return
-    batches: Iterator[Batch] | None = _committed(_ended(cluster, leader, partition, at))
+    batches: Iterator[Batch] | None = committed_batches(cluster, log, at)
 
     def following() -> Batch | None:
         nonlocal batches
         try:
             if batches is None:
-                leader = leader_of(cluster, partition, recent=True)
-                batches = committed_batches(cluster, leader, partition, at)
+                batches = committed_batches(cluster, partition_log(cluster, partition), at)
             return next(batches, None)
         except FerryError:
             batches = None
-            cluster.forget_leaders()
             raise
 
     while batch := retry(following):
@@ -97,42 +88,24 @@ def committed_values(
         at = batch.header.next_offset
 
 
-def _inside(cluster: WireCluster, partition: TopicPartition, offset: int) -> tuple[int, int, int]:
-    """The offset if the log has it, else the log's start; the log's end, and the leader that says so."""
-    try:
-        leader = leader_of(cluster, partition, recent=True)
-        end = high_watermarks(cluster, {partition: leader})[partition]
-        first = end if offset == end else log_start(cluster, leader, partition)
-    except FerryError:
-        cluster.forget_leaders()
-        raise
-    return (max(offset, first) if offset <= end else first), end, leader
-
-
 def ended_batches(
-    cluster: WireCluster, leader: int, partition: TopicPartition, start: int
+    cluster: WireCluster, log: PartitionLog, start: int
 ) -> Iterator[tuple[Batch, bool]]:
-    """All batches of a partition from ``start`` to its last stable offset, and which are data of aborted transactions.
+    """All batches of a log from ``start`` to its last stable offset, and which are data of aborted transactions.
 
     Args and errors as in ``committed_batches``.
     """
-    # A newly elected leader may not know yet how far its log is replicated: it shows less than there
-    # is, without an error, and refuses to say where the log ends (KIP-207).
-    high_watermarks(cluster, {partition: leader})
-    yield from _ended(cluster, leader, partition, start)
-
-
-def _ended(
-    cluster: WireCluster, leader: int, partition: TopicPartition, start: int
-) -> Iterator[tuple[Batch, bool]]:
-    """What ``ended_batches`` gives, of a leader that has said where the log ends."""
     at, before, fates = start, -1, TransactionFates()
-    look_ahead = partial(fates_after, cluster, leader, partition)
-    with _reader(cluster, leader, partition, committed=True) as reader:
+
+    def look_ahead(after: int, undecided: Mapping[int, int]) -> Mapping[int, bool]:
+        with reader.elsewhere():
+            return fates_after(cluster, log.leader, log.partition, after, undecided)
+
+    with cluster.forgetting(), _reader(cluster, log, committed=True) as reader:
         while at > before:
             before = at
             fetched = reader.fetched(at)
-            batches = list(_checked(cluster, partition, fetched))
+            batches = list(_checked(cluster, log.partition, fetched))
 
             def judge(aborted: AbortFilter, batches: Sequence[Batch] = batches) -> list[bool]:
                 return list(map(aborted.is_aborted, batches))
@@ -148,15 +121,14 @@ def _ended(
 
 
 def stored_batches(
-    cluster: WireCluster, leader: int, partition: TopicPartition, start: int, end: int
+    cluster: WireCluster, log: PartitionLog, start: int, end: int
 ) -> Iterator[Batch]:
-    """All batches of a partition with an offset of ``[start, end)``, including control and aborted batches.
+    """All batches of a log with an offset of ``[start, end)``, including control and aborted batches.
 
     Args:
         cluster: the cluster.
-        leader: the broker that leads the partition.
-        partition: the partition.
-        start: the first offset to read.
+        log: the log.
+        start: the first offset to read, not before the log's start.
         end: the offset after the last one to read, not after the high watermark.
 
     Raises:
@@ -164,10 +136,10 @@ def stored_batches(
         FerryError: if the partition cannot be read.
     """
     at, before = start, -1
-    with _reader(cluster, leader, partition, committed=False) as reader:
+    with cluster.forgetting(), _reader(cluster, log, committed=False) as reader:
         while before < at < end:
             before = at
-            for batch in _checked(cluster, partition, reader.fetched(at)):
+            for batch in _checked(cluster, log.partition, reader.fetched(at)):
                 if at < batch.header.next_offset:
                     at = batch.header.next_offset
                     yield batch
@@ -176,10 +148,11 @@ def stored_batches(
 
 
 def _reader(
-    cluster: WireCluster, leader: int, partition: TopicPartition, *, committed: bool
+    cluster: WireCluster, log: PartitionLog, *, committed: bool
 ) -> AbstractContextManager[AheadReader]:
-    reader = AheadReader(cluster, leader, partition, max_bytes=_FETCH_BYTES, committed=committed)
-    return closing(reader)
+    return closing(
+        AheadReader(cluster, log.leader, log.partition, max_bytes=_FETCH_BYTES, committed=committed)
+    )
 
 
 def holds_records(cluster: WireCluster, partition: TopicPartition) -> bool:
@@ -189,28 +162,9 @@ def holds_records(cluster: WireCluster, partition: TopicPartition) -> bool:
         AccessDenied: without READ on the topic.
         FerryError: if the partition cannot be read.
     """
-    leader = leader_of(cluster, partition)
-    first = log_start(cluster, leader, partition)
-    batches = committed_batches(cluster, leader, partition, first)
+    log = partition_log(cluster, partition)
+    batches = committed_batches(cluster, log, log.start)
     return any(batch.header.records for batch in batches)
-
-
-def leader_of(cluster: WireCluster, partition: TopicPartition, *, recent: bool = False) -> int:
-    """The broker that leads ``partition``.
-
-    Args:
-        cluster: the cluster.
-        partition: the partition.
-        recent: whether an earlier answer will do; see ``WireCluster.recent_leaders``.
-
-    Raises:
-        BrokerError: transient while there is none.
-    """
-    look_up = cluster.recent_leaders if recent else cluster.leaders
-    leader = look_up([partition])[partition]
-    if leader.node < 0:
-        raise fault(leader.error, f"Looking for the leader of {partition} on {cluster.alias}")
-    return leader.node
 
 
 def _checked(cluster: WireCluster, partition: TopicPartition, fetched: Fetched) -> Iterator[Batch]:

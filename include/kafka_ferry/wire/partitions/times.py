@@ -7,18 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from kafka.protocol.consumer import ListOffsetsRequest
-
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import NONE, fault, is_transient
+from kafka_ferry.wire.partitions.list_offsets import offsets_listed
 
-_READ_UNCOMMITTED: Final = 0
 # Limits a request to so many partitions: a broker looks each time up in an index on disk.
 _AT_ONCE: Final = 5_000
-_Topic = ListOffsetsRequest.ListOffsetsTopic
-_Partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
 
 
 class Entry(NamedTuple):
@@ -90,26 +86,9 @@ def look_up(
 def _ask(
     cluster: WireCluster, node: int, times: Mapping[TopicPartition, int], found: LookedUp
 ) -> None:
-    topics: dict[str, list[object]] = defaultdict(list)
-    for tp, time in times.items():
-        topics[tp.topic].append(
-            _Partition(partition_index=tp.partition, current_leader_epoch=-1, timestamp=time)
-        )
-    answer = cluster.connection(node).call(
-        ListOffsetsRequest(
-            replica_id=-1,
-            isolation_level=_READ_UNCOMMITTED,
-            topics=[_Topic(name=name, partitions=asked) for name, asked in topics.items()],
-        )
-    )
-    answers = {
-        TopicPartition(topic.name, entry.partition_index): entry
-        for topic in answer.topics
-        for entry in topic.partitions
-    }
-    cluster.require_answers(times, answers)
-    for tp in times:
-        entry, code = answers[tp], answers[tp].error_code
+    answers = offsets_listed(cluster, node, times).ask()
+    for tp, entry in answers.items():
+        code = entry.error_code
         if code == NONE:
             at = Entry(int(entry.offset), int(entry.timestamp))
             found.entries[tp] = at if at.offset >= 0 else None

@@ -64,8 +64,9 @@ def last_ending(cluster: WireCluster, transactional_id: str) -> Ending:
     Raises:
         FerryError: if the coordinator does not answer.
     """
-    question = _described(cluster, transactional_id)
-    state = question.ask() if question else None
+    with cluster.forgetting():
+        question = _described(cluster, transactional_id)
+        state = question.ask() if question else None
     if state is None:
         return Ending(TransactionOutcome.UNKNOWN)
     partitions = frozenset(
@@ -87,8 +88,9 @@ def is_replicated(cluster: WireCluster, transactional_id: str) -> bool:
     Raises:
         FerryError: if the coordinator does not answer.
     """
-    question = replication(cluster, transactional_id)
-    return question is None or question.ask()
+    with cluster.forgetting():
+        question = replication(cluster, transactional_id)
+        return question is None or question.ask()
 
 
 def replication(cluster: WireCluster, transactional_id: str) -> Question[bool] | None:
@@ -156,6 +158,7 @@ def open_parts(
         elif leader.topic_id:
             code = leader.error or LEADER_NOT_AVAILABLE
             raise fault(code, f"Looking for the leader of {tp} on {cluster.alias}")
+    cluster.open(by_leader)
     questions = {}
     for node, topics in by_leader.items():
         request = DescribeProducersRequest(

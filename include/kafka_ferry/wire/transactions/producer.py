@@ -1,7 +1,7 @@
 """One transactional producer, request by request (KIP-98, the first transaction protocol, KIP-360).
 
-The order of a transaction: ``add_partitions`` -> ``produce`` ... -> ``add_group`` ->
-``commit_offsets`` -> ``end``. After anything whose outcome is unknown, ``start_over`` aborts what
+The order of a transaction: ``add_partitions`` -> ``produce`` ... -> ``end``, and at any time before it
+``add_group`` -> ``commit_offsets``. After anything whose outcome is unknown, ``start_over`` aborts what
 is open and begins a new epoch; if another producer has taken the transactional id over since, it
 raises ``Fenced`` instead.
 """
@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.producer import (
@@ -27,7 +27,8 @@ from kafka.protocol.producer import (
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION, WireCluster
-from kafka_ferry.wire.connections.questions import Question
+from kafka_ferry.wire.connections.connection import Connection
+from kafka_ferry.wire.connections.questions import Question, ask_together
 from kafka_ferry.wire.error_codes import (
     NONE,
     OPERATION_NOT_ATTEMPTED,
@@ -46,6 +47,9 @@ _CommitPartition = (
 _FetchTopic = OffsetFetchRequest.OffsetFetchRequestTopic
 _ProduceTopic = ProduceRequest.TopicProduceData
 _ProducePartition = ProduceRequest.TopicProduceData.PartitionProduceData
+
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +109,14 @@ class TransactionalProducer:
         answer = self._ask(lambda: InitProducerIdRequest(**request), "Starting the producer")
         self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
 
-    def add_partitions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    def add_partitions(
+        self, partitions: Iterable[TopicPartition], group: str = ""
+    ) -> dict[TopicPartition, int]:
         """Add partitions to the open transaction, opening one where there is none.
+
+        Args:
+            partitions: one or more.
+            group: as of ``add_group``, in the same round trip; "" for none.
 
         Returns:
             Kafka's error code for each partition that was refused; the others are in.
@@ -115,25 +125,40 @@ class TransactionalProducer:
             Fenced: if another producer holds the transactional id.
         """
         asked = list(partitions)
-        topics = [
-            _TxnTopic(name=name, partitions=numbers) for name, numbers in _by_topic(asked).items()
-        ]
 
         def add() -> dict[TopicPartition, int]:
-            answer = self._call(
-                AddPartitionsToTxnRequest(
-                    v3_and_below_transactional_id=self.transactional_id,
-                    v3_and_below_producer_id=self.producer_id,
-                    v3_and_below_producer_epoch=self.epoch,
-                    v3_and_below_topics=topics,
-                )
-            )
+            questions: dict[str, Question[Any]] = {"partitions": self._partitions_added(asked)}
+            if group:
+                questions["group"] = self._group_added(group)
+            refused: dict[TopicPartition, int] = ask_together(questions)["partitions"]
+            return refused
+
+        return self._retried(add)
+
+    def add_group(self, group: str) -> None:
+        """Add the group whose offsets the transaction will commit."""
+        self._retried(lambda: self._group_added(group).ask())
+
+    def _partitions_added(
+        self, partitions: list[TopicPartition]
+    ) -> Question[dict[TopicPartition, int]]:
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.transactional_id,
+            v3_and_below_producer_id=self.producer_id,
+            v3_and_below_producer_epoch=self.epoch,
+            v3_and_below_topics=[
+                _TxnTopic(name=name, partitions=numbers)
+                for name, numbers in _by_topic(partitions).items()
+            ],
+        )
+
+        def read(answer: Any) -> dict[TopicPartition, int]:
             codes = {
                 TopicPartition(topic.name, entry.partition_index): entry.partition_error_code
                 for topic in answer.results_by_topic_v3_and_below
                 for entry in topic.results_by_partition
             }
-            self._cluster.require_answers(asked, codes)
+            self._cluster.require_answers(partitions, codes)
             refused = {
                 tp: code
                 for tp, code in codes.items()
@@ -146,19 +171,22 @@ class TransactionalProducer:
                 )
             return refused
 
-        return retry(add)
+        return Question(self._coordinator(), request, read)
 
-    def add_group(self, group: str) -> None:
-        """Add the group whose offsets the transaction will commit."""
-        self._ask(
-            lambda: AddOffsetsToTxnRequest(
-                transactional_id=self.transactional_id,
-                producer_id=self.producer_id,
-                producer_epoch=self.epoch,
-                group_id=group,
-            ),
-            f"Adding the group {group} to the transaction",
+    def _group_added(self, group: str) -> Question[None]:
+        request = AddOffsetsToTxnRequest(
+            transactional_id=self.transactional_id,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            group_id=group,
         )
+
+        def read(answer: Any) -> None:
+            if answer.error_code:
+                doing = f"Adding the group {group} to the transaction ({self.transactional_id})"
+                raise fault(answer.error_code, doing)
+
+        return Question(self._coordinator(), request, read)
 
     def commit_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
@@ -207,7 +235,7 @@ class TransactionalProducer:
                 raise fault(whole[0], f"Committing offsets of the group {group}")
             return refused
 
-        return retry(commit)
+        return self._retried(commit)
 
     def end(self, *, commit: bool) -> None:
         """Commit or abort the open transaction."""
@@ -221,17 +249,24 @@ class TransactionalProducer:
             f"{'Committing' if commit else 'Aborting'} a transaction",
         )
 
-    def _call(self, request: Any) -> Any:
-        return self._cluster.coordinator(self.transactional_id, TRANSACTION).call(request)
+    def _coordinator(self) -> Connection:
+        return self._cluster.coordinator(self.transactional_id, TRANSACTION)
 
     def _ask(self, request: Callable[[], Any], doing: str) -> Any:
         def ask() -> Any:
-            answer = self._call(request())
+            answer = self._coordinator().call(request())
             if answer.error_code:
                 raise fault(answer.error_code, f"{doing} ({self.transactional_id})")
             return answer
 
-        return retry(ask)
+        return self._retried(ask)
+
+    def _retried(self, ask: Callable[[], _T]) -> _T:
+        def attempt() -> _T:
+            with self._cluster.forgetting():
+                return ask()
+
+        return retry(attempt)
 
 
 def produce_request(
@@ -286,9 +321,11 @@ def committed_offsets(
     asked = None if partitions is None else list(partitions)
 
     def ask() -> dict[TopicPartition, CommittedOffset]:
-        offsets, errors = _offsets(cluster, group, asked, stable=stable).ask()
-        for tp, code in errors.items():
-            raise fault(code, f"Reading the offset of {tp} in the group {group} on {cluster.alias}")
+        with cluster.forgetting():
+            offsets, errors = _offsets(cluster, group, asked, stable=stable).ask()
+            for tp, code in errors.items():
+                doing = f"Reading the offset of {tp} in the group {group} on {cluster.alias}"
+                raise fault(code, doing)
         return offsets
 
     return retry(ask)
@@ -303,7 +340,12 @@ def has_pending_offsets(
         AccessDenied: without READ on the group.
     """
     asked = list(partitions)
-    return bool(asked) and retry(lambda: offsets_pending(cluster, group, asked).ask())
+
+    def ask() -> bool:
+        with cluster.forgetting():
+            return offsets_pending(cluster, group, asked).ask()
+
+    return bool(asked) and retry(ask)
 
 
 def offsets_pending(

@@ -134,8 +134,8 @@ class Settlement:
             "Kafka skipped a transaction marker: the open part on %s ends %s", names, outcome.value
         )
         if partitions:
-            self._producer.add_partitions(partitions)
-        if offsets:
+            self._producer.add_partitions(partitions, self._group if offsets else "")
+        else:
             self._producer.add_group(self._group)
         self._producer.end(commit=outcome == TransactionOutcome.COMMITTED)
 
@@ -176,7 +176,7 @@ class Settlement:
         Each of them, once it is over, stays so: their order does not matter.
         """
         producer = self._producer
-        try:
+        with self._cluster.forgetting(), self._coordination.forgetting():
             leaders = self._cluster.recent_leaders(written)
             by_node, leaderless = open_parts(self._cluster, leaders, producer.producer_id, optional)
             questions: dict[int | str, Question[Any]] = {node: by_node[node] for node in by_node}
@@ -186,9 +186,6 @@ class Settlement:
                 asked = list(committed)
                 questions["pending"] = offsets_pending(self._coordination, self._group, asked)
             answers = ask_together(questions)
-        except FerryError:
-            self._cluster.forget_leaders()
-            raise
         starts = {tp: start for node in by_node for tp, start in answers[node].items()}
         open_ = _OpenParts(starts, leaderless)
         return answers.get("replicated", True), open_, answers.get("pending", False)

@@ -30,7 +30,7 @@ from kafka_ferry.copy.target.preserved.partition_queue import PreservedQueue
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster
-from kafka_ferry.wire.partitions.ends import high_watermarks
+from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 from kafka_ferry.wire.transactions.endings import is_replicated
 from kafka_ferry.wire.transactions.markers import (
     MARKERS_AT_ONCE,

@@ -17,7 +17,9 @@ from kafka_ferry.wire.error_codes import (
     error_name,
     is_transient,
 )
-from kafka_ferry.wire.partitions.ends import high_watermarks, settled_ends
+from kafka_ferry.wire.partitions.ends import settled_ends
+from kafka_ferry.wire.partitions.list_offsets import high_watermarks
+from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import stored_batches
 
 # Control records are in the log milliseconds after the request.
@@ -99,7 +101,7 @@ class Gaps:
     ) -> None:
         """The error about a log that ends after what was filled."""
         first, end = gap
-        stored = stored_batches(self._cluster, queue.node, tp, first, queue.end)
+        stored = stored_batches(self._cluster, partition_log(self._cluster, tp), first, queue.end)
         if all(batch.header.is_control for batch in stored):
             if queue.end <= end:
                 return

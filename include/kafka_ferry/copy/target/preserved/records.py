@@ -57,7 +57,8 @@ from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import PartitionLeader
 from kafka_ferry.wire.error_codes import NONE, fault
-from kafka_ferry.wire.partitions.ends import high_watermarks, settled_ends
+from kafka_ferry.wire.partitions.ends import settled_ends
+from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 from kafka_ferry.wire.transactions.markers import new_producer_id
 
 # Two requests per broker, so that one is in flight while the other is answered.

@@ -28,8 +28,9 @@ from kafka_ferry.model.positions import ProducerState
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.plan.offsets.producer_sequence import Trail
 from kafka_ferry.retry import retry
-from kafka_ferry.wire import WireCluster, log_start
-from kafka_ferry.wire.partitions.scan import leader_of, stored_batches
+from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import stored_batches
 
 # A record that the source had at an offset, and no longer has.
 _REMOVED: Final = frozenset({Reason.COMPACTED, Reason.LOST})
@@ -164,14 +165,14 @@ class Ahead:
     def _next(self) -> list[Record]:
         """The records of the next batch; none at the log's end, or where only the log's end is left."""
         if self._batches is None:
-            node = leader_of(self._cluster, self._partition)
-            self.expired_to = log_start(self._cluster, node, self._partition)
+            log = partition_log(self._cluster, self._partition)
+            self.expired_to = log.start
             if self._trail is None or self.expired_to > self._at:
                 self._trail = Trail(
                     self._producer, self._at, self.expired_to, is_compacted=self._is_compacted
                 )
             self._at = max(self._at, self.expired_to)
-            self._batches = stored_batches(self._cluster, node, self._partition, self._at, self.end)
+            self._batches = stored_batches(self._cluster, log, self._at, self.end)
         try:
             batch = next(self._batches, None)
         except FerryError:

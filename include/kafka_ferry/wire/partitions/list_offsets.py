@@ -1,0 +1,127 @@
+"""ListOffsets: where logs start and end, and which offset they had at a time (KIP-79)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kafka.protocol.consumer import ListOffsetsRequest
+
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.connections.questions import Question, ask_together
+from kafka_ferry.wire.error_codes import fault
+
+EARLIEST: Final = -2
+"""Stands for the log's start in place of a time."""
+LATEST: Final = -1
+"""Stands for the log's end in place of a time."""
+_READ_UNCOMMITTED: Final = 0
+_Topic = ListOffsetsRequest.ListOffsetsTopic
+_Partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
+
+
+def offsets_listed(
+    cluster: WireCluster, node: int, times: Mapping[TopicPartition, int]
+) -> Question[dict[TopicPartition, Any]]:
+    """Asks a broker for an offset of each partition, whoever reads it (``read_uncommitted``).
+
+    Args:
+        cluster: the cluster to ask.
+        node: the broker that leads the partitions.
+        times: by partition, in milliseconds since 1970, ``EARLIEST`` or ``LATEST``.
+
+    Returns:
+        A question whose answer has ``error_code``, ``offset`` and ``timestamp`` of each partition; it raises
+        ``ClusterUnreachable`` if the broker does not answer, or not for every partition.
+    """
+    topics: dict[str, list[object]] = defaultdict(list)
+    for tp, time in times.items():
+        topics[tp.topic].append(
+            _Partition(partition_index=tp.partition, current_leader_epoch=-1, timestamp=time)
+        )
+
+    def read(answer: Any) -> dict[TopicPartition, Any]:
+        answers = {
+            TopicPartition(topic.name, entry.partition_index): entry
+            for topic in answer.topics
+            for entry in topic.partitions
+        }
+        cluster.require_answers(times, answers)
+        return {tp: answers[tp] for tp in times}
+
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=_READ_UNCOMMITTED,
+        topics=[_Topic(name=name, partitions=asked) for name, asked in topics.items()],
+    )
+    return Question(cluster.connection(node), request, read)
+
+
+def log_start(cluster: WireCluster, node: int, partition: TopicPartition) -> int:
+    """The first offset that the log of ``partition`` still holds.
+
+    Args:
+        cluster: the cluster to ask.
+        node: the broker that leads the partition.
+        partition: the partition.
+
+    Raises:
+        BrokerError: if the broker does not say.
+        ClusterUnreachable: if it does not answer, or not for ``partition``.
+    """
+    (start,) = log_offsets(cluster, {partition: node}, (EARLIEST,))[partition]
+    return start
+
+
+def high_watermarks(
+    cluster: WireCluster, nodes: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """The end of what consumers can read of each partition, including records of open transactions.
+
+    Args:
+        cluster: the cluster to ask.
+        nodes: the broker that leads each partition.
+
+    Raises:
+        BrokerError: transient while a leader does not know.
+        ClusterUnreachable: if a broker does not answer, or not for every partition.
+    """
+    return {tp: end for tp, (end,) in log_offsets(cluster, nodes, (LATEST,)).items()}
+
+
+def log_offsets(
+    cluster: WireCluster, nodes: Mapping[TopicPartition, int], wanted: Sequence[int]
+) -> dict[TopicPartition, list[int]]:
+    """The start or end of each partition's log, or both, in one round trip.
+
+    Args:
+        cluster: the cluster to ask.
+        nodes: the broker that leads each partition.
+        wanted: ``EARLIEST``, ``LATEST`` or both.
+
+    Returns:
+        By partition, in the order of ``wanted``.
+
+    Raises:
+        BrokerError: transient while a leader does not know.
+        ClusterUnreachable: if a broker does not answer, or not for every partition.
+    """
+    by_node: dict[int, list[TopicPartition]] = defaultdict(list)
+    for tp, node in nodes.items():
+        by_node[node].append(tp)
+    cluster.open(by_node)
+    asked = {
+        (node, which): offsets_listed(cluster, node, dict.fromkeys(partitions, which))
+        for node, partitions in by_node.items()
+        for which in wanted
+    }
+    found: dict[TopicPartition, list[int]] = {tp: [] for tp in nodes}
+    for (_, which), answers in ask_together(asked).items():
+        for tp, answer in answers.items():
+            if answer.error_code:
+                bound = "start" if which == EARLIEST else "end"
+                raise fault(answer.error_code, f"Reading the {bound} of {tp} on {cluster.alias}")
+            found[tp].append(int(answer.offset))
+    return found

@@ -43,10 +43,11 @@ from kafka_ferry.batches.rejected_records import (
 )
 from kafka_ferry.batches.returned_records import Returned
 from kafka_ferry.batches.segments import Segment, SegmentList
-from kafka_ferry.batches.topic_limits import TopicLimits
+from kafka_ferry.batches.topic_limits import LIMITING_CONFIGS, TopicLimits
 from kafka_ferry.batches.windows import SettledSpan, TimeWindow
 
 __all__ = [
+    "LIMITING_CONFIGS",
     "NO_AGES",
     "AbortFilter",
     "AbortedTransaction",

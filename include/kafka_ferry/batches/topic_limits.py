@@ -14,6 +14,16 @@ _MAX_MESSAGE_BYTES: Final = 1024 * 1024 + 12
 _FOREVER_MS: Final = 2**63 - 1
 _HOUR_MS: Final = 60 * 60 * 1000
 _NO_TIMESTAMP: Final = -1
+LIMITING_CONFIGS: Final = (
+    "max.message.bytes",
+    "compression.type",
+    "cleanup.policy",
+    "message.timestamp.type",
+    "message.timestamp.before.max.ms",
+    "message.timestamp.after.max.ms",
+    "min.insync.replicas",
+)
+"""The configs of a topic that ``TopicLimits.of_topic`` needs."""
 # compression.type: "producer" pins none of them.
 _CODECS: Final = {"uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 
@@ -58,7 +68,7 @@ class TopicLimits:
         """The limits of a topic.
 
         Args:
-            configs: its effective configs; Kafka's defaults stand in for missing ones.
+            configs: its effective ``LIMITING_CONFIGS``; Kafka's defaults stand in for missing ones.
             join_below: as the attribute.
             offsets_kept: as the attribute.
         """

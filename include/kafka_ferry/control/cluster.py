@@ -116,15 +116,6 @@ class ClusterControl:
         return found
 
     @retried
-    def configs(self, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
-        """The effective configs of those topics of ``names`` that exist."""
-        found: dict[str, Mapping[str, str]] = {}
-        for some in _chunks(sorted(names), _TOPICS_AT_ONCE):
-            described = self._configs(self._ask_configs(some))
-            found |= {name: topic_configs(sets).configs for name, sets in described.items()}
-        return found
-
-    @retried
     def topic_ids(self, names: Iterable[str], *, wait_for: Container[str] = ()) -> dict[str, str]:
         """The ids of those topics of ``names`` that exist.
 
@@ -153,18 +144,9 @@ class ClusterControl:
 
         A partition that still has no leader after ``wait_s`` seconds is absent.
         """
-        numbered = ((topic.name, n) for topic in topics for n in range(topic.partitions))
-        return self.bounds_of((TopicPartition(*it) for it in numbered), isolation, wait_s=wait_s)
-
-    def bounds_of(
-        self,
-        partitions: Iterable[TopicPartition],
-        isolation: IsolationLevelName = "read_committed",
-        *,
-        wait_s: float = 0.0,
-    ) -> dict[TopicPartition, LogBounds]:
-        """The same for ``partitions``; one that does not exist is absent."""
-        missing = list(partitions)
+        missing = [
+            TopicPartition(topic.name, n) for topic in topics for n in range(topic.partitions)
+        ]
         bounds, unknown = self._log_bounds(missing, isolation)
         deadline = time.monotonic() + wait_s
         pause = _PAUSE_S

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.batches import BatchFilter, TopicLimits
+from kafka_ferry.batches import LIMITING_CONFIGS, BatchFilter, TopicLimits
 from kafka_ferry.config import kafka_python_config
-from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy.copier import Limits, copy_ranges
 from kafka_ferry.copy.outcome import Outcome
 from kafka_ferry.copy.rate_limit import RateLimit
@@ -24,10 +23,12 @@ from kafka_ferry.copy.target.transactional_writer import (
 )
 from kafka_ferry.copy.target.writer_settings import WriterSettings
 from kafka_ferry.retry import retry_for
+from kafka_ferry.wire.topic_configs import topic_configs
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.model import Position, Range, TopicPartition
+    from kafka_ferry.wire import WireCluster
 
 # Smaller answers would only cost more requests.
 _LEAST_FETCH: Final = 64 * 1024
@@ -66,7 +67,8 @@ def copy_for_flow(
             # Records that old expire while they are copied: the ledger names them, and so does the proof.
             skip_lost=flow.on_source_truncation == "continue" or backfilled is not None,
             rewind=rewind,
-            limits_by_topic=limits_by_topic.of({range_.remote_topic for range_ in starts}),
+            # Before anything is read, the writer has asked for all of them.
+            limits_by_topic=limits_by_topic.known,
             filters=_by_partition(
                 returned.of(starts), backfilled.windows(starts) if backfilled else {}
             ),
@@ -113,22 +115,25 @@ def _fetch_bytes(flow: Flow, limit: RateLimit | None) -> int:
 
 
 class _LimitsByTopic:
-    """The limits of the flow's remote topics, read from the target once."""
+    """The limits of the flow's remote topics, read from the target once.
+
+    Attributes:
+        known: those that were read, by topic.
+    """
 
     def __init__(self, flow: Flow, *, offsets_kept: bool) -> None:
         self._flow = flow
         self._offsets_kept = offsets_kept
-        self._known: dict[str, TopicLimits] = {}
+        self.known: dict[str, TopicLimits] = {}
 
-    def of(self, topics: AbstractSet[str]) -> Mapping[str, TopicLimits]:
+    def of(self, target: WireCluster, topics: AbstractSet[str]) -> Mapping[str, TopicLimits]:
         """The limits of each of ``topics``; the broker's defaults for one that does not exist."""
-        if unknown := topics - self._known.keys():
-            # Not their partitions too: a topic may have thousands, and a task few of them.
-            found = ClusterControl(self._flow.target).configs(unknown)
+        if unknown := topics - self.known.keys():
+            found = topic_configs(target, unknown, LIMITING_CONFIGS)
             for name in unknown:
-                self._known[name] = TopicLimits.of_topic(
+                self.known[name] = TopicLimits.of_topic(
                     found.get(name, {}),
                     join_below=self._flow.join_batches_below,
                     offsets_kept=self._offsets_kept,
                 )
-        return self._known
+        return self.known

@@ -11,11 +11,12 @@ from kafka_ferry.batches import TopicLimits
 from kafka_ferry.config import kafka_python_config
 from kafka_ferry.copy.target.ledger_recovery import LedgerRecovery
 from kafka_ferry.retry import RETRY_S
+from kafka_ferry.wire import WireCluster
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
 
-AskLimits = Callable[[AbstractSet[str]], Mapping[str, TopicLimits]]
+AskLimits = Callable[[WireCluster, AbstractSet[str]], Mapping[str, TopicLimits]]
 """Tells what remote topics take, by their names."""
 
 # A transaction may also have to wait for leaders and for its coordinators; the broker aborts it only
@@ -24,7 +25,7 @@ _TRANSACTION_SLACK_MS: Final = 50_000
 _LONGEST_TRANSACTION_MS: Final = 15 * 60 * 1000
 
 
-def _defaults(topics: AbstractSet[str]) -> Mapping[str, TopicLimits]:
+def _defaults(_: WireCluster, topics: AbstractSet[str]) -> Mapping[str, TopicLimits]:
     return dict.fromkeys(topics, TopicLimits())
 
 

@@ -14,7 +14,9 @@ Not covered here: how the batches of ranges are written (``copy.target.record_wr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from contextvars import copy_context
 from typing import Final
 
 from kafka_ferry.batches import (
@@ -138,13 +140,13 @@ class Transaction:
         self._forget()
         self.verdicts.write_again(ranges)
         self._pipeline.forget()
-        self._open.take_over(written)
-        self._start_producer(void)
         by_target = {range_.target: range_ for range_ in ranges}
-        self.limits_by_topic = self.settings.limits_by_topic(
-            self.data, {tp.topic for tp in by_target}
-        )
-        leaders = leaders_of(self.data, by_target, self._own)
+        with ThreadPoolExecutor(1) as pool:
+            # Over a long link it counts that neither needs the other's answers.
+            looked_up = pool.submit(copy_context().run, self._look_up, by_target)
+            self._open.take_over(written)
+            self._start_producer(void)
+        leaders = looked_up.result()
         self.queues = {
             tp: queue_of(leaders[tp], range_)
             for tp, range_ in by_target.items()
@@ -166,6 +168,14 @@ class Transaction:
             if self._counts(by_target[tp], position)
             and self._is_of_this_topic(by_target[tp], position)
         }
+
+    def _look_up(
+        self, by_target: Mapping[TopicPartition, Range]
+    ) -> Mapping[TopicPartition, PartitionLeader]:
+        """Ask for the topics' limits, and for the leaders."""
+        topics = {tp.topic for tp in by_target}
+        self.limits_by_topic = self.settings.limits_by_topic(self.data, topics)
+        return leaders_of(self.data, by_target, self._own)
 
     def _set_aside(
         self, ranges: Mapping[TopicPartition, Range], reached: Mapping[TopicPartition, int]

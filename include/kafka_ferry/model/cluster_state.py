@@ -117,6 +117,8 @@ class Found:
         positions: the flow's positions by *target* partition: the ledger's, or else the group's.
         moved: by *target* partition, the group's offset where the ledger has another one.
         unconfirmed: the *target* partitions whose position is not in the ledger.
+        hidden: the *target* partitions whose newest copied records a transaction hides that Kafka has
+            left open.
         ledger_end: the ledger offset up to which its table is complete.
         copied: the source topics that the ledger knows, each with its remote topic.
         foreign: remote topics that hold committed records, none of them copied by this flow.
@@ -167,6 +169,7 @@ class Found:
     positions: Mapping[TopicPartition, Position] = field(default_factory=dict)
     moved: Mapping[TopicPartition, int] = field(default_factory=dict)
     unconfirmed: frozenset[TopicPartition] = frozenset()
+    hidden: frozenset[TopicPartition] = frozenset()
     ledger_end: int = 0
     copied: Mapping[str, str] = field(default_factory=dict)
     foreign: frozenset[str] = frozenset()

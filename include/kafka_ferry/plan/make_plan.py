@@ -318,8 +318,8 @@ def _partition(
     is_begun_by_option = position is None and source in found.starts
     begins_late = is_begun_by_option or begins_at_end(flow, pair, found)
     is_new = begins_late or (number == 0 and _is_unknown(found, pair))
-    # The group gets its position back even where nothing is to be copied.
-    is_anew = position is None or target in found.moved
+    # The group gets its position back, and an open transaction its end, even where nothing is to be copied.
+    is_anew = position is None or target in found.moved or target in found.hidden
     if must_move or is_new or _is_due(stored, start, bounds, at, anew=is_anew):
         yield Range(
             topic=topic.name,

@@ -20,6 +20,7 @@ from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.acls import discover_access
 from kafka_ferry.runs.plan.first_copied import confirmed, first_copied
 from kafka_ferry.runs.plan.first_starts import with_starts
+from kafka_ferry.runs.plan.hidden_copies import hidden_copies
 from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.provenance.emitted_topics import HEARTBEATS_OPTION, emitted_topics
@@ -61,7 +62,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
         target_topics={},
         **_as_found(known),
     )
-    found = _with_ledger(ledger, found)
+    found = _with_ledger(target, ledger, found)
     target_topics = target.topics({*remote_names.values(), *found.copied.values()})
     found = replace(found, target_topics=target_topics)
     remote_topics = [target_topics[name] for name in remote_names.values() if name in target_topics]
@@ -118,7 +119,7 @@ def _cluster_ids(flow: Flow, source: ClusterControl, target: ClusterControl) -> 
     return ids
 
 
-def _with_ledger(ledger: LedgerTable, found: Found) -> Found:
+def _with_ledger(target: ClusterControl, ledger: LedgerTable, found: Found) -> Found:
     """``found`` with what the ledger says; nothing is added where the target has none."""
     if not found.ledger_end:
         return found
@@ -129,6 +130,7 @@ def _with_ledger(ledger: LedgerTable, found: Found) -> Found:
         released=ledger.released(),
         applied=ledger.applied(),
         first_marked=first_marked(ledger),
+        hidden=hidden_copies(target, ledger),
     )
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-import regex
 from pydantic import Field
 
 from kafka_ferry.config.options.base import Options
@@ -17,30 +16,26 @@ from kafka_ferry.config.types.replica_placement import (
     replica_placement_text,
 )
 from kafka_ferry.config.types.topic_configs import read_topic_configs, topic_configs_text
+from kafka_ferry.config.types.values import whole_number
 
-_FACTOR: Final[dict[str, Any]] = {"type": "integer", "minimum": -1, "maximum": 32767}
-_PARTITIONS: Final[dict[str, Any]] = {"type": "integer", "minimum": 1, "maximum": 1_000_000}
+_MOST_REPLICAS: Final = 32_767
+_MOST_PARTITIONS: Final = 1_000_000
+_FACTOR: Final = {"type": "integer", "minimum": -1, "maximum": _MOST_REPLICAS}
+_PARTITIONS: Final = {"type": "integer", "minimum": 1, "maximum": _MOST_PARTITIONS}
 
 
 def _as_factor(value: object) -> int:
-    number = _as_whole(value)
-    if number is None or not (1 <= number <= 32767 or number == -1):
+    number = whole_number(value, least=-1, most=_MOST_REPLICAS)
+    if not number:
         raise ValueError("must be a number of replicas, or -1 for the brokers' default")
     return number
 
 
 def _as_partitions(value: object) -> int:
-    number = _as_whole(value)
-    if number is None or not 1 <= number <= 1_000_000:
+    number = whole_number(value, least=1, most=_MOST_PARTITIONS)
+    if number is None:
         raise ValueError("must be a number of partitions")
     return number
-
-
-def _as_whole(value: object) -> int | None:
-    """A whole number, also one that is written as text."""
-    if isinstance(value, str) and regex.fullmatch(r"-?[0-9]{1,7}", value):
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 class TopicOptions(Options):

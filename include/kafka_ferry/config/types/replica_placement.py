@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import regex
 
+from kafka_ferry.config.types.values import whole_number
+
 # What separates racks, counts, patterns and topics in a text cannot be part of a rack's name.
 _RACK: Final = regex.compile(r"[^\s:;=,]+")
 _MUST: Final = (
@@ -66,8 +68,7 @@ def _rack(name: object) -> str:
 
 
 def _count(value: object) -> int:
-    if isinstance(value, bool) or not regex.fullmatch(r"\s*[0-9]{1,5}\s*", str(value)):
+    count = whole_number(value, least=1, most=_MOST)
+    if count is None:
         raise ValueError(_MUST)
-    if int(str(value)) < 1:
-        raise ValueError(_MUST)
-    return int(str(value))
+    return count

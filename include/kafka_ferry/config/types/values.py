@@ -30,6 +30,15 @@ def _as_number(value: Any) -> Any:
     return value
 
 
+def whole_number(value: object, *, least: int, most: int) -> int | None:
+    """A whole number within bounds, also one that is written as text; None for anything else."""
+    if isinstance(value, str) and regex.fullmatch(r"\s*-?[0-9]{1,18}\s*", value):
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if least <= value <= most else None
+
+
 def read_bytes(text: str) -> int:
     """The number of bytes in a text such as ``64MiB``.
 

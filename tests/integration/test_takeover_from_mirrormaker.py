@@ -376,14 +376,24 @@ def read_topics(cluster: KafkaCluster) -> set[str]:
 
 @contextmanager
 def mirror_maker_1(
-    folder: Path, source: KafkaCluster, target: KafkaCluster, group: str, topic: str
+    folder: Path,
+    source: KafkaCluster,
+    target: KafkaCluster,
+    group: str,
+    topic: str,
+    *,
+    keyed: bool,
 ) -> Iterator[None]:
-    """Kafka 3.9's own first MirrorMaker while the block lasts; ended in order, so that it commits."""
+    """Kafka 3.9's own first MirrorMaker while the block lasts; ended in order, so that it commits.
+
+    It puts records ``keyed`` where their keys say, as the source's producer did, else into the next partition.
+    """
     consumer, producer = folder / "consumer.properties", folder / "producer.properties"
     consumer.write_text(
         f"bootstrap.servers={source.bootstrap}\ngroup.id={group}\nauto.offset.reset=earliest\n"
     )
-    producer.write_text(f"bootstrap.servers={target.bootstrap}\n")
+    in_turn = "partitioner.class=org.apache.kafka.clients.producer.RoundRobinPartitioner\n"
+    producer.write_text(f"bootstrap.servers={target.bootstrap}\n{'' if keyed else in_turn}")
     files = ("--consumer.config", str(consumer), "--producer.config", str(producer))
     command = jvm.command(
         "kafka.tools.MirrorMaker", *files, "--include", topic, jars=kafka("3.9.1")
@@ -417,7 +427,7 @@ def test_a_mirrormaker_1_is_gone_on_with_from_its_groups_offsets(
         [topic],
         replication_policy_class="org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
     )
-    with mirror_maker_1(folder, primary, backup, group, topic):
+    with mirror_maker_1(folder, primary, backup, group, topic, keyed=keyed):
         wait_for_records(backup, {topic: 300})
     produce(primary.bootstrap, topic, [Record(key=b"x", value=b"new-%d" % i) for i in range(30)])
 

@@ -24,6 +24,7 @@ from kafka_ferry.copy.outcome import Failure, Outcome
 from kafka_ferry.copy.rate_limit import RateLimit
 from kafka_ferry.copy.source.cursor import Read
 from kafka_ferry.copy.source.prefetch import RangeReader
+from kafka_ferry.copy.target.produce_pipeline import FAR_S
 from kafka_ferry.copy.target.writer import StartOver, Writer
 from kafka_ferry.errors import Fenced, FerryError
 from kafka_ferry.model.positions import Position
@@ -35,8 +36,8 @@ log = logging.getLogger(__name__)
 
 # So many times as long as its end takes, a transaction may last at least: a distant target's takes long.
 _LEAST_LASTING = 8
-# The first one's end is not measured yet: answers, ledger and positions, end, and a look at it.
-_TRIPS_OF_AN_END = 4
+# The last answers, the ledger's record with the positions, the end, and a look at it.
+_TRIPS_OF_A_COMMIT = 4
 # Retries of the target follow after 0.1, 0.2, 0.4 ... s; each also waits for its coordinators.
 _LONGEST_BACK_OFF_S = 2.0
 _SOURCE, _TARGET, _LIMIT = "source", "target", "limit"
@@ -285,8 +286,13 @@ class _Copy:
         if self.writer.uncommitted_bytes < self.limits.transaction_bytes:
             return False
         lasted = time.monotonic() - (self.uncommitted_since or 0.0)
-        end_s = self.commit_s or _TRIPS_OF_AN_END * self.writer.round_trip_s
-        return lasted >= _LEAST_LASTING * end_s
+        return lasted >= _LEAST_LASTING * (self.commit_s or self._first_commit_s)
+
+    @property
+    def _first_commit_s(self) -> float:
+        """How long the first commit will take, where that is long."""
+        round_trip_s = self.writer.round_trip_s
+        return _TRIPS_OF_A_COMMIT * round_trip_s if round_trip_s >= FAR_S else 0.0
 
     def _hold_back(self) -> None:
         """Wait until the rate limit allows more, but not past the time of the next commit."""

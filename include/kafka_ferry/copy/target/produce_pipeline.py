@@ -22,8 +22,8 @@ _REQUEST_BYTES: Final = 4 * 1024 * 1024
 # A broker handles one request of a connection at a time. It remembers five batches of a producer, to recognize
 # repeated ones; here none is repeated: what is refused or lost is written anew, by a new epoch.
 _IN_FLIGHT_BYTES: Final = 5 * _REQUEST_BYTES
-# Answers of a distant broker come later, however quick it is.
-_FAR_S: Final = 0.02
+FAR_S: Final = 0.02
+"""The least round trip of a distant broker, in seconds: its answers come later, however quick it is."""
 _FAR_IN_FLIGHT_BYTES: Final = 2 * _IN_FLIGHT_BYTES
 # To all brokers together: a task's memory must not grow with the cluster, and this keeps each of many busy.
 _ALL_IN_FLIGHT_BYTES: Final = 2 * _FAR_IN_FLIGHT_BYTES
@@ -136,7 +136,7 @@ class Pipeline:
         self._sent += 1
         self._in_flight[node].append(_Sent(batches, size, self._sent))
         self._bytes_in_flight[node] += size
-        is_far = connection.round_trip_s >= _FAR_S
+        is_far = connection.round_trip_s >= FAR_S
         while self._bytes_in_flight[node] > (_FAR_IN_FLIGHT_BYTES if is_far else _IN_FLIGHT_BYTES):
             self._receive(node)
         while self._bytes_in_flight.total() > _ALL_IN_FLIGHT_BYTES:

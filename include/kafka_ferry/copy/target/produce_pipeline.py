@@ -88,7 +88,11 @@ class Pipeline:
         self._sent = 0
 
     def send_round(self, queues: Mapping[TopicPartition, PartitionQueue]) -> bool:
-        """Send at most one batch of each queue; returns whether there was one."""
+        """Send at most one batch of each queue; returns whether there was one.
+
+        Where there was none, no answer has come since that would let a queue send.
+        """
+        self._receive_arrived()
         requests: dict[int, _Batches] = defaultdict(dict)
         sizes: Counter[int] = Counter()
         for tp, queue in queues.items():
@@ -97,7 +101,6 @@ class Pipeline:
                 sizes[queue.node] += out.size
         for node, batches in requests.items():
             self._send(node, batches, sizes[node])
-        self._receive_arrived()
         return bool(requests)
 
     @property

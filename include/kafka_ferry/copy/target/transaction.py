@@ -323,6 +323,9 @@ class Transaction:
 
     def commit(self, waits: Waits = NO_WAITS) -> dict[TopicPartition, int]:
         """Commit what was drained, with its ledger record and positions; see ``Writer.commit``."""
+        if unsent := [str(tp) for tp, queue in self.queues.items() if queue.waiting]:
+            # Forgotten with the transaction, they would leave a hole.
+            raise StartOver(f"Batches for {', '.join(unsent)} were not sent; please report this.")
         positions = dict(self._refreshed)
         reached, copied = {}, []
         for tp, queue in self.queues.items():

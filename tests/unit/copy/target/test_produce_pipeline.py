@@ -12,6 +12,7 @@ from kafka_ferry.copy.target.partition_queue import Outgoing, PartitionQueue
 from kafka_ferry.copy.target.produce_pipeline import Answer, Pipeline
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire.connections.connection import Connection
 from kafka_sandbox.scripted.cluster import ScriptedCluster
 from kafka_sandbox.scripted.content import ScriptedTopic
 
@@ -61,3 +62,37 @@ def test_no_more_is_on_its_way_to_many_brokers_than_is_allowed_for_all(
     assert 0 < most <= of_all
     assert set(answered.values()) == {BATCHES}
     assert len(answered) == BROKERS
+
+
+def test_no_answer_that_lets_a_batch_go_comes_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition with preserved offsets has one batch on its way: the next follows whenever its answer came."""
+    comes = iter([False])
+    monkeypatch.setattr(Connection, "has_answer", property(lambda _: next(comes, True)))
+    with (
+        ScriptedCluster([ScriptedTopic(TOPIC.name, 1)], brokers=1) as target,
+        WireCluster("backup", {"bootstrap_servers": target.bootstrap.split(",")}) as cluster,
+    ):
+        queue = OneAtATime(cluster.leaders(PLACES[:1])[PLACES[0]].node, None, "")
+        queue.waiting.extend([outgoing(), outgoing()])
+
+        def judge(_: PartitionQueue, __: Outgoing, answer: Answer) -> None:
+            assert answer.code == 0
+            queue.is_sending = False
+
+        pipeline = Pipeline(cluster, encoded, judge)
+        while pipeline.send_round({PLACES[0]: queue}) or not pipeline.is_idle:
+            if queue.is_sending and len(queue.waiting) == 0:
+                pipeline.receive_all()
+        assert not queue.waiting
+
+
+class OneAtATime(PartitionQueue):
+    """Sends its next batch only after the answer to the last one."""
+
+    is_sending = False
+
+    def next_to_send(self) -> Outgoing | None:
+        if self.is_sending or not self.waiting:
+            return None
+        self.is_sending = True
+        return self.waiting.popleft()

@@ -329,7 +329,8 @@ class WireCluster:
 
     def _idle_to(self, address: tuple[str, int]) -> Connection | None:
         """Take an idle connection that was made to a bootstrap server, if that is the broker at ``address``."""
-        for (node, number), existing in self._connections.items():
+        # ``open`` adds connections side by side.
+        for (node, number), existing in [*self._connections.items()]:
             is_open = existing.is_idle and existing.idle_s <= self._idle_limit
             if node < 0 and is_open and existing.peer == address:
                 return self._connections.pop((node, number))

@@ -154,6 +154,7 @@ class RangeFetcher:
         now = time.monotonic()
         ready = [cursor for cursor in self._cursors.values() if cursor.not_before <= now]
         by_replica = self._by_replica(_first(ready))
+        self._cluster.open({it.node for it in by_replica} - self._round_trips.keys())
         for replica, cursors in by_replica.items():
             round_trip_s = self._round_trips.get(replica.node, 0.0)
             wanted = self._depth.wanted(round_trip_s, len(by_replica))

@@ -33,17 +33,16 @@ def settled_ends(
         ClusterUnreachable: if a broker does not answer, or not for every partition.
     """
     nodes = {tp: leader.node for tp, leader in leaders.items()}
+    epochs = {tp: leader.epoch for tp, leader in leaders.items() if leader.epoch >= 0}
     readable = high_watermarks(cluster, nodes)
-    for node, partitions in _by_node(nodes).items():
-        epochs = {tp: leaders[tp].epoch for tp in partitions if leaders[tp].epoch >= 0}
-        for tp, end in epoch_ends_on(cluster, node, epochs).items():
-            if end > readable[tp]:
-                raise BrokerError(
-                    f"The end of {tp} on {cluster.alias} is not replicated yet.",
-                    code=NONE,
-                    name="",
-                    transient=True,
-                )
+    for tp, end in epoch_ends_on(cluster, {tp: nodes[tp] for tp in epochs}, epochs).items():
+        if end > readable[tp]:
+            raise BrokerError(
+                f"The end of {tp} on {cluster.alias} is not replicated yet.",
+                code=NONE,
+                name="",
+                transient=True,
+            )
     return readable
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.connections.questions import Question, ask_together
 from kafka_ferry.wire.error_codes import NONE, fault, is_transient
 
 _CONSUMER: Final = -1
@@ -37,46 +38,58 @@ def epoch_ends(
         ClusterUnreachable: if a broker does not answer, or not for every partition.
         AccessDenied: without DESCRIBE on a topic.
     """
-    by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
-    for tp, leader in cluster.leaders(epochs).items():
-        if leader.node >= 0:
-            by_leader[leader.node].append(tp)
-    ends = {}
-    for node, partitions in by_leader.items():
-        for first in range(0, len(partitions), _AT_ONCE):
-            some = {tp: epochs[tp] for tp in partitions[first : first + _AT_ONCE]}
-            ends.update(epoch_ends_on(cluster, node, some))
-    return ends
+    leaders = cluster.leaders(epochs).items()
+    return epoch_ends_on(
+        cluster, {tp: leader.node for tp, leader in leaders if leader.node >= 0}, epochs
+    )
 
 
 def epoch_ends_on(
-    cluster: WireCluster, node: int, epochs: Mapping[TopicPartition, int]
+    cluster: WireCluster, nodes: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """The same for partitions that the broker ``node`` leads; for the newest epoch it is the log's end."""
+    """The same of the brokers that lead the partitions by ``nodes``; for the newest epoch it is the log's end."""
+    by_node: dict[int, list[TopicPartition]] = defaultdict(list)
+    for tp, node in nodes.items():
+        by_node[node].append(tp)
+    cluster.open(by_node)
+    asked = {
+        (node, first): _ends(cluster, node, {tp: epochs[tp] for tp in some})
+        for node, partitions in by_node.items()
+        for first in range(0, len(partitions), _AT_ONCE)
+        if (some := partitions[first : first + _AT_ONCE])
+    }
+    return {tp: end for ends in ask_together(asked).values() for tp, end in ends.items()}
+
+
+def _ends(
+    cluster: WireCluster, node: int, epochs: Mapping[TopicPartition, int]
+) -> Question[dict[TopicPartition, int]]:
     topics: dict[str, list[object]] = defaultdict(list)
     for tp, epoch in epochs.items():
         topics[tp.topic].append(
             _Partition(partition=tp.partition, current_leader_epoch=-1, leader_epoch=epoch)
         )
-    answer = cluster.connection(node).call(
-        OffsetForLeaderEpochRequest(
-            replica_id=_CONSUMER,
-            topics=[_Topic(topic=name, partitions=entries) for name, entries in topics.items()],
-        )
+    request = OffsetForLeaderEpochRequest(
+        replica_id=_CONSUMER,
+        topics=[_Topic(topic=name, partitions=entries) for name, entries in topics.items()],
     )
-    answers = {
-        TopicPartition(topic.topic, entry.partition): entry
-        for topic in answer.topics
-        for entry in topic.partitions
-    }
-    cluster.require_answers(epochs, answers)
-    ends = {}
-    for tp in epochs:
-        entry = answers[tp]
-        if entry.error_code == NONE:
-            if entry.end_offset != _UNKNOWN:
-                ends[tp] = int(entry.end_offset)
-        elif not is_transient(entry.error_code):
-            doing = f"Reading where leader epochs of {tp} end on {cluster.alias}"
-            raise fault(entry.error_code, doing)
-    return ends
+
+    def read(answer: Any) -> dict[TopicPartition, int]:
+        answers = {
+            TopicPartition(topic.topic, entry.partition): entry
+            for topic in answer.topics
+            for entry in topic.partitions
+        }
+        cluster.require_answers(epochs, answers)
+        ends = {}
+        for tp in epochs:
+            entry = answers[tp]
+            if entry.error_code == NONE:
+                if entry.end_offset != _UNKNOWN:
+                    ends[tp] = int(entry.end_offset)
+            elif not is_transient(entry.error_code):
+                doing = f"Reading where leader epochs of {tp} end on {cluster.alias}"
+                raise fault(entry.error_code, doing)
+        return ends
+
+    return Question(cluster.connection(node), request, read)

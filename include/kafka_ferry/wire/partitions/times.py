@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.connections.questions import ask_together
 from kafka_ferry.wire.error_codes import NONE, fault, is_transient
 from kafka_ferry.wire.partitions.list_offsets import offsets_listed
 
@@ -75,22 +76,20 @@ def look_up(
     for tp in times:
         if tp in nodes:
             by_node[nodes[tp]].append(tp)
+    cluster.open(by_node)
+    asked = {
+        (node, first): offsets_listed(cluster, node, {tp: times[tp] for tp in some})
+        for node, partitions in by_node.items()
+        for first in range(0, len(partitions), _AT_ONCE)
+        if (some := partitions[first : first + _AT_ONCE])
+    }
     found = LookedUp()
-    for node, partitions in by_node.items():
-        for first in range(0, len(partitions), _AT_ONCE):
-            some = partitions[first : first + _AT_ONCE]
-            _ask(cluster, node, {tp: times[tp] for tp in some}, found)
+    for answers in ask_together(asked).values():
+        for tp, entry in answers.items():
+            code = entry.error_code
+            if code == NONE:
+                at = Entry(int(entry.offset), int(entry.timestamp))
+                found.entries[tp] = at if at.offset >= 0 else None
+            elif not is_transient(code):
+                found.refused[tp] = fault(code, f"Looking a time up in {tp} on {cluster.alias}")
     return found
-
-
-def _ask(
-    cluster: WireCluster, node: int, times: Mapping[TopicPartition, int], found: LookedUp
-) -> None:
-    answers = offsets_listed(cluster, node, times).ask()
-    for tp, entry in answers.items():
-        code = entry.error_code
-        if code == NONE:
-            at = Entry(int(entry.offset), int(entry.timestamp))
-            found.entries[tp] = at if at.offset >= 0 else None
-        elif not is_transient(code):
-            found.refused[tp] = fault(code, f"Looking a time up in {tp} on {cluster.alias}")

@@ -190,7 +190,7 @@ def test_the_ledgers_segments_say_where_each_record_went(
         primary,
         backup,
         [topic],
-        transaction_max_bytes=2000,
+        transaction_max_bytes=500,
         fetch_max_bytes=1000,
         join_batches_below=0,
     )
@@ -212,6 +212,8 @@ def test_the_ledgers_segments_say_where_each_record_went(
     assert mapped.keys() == {record.offset for record in source}
     assert all(target[mapped[record.offset]].value == record.value for record in source)
     assert [row["start"] for row in rows[1:]] == [row["end"] for row in rows[:-1]]
+    markers = sum(bool(row["segments"]) for row in rows) - 1
+    assert max(target) == len(target) - 1 + markers, "a transaction was aborted and written again"
 
 
 def test_a_batch_that_the_target_refuses_stops_its_partition_and_no_other(

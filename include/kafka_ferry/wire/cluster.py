@@ -146,7 +146,12 @@ class WireCluster:
     def coordinator(self, key: str, kind: int) -> Connection:
         """The connection to the coordinator of a group (``GROUP``) or transactional id (``TRANSACTION``).
 
-        It is looked up once: see ``forgetting``.
+        Raises: see ``coordinator_node``.
+        """
+        return self.connection(self.coordinator_node(key, kind))
+
+    def coordinator_node(self, key: str, kind: int) -> int:
+        """The node id of a coordinator, which is looked up once: see ``forgetting``.
 
         Raises:
             BrokerError: transient while the coordinator is not available.
@@ -157,10 +162,9 @@ class WireCluster:
             answer = self.ask_any(lambda: FindCoordinatorRequest(key=key, key_type=kind), newest=3)
             if answer.error_code:
                 raise fault(answer.error_code, f"Finding the coordinator of {key} on {self.alias}")
-            node = answer.node_id
+            node = self._coordinators[key, kind] = int(answer.node_id)
             self.add_broker(node, answer.host, answer.port)
-            self._coordinators[key, kind] = node
-        return self.connection(node)
+        return node
 
     def nodes(self) -> list[int]:
         """The node ids of all brokers that are up."""

@@ -380,7 +380,8 @@ class Transaction:
             record = single_record(*encode(entry), entry.at)
             self.queues[self._ledger].waiting.append(Outgoing(_alone(record)))
             self.pump()
-        # While the ledger's record is on its way.
+        if self._verifies_both():
+            self.drain()
         refused = self._commit_offsets(positions)
         self.drain()
         for tp, code in refused.items():
@@ -392,6 +393,16 @@ class Transaction:
                 self.verdicts.fail(range_, position.offset, message)
             raise StartOver(f"{range_.target}: {message}", excludes=True)
         return self._end(positions)
+
+    def _verifies_both(self) -> bool:
+        """Whether one broker takes the ledger's record and the positions.
+
+        It asks the transaction's coordinator whether it may (KIP-890). A second question of a transaction
+        voids one that it has not sent yet, and the record is refused with NOT_ENOUGH_REPLICAS
+        (``AddPartitionsToTxnManager``); at different brokers the two may overlap.
+        """
+        group = self._progress.group
+        return bool(group) and self.producer.group_node(group) == self.queues[self._ledger].node
 
     def _commit_offsets(
         self, positions: Mapping[TopicPartition, tuple[Range, Position]]

@@ -139,6 +139,10 @@ class TransactionalProducer:
         """Add the group whose offsets the transaction will commit."""
         self._retried(lambda: self._group_added(group).ask())
 
+    def group_node(self, group: str) -> int:
+        """The node id of the broker that takes the group's offsets."""
+        return self._retried(lambda: self._cluster.coordinator_node(group, GROUP))
+
     def _partitions_added(
         self, partitions: list[TopicPartition]
     ) -> Question[dict[TopicPartition, int]]:

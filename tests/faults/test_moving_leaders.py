@@ -1,19 +1,21 @@
-"""Leaders of the target move again and again while gaps are filled: each record still gets its own offset."""
+"""Leaders and coordinators of the target move while a copy writes: each record is there, once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
+from kafka_ferry.wire.transactions.producer import TransactionalProducer
 from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
-from tests.support.builders import create_topic
-from tests.support.flows import copy_planned, failures, make_flow, plan_now, remote
+from tests.support.builders import Record, create_topic, produce
+from tests.support.flows import assert_same, copy_planned, failures, make_flow, plan_now, remote
 from tests.support.leaders import move_leaders
 from tests.support.offsets import assert_same_offsets, read_offsets
 
@@ -73,3 +75,32 @@ def commit_one_by_one(source: KafkaCluster, topic: str) -> None:
         producer.begin_transaction()
         producer.produce(topic, b"%d" % number, partition=0)
         producer.commit_transaction()
+
+
+@pytest.mark.long
+def test_positions_of_a_former_coordinator_are_read_again(
+    folder: Path,
+    primary: KafkaCluster,
+    target: Brokers,
+    unique: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    topic = unique("moved")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, [Record(value=b"%d" % number) for number in range(10)])
+    flow = make_flow(folder, primary, target, [topic])
+    commit, moves = TransactionalProducer.commit_offsets, []
+
+    def commit_elsewhere(producer: TransactionalProducer, group: str, offsets: Any) -> Any:
+        if not moves:
+            moves.append(group)
+            move_leaders(target, "__consumer_offsets")
+        return commit(producer, group, offsets)
+
+    monkeypatch.setattr(TransactionalProducer, "commit_offsets", commit_elsewhere)
+
+    assert failures(copy_planned(flow, plan_now(flow))) == []
+
+    assert "has another coordinator" in caplog.text
+    assert_same(primary, topic, target, remote(flow, topic))

@@ -113,6 +113,7 @@ class Transaction:
         )
         self._refreshed: dict[TopicPartition, tuple[Range, Position]] = {}
         self._has_group = False
+        self._asked = -1
 
     @property
     def takes_letters(self) -> bool:
@@ -159,6 +160,8 @@ class Transaction:
         left = self._open.settle(self._transactional(), by_target)
         self._set_aside({tp: by_target[tp] for tp in left & by_target.keys()}, {})
         self.raise_if_void()
+        if self._progress.group:
+            self._asked = self.producer.group_node(self._progress.group)
         positions = self._progress.positions(
             self.coordination, by_target, self._topic_ids(), self.verdicts
         )
@@ -414,7 +417,11 @@ class Transaction:
         group = self._progress.group
         if not self._has_group:
             self.producer.add_group(group)
-        return self.producer.commit_offsets(group, offsets)
+        refused = self.producer.commit_offsets(group, offsets)
+        if self.producer.group_node(group) != self._asked:
+            # Whoever was cut off from the other brokers answers too, with offsets as they were then.
+            raise StartOver(f"The group {group} has another coordinator than when it was asked.")
+        return refused
 
     def _end(self, positions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
         """Commit the transaction, and wait until all partitions show it but those without a leader."""

@@ -29,11 +29,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     storms.addoption("--storm-faults", type=int, help="how many faults a storm has")
 
 
-def _source_brokers() -> int:
-    """One by turns, so that both are seen: of the processes side by side, every second has three."""
-    given = os.environ.get("FERRY_SOURCE_BROKERS")
+def _brokers() -> tuple[int, int]:
+    """Of source and target: three each in every second of the processes side by side, one each in the others.
+
+    So both are seen: tests that need three ask for ``three_brokers``.
+    """
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-    return int(given) if given else (3, 1)[int(worker) % 2]
+    usual = (3, 1)[int(worker) % 2]
+    source, target = (
+        int(os.environ.get(f"FERRY_{side}_BROKERS", usual)) for side in ("SOURCE", "TARGET")
+    )
+    return source, target
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -47,16 +53,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_report_header() -> str:
     """How many brokers the tests' clusters have."""
-    return f"clusters: primary of {_source_brokers()} (FERRY_SOURCE_BROKERS), backup of 3 brokers"
+    source, target = _brokers()
+    return (
+        f"clusters: primary of {source} (FERRY_SOURCE_BROKERS), "
+        f"backup of {target} brokers (FERRY_TARGET_BROKERS)"
+    )
 
 
 @pytest.fixture(scope="session")
 def _clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Brokers]]:
     home = tmp_path_factory.mktemp("clusters")
-    counts = {"primary": _source_brokers(), "backup": 3}
     clusters = {
         name: Brokers(home / name, count=count, config=QUICK_CLEANER)
-        for name, count in counts.items()
+        for name, count in zip(("primary", "backup"), _brokers(), strict=True)
     }
     try:
         start_all(clusters.values())
@@ -67,6 +76,28 @@ def _clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Br
     finally:
         for cluster in clusters.values():
             cluster.wipe()
+
+
+@pytest.fixture(scope="session")
+def _three_brokers(
+    _clusters: dict[str, Brokers], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Brokers]:
+    if len(_clusters["backup"].brokers) >= 3:
+        yield _clusters["backup"]
+        return
+    three = Brokers(tmp_path_factory.mktemp("three") / "backup", config=QUICK_CLEANER)
+    try:
+        start_all([three])
+        yield three
+    finally:
+        three.wipe()
+
+
+@pytest.fixture(scope="module")
+def three_brokers(_three_brokers: Brokers) -> Iterator[Brokers]:
+    """A cluster of three brokers, for tests of replicas, racks and moved leaders; as ``backup``."""
+    yield _three_brokers
+    delete_all_topics(_three_brokers)
 
 
 @pytest.fixture(scope="module")

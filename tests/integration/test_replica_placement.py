@@ -15,6 +15,7 @@ from kafka_ferry.model import Plan
 from kafka_ferry.report.plan_text import plan_text
 from kafka_ferry.runs import Run
 from kafka_sandbox.broker import Broker
+from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import add_partitions, create_topic, produce
 from tests.support.flows import assert_same, copy_now, copy_planned, make_flow, plan_now, remote
@@ -25,6 +26,12 @@ from tests.support.waiting import wait_until
 
 Unique = Callable[[str], str]
 PLACED = {"r1": 1, "r3": 1}
+
+
+@pytest.fixture
+def backup(three_brokers: Brokers) -> Brokers:
+    """Racks need a broker each."""
+    return three_brokers
 
 
 def replicas(cluster: KafkaCluster, topic: str) -> list[list[int]]:

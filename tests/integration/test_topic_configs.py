@@ -106,7 +106,7 @@ def unchanged(plan: Plan) -> bool:
 
 
 def test_a_remote_topic_has_what_the_flow_says_instead(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+    folder: Path, primary: KafkaCluster, three_brokers: Brokers, unique: Unique
 ) -> None:
     topic = unique("longer")
     create_topic(primary.bootstrap, topic, retention_ms="3600000", min_insync_replicas="1")
@@ -114,7 +114,7 @@ def test_a_remote_topic_has_what_the_flow_says_instead(
     flow = make_flow(
         folder,
         primary,
-        backup,
+        three_brokers,
         [topic],
         topics_configs={topic: said},
         topics_replication_factor={topic: 3},
@@ -123,8 +123,11 @@ def test_a_remote_topic_has_what_the_flow_says_instead(
     )
     copy_now(flow)
     copy = remote(flow, topic)
-    assert overrides(backup, copy) == {"retention.ms": "2592000000", "min.insync.replicas": "2"}
-    client = AdminClient({"bootstrap.servers": backup.bootstrap})
+    assert overrides(three_brokers, copy) == {
+        "retention.ms": "2592000000",
+        "min.insync.replicas": "2",
+    }
+    client = AdminClient({"bootstrap.servers": three_brokers.bootstrap})
     partitions = client.list_topics(copy, timeout=10).topics[copy].partitions
     assert {number: len(it.replicas) for number, it in partitions.items()} == dict.fromkeys(
         range(4), 3
@@ -132,12 +135,12 @@ def test_a_remote_topic_has_what_the_flow_says_instead(
     assert unchanged(plan_now(flow, "run-2"))
 
     # Without the option, the source's own value is set again; what is excluded is left alone.
-    other = make_flow(folder, primary, backup, [topic], topics_partitions={topic: 5})
+    other = make_flow(folder, primary, three_brokers, [topic], topics_partitions={topic: 5})
     options = ("topics_configs", "topics_partitions")
     flow = flow.model_copy(update={name: getattr(other, name) for name in options})
     assert plan_now(flow, "run-3").growths == (Growth(copy, 5),)
-    wait_for_config(backup.bootstrap, copy, "retention.ms", "3600000")
-    assert overrides(backup, copy)["min.insync.replicas"] == "2"
+    wait_for_config(three_brokers.bootstrap, copy, "retention.ms", "3600000")
+    assert overrides(three_brokers, copy)["min.insync.replicas"] == "2"
 
 
 def test_a_new_remote_topic_has_the_sources_configs_at_once(

@@ -18,6 +18,7 @@ from kafka_ferry.model import TopicPartition
 from kafka_ferry.wire import WireCluster, fetch
 from kafka_ferry.wire.partitions.partition_log import partition_log
 from kafka_ferry.wire.partitions.scan import ended_batches
+from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import create_topic, read_all
 from tests.support.flows import assert_same, copy_now, failures, make_flow, remote
@@ -28,6 +29,12 @@ Unique = Callable[[str], str]
 SIZE = 5_000
 # Two records and what is around them.
 SHORT = 12_000
+
+
+@pytest.fixture
+def backup(three_brokers: Brokers) -> Brokers:
+    """A partition moves to a broker that has to fetch it."""
+    return three_brokers
 
 
 class Writers:

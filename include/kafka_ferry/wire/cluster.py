@@ -127,9 +127,13 @@ class WireCluster:
         try:
             yield
         except FerryError:
-            self._leaders.clear()
-            self._coordinators.clear()
+            self.forget_routes()
             raise
+
+    def forget_routes(self) -> None:
+        """Look leaders and coordinators up again when they are next needed."""
+        self._leaders.clear()
+        self._coordinators.clear()
 
     def require_answers(
         self, asked: Iterable[TopicPartition], answered: Container[TopicPartition]
@@ -320,8 +324,7 @@ class WireCluster:
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
-        self._coordinators.clear()
-        self._leaders.clear()
+        self.forget_routes()
 
     def _metadata(self, topics: Iterable[str]) -> Any:
         asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]

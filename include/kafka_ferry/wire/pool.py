@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -19,6 +20,8 @@ from kafka_ferry.wire.cluster import WireCluster
 
 # A run reads and writes two clusters, from a few threads.
 _MOST_KEPT: Final = 8
+# Later, leaders and coordinators may be others, and one that has died costs the time to find that out.
+_ROUTES_KNOWN_S: Final = 5.0
 
 
 class _Pool:
@@ -26,17 +29,24 @@ class _Pool:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: deque[tuple[str, WireCluster]] = deque()
+        # With the time at which each was put back.
+        self._kept: deque[tuple[str, WireCluster, float]] = deque()
 
     def take(self, key: str) -> WireCluster | None:
-        """One with these settings, without those of its connections that can be seen to be dead."""
+        """One with these settings, without those of its connections that can be seen to be dead.
+
+        Who leads and coordinates is forgotten unless it was in use a moment ago.
+        """
         with self._lock:
             found = next((kept for kept in reversed(self._kept) if kept[0] == key), None)
             if found is None:
                 return None
             self._kept.remove(found)
-        found[1].drop_dead()
-        return found[1]
+        _, cluster, kept_at = found
+        cluster.drop_dead()
+        if time.monotonic() - kept_at > _ROUTES_KNOWN_S:
+            cluster.forget_routes()
+        return cluster
 
     def keep(self, key: str, cluster: WireCluster) -> None:
         """Put one back, without connections on which answers are still to come.
@@ -45,7 +55,7 @@ class _Pool:
         """
         cluster.drop_busy()
         with self._lock:
-            self._kept.append((key, cluster))
+            self._kept.append((key, cluster, time.monotonic()))
             left_out = self._kept.popleft() if len(self._kept) > _MOST_KEPT else None
         if left_out:
             left_out[1].close()

@@ -8,7 +8,7 @@ import pytest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from kafka_ferry.errors import BrokerError, ClusterUnreachable
-from kafka_ferry.wire import WireCluster
+from kafka_ferry.wire import WireCluster, borrowed, pool
 from kafka_ferry.wire.cluster import GROUP
 
 from .scripted import HOST, KINDS, METADATA, ScriptedBroker, metadata, sample
@@ -62,6 +62,23 @@ def test_a_broker_is_learned_where_only_a_coordinator_is_known(start: Starting) 
     with cluster_of(brokers[1]) as cluster:
         assert cluster.coordinator("readers", GROUP).peer == (HOST, brokers[2].port)
         assert cluster.connection(3).peer == (HOST, brokers[3].port)
+
+
+@pytest.mark.parametrize(("later_s", "known"), [(1, 1), (60, 2)])
+def test_who_borrows_connections_later_looks_coordinators_up_again(
+    start: Starting, monkeypatch: pytest.MonkeyPatch, later_s: float, known: int
+) -> None:
+    brokers = {1: start(), 2: start()}
+    settings = {"bootstrap_servers": [f"{HOST}:{brokers[1].port}"], "request_timeout_ms": 1000}
+    say_where(brokers, coordinator=1)
+    with borrowed("backup", settings) as cluster:
+        cluster.coordinator("readers", GROUP)
+    say_where(brokers, coordinator=2)
+    now = pool.time.monotonic()
+    monkeypatch.setattr(pool.time, "monotonic", lambda: now + later_s)
+    with borrowed("backup", settings) as again:
+        assert again is cluster
+        assert again.coordinator_node("readers", GROUP) == known
 
 
 def test_a_broker_that_does_not_answer_any_more_is_looked_for(start: Starting) -> None:

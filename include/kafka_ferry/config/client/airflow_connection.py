@@ -15,8 +15,16 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from kafka_ferry.config.client.jaas import LOGIN_MODULES, JaasError, jaas_config
-from kafka_ferry.config.client.property_names import AIRFLOW_CONNECTION
+from kafka_ferry.config.client.jaas import (
+    MECHANISMS,
+    OAUTHBEARER,
+    JaasError,
+    Login,
+    jaas_config,
+    login_text,
+)
+from kafka_ferry.config.client.oauth import CLIENT_ID, CLIENT_SECRET, EXTENSION, LOGIN_MODULE
+from kafka_ferry.config.client.property_names import AIRFLOW_CONNECTION, OAUTH_NAMES
 from kafka_ferry.errors import ConfigError
 
 _TYPE: Final = "kafka"
@@ -29,6 +37,14 @@ _NAMES: Final = {
     "ssl.key.password": "ssl.key.password",
     "ssl.keystore.location": "ssl.keystore.location",
     "ssl.keystore.password": "ssl.keystore.password",
+}
+_OAUTH: Final = {
+    "sasl.oauthbearer.client.id": CLIENT_ID,
+    "sasl.oauthbearer.client.secret": CLIENT_SECRET,
+}
+_OF_ENDPOINT: Final = {
+    "https.ca.location": "ssl.truststore.location",
+    "https.ca.pem": "ssl.truststore.certificates",
 }
 _CHECK: Final = "enable.ssl.certificate.verification"
 
@@ -76,7 +92,7 @@ def connection_properties(name: str, origin: str) -> dict[str, str]:
     try:
         return properties | _login(settings) | _trusted(settings) | _keys(settings)
     except JaasError as error:
-        raise wrong(f"cannot be used: {error}", f"It must be {', '.join(LOGIN_MODULES)}.") from None
+        raise wrong(f"cannot be used: {error}", f"It must be {', '.join(MECHANISMS)}.") from None
     except OSError as error:
         raise wrong(
             f"names the file {error.filename}, which cannot be read: {error.strerror}"
@@ -110,11 +126,33 @@ def _login(settings: Mapping[str, str]) -> dict[str, str]:
         properties["security.protocol"] = protocol.upper()
     if mechanism := settings.get("sasl.mechanism") or settings.get("sasl.mechanisms"):
         properties["sasl.mechanism"] = mechanism
-        if "sasl.username" in settings or "sasl.password" in settings:
+        if mechanism == OAUTHBEARER:
+            properties |= _oauth(settings)
+        elif "sasl.username" in settings or "sasl.password" in settings:
             properties["sasl.jaas.config"] = jaas_config(
                 mechanism, settings.get("sasl.username", ""), settings.get("sasl.password", "")
             )
     return properties
+
+
+def _oauth(settings: Mapping[str, str]) -> dict[str, str]:
+    """librdkafka's settings of ``sasl.oauthbearer.method=oidc``; Java's names are taken as they are."""
+    grant = settings.get("sasl.oauthbearer.grant.type", "client_credentials")
+    if grant != "client_credentials":
+        raise JaasError(f"sasl.oauthbearer.grant.type={grant} is not supported")
+    properties = {key: value for key, value in settings.items() if key in OAUTH_NAMES}
+    for theirs, ours in _OAUTH.items():
+        if theirs in settings:
+            properties.setdefault(ours, settings[theirs])
+    if "sasl.jaas.config" in settings:
+        return properties | {"sasl.jaas.config": settings["sasl.jaas.config"]}
+    pairs = filter(None, settings.get("sasl.oauthbearer.extensions", "").split(","))
+    named = (pair.strip().partition("=") for pair in pairs)
+    options = {f"{EXTENSION}{name}": value for name, _, value in named}
+    for theirs, ours in _OF_ENDPOINT.items():
+        if settings.get(theirs, "probe") != "probe":
+            options |= {"ssl.truststore.type": "PEM", ours: settings[theirs]}
+    return properties | {"sasl.jaas.config": login_text(Login(LOGIN_MODULE, options))}
 
 
 def _trusted(settings: Mapping[str, str]) -> dict[str, str]:

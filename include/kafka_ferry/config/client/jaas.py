@@ -37,7 +37,13 @@ LOGIN_MODULES: Final = {
     "SCRAM-SHA-256": "ScramLoginModule",
     "SCRAM-SHA-512": "ScramLoginModule",
 }
-"""The supported mechanisms, each with the Java class whose options it has."""
+"""The mechanisms with a name and a password, each with the Java class whose options it has."""
+
+OAUTHBEARER: Final = "OAUTHBEARER"
+"""The mechanism with a token: see ``config.client.oauth``."""
+
+MECHANISMS: Final = (*LOGIN_MODULES, OAUTHBEARER)
+"""The supported mechanisms."""
 
 
 class JaasError(ValueError):
@@ -87,7 +93,7 @@ def credentials(properties: Mapping[str, str], protocol: str, file: str) -> Cred
         return None
     mechanism = properties.get("sasl.mechanism", "GSSAPI")  # Java's default
     if mechanism not in LOGIN_MODULES:
-        reason = f"{mechanism} is not supported; it must be one of {', '.join(LOGIN_MODULES)}"
+        reason = f"{mechanism} is not supported; it must be one of {', '.join(MECHANISMS)}"
         raise ConfigError(file, "sasl.mechanism", reason)
     if "sasl.jaas.config" not in properties:
         raise ConfigError(file, "sasl.jaas.config", f"is required with {protocol}")
@@ -109,6 +115,12 @@ def jaas_config(mechanism: str, username: str, password: str) -> str:
         raise JaasError(f"{mechanism} is not supported")
     name, word = (_quoted(text) for text in (username, password))
     return f"{LOGIN_MODULES[mechanism]} required username={name} password={word};"
+
+
+def login_text(login: Login) -> str:
+    """A ``sasl.jaas.config`` for a login module and its options."""
+    options = (f"{_quoted(name)}={_quoted(value)}" for name, value in login.options.items())
+    return f"{' '.join([login.module, 'required', *options])};"
 
 
 def _quoted(text: str) -> str:

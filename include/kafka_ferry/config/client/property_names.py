@@ -58,8 +58,25 @@ AIRFLOW_CONNECTION: Final = "airflow.connection"
 CLUSTER_NAMES: Final = CONNECTION_NAMES | {AIRFLOW_CONNECTION}
 """A cluster's properties other than those of a single kind of client."""
 
+OAUTH_NAMES: Final = _table(
+    """
+    sasl.login.callback.handler.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
+    sasl.login.refresh.buffer.seconds sasl.login.refresh.window.factor
+    sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
+    sasl.oauthbearer.client.credentials.client.id
+    sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.header.urlencode
+    sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url
+    """
+)
+"""Those of them that only a login with OAUTHBEARER reads."""
+
 _OF_JAVA: Final = "it names a Java class or provider, which cannot run here"
-_OTHER_LOGINS: Final = "Kerberos and OAuth are not supported yet; PLAIN and SCRAM are"
+_OF_KERBEROS: Final = "Kerberos is not supported yet; OAUTHBEARER, PLAIN and SCRAM are"
+_OF_ASSERTIONS: Final = (
+    "JWT assertions are not supported yet; client credentials and token files are"
+)
+_OF_BROKERS: Final = "brokers check tokens; a client passes them on"
+_ON_DEMAND: Final = "tokens are renewed when a connection needs one"
 
 IGNORED_CONNECTION_NAMES: Final = {
     **dict.fromkeys(
@@ -67,16 +84,21 @@ IGNORED_CONNECTION_NAMES: Final = {
             """
             ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider
             ssl.secure.random.implementation ssl.trustmanager.algorithm
-            sasl.client.callback.handler.class sasl.login.callback.handler.class sasl.login.class
+            sasl.client.callback.handler.class sasl.login.class
             """
         ),
         _OF_JAVA,
     ),
     **{
-        name: _OTHER_LOGINS
-        for name in CONNECTION_NAMES
-        if name.startswith(("sasl.kerberos.", "sasl.oauthbearer."))
-        or (name.startswith("sasl.login.") and not name.endswith("class"))
+        name: why
+        for prefix, why in {
+            "sasl.kerberos.": _OF_KERBEROS,
+            "sasl.oauthbearer.": _OF_BROKERS,
+            "sasl.oauthbearer.assertion.": _OF_ASSERTIONS,
+            "sasl.login.refresh.min.period.seconds": _ON_DEMAND,
+        }.items()
+        for name in CONNECTION_NAMES - OAUTH_NAMES
+        if name.startswith(prefix)
     },
 }
 """Those of them without effect here, each with the reason."""

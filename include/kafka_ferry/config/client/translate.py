@@ -13,8 +13,9 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from kafka_ferry.config.client.cluster import ClientProperties
-from kafka_ferry.config.client.jaas import credentials
-from kafka_ferry.config.client.property_names import Role
+from kafka_ferry.config.client.jaas import OAUTHBEARER, credentials
+from kafka_ferry.config.client.oauth import OAUTH_LOGIN, oauth_login
+from kafka_ferry.config.client.property_names import OAUTH_NAMES, Role
 from kafka_ferry.config.client.tls import kafka_python_tls, librdkafka_tls, not_for_librdkafka
 from kafka_ferry.errors import ConfigError
 
@@ -127,7 +128,7 @@ _SECURITY: Final = frozenset(
 def confluent_config(
     properties: Mapping[str, str], role: Role, *, file: str = ""
 ) -> dict[str, object]:
-    """The configuration of a ``confluent_kafka`` client of that role.
+    """The configuration of a ``confluent_kafka`` client of that role, for ``control.clients``.
 
     Properties that librdkafka lacks, or that have no meaning for the role, are left out; numbers
     outside its limits become the nearest limit. Each is logged once.
@@ -142,11 +143,12 @@ def confluent_config(
     """
     protocol, file = _protocol(properties), file or _origin(properties)
     config: dict[str, object] = {}
+    known = _SECURITY | OAUTH_NAMES if _is_oauth(properties, protocol) else _SECURITY
     for key, value in properties.items():
         setting = LIBRDKAFKA.get(key)
         if setting is not None and role in setting.roles:
             config[setting.name] = _within(key, value, setting, file)
-        elif key not in _SECURITY:
+        elif key not in known:
             _log_once(role, key, "is ignored: librdkafka has no such setting for this client")
     config["bootstrap.servers"] = ",".join(_brokers(properties))
     if config.get("auto.offset.reset") == "none":
@@ -157,7 +159,11 @@ def confluent_config(
         for key in not_for_librdkafka(properties):
             what = "applies to the data plane only: librdkafka has no setting for TLS versions"
             _log_once(role, key, what)
-    if login := credentials(properties, protocol, file):
+    if _is_oauth(properties, protocol):
+        # librdkafka could ask the token endpoint itself (sasl.oauthbearer.method=oidc), but not with the
+        # data plane's TLS settings, retries and token: so both planes get theirs from kafka_ferry.oauth.
+        config |= {"sasl.mechanism": OAUTHBEARER, OAUTH_LOGIN: oauth_login(properties, file)}
+    elif login := credentials(properties, protocol, file):
         config["sasl.mechanism"] = login.mechanism
         config |= {"sasl.username": login.username, "sasl.password": login.password}
     return config
@@ -182,7 +188,9 @@ def kafka_python_config(properties: Mapping[str, str], *, file: str = "") -> dic
             config[name] = _integer(key, value, file) if key.endswith((".ms", ".bytes")) else value
     if "SSL" in protocol:
         config |= kafka_python_tls(properties, file)
-    if login := credentials(properties, protocol, file):
+    if _is_oauth(properties, protocol):
+        config |= {"sasl_mechanism": OAUTHBEARER, OAUTH_LOGIN: oauth_login(properties, file)}
+    elif login := credentials(properties, protocol, file):
         config["sasl_mechanism"] = login.mechanism
         config |= {"sasl_plain_username": login.escaped, "sasl_plain_password": login.password}
     return config
@@ -195,6 +203,10 @@ def _origin(properties: Mapping[str, str]) -> str:
 
 def _protocol(properties: Mapping[str, str]) -> str:
     return properties.get("security.protocol", "PLAINTEXT").upper()
+
+
+def _is_oauth(properties: Mapping[str, str], protocol: str) -> bool:
+    return protocol.startswith("SASL_") and properties.get("sasl.mechanism") == OAUTHBEARER
 
 
 def _brokers(properties: Mapping[str, str]) -> list[str]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kafka_ferry.config.client.airflow_connection import connection_properties, connection_variable
 from kafka_ferry.config.client.jaas import jaas_config, parse_login
+from kafka_ferry.config.client.oauth import OAuthLogin, oauth_login
 from kafka_ferry.errors import ConfigError
 
 SERVERS = {"bootstrap.servers": "a:1,b:2"}
@@ -32,6 +33,51 @@ def problem(monkeypatch: pytest.MonkeyPatch, text: str) -> str:
     assert (caught.value.file, caught.value.key) == ("f.yaml: primary", "airflow.connection")
     assert "'my_kafka'" in caught.value.reason
     return str(caught.value)
+
+
+OAUTH = {
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.method": "oidc",
+    "sasl.oauthbearer.client.id": "ann",
+    "sasl.oauthbearer.client.secret": SECRET,
+    "sasl.oauthbearer.scope": "all",
+    "sasl.oauthbearer.token.endpoint.url": "https://id/token",
+    "sasl.oauthbearer.extensions": "logicalCluster=lkc-1, identityPoolId=pool-2",
+    "https.ca.pem": "CA",
+}
+
+
+def test_librdkafkas_oidc_settings_are_a_login_with_a_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    login = oauth_login(translated(monkeypatch, OAUTH), "f.yaml")
+    assert login == OAuthLogin(
+        "https://id/token",
+        "ann",
+        SECRET.strip(),
+        "all",
+        (("identityPoolId", "pool-2"), ("logicalCluster", "lkc-1")),
+        tls=(("ssl.truststore.certificates", "CA"), ("ssl.truststore.type", "PEM")),
+    )
+
+
+def test_javas_names_are_taken_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    java = {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": "https://id/token",
+        "sasl.oauthbearer.client.credentials.client.id": "ann",
+        "sasl.oauthbearer.client.credentials.client.secret": "secret",
+        "sasl.login.read.timeout.ms": "1000",
+    }
+    login = oauth_login(translated(monkeypatch, java), "f.yaml")
+    assert login == OAuthLogin("https://id/token", "ann", "secret", read_s=1)
+
+
+def test_another_grant_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = OAUTH | {"sasl.oauthbearer.grant.type": "jwt-bearer"}
+    said = problem(monkeypatch, json.dumps({"conn_type": "kafka", "extra": extra}))
+    assert "jwt-bearer is not supported" in said
+    assert SECRET not in said
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,264 @@
+"""``OAUTHBEARER`` in Java client properties: where a client's token comes from, and what goes with it.
+
+Rules: ``OAuthBearerLoginCallbackHandler`` and the classes that it creates (KIP-768, KIP-1139). A property
+wins over the login module's option of the same meaning. The login module's ``ssl.*`` options, and not the
+cluster's, are for the token endpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+import regex
+
+from kafka_ferry.config.client.jaas import OAUTHBEARER, JaasError, Login, login_text, parse_login
+from kafka_ferry.config.client.keystores import without_stores
+from kafka_ferry.errors import ConfigError
+
+OAUTH_LOGIN: Final = "oauth_login"
+"""The setting that holds an ``OAuthLogin``, for both planes: neither Kafka client knows it."""
+
+ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
+CLIENT_ID: Final = "sasl.oauthbearer.client.credentials.client.id"
+CLIENT_SECRET: Final = "sasl.oauthbearer.client.credentials.client.secret"
+SCOPE: Final = "sasl.oauthbearer.scope"
+EXTENSION: Final = "extension_"
+"""What a login module's option begins with that becomes a SASL extension."""
+
+_PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer."
+LOGIN_MODULE: Final = f"{_PACKAGE}OAuthBearerLoginModule"
+"""The Java class whose options a ``sasl.jaas.config`` has."""
+
+_JAAS: Final = "sasl.jaas.config"
+_HANDLER: Final = "sasl.login.callback.handler.class"
+_RETRIEVER: Final = "sasl.oauthbearer.jwt.retriever.class"
+_ASSERTION: Final = "sasl.oauthbearer.assertion."
+_HANDLERS: Final = tuple(
+    f"{_PACKAGE}{package}OAuthBearerLoginCallbackHandler" for package in ("", "secured.")
+)
+_FROM_FILE: Final = f"{_PACKAGE}FileJwtRetriever"
+_FROM_ENDPOINT: Final = f"{_PACKAGE}ClientCredentialsJwtRetriever"
+_RETRIEVERS: Final = (f"{_PACKAGE}DefaultJwtRetriever", _FROM_ENDPOINT, _FROM_FILE)
+# OAuthBearerClientInitialResponse
+_EXTENSION_NAME: Final = regex.compile(r"[A-Za-z]+")
+_EXTENSION_VALUE: Final = regex.compile(r"[\x21-\x7E \t\r\n]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """When a token is renewed; the defaults are Java's (``SaslConfigs``).
+
+    Attributes:
+        share: after which share of its life.
+        jitter: the largest share to add at random.
+        buffer_s: at the latest so many seconds before its end, where its life is longer than that.
+    """
+
+    share: float = 0.8
+    jitter: float = 0.05
+    buffer_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthLogin:
+    """A client's login with OAUTHBEARER; equal logins share a token. Printing it shows no secret.
+
+    Attributes:
+        endpoint: the token endpoint's URL, or the URL of a file that holds a token.
+        client_id: the client's id at the token endpoint.
+        client_secret: its secret there.
+        scope: the scope to ask for, "" for the endpoint's default.
+        extensions: names and values of the SASL extensions.
+        is_encoded: whether id and secret are URL-encoded before they are sent (RFC 6749, 2.3.1).
+        tls: the ``ssl.*`` properties of connections to the token endpoint.
+        connect_s: the longest time to connect to it, in seconds.
+        read_s: the longest time to wait for its answer, in seconds.
+        backoff_s: the pause after a first transient failure, in seconds; it doubles with each.
+        retry_s: for how many seconds it is asked again.
+        renewal: when a token is renewed.
+        origin: the file and the cluster, for errors.
+    """
+
+    endpoint: str
+    client_id: str = ""
+    client_secret: str = ""
+    scope: str = ""
+    extensions: tuple[tuple[str, str], ...] = ()
+    is_encoded: bool = False
+    tls: tuple[tuple[str, str], ...] = ()
+    connect_s: float = 10.0
+    read_s: float = 10.0
+    backoff_s: float = 0.1
+    retry_s: float = 10.0
+    renewal: Renewal = Renewal()
+    origin: str = field(default="", compare=False)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the token is in a file."""
+        return urlsplit(self.endpoint).scheme.lower() == "file"
+
+    @property
+    def shown_endpoint(self) -> str:
+        """The endpoint for messages: without a user, a query and a fragment, which may hold secrets."""
+        url = urlsplit(self.endpoint)
+        return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+    def __repr__(self) -> str:
+        return f"OAuthLogin({self.shown_endpoint}, client_id={self.client_id!r})"
+
+
+def oauth_login(properties: Mapping[str, str], file: str) -> OAuthLogin:
+    """The login that Java client properties with ``sasl.mechanism=OAUTHBEARER`` describe.
+
+    Args:
+        properties: the client's properties.
+        file: the place to fix, for errors.
+
+    Raises:
+        ConfigError: something is missing, wrong, or a Java class that has no counterpart here.
+    """
+    options = _module_options(properties, file)
+    _refuse_other_classes(properties, options, file)
+    endpoint = _endpoint(properties, file)
+    client_id = properties.get(CLIENT_ID, options.get("clientId", "")).strip()
+    secret = properties.get(CLIENT_SECRET, options.get("clientSecret", "")).strip()
+    if urlsplit(endpoint).scheme.lower() != "file":
+        for key, option, value in (
+            (CLIENT_ID, "clientId", client_id),
+            (CLIENT_SECRET, "clientSecret", secret),
+        ):
+            if not value:
+                raise ConfigError(file, key, f"is required, or {option} in {_JAAS}")
+    else:
+        client_id = secret = ""
+    numbers = _Numbers(properties, file)
+    return OAuthLogin(
+        endpoint=endpoint,
+        client_id=client_id,
+        client_secret=secret,
+        scope=properties.get(SCOPE, options.get("scope", "")).strip(),
+        extensions=_extensions(options, file),
+        is_encoded=properties.get("sasl.oauthbearer.header.urlencode", "").lower() == "true",
+        tls=tuple(sorted((key, it) for key, it in options.items() if key.startswith("ssl."))),
+        connect_s=numbers.get("sasl.login.connect.timeout.ms", 10_000) / 1000,
+        read_s=numbers.get("sasl.login.read.timeout.ms", 10_000) / 1000,
+        backoff_s=numbers.get("sasl.login.retry.backoff.ms", 100) / 1000,
+        retry_s=numbers.get("sasl.login.retry.backoff.max.ms", 10_000) / 1000,
+        renewal=Renewal(
+            numbers.get("sasl.login.refresh.window.factor", 0.8),
+            numbers.get("sasl.login.refresh.window.jitter", 0.05),
+            numbers.get("sasl.login.refresh.buffer.seconds", 300),
+        ),
+        origin=file,
+    )
+
+
+def with_inline_stores(properties: Mapping[str, str], file: str) -> dict[str, str]:
+    """The same properties with the content of the token endpoint's stores instead of the stores.
+
+    Raises:
+        ConfigError: a store cannot be read, or the login module is wrong.
+    """
+    if properties.get("sasl.mechanism") != OAUTHBEARER or _JAAS not in properties:
+        return dict(properties)
+    options = _module_options(properties, file)
+    if not any(name.startswith("ssl.") for name in options):
+        return dict(properties)
+    of_tls = "security.protocol"
+    inline = without_stores({**options, of_tls: "SSL"}, f"{file}: {_JAAS}")
+    del inline[of_tls]
+    return {**properties, _JAAS: login_text(Login(LOGIN_MODULE, inline))}
+
+
+def _module_options(properties: Mapping[str, str], file: str) -> dict[str, str]:
+    """The login module's options; none where the properties say all."""
+    if _JAAS not in properties:
+        return {}
+    try:
+        login = parse_login(properties[_JAAS])
+        if login.module.rpartition(".")[2] != LOGIN_MODULE.rpartition(".")[2]:
+            raise JaasError(f"{OAUTHBEARER} needs the login module {LOGIN_MODULE}")
+    except JaasError as error:
+        advice = f'Its form is: {LOGIN_MODULE} required clientId="..." clientSecret="...";'
+        raise ConfigError(file, _JAAS, f"{error}.", advice=advice) from None
+    return login.options
+
+
+def _refuse_other_classes(
+    properties: Mapping[str, str], options: Mapping[str, str], file: str
+) -> None:
+    if any(name.startswith("unsecuredLogin") for name in options):
+        reason = "unsecured tokens (unsecuredLogin...) prove nothing and are not supported"
+        raise ConfigError(file, _JAAS, reason)
+    for key, known in ((_HANDLER, _HANDLERS), (_RETRIEVER, _RETRIEVERS)):
+        name = properties.get(key, known[0])
+        if name not in known:
+            reason = f"{name} is a Java class, which cannot run here"
+            raise ConfigError(file, key, f"{reason}; it must be one of {', '.join(known)}")
+    for key in properties:
+        if key.startswith(_ASSERTION):
+            advice = f"Use {CLIENT_ID} and {CLIENT_SECRET}, or a file with a token."
+            raise ConfigError(file, key, "JWT assertions are not supported yet.", advice=advice)
+
+
+def _endpoint(properties: Mapping[str, str], file: str) -> str:
+    endpoint = properties.get(ENDPOINT, "").strip()
+    if not endpoint:
+        raise ConfigError(file, ENDPOINT, f"is required with {OAUTHBEARER}")
+    try:
+        url = urlsplit(endpoint)
+        is_whole = bool(url.path if url.scheme.lower() == "file" else url.hostname)
+        _ = url.port
+    except ValueError:
+        is_whole = False
+    if not is_whole or url.scheme.lower() not in ("http", "https", "file"):
+        raise ConfigError(file, ENDPOINT, "must be a URL: https://..., http://... or file:///...")
+    wanted = properties.get(_RETRIEVER, _RETRIEVERS[0])
+    is_file = url.scheme.lower() == "file"
+    if (wanted == _FROM_FILE and not is_file) or (wanted == _FROM_ENDPOINT and is_file):
+        kind = "file:///..." if wanted == _FROM_FILE else "https://... or http://..."
+        raise ConfigError(file, ENDPOINT, f"must be {kind} with {wanted}")
+    return endpoint
+
+
+def _extensions(options: Mapping[str, str], file: str) -> tuple[tuple[str, str], ...]:
+    found = []
+    for option, value in options.items():
+        if not option.startswith(EXTENSION):
+            continue
+        name = option.removeprefix(EXTENSION)
+        if name == "auth" or not _EXTENSION_NAME.fullmatch(name):
+            reason = (
+                f"{option} is no name of a SASL extension, which has letters only and is not auth"
+            )
+            raise ConfigError(file, _JAAS, reason)
+        if not _EXTENSION_VALUE.fullmatch(value):
+            reason = f"the value of {option} is empty or not in printable ASCII"
+            raise ConfigError(file, _JAAS, reason)
+        found.append((name, value))
+    return tuple(sorted(found))
+
+
+class _Numbers:
+    """Properties that are numbers."""
+
+    def __init__(self, properties: Mapping[str, str], file: str) -> None:
+        self._properties, self._file = properties, file
+
+    def get(self, key: str, default: float) -> float:
+        text = self._properties.get(key)
+        if text is None:
+            return default
+        is_share = ".window." in key
+        try:
+            number = float(text) if is_share else int(text)
+        except ValueError:
+            number = -1
+        if not 0 <= number <= (1 if is_share else 2**31):
+            wanted = "a number from 0 to 1" if is_share else "a whole number from 0"
+            raise ConfigError(self._file, key, f"must be {wanted}")
+        return number

@@ -1,0 +1,66 @@
+"""An access token: its text, which nothing shows, and its life."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import regex
+
+from kafka_ferry.printable import printable
+
+# RFC 6750, 2.1: anything else would end the token in the middle of the login's message.
+_TOKEN: Final = regex.compile(r"[A-Za-z0-9\-._~+/]+=*")
+_LONGEST: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class AccessToken:
+    """A token and its life, in seconds since 1970.
+
+    Attributes:
+        text: the token.
+        renew_at: from when on another one is to be fetched.
+        expires_at: its end.
+    """
+
+    text: str = field(repr=False)
+    renew_at: float
+    expires_at: float
+
+    @property
+    def described(self) -> str:
+        """What a JWT says of itself that a broker checks, to follow "the token"; "" of other tokens."""
+        claims = claims_of(self.text)
+        told = [f"has the {name} {claims[key]}" for key, name in _CHECKED.items() if key in claims]
+        shown = printable(", ".join(told))
+        return shown if len(shown) <= 3 * _LONGEST else ""
+
+
+_CHECKED: Final = {"iss": "issuer", "aud": "audience", "exp": "expiry"}
+
+
+def is_token(text: str) -> bool:
+    """Whether the text can be sent as a token at all."""
+    return _TOKEN.fullmatch(text) is not None
+
+
+def claims_of(text: str) -> Mapping[str, Any]:
+    """The claims of a JWT, unverified; none of a token of another kind."""
+    parts = text.split(".")
+    if len(parts) != 3:
+        return {}
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except ValueError:
+        return {}
+    return claims if isinstance(claims, dict) else {}
+
+
+def expiry_of(text: str) -> float | None:
+    """When a JWT expires, in seconds since 1970; None of other tokens."""
+    expiry = claims_of(text).get("exp")
+    return float(expiry) if isinstance(expiry, int | float) else None

@@ -1,0 +1,197 @@
+"""The token endpoint of an identity provider: client credentials for a token (RFC 6749, 4.4).
+
+As Java's ``ClientCredentialsJwtRetriever``: id and secret in a header, a pause after each transient failure.
+Proxies are those of the environment (``HTTPS_PROXY``, ``NO_PROXY``); redirects are not followed, since they
+would take the secret elsewhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import ssl
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, Final
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote_plus, urlencode
+from urllib.request import (
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    Request,
+    build_opener,
+)
+
+from kafka_ferry.config.client.oauth import CLIENT_ID, CLIENT_SECRET, ENDPOINT, SCOPE, OAuthLogin
+from kafka_ferry.config.client.tls import kafka_python_tls
+from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
+from kafka_ferry.oauth.access_token import AccessToken, expiry_of, is_token
+from kafka_ferry.printable import printable
+
+_MOST_BYTES: Final = 1024 * 1024
+_LONGEST_REASON: Final = 300
+# Of the statuses of 400 and more; Java retries all but a list of those that a retry cannot mend.
+_TRANSIENT: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+_ADVICE: Final = f"Check {ENDPOINT}, {CLIENT_ID}, {CLIENT_SECRET} and {SCOPE}."
+_TRUST: Final = (
+    "The authority that issued it belongs into ssl.truststore.location among the options of "
+    "sasl.jaas.config; the cluster's own trust store does not count for the token endpoint."
+)
+
+
+def fetch_token(login: OAuthLogin) -> AccessToken:
+    """A new token for the login's client credentials; asks again after transient failures.
+
+    Raises:
+        AccessDenied: the endpoint gives none, or its certificate is not trusted.
+        ClusterUnreachable: it cannot be reached, or has failed for as long as the login allows.
+        ConfigError: the stores for its TLS connections cannot be read.
+    """
+    opener, request = _opener(login), _request(login)
+    deadline, pause = time.monotonic() + login.retry_s, login.backoff_s
+    while True:
+        try:
+            return _token(login, _answer(login, opener, request))
+        except ClusterUnreachable:
+            if time.monotonic() + pause > deadline:
+                raise
+        time.sleep(pause)
+        pause = max(2 * pause, 0.01)
+
+
+def token_with_life(login: OAuthLogin, text: str, expires_at: float) -> AccessToken:
+    """A token that was fetched now, to be renewed as the login says."""
+    now, renewal = time.time(), login.renewal
+    life = max(expires_at - now, 0.0)
+    share = min(renewal.share + random.uniform(0, renewal.jitter), 1.0)
+    renew_in = life * share
+    if life > 2 * renewal.buffer_s:
+        renew_in = min(renew_in, life - renewal.buffer_s)
+    return AccessToken(text, now + renew_in, expires_at)
+
+
+def _request(login: OAuthLogin) -> Request:
+    name, secret = login.client_id, login.client_secret
+    if login.is_encoded:
+        name, secret = quote_plus(name), quote_plus(secret)
+    form = {"grant_type": "client_credentials"} | ({"scope": login.scope} if login.scope else {})
+    headers = {
+        "Accept": "application/json",
+        "Authorization": f"Basic {base64.b64encode(f'{name}:{secret}'.encode()).decode()}",
+        "Cache-Control": "no-cache",
+        "Content-Type": "application/x-www-form-urlencoded",
+        "User-Agent": "kafka-ferry",
+    }
+    return Request(login.endpoint, urlencode(form).encode(), headers, method="POST")
+
+
+def _answer(login: OAuthLogin, opener: OpenerDirector, request: Request) -> bytes:
+    try:
+        with opener.open(request, timeout=login.connect_s or None) as response:
+            return bytes(response.read(_MOST_BYTES))
+    except HTTPError as error:
+        with error:
+            raise _refused(login, error) from None
+    except (OSError, HTTPException, ValueError) as error:
+        raise _unreached(login, error) from None
+
+
+def _token(login: OAuthLogin, answer: bytes) -> AccessToken:
+    told = _json(answer)
+    text = told.get("access_token")
+    if not isinstance(text, str) or not is_token(text.strip()):
+        raise _denied(login, "its answer holds no access_token")
+    text = text.strip()
+    # The endpoint's clock may differ from this one: seconds from now are safer than a date.
+    with suppress(TypeError, ValueError):
+        return token_with_life(login, text, time.time() + float(told.get("expires_in", "")))
+    expiry = expiry_of(text)
+    if expiry is None:
+        raise _denied(login, "its answer says nowhere when the token expires (expires_in, exp)")
+    return token_with_life(login, text, expiry)
+
+
+def _refused(login: OAuthLogin, error: HTTPError) -> FerryError:
+    try:
+        told = _json(error.read(_MOST_BYTES))
+    except (OSError, HTTPException):
+        told = {}
+    # RFC 6749, 5.2; the second pair is Okta's.
+    words = [told.get(key) for key in ("error", "error_description", "errorCode", "errorSummary")]
+    reason = ": ".join([f"HTTP {error.code} {error.reason}", *map(str, filter(None, words))])
+    if error.code in _TRANSIENT:
+        return ClusterUnreachable(f"{_place(login)} fails: {_safe(login, reason)}.")
+    if 300 <= error.code < 400:
+        reason += ", a redirect, which is not followed"
+    return _denied(login, reason)
+
+
+def _unreached(login: OAuthLogin, error: Exception) -> FerryError:
+    cause = error.reason if isinstance(error, URLError) else error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        said = cause.verify_message.rstrip(".")
+        reason = f"shows a certificate that is not trusted: {said}"
+        return AccessDenied(f"{_place(login)} {reason}.", advice=_TRUST)
+    said = _safe(login, str(cause) or type(cause).__name__)
+    advice = f"Check {ENDPOINT}, and that this machine reaches it."
+    return ClusterUnreachable(f"{_place(login)} cannot be reached: {said}.", advice=advice)
+
+
+def _denied(login: OAuthLogin, reason: str) -> AccessDenied:
+    message = f"{_place(login)} gave no token: {_safe(login, reason).rstrip('.')}."
+    return AccessDenied(message, advice=_ADVICE)
+
+
+def _place(login: OAuthLogin) -> str:
+    return f"{login.origin}: the token endpoint {login.shown_endpoint}".removeprefix(": ")
+
+
+def _safe(login: OAuthLogin, text: str) -> str:
+    """What the endpoint says, which may repeat what it was sent."""
+    if login.client_secret:
+        text = text.replace(login.client_secret, "******")
+    return printable(" ".join(text.split()))[:_LONGEST_REASON]
+
+
+def _json(content: bytes) -> Mapping[str, Any]:
+    try:
+        told = json.loads(content)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _opener(login: OAuthLogin) -> OpenerDirector:
+    properties = dict(login.tls)
+    context: Any = kafka_python_tls(properties, f"{login.origin}: sasl.jaas.config")["ssl_context"]
+    read_s = login.read_s or None
+
+    class _Plain(HTTPConnection):
+        def connect(self) -> None:
+            super().connect()
+            self.sock.settimeout(read_s)
+
+    class _Secured(HTTPSConnection):
+        def connect(self) -> None:
+            super().connect()
+            self.sock.settimeout(read_s)
+
+    class _PlainHandler(HTTPHandler):
+        def http_open(self, req: Request) -> Any:
+            return self.do_open(_Plain, req)
+
+    class _SecuredHandler(HTTPSHandler):
+        def https_open(self, req: Request) -> Any:
+            return self.do_open(_Secured, req, context=context)
+
+    return build_opener(_NoRedirect, _PlainHandler, _SecuredHandler)

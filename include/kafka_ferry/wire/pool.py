@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
@@ -30,9 +30,9 @@ class _Pool:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         # With the time at which each was put back.
-        self._kept: deque[tuple[str, WireCluster, float]] = deque()
+        self._kept: deque[tuple[Hashable, WireCluster, float]] = deque()
 
-    def take(self, key: str) -> WireCluster | None:
+    def take(self, key: Hashable) -> WireCluster | None:
         """One with these settings, without those of its connections that can be seen to be dead.
 
         Who leads and coordinates is forgotten unless it was in use a moment ago.
@@ -48,7 +48,7 @@ class _Pool:
             cluster.forget_routes()
         return cluster
 
-    def keep(self, key: str, cluster: WireCluster) -> None:
+    def keep(self, key: Hashable, cluster: WireCluster) -> None:
         """Put one back, without connections on which answers are still to come.
 
         The one that was not used for longest makes room for it.
@@ -79,7 +79,7 @@ def borrowed(alias: str, settings: Mapping[str, Any]) -> Iterator[WireCluster]:
         alias: the cluster's name in messages.
         settings: kafka-python's configuration names.
     """
-    key = repr((alias, sorted(settings.items())))
+    key = alias, frozenset((name, _hashable(value)) for name, value in settings.items())
     cluster = _POOL.take(key) or WireCluster(alias, settings)
     try:
         yield cluster
@@ -87,6 +87,10 @@ def borrowed(alias: str, settings: Mapping[str, Any]) -> Iterator[WireCluster]:
         cluster.close()
         raise
     _POOL.keep(key, cluster)
+
+
+def _hashable(value: Any) -> Hashable:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def connected(cluster: Cluster, role: Role = "consumer") -> AbstractContextManager[WireCluster]:

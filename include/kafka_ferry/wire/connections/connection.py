@@ -1,6 +1,6 @@
 """One connection to one broker, optimized for throughput.
 
-Messages, SASL mechanisms and TLS settings are kafka-python's; the socket is read and written
+Messages and TLS settings are kafka-python's; the socket is read and written
 here, blocking and in large pieces, because its own loop reads 4 KiB at a time and copies each
 response three times. Requests may be pipelined: brokers answer them in order. Where a broker ends
 sessions (KIP-368), the connection logs in again before that.
@@ -21,14 +21,12 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-import regex
 from kafka import errors as kafka_errors
-from kafka.net.sasl import get_sasl_mechanism
 from kafka.protocol.metadata import ApiVersionsRequest
-from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
-from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
+from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.wire.connections.responses import decode_response, response_class_of
+from kafka_ferry.wire.connections.sasl import log_in
 from kafka_ferry.wire.connections.sockets import opened
 from kafka_ferry.wire.connections.tls import UNREACHED, secured, tls_fault
 
@@ -82,9 +80,6 @@ _MAPPED_FROM: Final = 32 * 1024 * 1024
 _LONGEST_QUIET_S: Final = 600.0
 # When to log in again, as shares of a session: ExpiryBasedReauthentication in Java's SaslClientAuthenticator.
 _RENEW_AFTER: Final = (0.85, 0.95)
-# ScramMechanism.minIterations, which Java's client requires.
-_FEWEST_ITERATIONS: Final = 4096
-_ITERATIONS: Final = regex.compile(rb"(?:^|,)i=([0-9]{1,9})(?:,|$)")
 SILENCE_S: Final = 2.0
 """After so long without a byte, ``on_silence`` is called."""
 _AUTHENTICATED: Final = frozenset({"SASL_PLAINTEXT", "SASL_SSL"})
@@ -314,36 +309,7 @@ class Connection:
         self._in_flight, self._early = waiting
 
     def _authenticate(self) -> None:
-        mechanism_name = str(self._settings.get("sasl_mechanism"))
-        handshake = self.call(SaslHandshakeRequest(mechanism=mechanism_name))
-        if handshake.error_code:
-            raise AccessDenied(
-                f"{self.address} does not offer the SASL mechanism {mechanism_name}.",
-                advice=f"It offers: {', '.join(handshake.mechanisms)}. Check sasl.mechanism.",
-            )
-        mechanism = get_sasl_mechanism(mechanism_name)(host=self.peer[0], **self._settings)
-        lifetime_ms = 0
-        while not mechanism.is_done():
-            answer = self.call(SaslAuthenticateRequest(auth_bytes=mechanism.auth_bytes()))
-            if answer.error_code:
-                said = (answer.error_message or "it gives no reason").rstrip(".")
-                raise AccessDenied(
-                    f"{self.address} refused the login: {said}.",
-                    advice="Check sasl.mechanism, and name and password in sasl.jaas.config.",
-                )
-            lifetime_ms = getattr(answer, "session_lifetime_ms", 0)
-            self._refuse_few_iterations(mechanism_name, answer.auth_bytes)
-            try:
-                mechanism.receive(answer.auth_bytes)
-            except Exception as error:  # value, key and index errors, from parsing any content
-                raise AccessDenied(
-                    f"{self.address} sent no {mechanism_name} message, or did not prove that it "
-                    f"knows the password: {error}."
-                ) from error
-        if not mechanism.is_authenticated():
-            raise AccessDenied(
-                f"{self.address} did not prove that it knows the password ({mechanism_name})."
-            )
+        lifetime_ms = log_in(self.call, self.address, self.peer[0], self._settings)
         if lifetime_ms:
             # Spreads the logins of all tasks' connections.
             share = random.uniform(*_RENEW_AFTER)
@@ -356,16 +322,6 @@ class Connection:
             if not 4 <= size <= _MAX_RESPONSE:
                 raise kafka_errors.InvalidReceiveError(f"a response of {size} bytes")
             return self._read(size)
-
-    def _refuse_few_iterations(self, mechanism: str, message: bytes) -> None:
-        """With few iterations, an impostor could derive the password from the proof."""
-        told = _ITERATIONS.search(message) if mechanism.startswith("SCRAM-") else None
-        if told and int(told[1]) < _FEWEST_ITERATIONS:
-            raise AccessDenied(
-                f"{self.address} asks for {int(told[1])} iterations of {mechanism}; the minimum is "
-                f"{_FEWEST_ITERATIONS}.",
-                advice="Set the user's password again with --add-config 'SCRAM-...=[iterations=8192,...]'.",
-            )
 
     def _read(self, size: int) -> memoryview:
         # The announced size is only a claim, but pages that are never written cost nothing.

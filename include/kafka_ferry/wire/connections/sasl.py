@@ -1,0 +1,130 @@
+"""The login on a connection: kafka-python's SASL mechanisms, and OAUTHBEARER with our own tokens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import regex
+from kafka.net.sasl import get_sasl_mechanism
+from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+
+from kafka_ferry.config.client.jaas import OAUTHBEARER
+from kafka_ferry.config.client.oauth import OAUTH_LOGIN, OAuthLogin
+from kafka_ferry.errors import AccessDenied, FerryError
+from kafka_ferry.oauth import AccessToken, forget_token, token_for
+from kafka_ferry.printable import printable
+
+# ScramMechanism.minIterations, which Java's client requires.
+_FEWEST_ITERATIONS: Final = 4096
+_ITERATIONS: Final = regex.compile(rb"(?:^|,)i=([0-9]{1,9})(?:,|$)")
+_LONGEST_STATUS: Final = 300
+_PASSWORD_ADVICE: Final = "Check sasl.mechanism, and name and password in sasl.jaas.config."
+
+
+def log_in(call: Callable[[Any], Any], address: str, host: str, settings: Mapping[str, Any]) -> int:
+    """Log in on a connection, or do so again.
+
+    Args:
+        call: sends a request and gives its response.
+        address: the broker, for messages.
+        host: its host name.
+        settings: kafka-python's configuration names, and ``OAUTH_LOGIN``.
+
+    Returns:
+        After how many milliseconds the broker ends the session, 0 for never.
+
+    Raises:
+        AccessDenied: the broker refuses the login, or the token endpoint gives no token.
+        ClusterUnreachable: the token endpoint cannot be reached.
+    """
+    name = str(settings.get("sasl_mechanism"))
+    # Fetched first: brokers give a client little time between its steps.
+    token = token_for(settings[OAUTH_LOGIN]) if name == OAUTHBEARER else None
+    handshake = call(SaslHandshakeRequest(mechanism=name))
+    if handshake.error_code:
+        raise AccessDenied(
+            f"{address} does not offer the SASL mechanism {name}.",
+            advice=f"It offers: {', '.join(handshake.mechanisms)}. Check sasl.mechanism.",
+        )
+    if token:
+        return _show_token(call, address, settings[OAUTH_LOGIN], token)
+    return _prove_password(call, address, get_sasl_mechanism(name)(host=host, **settings), name)
+
+
+def initial_response(token: AccessToken, extensions: Mapping[str, str]) -> bytes:
+    """The client's only message where all goes well (RFC 7628, 3.1)."""
+    pairs = "".join(f"\x01{name}={value}" for name, value in extensions.items())
+    return f"n,,\x01auth=Bearer {token.text}{pairs}\x01\x01".encode()
+
+
+def _show_token(
+    call: Callable[[Any], Any], address: str, login: OAuthLogin, token: AccessToken
+) -> int:
+    message = initial_response(token, dict(login.extensions))
+    answer = call(SaslAuthenticateRequest(auth_bytes=message))
+    challenge = bytes(answer.auth_bytes or b"")
+    if not answer.error_code and not challenge:
+        return getattr(answer, "session_lifetime_ms", 0)
+    forget_token(login, token)
+    said = answer.error_message or challenge.decode(errors="replace")
+    if not answer.error_code:
+        # The broker waits for this byte before it gives up, and may close the connection at once.
+        with suppress(FerryError):
+            answer = call(SaslAuthenticateRequest(auth_bytes=b"\x01"))
+            said = answer.error_message or said
+    said = _status(said).replace(token.text, "******")
+    advice = f"The token is from {login.shown_endpoint}."
+    if token.described:
+        advice = f"The token is from {login.shown_endpoint} and {token.described}."
+    raise AccessDenied(
+        f"{address} refused the login: {said}.",
+        advice=f"{advice} The broker's log says why it refused it.",
+    )
+
+
+def _status(said: str) -> str:
+    """What a broker's challenge says, which is JSON (RFC 7628, 3.2.2)."""
+    try:
+        told = json.loads(said)
+    except ValueError:
+        told = None
+    if isinstance(told, dict) and told.get("status"):
+        more = [f"{key} {told[key]}" for key in ("scope", "openid-configuration") if told.get(key)]
+        said = ", ".join([str(told["status"]), *more])
+    shown = printable(" ".join(said.split()))[:_LONGEST_STATUS].rstrip(".")
+    return shown or "it gives no reason"
+
+
+def _prove_password(call: Callable[[Any], Any], address: str, mechanism: Any, name: str) -> int:
+    lifetime_ms = 0
+    while not mechanism.is_done():
+        answer = call(SaslAuthenticateRequest(auth_bytes=mechanism.auth_bytes()))
+        if answer.error_code:
+            said = (answer.error_message or "it gives no reason").rstrip(".")
+            raise AccessDenied(f"{address} refused the login: {said}.", advice=_PASSWORD_ADVICE)
+        lifetime_ms = getattr(answer, "session_lifetime_ms", 0)
+        _refuse_few_iterations(address, name, answer.auth_bytes)
+        try:
+            mechanism.receive(answer.auth_bytes)
+        except Exception as error:  # value, key and index errors, from parsing any content
+            raise AccessDenied(
+                f"{address} sent no {name} message, or did not prove that it "
+                f"knows the password: {error}."
+            ) from error
+    if not mechanism.is_authenticated():
+        raise AccessDenied(f"{address} did not prove that it knows the password ({name}).")
+    return lifetime_ms
+
+
+def _refuse_few_iterations(address: str, mechanism: str, message: bytes) -> None:
+    """With few iterations, an impostor could derive the password from the proof."""
+    told = _ITERATIONS.search(message) if mechanism.startswith("SCRAM-") else None
+    if told and int(told[1]) < _FEWEST_ITERATIONS:
+        raise AccessDenied(
+            f"{address} asks for {int(told[1])} iterations of {mechanism}; the minimum is "
+            f"{_FEWEST_ITERATIONS}.",
+            advice="Set the user's password again with --add-config 'SCRAM-...=[iterations=8192,...]'.",
+        )

@@ -11,6 +11,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Cluster, confluent_config, kafka_python_config
+from kafka_ferry.config.client.oauth import OAUTH_LOGIN
+from kafka_ferry.control.clients import new_client
 from kafka_ferry.errors import ClusterUnreachable, ConfigError
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import borrowed
@@ -66,10 +68,13 @@ def admin_client(cluster: Cluster, config: Mapping[str, Any]) -> AdminClient:
     if kept and now - kept[1] <= _KEPT_S:
         client = kept[0]
     else:
-        # It connects in the background, while this thread looks whether it can.
-        client = _new_client(cluster, config)
         settings = kafka_python_config(cluster.client_properties("admin"))
+        # Of a token that brokers refuse, librdkafka would not say why.
+        at_once = OAUTH_LOGIN not in config
+        # It connects in the background, while this thread looks whether it can.
+        client = _new_client(cluster, config) if at_once else None
         retry(lambda: _knock(cluster.alias, settings))
+        client = client or _new_client(cluster, config)
     _kept.pop(key, None)
     _kept[key] = client, now
     while len(_kept) > _MOST_KEPT:
@@ -84,7 +89,7 @@ def forget_clients() -> None:
 
 def _new_client(cluster: Cluster, config: Mapping[str, Any]) -> AdminClient:
     try:
-        return AdminClient(dict(config))
+        return new_client(AdminClient, config)
     except KafkaException as raised:
         reason = f"no client can be created from its properties: {raised.args[0].str()}"
         raise ConfigError(cluster.origin, "admin", reason) from None

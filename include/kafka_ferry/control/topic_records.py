@@ -16,6 +16,7 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 
 from kafka_ferry.config import Cluster, confluent_config
 from kafka_ferry.control.client_errors import as_ferry_error, as_ours
+from kafka_ferry.control.clients import new_client
 from kafka_ferry.errors import FerryError
 from kafka_ferry.retry import at_most, retry
 
@@ -68,7 +69,7 @@ class TopicRecords:
                 ``ClusterUnreachable`` if the cluster does not answer for half a minute.
         """
         self.ends = {}
-        consumer = Consumer(self._settings())
+        consumer = new_client(Consumer, self._settings())
         try:
             assigned = [
                 ConfluentPartition(self._topic, number, start)
@@ -175,7 +176,7 @@ def append_records(cluster: Cluster, topic: str, records: Iterable[NewRecord]) -
 
     timeout_s = at_most(_WRITE_S)
     with as_ours(cluster.alias, doing):
-        producer = Producer(_producer_settings(cluster, timeout_s))
+        producer = new_client(Producer, _producer_settings(cluster, timeout_s))
         for record in records:
             # The first error counts for all records that follow.
             if failed:

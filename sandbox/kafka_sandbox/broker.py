@@ -171,6 +171,10 @@ class Broker(KafkaCluster):
         return kafka(self.version)
 
     @property
+    def _jvm_options(self) -> tuple[str, ...]:
+        return ()
+
+    @property
     def _data(self) -> Path:
         return self.directory / "data"
 
@@ -233,6 +237,7 @@ class Broker(KafkaCluster):
         command = jvm.command(
             *("kafka.Kafka", str(self._properties_file)),
             jars=self._jars,
+            options=self._jvm_options,
             archive_to=self._class_archive,
         )
         with self.log_file.open("ab") as log:

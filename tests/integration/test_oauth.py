@@ -12,22 +12,34 @@ from pathlib import Path
 
 import pytest
 
+from kafka_ferry.config.client.oauth import BY_ASSERTION
 from kafka_ferry.copy import RateLimit, copy_for_flow
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.model.rate import Rate
 from kafka_ferry.runs import Run
+from kafka_ferry.spark.serialized_flow import packed, unpacked
 from kafka_ferry.spark.session import terminal_spark
 from kafka_sandbox.cluster import KafkaCluster
 from kafka_sandbox.secure import Authority
 from kafka_sandbox.token_broker import TokenBroker
 from tests.support.builders import Record, create_topic, produce, read_all
-from tests.support.flows import assert_same, copy_now, failures, plan_now
+from tests.support.flows import (
+    assert_same,
+    copy_now,
+    copy_planned,
+    failures,
+    plan_now,
+    remote,
+)
 from tests.support.identity_provider import (
     AUDIENCE,
     SECRET,
     IdentityProvider,
+    assertion_properties,
     identity_provider,
+    locked,
     oauth_properties,
+    private_key,
 )
 from tests.support.secure import trust_store
 
@@ -36,6 +48,7 @@ from .test_secure import contents, filled, plainly, secured_flow
 Unique = Callable[[str], str]
 SESSION_S = 2.0
 WRONG = "wr0ng-s3cret"
+WORD = "key-pa5sphrase"
 SECONDS = 20
 
 
@@ -242,6 +255,74 @@ def test_an_airflow_connection_with_librdkafkas_names_gets_in(
     flow = secured_flow(folder, {"airflow.connection": "site"}, plainly(backup), topic)
     assert not failures(copy_now(flow))
     assert_same(broker, topic, backup, f"{folder.name}.{topic}")
+
+
+@pytest.mark.parametrize("as_target", [False, True], ids=["source", "target"])
+@pytest.mark.parametrize("kind", ["RS256", "ES256"])
+def test_a_signed_assertion_gets_in_also_from_a_machine_without_the_key(
+    kind: str,
+    as_target: bool,
+    folder: Path,
+    broker: TokenBroker,
+    provider: IdentityProvider,
+    backup: KafkaCluster,
+    unique: Unique,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """RS256 for a grant of its own, ES256 instead of a client's secret."""
+    caplog.set_level(logging.DEBUG)
+    pem, provider.clients[folder.name] = private_key(kind)
+    key = folder / "key.pem"
+    key.write_text(locked(pem, WORD))
+    secured = {
+        **way(broker, provider.endpoint),
+        **assertion_properties(provider.endpoint, key, folder.name),
+        "sasl.oauthbearer.assertion.algorithm": kind,
+        "sasl.oauthbearer.assertion.private.key.passphrase": WORD,
+        "sasl.oauthbearer.assertion.claim.jti.include": "true",
+    }
+    del secured["sasl.jaas.config"]
+    if kind == "RS256":
+        secured["sasl.oauthbearer.jwt.retriever.class"] = BY_ASSERTION
+    source, target = (backup, broker) if as_target else (broker, backup)
+    topic = filled(source, unique("asserted"))
+    sides = (plainly(backup), secured) if as_target else (secured, plainly(backup))
+    flow = secured_flow(folder, *sides, topic)
+    plan = plan_now(flow)
+    assert not plan.refused
+    sent, before = packed(flow), len(provider.assertions)
+    lines = key.read_text().splitlines()[1:-1]
+    key.unlink()
+
+    outcomes = copy_planned(unpacked(sent), plan)
+
+    assert failures(outcomes) == []
+    assert_same(source, topic, target, remote(flow, topic))
+    assert len(provider.assertions) > before
+    field = "assertion" if kind == "RS256" else "client_assertion"
+    assert provider.requests[-1][1][field] == provider.assertions[-1:]
+    shown = f"{flow!r}{flow.model_dump_json()}{plan.to_json()}{caplog.text}".encode()
+    shown += b"".join(contents(folder / "state"))
+    for secret in (WORD, *lines, *provider.assertions):
+        assert secret.encode() not in shown
+
+
+def test_a_key_that_the_endpoint_does_not_know_is_told_at_once(
+    folder: Path, broker: TokenBroker, provider: IdentityProvider, backup: KafkaCluster
+) -> None:
+    _, provider.clients["ferry"] = private_key("ES256")
+    key = folder / "key.pem"
+    key.write_text(private_key("ES256")[0])
+    wrong = {
+        **way(broker, provider.endpoint),
+        **assertion_properties(provider.endpoint, key, "ferry"),
+        "sasl.oauthbearer.assertion.algorithm": "ES256",
+    }
+    began = time.monotonic()
+    with pytest.raises(AccessDenied, match=r"gave no token: HTTP 401.*: wrong signature") as caught:
+        Run(secured_flow(folder, wrong, plainly(backup), "any"), "run-1").plan()
+    assert time.monotonic() - began < SECONDS
+    assert caught.value.exit_code == 4
 
 
 @pytest.mark.long

@@ -1,8 +1,9 @@
-"""The token endpoint of an identity provider: client credentials for a token (RFC 6749, 4.4).
+"""The token endpoint of an identity provider: a token for a client's credentials or its assertion.
 
-As Java's ``ClientCredentialsJwtRetriever``: id and secret in a header, a pause after each transient failure.
-Proxies are those of the environment (``HTTPS_PROXY``, ``NO_PROXY``); redirects are not followed, since they
-would take the secret elsewhere.
+As Java's ``ClientCredentialsJwtRetriever`` and ``JwtBearerJwtRetriever``: id and secret are in a header (RFC
+6749, 4.4), an assertion is in the form (RFC 7523); a pause follows each transient failure. Proxies are those
+of the environment (``HTTPS_PROXY``, ``NO_PROXY``); redirects are not followed, since they would take the
+secret elsewhere.
 """
 
 from __future__ import annotations
@@ -27,10 +28,14 @@ from urllib.request import (
     build_opener,
 )
 
+import regex
+
+from kafka_ferry.config.client.assertion import ASSERTION_FILE, PRIVATE_KEY
 from kafka_ferry.config.client.oauth import CLIENT_ID, CLIENT_SECRET, ENDPOINT, SCOPE, OAuthLogin
 from kafka_ferry.config.client.tls import kafka_python_tls
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
 from kafka_ferry.oauth.access_token import AccessToken, expiry_of, is_token
+from kafka_ferry.oauth.signed_assertion import signed_assertion
 from kafka_ferry.printable import printable
 
 _MOST_BYTES: Final = 1024 * 1024
@@ -38,6 +43,11 @@ _LONGEST_REASON: Final = 300
 # Of the statuses of 400 and more; Java retries all but a list of those that a retry cannot mend.
 _TRANSIENT: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _ADVICE: Final = f"Check {ENDPOINT}, {CLIENT_ID}, {CLIENT_SECRET} and {SCOPE}."
+_ASSERTION_ADVICE: Final = (
+    f"Check {ENDPOINT}, {ASSERTION_FILE} or {PRIVATE_KEY}, the assertion's claims, and what the identity "
+    "provider requires of them."
+)
+_JWT: Final = regex.compile(r"ey[A-Z][\w-]{8,}\.[\w-]+(?:\.[\w-]*)?")  # JSON in base64
 _TRUST: Final = (
     "The authority that issued it belongs into ssl.truststore.location among the options of "
     "sasl.jaas.config; the cluster's own trust store does not count for the token endpoint."
@@ -45,18 +55,19 @@ _TRUST: Final = (
 
 
 def fetch_token(login: OAuthLogin) -> AccessToken:
-    """A new token for the login's client credentials; asks again after transient failures.
+    """A new token for what the login shows; asks again after transient failures.
 
     Raises:
         AccessDenied: the endpoint gives none, or its certificate is not trusted.
         ClusterUnreachable: it cannot be reached, or has failed for as long as the login allows.
-        ConfigError: the stores for its TLS connections cannot be read.
+        ConfigError: the stores for its TLS connections, or the assertion's files, cannot be read.
     """
-    opener, request = _opener(login), _request(login)
+    opener = _opener(login)
     deadline, pause = time.monotonic() + login.retry_s, login.backoff_s
     while True:
         try:
-            return _token(login, _answer(login, opener, request))
+            # Each request has an assertion of its own: an endpoint may accept it only once.
+            return _token(login, _answer(login, opener, _request(login)))
         except ClusterUnreachable:
             if time.monotonic() + pause > deadline:
                 raise
@@ -76,18 +87,34 @@ def token_with_life(login: OAuthLogin, text: str, expires_at: float) -> AccessTo
 
 
 def _request(login: OAuthLogin) -> Request:
-    name, secret = login.client_id, login.client_secret
-    if login.is_encoded:
-        name, secret = quote_plus(name), quote_plus(secret)
-    form = {"grant_type": "client_credentials"} | ({"scope": login.scope} if login.scope else {})
+    form = _form(login) | ({"scope": login.scope} if login.scope else {})
     headers = {
         "Accept": "application/json",
-        "Authorization": f"Basic {base64.b64encode(f'{name}:{secret}'.encode()).decode()}",
         "Cache-Control": "no-cache",
         "Content-Type": "application/x-www-form-urlencoded",
         "User-Agent": "kafka-ferry",
     }
+    if not login.assertion:
+        name, secret = login.client_id, login.client_secret
+        if login.is_encoded:
+            name, secret = quote_plus(name), quote_plus(secret)
+        words = base64.b64encode(f"{name}:{secret}".encode()).decode()
+        headers["Authorization"] = f"Basic {words}"
     return Request(login.endpoint, urlencode(form).encode(), headers, method="POST")
+
+
+def _form(login: OAuthLogin) -> dict[str, str]:
+    """What says for whom the token is, as ``JwtBearerRequestFormatter`` and its siblings write it."""
+    if not login.assertion:
+        return {"grant_type": "client_credentials"}
+    assertion = signed_assertion(login.assertion, login.origin)
+    if login.is_jwt_bearer:
+        grant = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+        return {"grant_type": grant, "assertion": assertion}
+    kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+    form = {"client_assertion_type": kind, "client_assertion": assertion}
+    form["grant_type"] = "client_credentials"
+    return form | ({"client_id": login.client_id} if login.client_id else {})
 
 
 def _answer(login: OAuthLogin, opener: OpenerDirector, request: Request) -> bytes:
@@ -144,7 +171,7 @@ def _unreached(login: OAuthLogin, error: Exception) -> FerryError:
 
 def _denied(login: OAuthLogin, reason: str) -> AccessDenied:
     message = f"{_place(login)} gave no token: {_safe(login, reason).rstrip('.')}."
-    return AccessDenied(message, advice=_ADVICE)
+    return AccessDenied(message, advice=_ASSERTION_ADVICE if login.assertion else _ADVICE)
 
 
 def _place(login: OAuthLogin) -> str:
@@ -155,6 +182,7 @@ def _safe(login: OAuthLogin, text: str) -> str:
     """What the endpoint says, which may repeat what it was sent."""
     if login.client_secret:
         text = text.replace(login.client_secret, "******")
+    text = _JWT.sub("******", text)
     return printable(" ".join(text.split()))[:_LONGEST_REASON]
 
 

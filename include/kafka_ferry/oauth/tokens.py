@@ -10,9 +10,7 @@ import logging
 import os
 import threading
 import time
-from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 from kafka_ferry.config.client.oauth import ENDPOINT, OAuthLogin
 from kafka_ferry.errors import ConfigError, FerryError
@@ -87,14 +85,10 @@ def forget_token(login: OAuthLogin, token: AccessToken) -> None:
 
 
 def _token_in_file(login: OAuthLogin) -> AccessToken:
-    path = Path(unquote(urlsplit(login.endpoint).path))
-    try:
-        text = path.read_text(encoding="ascii", errors="replace").strip()
-    except OSError as error:
-        reason = f"{path} cannot be read: {error.strerror}"
-        raise ConfigError(login.origin, ENDPOINT, reason) from None
+    file = login.token_file
+    text = file.read(login.origin).strip()
     expiry = expiry_of(text) if is_token(text) else None
     if expiry is None:
-        reason = f"{path} holds no JWT that says when it expires (exp)"
+        reason = f"{file.path} holds no JWT that says when it expires (exp)"
         raise ConfigError(login.origin, ENDPOINT, reason)
     return AccessToken(text, time.time(), expiry)

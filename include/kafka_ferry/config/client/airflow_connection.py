@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
+from kafka_ferry.config.client.assertion import PRIVATE_KEY, TEMPLATE
 from kafka_ferry.config.client.jaas import (
     MECHANISMS,
     OAUTHBEARER,
@@ -23,7 +24,15 @@ from kafka_ferry.config.client.jaas import (
     jaas_config,
     login_text,
 )
-from kafka_ferry.config.client.oauth import CLIENT_ID, CLIENT_SECRET, EXTENSION, LOGIN_MODULE
+from kafka_ferry.config.client.login_values import CARRIED
+from kafka_ferry.config.client.oauth import (
+    BY_ASSERTION,
+    CLIENT_ID,
+    CLIENT_SECRET,
+    EXTENSION,
+    LOGIN_MODULE,
+    RETRIEVER,
+)
 from kafka_ferry.config.client.property_names import AIRFLOW_CONNECTION, OAUTH_NAMES
 from kafka_ferry.errors import ConfigError
 
@@ -41,6 +50,12 @@ _NAMES: Final = {
 _OAUTH: Final = {
     "sasl.oauthbearer.client.id": CLIENT_ID,
     "sasl.oauthbearer.client.secret": CLIENT_SECRET,
+    "sasl.oauthbearer.assertion.jwt.template.file": TEMPLATE,
+}
+_KEY_TEXT: Final = "sasl.oauthbearer.assertion.private.key.pem"
+_GRANTS: Final[dict[str, dict[str, str]]] = {
+    "client_credentials": {},
+    "urn:ietf:params:oauth:grant-type:jwt-bearer": {RETRIEVER: BY_ASSERTION},
 }
 _OF_ENDPOINT: Final = {
     "https.ca.location": "ssl.truststore.location",
@@ -138,9 +153,10 @@ def _login(settings: Mapping[str, str]) -> dict[str, str]:
 def _oauth(settings: Mapping[str, str]) -> dict[str, str]:
     """librdkafka's settings of ``sasl.oauthbearer.method=oidc``; Java's names are taken as they are."""
     grant = settings.get("sasl.oauthbearer.grant.type", "client_credentials")
-    if grant != "client_credentials":
+    if grant not in _GRANTS:
         raise JaasError(f"sasl.oauthbearer.grant.type={grant} is not supported")
     properties = {key: value for key, value in settings.items() if key in OAUTH_NAMES}
+    properties |= _GRANTS[grant]
     for theirs, ours in _OAUTH.items():
         if theirs in settings:
             properties.setdefault(ours, settings[theirs])
@@ -149,6 +165,8 @@ def _oauth(settings: Mapping[str, str]) -> dict[str, str]:
     pairs = filter(None, settings.get("sasl.oauthbearer.extensions", "").split(","))
     named = (pair.strip().partition("=") for pair in pairs)
     options = {f"{EXTENSION}{name}": value for name, _, value in named}
+    if _KEY_TEXT in settings:
+        options[f"{CARRIED}{PRIVATE_KEY}"] = settings[_KEY_TEXT]
     for theirs, ours in _OF_ENDPOINT.items():
         if settings.get(theirs, "probe") != "probe":
             options |= {"ssl.truststore.type": "PEM", ours: settings[theirs]}

@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema, core_schema
 from kafka_ferry.config.client.airflow_connection import connection_properties
 from kafka_ferry.config.client.config_providers import Providers
 from kafka_ferry.config.client.keystores import without_stores
-from kafka_ferry.config.client.oauth import with_inline_stores
+from kafka_ferry.config.client.oauth import with_inline_files
 from kafka_ferry.config.client.property_names import (
     AIRFLOW_CONNECTION,
     CLUSTER_NAMES,
@@ -203,7 +203,7 @@ class Cluster(BaseModel):
         properties: dict[str, str] = {}
         for role in ROLES:
             found = self.client_properties(role)
-            whole = with_inline_stores(without_stores(found, found.origin), found.origin)
+            whole = with_inline_files(without_stores(found, found.origin), found.origin)
             properties.setdefault("bootstrap.servers", whole["bootstrap.servers"])
             properties |= {f"{role}.{key}": value for key, value in whole.items()}
         return Cluster(alias=self.alias, properties=ClientProperties(properties), file=self.file)

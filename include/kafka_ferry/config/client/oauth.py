@@ -1,8 +1,8 @@
 """``OAUTHBEARER`` in Java client properties: where a client's token comes from, and what goes with it.
 
-Rules: ``OAuthBearerLoginCallbackHandler`` and the classes that it creates (KIP-768, KIP-1139). A property
-wins over the login module's option of the same meaning. The login module's ``ssl.*`` options, and not the
-cluster's, are for the token endpoint.
+Rules: ``OAuthBearerLoginCallbackHandler`` and the classes that it creates (KIP-768, KIP-1139, KIP-1258). A
+property wins over the login module's option of the same meaning. The login module's ``ssl.*`` options, and
+not the cluster's, are for the token endpoint.
 """
 
 from __future__ import annotations
@@ -10,12 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import regex
 
+from kafka_ferry.config.client.assertion import (
+    ASSERTION_FILE,
+    FILES,
+    ISSUER,
+    Assertion,
+    assertion,
+    names_client,
+)
 from kafka_ferry.config.client.jaas import OAUTHBEARER, JaasError, Login, login_text, parse_login
 from kafka_ferry.config.client.keystores import without_stores
+from kafka_ferry.config.client.login_values import CARRIED, LoginFile, LoginValues
 from kafka_ferry.errors import ConfigError
 
 OAUTH_LOGIN: Final = "oauth_login"
@@ -25,23 +34,29 @@ ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
 CLIENT_ID: Final = "sasl.oauthbearer.client.credentials.client.id"
 CLIENT_SECRET: Final = "sasl.oauthbearer.client.credentials.client.secret"
 SCOPE: Final = "sasl.oauthbearer.scope"
+RETRIEVER: Final = "sasl.oauthbearer.jwt.retriever.class"
 EXTENSION: Final = "extension_"
 """What a login module's option begins with that becomes a SASL extension."""
 
 _PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer."
 LOGIN_MODULE: Final = f"{_PACKAGE}OAuthBearerLoginModule"
 """The Java class whose options a ``sasl.jaas.config`` has."""
+BY_ASSERTION: Final = f"{_PACKAGE}JwtBearerJwtRetriever"
+"""The Java class that gets a token for an assertion."""
 
 _JAAS: Final = "sasl.jaas.config"
 _HANDLER: Final = "sasl.login.callback.handler.class"
-_RETRIEVER: Final = "sasl.oauthbearer.jwt.retriever.class"
-_ASSERTION: Final = "sasl.oauthbearer.assertion."
 _HANDLERS: Final = tuple(
     f"{_PACKAGE}{package}OAuthBearerLoginCallbackHandler" for package in ("", "secured.")
 )
 _FROM_FILE: Final = f"{_PACKAGE}FileJwtRetriever"
 _FROM_ENDPOINT: Final = f"{_PACKAGE}ClientCredentialsJwtRetriever"
-_RETRIEVERS: Final = (f"{_PACKAGE}DefaultJwtRetriever", _FROM_ENDPOINT, _FROM_FILE)
+_RETRIEVERS: Final = (
+    f"{_PACKAGE}DefaultJwtRetriever",
+    _FROM_ENDPOINT,
+    _FROM_FILE,
+    BY_ASSERTION,
+)
 # OAuthBearerClientInitialResponse
 _EXTENSION_NAME: Final = regex.compile(r"[A-Za-z]+")
 _EXTENSION_VALUE: Final = regex.compile(r"[\x21-\x7E \t\r\n]+")
@@ -69,9 +84,12 @@ class OAuthLogin:
     Attributes:
         endpoint: the token endpoint's URL, or the URL of a file that holds a token.
         client_id: the client's id at the token endpoint.
-        client_secret: its secret there.
+        client_secret: its secret there, "" where an assertion proves who it is.
         scope: the scope to ask for, "" for the endpoint's default.
         extensions: names and values of the SASL extensions.
+        assertion: where the client's assertion comes from, if it shows one.
+        is_jwt_bearer: whether the assertion is all that the client shows (RFC 7523, 2.1), or proves
+            who a client with client credentials is (2.2).
         is_encoded: whether id and secret are URL-encoded before they are sent (RFC 6749, 2.3.1).
         tls: the ``ssl.*`` properties of connections to the token endpoint.
         connect_s: the longest time to connect to it, in seconds.
@@ -79,6 +97,7 @@ class OAuthLogin:
         backoff_s: the pause after a first transient failure, in seconds; it doubles with each.
         retry_s: for how many seconds it is asked again.
         renewal: when a token is renewed.
+        carried: the token in the file as the driver read it, for machines that lack the file.
         origin: the file and the cluster, for errors.
     """
 
@@ -87,6 +106,8 @@ class OAuthLogin:
     client_secret: str = ""
     scope: str = ""
     extensions: tuple[tuple[str, str], ...] = ()
+    assertion: Assertion | None = None
+    is_jwt_bearer: bool = False
     is_encoded: bool = False
     tls: tuple[tuple[str, str], ...] = ()
     connect_s: float = 10.0
@@ -94,12 +115,18 @@ class OAuthLogin:
     backoff_s: float = 0.1
     retry_s: float = 10.0
     renewal: Renewal = Renewal()
+    carried: str = ""
     origin: str = field(default="", compare=False)
 
     @property
     def is_file(self) -> bool:
         """Whether the token is in a file."""
         return urlsplit(self.endpoint).scheme.lower() == "file"
+
+    @property
+    def token_file(self) -> LoginFile:
+        """The file that holds the token, if one does."""
+        return LoginFile(_path(self.endpoint), ENDPOINT, self.carried)
 
     @property
     def shown_endpoint(self) -> str:
@@ -123,55 +150,86 @@ def oauth_login(properties: Mapping[str, str], file: str) -> OAuthLogin:
     """
     options = _module_options(properties, file)
     _refuse_other_classes(properties, options, file)
-    endpoint = _endpoint(properties, file)
-    client_id = properties.get(CLIENT_ID, options.get("clientId", "")).strip()
-    secret = properties.get(CLIENT_SECRET, options.get("clientSecret", "")).strip()
-    if urlsplit(endpoint).scheme.lower() != "file":
-        for key, option, value in (
-            (CLIENT_ID, "clientId", client_id),
-            (CLIENT_SECRET, "clientSecret", secret),
-        ):
-            if not value:
-                raise ConfigError(file, key, f"is required, or {option} in {_JAAS}")
-    else:
-        client_id = secret = ""
-    numbers = _Numbers(properties, file)
+    values = LoginValues(properties, options, file)
+    endpoint, retriever = _endpoint(properties, file), properties.get(RETRIEVER, _RETRIEVERS[0])
+    client_id = secret = ""
+    scope = values.text(SCOPE, "scope")
+    shown: Assertion | None = None
+    if retriever == BY_ASSERTION:
+        # Java's retriever does not read the login module's option.
+        shown, scope = assertion(values), values.text(SCOPE)
+    elif urlsplit(endpoint).scheme.lower() != "file":
+        client_id, secret, shown = _client(values)
     return OAuthLogin(
         endpoint=endpoint,
         client_id=client_id,
         client_secret=secret,
-        scope=properties.get(SCOPE, options.get("scope", "")).strip(),
+        assertion=shown,
+        is_jwt_bearer=retriever == BY_ASSERTION,
+        scope=scope,
         extensions=_extensions(options, file),
         is_encoded=properties.get("sasl.oauthbearer.header.urlencode", "").lower() == "true",
         tls=tuple(sorted((key, it) for key, it in options.items() if key.startswith("ssl."))),
-        connect_s=numbers.get("sasl.login.connect.timeout.ms", 10_000) / 1000,
-        read_s=numbers.get("sasl.login.read.timeout.ms", 10_000) / 1000,
-        backoff_s=numbers.get("sasl.login.retry.backoff.ms", 100) / 1000,
-        retry_s=numbers.get("sasl.login.retry.backoff.max.ms", 10_000) / 1000,
+        connect_s=values.whole_number("sasl.login.connect.timeout.ms", 10_000) / 1000,
+        read_s=values.whole_number("sasl.login.read.timeout.ms", 10_000) / 1000,
+        backoff_s=values.whole_number("sasl.login.retry.backoff.ms", 100) / 1000,
+        retry_s=values.whole_number("sasl.login.retry.backoff.max.ms", 10_000) / 1000,
         renewal=Renewal(
-            numbers.get("sasl.login.refresh.window.factor", 0.8),
-            numbers.get("sasl.login.refresh.window.jitter", 0.05),
-            numbers.get("sasl.login.refresh.buffer.seconds", 300),
+            values.share("sasl.login.refresh.window.factor", 0.8),
+            values.share("sasl.login.refresh.window.jitter", 0.05),
+            values.whole_number("sasl.login.refresh.buffer.seconds", 300),
         ),
+        carried=options.get(f"{CARRIED}{ENDPOINT}", ""),
         origin=file,
     )
 
 
-def with_inline_stores(properties: Mapping[str, str], file: str) -> dict[str, str]:
-    """The same properties with the content of the token endpoint's stores instead of the stores.
+def with_inline_files(properties: Mapping[str, str], place: str) -> dict[str, str]:
+    """The same properties, with which a machine without the login's files and stores gets its tokens.
+
+    The token endpoint's stores are replaced by their content. The content of the files with a token, an
+    assertion, a key or a template is added: a machine that has such a file reads that one.
 
     Raises:
-        ConfigError: a store cannot be read, or the login module is wrong.
+        ConfigError: a store or a file cannot be read, or the login module is wrong.
     """
-    if properties.get("sasl.mechanism") != OAUTHBEARER or _JAAS not in properties:
+    if properties.get("sasl.mechanism") != OAUTHBEARER:
         return dict(properties)
-    options = _module_options(properties, file)
-    if not any(name.startswith("ssl.") for name in options):
+    options = _module_options(properties, place)
+    inline = options
+    if any(name.startswith("ssl.") for name in options):
+        of_tls = "security.protocol"
+        inline = without_stores({**options, of_tls: "SSL"}, f"{place}: {_JAAS}")
+        del inline[of_tls]
+    values = LoginValues(properties, options, place)
+    files = [found for key in FILES if (found := values.file(key))]
+    if urlsplit(properties.get(ENDPOINT, "")).scheme.lower() == "file":
+        files.append(LoginFile(_path(properties[ENDPOINT]), ENDPOINT))
+    content = {f"{CARRIED}{found.key}": found.read(place) for found in files}
+    if inline is options and not content:
         return dict(properties)
-    of_tls = "security.protocol"
-    inline = without_stores({**options, of_tls: "SSL"}, f"{file}: {_JAAS}")
-    del inline[of_tls]
-    return {**properties, _JAAS: login_text(Login(LOGIN_MODULE, inline))}
+    return {**properties, _JAAS: login_text(Login(LOGIN_MODULE, {**inline, **content}))}
+
+
+def _path(url: str) -> str:
+    return unquote(urlsplit(url).path)
+
+
+def _client(values: LoginValues) -> tuple[str, str, Assertion | None]:
+    """Id, secret and assertion of a client with client credentials."""
+    client_id = values.text(CLIENT_ID, "clientId")
+    if names_client(values):
+        return client_id, "", assertion(values)
+    secret = values.text(CLIENT_SECRET, "clientSecret")
+    for key, option, value in (
+        (CLIENT_ID, "clientId", client_id),
+        (CLIENT_SECRET, "clientSecret", secret),
+    ):
+        if not value:
+            reason = f"is required, or {option} in {_JAAS}."
+            advice = f"To show an assertion instead, set {ASSERTION_FILE} or {ISSUER}."
+            raise ConfigError(values.place, key, reason, advice=advice)
+    return client_id, secret, None
 
 
 def _module_options(properties: Mapping[str, str], file: str) -> dict[str, str]:
@@ -194,15 +252,11 @@ def _refuse_other_classes(
     if any(name.startswith("unsecuredLogin") for name in options):
         reason = "unsecured tokens (unsecuredLogin...) prove nothing and are not supported"
         raise ConfigError(file, _JAAS, reason)
-    for key, known in ((_HANDLER, _HANDLERS), (_RETRIEVER, _RETRIEVERS)):
+    for key, known in ((_HANDLER, _HANDLERS), (RETRIEVER, _RETRIEVERS)):
         name = properties.get(key, known[0])
         if name not in known:
             reason = f"{name} is a Java class, which cannot run here"
             raise ConfigError(file, key, f"{reason}; it must be one of {', '.join(known)}")
-    for key in properties:
-        if key.startswith(_ASSERTION):
-            advice = f"Use {CLIENT_ID} and {CLIENT_SECRET}, or a file with a token."
-            raise ConfigError(file, key, "JWT assertions are not supported yet.", advice=advice)
 
 
 def _endpoint(properties: Mapping[str, str], file: str) -> str:
@@ -217,9 +271,9 @@ def _endpoint(properties: Mapping[str, str], file: str) -> str:
         is_whole = False
     if not is_whole or url.scheme.lower() not in ("http", "https", "file"):
         raise ConfigError(file, ENDPOINT, "must be a URL: https://..., http://... or file:///...")
-    wanted = properties.get(_RETRIEVER, _RETRIEVERS[0])
+    wanted = properties.get(RETRIEVER, _RETRIEVERS[0])
     is_file = url.scheme.lower() == "file"
-    if (wanted == _FROM_FILE and not is_file) or (wanted == _FROM_ENDPOINT and is_file):
+    if (wanted == _FROM_FILE) != is_file and wanted != _RETRIEVERS[0]:
         kind = "file:///..." if wanted == _FROM_FILE else "https://... or http://..."
         raise ConfigError(file, ENDPOINT, f"must be {kind} with {wanted}")
     return endpoint
@@ -241,24 +295,3 @@ def _extensions(options: Mapping[str, str], file: str) -> tuple[tuple[str, str],
             raise ConfigError(file, _JAAS, reason)
         found.append((name, value))
     return tuple(sorted(found))
-
-
-class _Numbers:
-    """Properties that are numbers."""
-
-    def __init__(self, properties: Mapping[str, str], file: str) -> None:
-        self._properties, self._file = properties, file
-
-    def get(self, key: str, default: float) -> float:
-        text = self._properties.get(key)
-        if text is None:
-            return default
-        is_share = ".window." in key
-        try:
-            number = float(text) if is_share else int(text)
-        except ValueError:
-            number = -1
-        if not 0 <= number <= (1 if is_share else 2**31):
-            wanted = "a number from 0 to 1" if is_share else "a whole number from 0"
-            raise ConfigError(self._file, key, f"must be {wanted}")
-        return number

@@ -63,6 +63,12 @@ OAUTH_NAMES: Final = _table(
     sasl.login.callback.handler.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
     sasl.login.refresh.buffer.seconds sasl.login.refresh.window.factor
     sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
+    sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
+    sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
+    sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
+    sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
+    sasl.oauthbearer.assertion.private.key.file
+    sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
     sasl.oauthbearer.client.credentials.client.id
     sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.header.urlencode
     sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url
@@ -72,9 +78,6 @@ OAUTH_NAMES: Final = _table(
 
 _OF_JAVA: Final = "it names a Java class or provider, which cannot run here"
 _OF_KERBEROS: Final = "Kerberos is not supported yet; OAUTHBEARER, PLAIN and SCRAM are"
-_OF_ASSERTIONS: Final = (
-    "JWT assertions are not supported yet; client credentials and token files are"
-)
 _OF_BROKERS: Final = "brokers check tokens; a client passes them on"
 _ON_DEMAND: Final = "tokens are renewed when a connection needs one"
 
@@ -94,7 +97,6 @@ IGNORED_CONNECTION_NAMES: Final = {
         for prefix, why in {
             "sasl.kerberos.": _OF_KERBEROS,
             "sasl.oauthbearer.": _OF_BROKERS,
-            "sasl.oauthbearer.assertion.": _OF_ASSERTIONS,
             "sasl.login.refresh.min.period.seconds": _ON_DEMAND,
         }.items()
         for name in CONNECTION_NAMES - OAUTH_NAMES

@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.config.client.airflow_connection import connection_properties, connection_variable
+from kafka_ferry.config.client.assertion import PRIVATE_KEY, TEMPLATE, Assertion
 from kafka_ferry.config.client.jaas import jaas_config, parse_login
+from kafka_ferry.config.client.login_values import LoginFile
 from kafka_ferry.config.client.oauth import OAuthLogin, oauth_login
 from kafka_ferry.errors import ConfigError
 
@@ -71,6 +73,33 @@ def test_javas_names_are_taken_too(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     login = oauth_login(translated(monkeypatch, java), "f.yaml")
     assert login == OAuthLogin("https://id/token", "ann", "secret", read_s=1)
+
+
+def test_librdkafkas_assertions_are_javas_and_its_key_may_be_in_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at = "sasl.oauthbearer.assertion"
+    extra = {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.grant.type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+        "sasl.oauthbearer.token.endpoint.url": "https://id/token",
+        f"{at}.algorithm": "ES256",
+        f"{at}.private.key.pem": SECRET,
+        f"{at}.jwt.template.file": "/template.json",
+        f"{at}.claim.aud": "id",
+        f"{at}.claim.jti.include": True,
+    }
+    login = oauth_login(translated(monkeypatch, extra), "f.yaml")
+    assert login.is_jwt_bearer
+    assert login.assertion == Assertion(
+        key=LoginFile("", PRIVATE_KEY, SECRET),
+        algorithm="ES256",
+        claims=(("aud", "id"),),
+        template=LoginFile("/template.json", TEMPLATE),
+        has_id=True,
+    )
+    assert login.assertion.key.read("f.yaml") == SECRET
+    assert SECRET not in repr(login.assertion)
 
 
 def test_another_grant_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,7 @@ def test_javas_properties_say_where_a_token_comes_from(
             ENDPOINT,
             "must be https://",
         ),
-        ({RETRIEVER: f"{PACKAGE}JwtBearerJwtRetriever"}, RETRIEVER, "JwtBearerJwtRetriever is a"),
+        ({RETRIEVER: "com.example.Retriever"}, RETRIEVER, "com.example.Retriever is a Java class"),
         ({HANDLER: "com.example.Handler"}, HANDLER, "com.example.Handler is a Java class"),
         (
             {JAAS: f"{MODULE} required clientSecret={SECRET};"},
@@ -122,7 +122,6 @@ def test_javas_properties_say_where_a_token_comes_from(
         ({JAAS: f"{IN_JAAS} extension_auth='{SECRET}';"}, JAAS, "extension_auth is no name"),
         ({JAAS: f"{IN_JAAS} extension_a1='{SECRET}';"}, JAAS, "extension_a1 is no name"),
         ({JAAS: f"{IN_JAAS} extension_a='{SECRET}\\001';"}, JAAS, "value of extension_a"),
-        ({"sasl.oauthbearer.assertion.file": "/a"}, "sasl.oauthbearer.assertion.file", "JWT"),
         ({"sasl.login.read.timeout.ms": "x"}, "sasl.login.read.timeout.ms", "whole number"),
         (
             {"sasl.login.refresh.window.factor": "8"},

@@ -77,6 +77,24 @@ def dump_logs(broker: KafkaCluster, topic: str, partitions: int) -> list[list[Du
     return list(dumped.values())
 
 
+def create_delegation_token(bootstrap: str, login: Path) -> tuple[str, str]:
+    """kafka-delegation-tokens: id and HMAC of a new token for the user of a properties file."""
+    printed = _delegation_tokens(bootstrap, login, "--create", "--max-life-time-period", "-1")
+    lines = [line.split() for line in printed.splitlines() if line.strip()]
+    token_id, hmac, *_ = lines[[fields[0] for fields in lines].index("TOKENID") + 1]
+    return token_id, hmac
+
+
+def expire_delegation_token(bootstrap: str, login: Path, hmac: str) -> None:
+    """kafka-delegation-tokens: ends a token at once."""
+    _delegation_tokens(bootstrap, login, "--expire", "--expiry-time-period", "-1", "--hmac", hmac)
+
+
+def _delegation_tokens(bootstrap: str, login: Path, *arguments: str) -> str:
+    at = ("--bootstrap-server", bootstrap, "--command-config", str(login))
+    return _run("org.apache.kafka.tools.DelegationTokenCommand", *at, *arguments)
+
+
 def _batch(line: str) -> DumpedBatch:
     fields = dict(_FIELD.findall(line))
     return DumpedBatch(

@@ -121,7 +121,7 @@ class TopicRecords:
 
     def _settings(self) -> dict[str, object]:
         return {
-            **confluent_config(self._cluster.client_properties("consumer"), "consumer"),
+            **confluent_config(self._cluster.control_properties("consumer"), "consumer"),
             "group.id": READER,
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
@@ -190,7 +190,7 @@ def append_records(cluster: Cluster, topic: str, records: Iterable[NewRecord]) -
 
 
 def _producer_settings(cluster: Cluster, timeout_s: float) -> dict[str, object]:
-    settings = confluent_config(cluster.client_properties("producer"), "producer")
+    settings = confluent_config(cluster.control_properties("producer"), "producer")
     settings.pop("transactional.id", None)
     return settings | {
         "acks": "all",

@@ -19,6 +19,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from kafka_ferry.config.client.airflow_connection import connection_properties
 from kafka_ferry.config.client.config_providers import Providers
+from kafka_ferry.config.client.jaas import is_delegation_token
 from kafka_ferry.config.client.keystores import without_stores
 from kafka_ferry.config.client.oauth import with_inline_files
 from kafka_ferry.config.client.property_names import (
@@ -190,6 +191,23 @@ class Cluster(BaseModel):
             reason = f"is required: the connection {self.airflow_connection!r} has none either"
             raise ConfigError(self.origin, "bootstrap.servers", reason)
         return found
+
+    def control_properties(self, role: Role) -> ClientProperties:
+        """The configuration of a client of this kind on the control plane, by Java names.
+
+        librdkafka cannot log in with a delegation token: instead of one, the client gets addresses and
+        login of the ``admin`` client.
+
+        Raises:
+            ConfigError: as ``client_properties``.
+        """
+        found = self.client_properties(role)
+        if not is_delegation_token(found):
+            return found
+        own = {key: value for key, value in found.items() if key not in CONNECTION_NAMES}
+        admin = self.client_properties("admin")
+        shared = {key: value for key, value in admin.items() if key in CONNECTION_NAMES}
+        return ClientProperties(own | shared, self.origin)
 
     def resolved(self) -> Cluster:
         """The same cluster for processes that have neither its files nor its environment.

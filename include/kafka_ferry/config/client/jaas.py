@@ -32,12 +32,16 @@ _ESCAPED: Final = {
 }
 _FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
 
+_SCRAM_MODULE: Final = "ScramLoginModule"
 LOGIN_MODULES: Final = {
     "PLAIN": "PlainLoginModule",
-    "SCRAM-SHA-256": "ScramLoginModule",
-    "SCRAM-SHA-512": "ScramLoginModule",
+    "SCRAM-SHA-256": _SCRAM_MODULE,
+    "SCRAM-SHA-512": _SCRAM_MODULE,
 }
 """The mechanisms with a name and a password, each with the Java class whose options it has."""
+
+TOKEN_AUTH: Final = "sasl_token_auth"
+"""The data plane's setting that says that its credentials are a delegation token."""
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 """The mechanism with a token: see ``config.client.oauth``."""
@@ -66,11 +70,19 @@ class _Token(NamedTuple):
 
 
 class Credentials(NamedTuple):
-    """A client's credentials."""
+    """A client's credentials.
+
+    Attributes:
+        mechanism: one of ``LOGIN_MODULES``.
+        username: the user's name, or the id of a delegation token.
+        password: the user's password, or the token's HMAC.
+        is_token: whether it is a delegation token (KIP-48).
+    """
 
     mechanism: str
     username: str
     password: str
+    is_token: bool = False
 
     @property
     def escaped(self) -> str:
@@ -99,7 +111,7 @@ def credentials(properties: Mapping[str, str], protocol: str, file: str) -> Cred
         raise ConfigError(file, "sasl.jaas.config", f"is required with {protocol}")
     try:
         login = parse_login(properties["sasl.jaas.config"])
-        return Credentials(mechanism, *_name_and_password(login, mechanism))
+        return Credentials(mechanism, *_name_and_password(login, mechanism), _is_token(login))
     except JaasError as error:
         advice = 'Its form is: <login module> required username="..." password="...";'
         raise ConfigError(file, "sasl.jaas.config", f"{error}.", advice=advice) from None
@@ -129,19 +141,39 @@ def _quoted(text: str) -> str:
 
 
 def login_name(properties: Mapping[str, str]) -> str | None:
-    """The user name in Java client properties; None where there is none, or it cannot be read."""
+    """The user name in Java client properties; None where there is none, or it cannot be read.
+
+    A delegation token does not say whose it is.
+    """
     try:
-        return parse_login(properties.get("sasl.jaas.config", "")).options.get("username")
+        login = parse_login(properties.get("sasl.jaas.config", ""))
     except JaasError:
         return None
+    return None if _is_token(login) else login.options.get("username")
+
+
+def is_delegation_token(properties: Mapping[str, str]) -> bool:
+    """Whether Java client properties have a login with a delegation token."""
+    protocol = properties.get("security.protocol", "").upper()
+    try:
+        login = parse_login(properties.get("sasl.jaas.config", ""))
+    except JaasError:
+        return False
+    return protocol.startswith("SASL_") and _is_token(login)
+
+
+def _is_token(login: Login) -> bool:
+    """As ``ScramLoginModule`` decides; no other login module has that option."""
+    return (
+        login.module.rpartition(".")[2] == _SCRAM_MODULE
+        and login.options.get("tokenauth", "").lower() == "true"
+    )
 
 
 def _name_and_password(login: Login, mechanism: str) -> tuple[str, str]:
     wanted = LOGIN_MODULES[mechanism]
     if login.module.rpartition(".")[2] != wanted:
         raise JaasError(f"{mechanism} needs the login module {wanted}")
-    if login.options.get("tokenauth", "").lower() == "true":
-        raise JaasError("delegation tokens (tokenauth) are not supported")
     if not {"username", "password"} <= login.options.keys():
         raise JaasError("username and password are required")
     return login.options["username"], login.options["password"]

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from kafka_ferry.config.client.cluster import ClientProperties
-from kafka_ferry.config.client.jaas import OAUTHBEARER, credentials
+from kafka_ferry.config.client.jaas import OAUTHBEARER, TOKEN_AUTH, credentials
 from kafka_ferry.config.client.oauth import OAUTH_LOGIN, oauth_login
 from kafka_ferry.config.client.property_names import OAUTH_NAMES, Role
 from kafka_ferry.config.client.tls import kafka_python_tls, librdkafka_tls, not_for_librdkafka
@@ -26,6 +26,11 @@ _ALL: Final[tuple[Role, ...]] = ("consumer", "producer", "admin")
 _C: Final[tuple[Role, ...]] = ("consumer",)
 _P: Final[tuple[Role, ...]] = ("producer",)
 _DAY_MS: Final = 86_400_000
+_NO_TOKEN: Final = "is a delegation token (tokenauth); librdkafka, the control plane's client, cannot log in with it."
+_OTHER_LOGIN: Final = (
+    "Give the control plane another login in admin.sasl.mechanism and admin.sasl.jaas.config; "
+    "the data plane keeps the token."
+)
 
 
 class Setting(NamedTuple):
@@ -164,6 +169,8 @@ def confluent_config(
         # data plane's TLS settings, retries and token: so both planes get theirs from kafka_ferry.oauth.
         config |= {"sasl.mechanism": OAUTHBEARER, OAUTH_LOGIN: oauth_login(properties, file)}
     elif login := credentials(properties, protocol, file):
+        if login.is_token:
+            raise ConfigError(file, "sasl.jaas.config", _NO_TOKEN, advice=_OTHER_LOGIN)
         config["sasl.mechanism"] = login.mechanism
         config |= {"sasl.username": login.username, "sasl.password": login.password}
     return config
@@ -193,6 +200,8 @@ def kafka_python_config(properties: Mapping[str, str], *, file: str = "") -> dic
     elif login := credentials(properties, protocol, file):
         config["sasl_mechanism"] = login.mechanism
         config |= {"sasl_plain_username": login.escaped, "sasl_plain_password": login.password}
+        if login.is_token:
+            config[TOKEN_AUTH] = True
     return config
 
 

@@ -1,4 +1,4 @@
-"""The login on a connection: kafka-python's SASL mechanisms, and OAUTHBEARER with our own tokens."""
+"""The login on a connection: kafka-python's SASL mechanisms, delegation tokens, and OAUTHBEARER."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import regex
 from kafka.net.sasl import get_sasl_mechanism
+from kafka.net.sasl.scram import SaslMechanismScram, ScramClient
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
-from kafka_ferry.config.client.jaas import OAUTHBEARER
+from kafka_ferry.config.client.jaas import OAUTHBEARER, TOKEN_AUTH
 from kafka_ferry.config.client.oauth import OAUTH_LOGIN, OAuthLogin
 from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.oauth import AccessToken, forget_token, token_for
@@ -20,8 +21,13 @@ from kafka_ferry.printable import printable
 # ScramMechanism.minIterations, which Java's client requires.
 _FEWEST_ITERATIONS: Final = 4096
 _ITERATIONS: Final = regex.compile(rb"(?:^|,)i=([0-9]{1,9})(?:,|$)")
+_TOKEN_EXTENSION: Final = b",tokenauth=true"
 _LONGEST_STATUS: Final = 300
 _PASSWORD_ADVICE: Final = "Check sasl.mechanism, and name and password in sasl.jaas.config."
+_TOKEN_ADVICE: Final = (
+    "Check id and HMAC of the delegation token in sasl.jaas.config, and that it has not expired: "
+    "kafka-delegation-tokens.sh --describe."
+)
 
 
 def log_in(call: Callable[[Any], Any], address: str, host: str, settings: Mapping[str, Any]) -> int:
@@ -31,7 +37,7 @@ def log_in(call: Callable[[Any], Any], address: str, host: str, settings: Mappin
         call: sends a request and gives its response.
         address: the broker, for messages.
         host: its host name.
-        settings: kafka-python's configuration names, and ``OAUTH_LOGIN``.
+        settings: kafka-python's configuration names, ``OAUTH_LOGIN`` and ``TOKEN_AUTH``.
 
     Returns:
         After how many milliseconds the broker ends the session, 0 for never.
@@ -51,7 +57,10 @@ def log_in(call: Callable[[Any], Any], address: str, host: str, settings: Mappin
         )
     if token:
         return _show_token(call, address, settings[OAUTH_LOGIN], token)
-    return _prove_password(call, address, get_sasl_mechanism(name)(host=host, **settings), name)
+    is_token = bool(settings.get(TOKEN_AUTH))
+    mechanism = (_DelegationToken if is_token else get_sasl_mechanism(name))(host=host, **settings)
+    advice = _TOKEN_ADVICE if is_token else _PASSWORD_ADVICE
+    return _prove_password(call, address, mechanism, name, advice)
 
 
 def initial_response(token: AccessToken, extensions: Mapping[str, str]) -> bytes:
@@ -98,13 +107,32 @@ def _status(said: str) -> str:
     return shown or "it gives no reason"
 
 
-def _prove_password(call: Callable[[Any], Any], address: str, mechanism: Any, name: str) -> int:
+class _DelegationToken(SaslMechanismScram):  # type: ignore[misc]
+    """SCRAM for a delegation token (KIP-48): the first message says so, as ``ScramSaslClient``'s does."""
+
+    def __init__(self, **config: Any) -> None:
+        super().__init__(**config)
+        names = "sasl_plain_username", "sasl_plain_password", "sasl_mechanism"
+        self._scram_client = _TokenExchange(*(config[name] for name in names))
+
+
+class _TokenExchange(ScramClient):  # type: ignore[misc]
+    def first_message(self) -> bytes:
+        message = bytes(super().first_message())
+        # Both sides sign the whole exchange, this extension too.
+        self.auth_message += _TOKEN_EXTENSION
+        return message + _TOKEN_EXTENSION
+
+
+def _prove_password(
+    call: Callable[[Any], Any], address: str, mechanism: Any, name: str, advice: str
+) -> int:
     lifetime_ms = 0
     while not mechanism.is_done():
         answer = call(SaslAuthenticateRequest(auth_bytes=mechanism.auth_bytes()))
         if answer.error_code:
             said = (answer.error_message or "it gives no reason").rstrip(".")
-            raise AccessDenied(f"{address} refused the login: {said}.", advice=_PASSWORD_ADVICE)
+            raise AccessDenied(f"{address} refused the login: {said}.", advice=advice)
         lifetime_ms = getattr(answer, "session_lifetime_ms", 0)
         _refuse_few_iterations(address, name, answer.auth_bytes)
         try:

@@ -8,6 +8,7 @@ from kafka.net.manager import KafkaConnectionManager
 
 from kafka_ferry.config import Cluster, confluent_config, kafka_python_config
 from kafka_ferry.config.client import translate as translate_module
+from kafka_ferry.config.client.jaas import TOKEN_AUTH
 from kafka_ferry.config.client.property_names import ROLES, Role
 from kafka_ferry.config.client.translate import KAFKA_PYTHON, LIBRDKAFKA
 from kafka_ferry.errors import ConfigError
@@ -209,7 +210,7 @@ def test_an_error_names_the_file_and_the_cluster_that_the_properties_come_from()
                 "sasl.jaas.config": f"{SCRAM} required tokenauth=true username=hunter2;",
             },
             "sasl.jaas.config",
-            "delegation tokens",
+            "username and password are required",
         ),
     ],
 )
@@ -222,6 +223,38 @@ def test_a_login_that_the_clients_cannot_use_is_refused_without_its_secrets(
         assert caught.value.key == key
         assert reason in str(caught.value)
         assert "hunter2" not in str(caught.value)
+
+
+BY_TOKEN = {
+    "sasl.mechanism": "SCRAM-SHA-256",
+    "sasl.jaas.config": f"{SCRAM} required tokenauth='TRUE' username=id password='aG1hYw==';",
+}
+
+
+def test_a_delegation_token_is_for_the_data_plane() -> None:
+    settings = kafka_python_config({**login(), **BY_TOKEN})
+    assert settings[TOKEN_AUTH] is True
+    assert (settings["sasl_plain_username"], settings["sasl_plain_password"]) == ("id", "aG1hYw==")
+    assert TOKEN_AUTH not in kafka_python_config(login())
+    with pytest.raises(ConfigError, match=r"librdkafka.*cannot log in with it") as caught:
+        confluent_config({**login(), **BY_TOKEN}, "admin", file="f.yaml")
+    assert caught.value.key == "sasl.jaas.config"
+    assert "admin.sasl.jaas.config" in caught.value.advice
+    assert "aG1hYw" not in str(caught.value)
+
+
+@pytest.mark.parametrize("role", ["consumer", "producer"])
+def test_the_control_plane_logs_in_as_admin_where_the_data_plane_has_a_token(role: Role) -> None:
+    admin = {f"admin.{key}": value for key, value in login().items()}
+    more = {f"{role}.client.id": "mine", "admin.client.id": "admins"}
+    cluster = Cluster(alias="primary", properties={**login(), **BY_TOKEN, **admin, **more})
+    config = confluent_config(cluster.control_properties(role), role)
+    assert config["sasl.mechanism"] == login()["sasl.mechanism"]
+    assert config["client.id"] == "mine"
+    assert kafka_python_config(cluster.client_properties(role))[TOKEN_AUTH]
+
+    named = Cluster(alias="primary", properties={**login(), **admin, **more})
+    assert named.control_properties(role) == named.client_properties(role)
 
 
 def test_a_login_without_a_module_or_mechanism_is_refused() -> None:

@@ -1,16 +1,23 @@
-"""What a login with OAUTHBEARER sends, and what it makes of a broker's answers."""
+"""What logins with tokens send, and what they make of a broker's answers."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+import re
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from kafka_ferry.config.client.jaas import TOKEN_AUTH
 from kafka_ferry.config.client.oauth import OAUTH_LOGIN, OAuthLogin
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable
 from kafka_ferry.oauth import AccessToken, token_for
 from kafka_ferry.wire import borrowed
-from kafka_ferry.wire.connections.sasl import initial_response
+from kafka_ferry.wire.connections.sasl import initial_response, log_in
 from tests.support.identity_provider import SECRET, IdentityProvider, identity_provider
 from tests.unit.wire.scripted import KINDS, Asked, ScriptedBroker, framed, sample
 
@@ -179,3 +186,53 @@ def test_connections_with_another_secret_are_not_shared(provider: IdentityProvid
     other = OAuthLogin(provider.endpoint, "ferry", "another")
     with borrowed("kept", {**base, OAUTH_LOGIN: other}) as stranger:
         assert stranger is not first
+
+
+class TokenServer:
+    """A broker's side of SCRAM-SHA-256 for a delegation token (RFC 5802, KIP-48)."""
+
+    def __init__(self, hmac_text: str) -> None:
+        self._salted = hashlib.pbkdf2_hmac("sha256", hmac_text.encode(), b"salt", 4096)
+        self.first = b""
+        self._exchange = b""
+
+    def __call__(self, request: Any) -> SimpleNamespace:
+        if not hasattr(request, "auth_bytes"):
+            return SimpleNamespace(error_code=0)
+        answer = self._last(request.auth_bytes) if self.first else self._first(request.auth_bytes)
+        return SimpleNamespace(error_code=0, auth_bytes=answer, session_lifetime_ms=7)
+
+    def _first(self, message: bytes) -> bytes:
+        self.first = message
+        bare = message.removeprefix(b"n,,")
+        nonce = dict(part.split(b"=", 1) for part in bare.split(b","))[b"r"] + b"broker"
+        answer = b"r=%s,s=%s,i=4096" % (nonce, base64.b64encode(b"salt"))
+        self._exchange = b"%s,%s,c=biws,r=%s" % (bare, answer, nonce)
+        return answer
+
+    def _last(self, message: bytes) -> bytes:
+        client_key = self._signed(self._salted, b"Client Key")
+        signature = self._signed(hashlib.sha256(client_key).digest(), self._exchange)
+        proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
+        assert message.endswith(b",p=" + base64.b64encode(proof))
+        server_key = self._signed(self._salted, b"Server Key")
+        return b"v=" + base64.b64encode(self._signed(server_key, self._exchange))
+
+    @staticmethod
+    def _signed(key: bytes, message: bytes) -> bytes:
+        return hmac.new(key, message, hashlib.sha256).digest()
+
+
+@pytest.mark.parametrize(("is_token", "end"), [(True, b",tokenauth=true"), (False, b"")])
+def test_a_delegation_token_is_named_as_one_in_what_both_sides_sign(
+    is_token: bool, end: bytes
+) -> None:
+    server = TokenServer("aG1hYw==")
+    config = {
+        "sasl_mechanism": "SCRAM-SHA-256",
+        "sasl_plain_username": "an-id",
+        "sasl_plain_password": "aG1hYw==",
+        TOKEN_AUTH: is_token,
+    }
+    assert log_in(server, "broker", "127.0.0.1", config) == 7
+    assert re.fullmatch(rb"n,,n=an-id,r=[0-9a-f]+" + end, server.first)

@@ -15,7 +15,8 @@ from typing import Final
 from kafka_ferry.config.client.oauth import ENDPOINT, OAuthLogin
 from kafka_ferry.errors import ConfigError, FerryError
 from kafka_ferry.oauth.access_token import AccessToken, expiry_of, is_token
-from kafka_ferry.oauth.token_endpoint import fetch_token
+from kafka_ferry.oauth.msk_token import msk_token
+from kafka_ferry.oauth.token_endpoint import fetch_token, token_with_life
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -56,7 +57,8 @@ def token_for(login: OAuthLogin) -> AccessToken:
     Raises:
         AccessDenied: the token endpoint refuses the client.
         ClusterUnreachable: the token endpoint cannot be reached.
-        ConfigError: the file with the token cannot be read, or holds none.
+        ConfigError: the file with the token cannot be read, or holds none; or AWS's library is not
+            installed.
     """
     if login.is_file:
         # Whoever renews the token replaces the file: each login reads it.
@@ -67,7 +69,7 @@ def token_for(login: OAuthLogin) -> AccessToken:
         if old and now < old.renew_at:
             return old
         try:
-            slot.token = fetch_token(login)
+            slot.token = _new_token(login)
         except FerryError as error:
             if not (old and error.transient and now < old.expires_at):
                 raise
@@ -82,6 +84,12 @@ def forget_token(login: OAuthLogin, token: AccessToken) -> None:
     with slot.lock:
         if slot.token is token:
             slot.token = None
+
+
+def _new_token(login: OAuthLogin) -> AccessToken:
+    if login.iam:
+        return token_with_life(login, *msk_token(login.iam, login.origin))
+    return fetch_token(login)
 
 
 def _token_in_file(login: OAuthLogin) -> AccessToken:

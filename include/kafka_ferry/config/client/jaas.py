@@ -46,7 +46,10 @@ TOKEN_AUTH: Final = "sasl_token_auth"
 OAUTHBEARER: Final = "OAUTHBEARER"
 """The mechanism with a token: see ``config.client.oauth``."""
 
-MECHANISMS: Final = (*LOGIN_MODULES, OAUTHBEARER)
+MSK_IAM: Final = "AWS_MSK_IAM"
+"""Amazon MSK's mechanism: see ``config.client.msk_iam``."""
+
+MECHANISMS: Final = (*LOGIN_MODULES, OAUTHBEARER, MSK_IAM)
 """The supported mechanisms."""
 
 

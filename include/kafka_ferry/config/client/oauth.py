@@ -22,9 +22,17 @@ from kafka_ferry.config.client.assertion import (
     assertion,
     names_client,
 )
-from kafka_ferry.config.client.jaas import OAUTHBEARER, JaasError, Login, login_text, parse_login
+from kafka_ferry.config.client.jaas import (
+    MSK_IAM,
+    OAUTHBEARER,
+    JaasError,
+    Login,
+    login_text,
+    parse_login,
+)
 from kafka_ferry.config.client.keystores import without_stores
 from kafka_ferry.config.client.login_values import CARRIED, LoginFile, LoginValues
+from kafka_ferry.config.client.msk_iam import IamLogin, iam_login, is_iam
 from kafka_ferry.errors import ConfigError
 
 OAUTH_LOGIN: Final = "oauth_login"
@@ -46,6 +54,8 @@ BY_ASSERTION: Final = f"{_PACKAGE}JwtBearerJwtRetriever"
 
 _JAAS: Final = "sasl.jaas.config"
 _HANDLER: Final = "sasl.login.callback.handler.class"
+_CLIENT_HANDLER: Final = "sasl.client.callback.handler.class"
+_CLIENT_HANDLERS: Final = (f"{_PACKAGE}internals.OAuthBearerSaslClientCallbackHandler",)
 _HANDLERS: Final = tuple(
     f"{_PACKAGE}{package}OAuthBearerLoginCallbackHandler" for package in ("", "secured.")
 )
@@ -82,7 +92,7 @@ class OAuthLogin:
     """A client's login with OAUTHBEARER; equal logins share a token. Printing it shows no secret.
 
     Attributes:
-        endpoint: the token endpoint's URL, or the URL of a file that holds a token.
+        endpoint: the token endpoint's URL, or the URL of a file that holds a token; "" with ``iam``.
         client_id: the client's id at the token endpoint.
         client_secret: its secret there, "" where an assertion proves who it is.
         scope: the scope to ask for, "" for the endpoint's default.
@@ -98,6 +108,7 @@ class OAuthLogin:
         retry_s: for how many seconds it is asked again.
         renewal: when a token is renewed.
         carried: the token in the file as the driver read it, for machines that lack the file.
+        iam: the AWS credentials that sign the token, for Amazon MSK.
         origin: the file and the cluster, for errors.
     """
 
@@ -116,6 +127,7 @@ class OAuthLogin:
     retry_s: float = 10.0
     renewal: Renewal = Renewal()
     carried: str = ""
+    iam: IamLogin | None = None
     origin: str = field(default="", compare=False)
 
     @property
@@ -131,6 +143,8 @@ class OAuthLogin:
     @property
     def shown_endpoint(self) -> str:
         """The endpoint for messages: without a user, a query and a fragment, which may hold secrets."""
+        if self.iam:
+            return "this machine's AWS credentials"
         url = urlsplit(self.endpoint)
         return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
@@ -138,8 +152,15 @@ class OAuthLogin:
         return f"OAuthLogin({self.shown_endpoint}, client_id={self.client_id!r})"
 
 
+def is_oauth(properties: Mapping[str, str]) -> bool:
+    """Whether Java client properties say that the client logs in with a token on OAUTHBEARER's wire."""
+    protocol = properties.get("security.protocol", "").upper()
+    mechanism = properties.get("sasl.mechanism")
+    return protocol.startswith("SASL_") and mechanism in (OAUTHBEARER, MSK_IAM)
+
+
 def oauth_login(properties: Mapping[str, str], file: str) -> OAuthLogin:
-    """The login that Java client properties with ``sasl.mechanism=OAUTHBEARER`` describe.
+    """The login that Java client properties describe for which ``is_oauth`` is true.
 
     Args:
         properties: the client's properties.
@@ -148,6 +169,8 @@ def oauth_login(properties: Mapping[str, str], file: str) -> OAuthLogin:
     Raises:
         ConfigError: something is missing, wrong, or a Java class that has no counterpart here.
     """
+    if is_iam(properties):
+        return OAuthLogin("", iam=iam_login(properties, file), origin=file)
     options = _module_options(properties, file)
     _refuse_other_classes(properties, options, file)
     values = LoginValues(properties, options, file)
@@ -193,7 +216,7 @@ def with_inline_files(properties: Mapping[str, str], place: str) -> dict[str, st
     Raises:
         ConfigError: a store or a file cannot be read, or the login module is wrong.
     """
-    if properties.get("sasl.mechanism") != OAUTHBEARER:
+    if properties.get("sasl.mechanism") != OAUTHBEARER or is_iam(properties):
         return dict(properties)
     options = _module_options(properties, place)
     inline = options
@@ -252,7 +275,11 @@ def _refuse_other_classes(
     if any(name.startswith("unsecuredLogin") for name in options):
         reason = "unsecured tokens (unsecuredLogin...) prove nothing and are not supported"
         raise ConfigError(file, _JAAS, reason)
-    for key, known in ((_HANDLER, _HANDLERS), (RETRIEVER, _RETRIEVERS)):
+    for key, known in (
+        (_HANDLER, _HANDLERS),
+        (_CLIENT_HANDLER, _CLIENT_HANDLERS),
+        (RETRIEVER, _RETRIEVERS),
+    ):
         name = properties.get(key, known[0])
         if name not in known:
             reason = f"{name} is a Java class, which cannot run here"

@@ -60,6 +60,7 @@ CLUSTER_NAMES: Final = CONNECTION_NAMES | {AIRFLOW_CONNECTION}
 
 OAUTH_NAMES: Final = _table(
     """
+    sasl.client.callback.handler.class
     sasl.login.callback.handler.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
     sasl.login.refresh.buffer.seconds sasl.login.refresh.window.factor
     sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
@@ -74,7 +75,7 @@ OAUTH_NAMES: Final = _table(
     sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url
     """
 )
-"""Those of them that only a login with OAUTHBEARER reads."""
+"""Those of them that only a login with OAUTHBEARER or AWS_MSK_IAM reads."""
 
 _OF_JAVA: Final = "it names a Java class or provider, which cannot run here"
 _OF_KERBEROS: Final = "Kerberos is not supported yet; OAUTHBEARER, PLAIN and SCRAM are"
@@ -87,7 +88,7 @@ IGNORED_CONNECTION_NAMES: Final = {
             """
             ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider
             ssl.secure.random.implementation ssl.trustmanager.algorithm
-            sasl.client.callback.handler.class sasl.login.class
+            sasl.login.class
             """
         ),
         _OF_JAVA,

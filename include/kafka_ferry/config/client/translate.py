@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from kafka_ferry.config.client.cluster import ClientProperties
 from kafka_ferry.config.client.jaas import OAUTHBEARER, TOKEN_AUTH, credentials
-from kafka_ferry.config.client.oauth import OAUTH_LOGIN, oauth_login
+from kafka_ferry.config.client.oauth import OAUTH_LOGIN, is_oauth, oauth_login
 from kafka_ferry.config.client.property_names import OAUTH_NAMES, Role
 from kafka_ferry.config.client.tls import kafka_python_tls, librdkafka_tls, not_for_librdkafka
 from kafka_ferry.errors import ConfigError
@@ -148,7 +148,7 @@ def confluent_config(
     """
     protocol, file = _protocol(properties), file or _origin(properties)
     config: dict[str, object] = {}
-    known = _SECURITY | OAUTH_NAMES if _is_oauth(properties, protocol) else _SECURITY
+    known = _SECURITY | OAUTH_NAMES if is_oauth(properties) else _SECURITY
     for key, value in properties.items():
         setting = LIBRDKAFKA.get(key)
         if setting is not None and role in setting.roles:
@@ -164,7 +164,7 @@ def confluent_config(
         for key in not_for_librdkafka(properties):
             what = "applies to the data plane only: librdkafka has no setting for TLS versions"
             _log_once(role, key, what)
-    if _is_oauth(properties, protocol):
+    if is_oauth(properties):
         # librdkafka could ask the token endpoint itself (sasl.oauthbearer.method=oidc), but not with the
         # data plane's TLS settings, retries and token: so both planes get theirs from kafka_ferry.oauth.
         config |= {"sasl.mechanism": OAUTHBEARER, OAUTH_LOGIN: oauth_login(properties, file)}
@@ -195,7 +195,7 @@ def kafka_python_config(properties: Mapping[str, str], *, file: str = "") -> dic
             config[name] = _integer(key, value, file) if key.endswith((".ms", ".bytes")) else value
     if "SSL" in protocol:
         config |= kafka_python_tls(properties, file)
-    if _is_oauth(properties, protocol):
+    if is_oauth(properties):
         config |= {"sasl_mechanism": OAUTHBEARER, OAUTH_LOGIN: oauth_login(properties, file)}
     elif login := credentials(properties, protocol, file):
         config["sasl_mechanism"] = login.mechanism
@@ -212,10 +212,6 @@ def _origin(properties: Mapping[str, str]) -> str:
 
 def _protocol(properties: Mapping[str, str]) -> str:
     return properties.get("security.protocol", "PLAINTEXT").upper()
-
-
-def _is_oauth(properties: Mapping[str, str], protocol: str) -> bool:
-    return protocol.startswith("SASL_") and properties.get("sasl.mechanism") == OAUTHBEARER
 
 
 def _brokers(properties: Mapping[str, str]) -> list[str]:

@@ -72,4 +72,4 @@ def test_every_recipe_is_a_flow_that_is_valid(recipe: str, tmp_path: Path) -> No
 
 
 def test_there_are_recipes() -> None:
-    assert len(RECIPES) == 5
+    assert len(RECIPES) == 8

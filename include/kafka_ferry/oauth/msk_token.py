@@ -1,6 +1,6 @@
 """Tokens for Amazon MSK: a URL that the client's AWS credentials have signed, as AWS's own library makes it.
 
-The library is an extra (``pip install 'kafka-ferry[msk]'``). It signs on this machine: only a role is
+The library is an extra, ``kafka-ferry[msk]``. It signs on this machine: only a role is
 assumed over the network.
 """
 
@@ -16,8 +16,8 @@ from kafka_ferry.printable import printable
 
 _KEY: Final = "sasl.mechanism"
 _INSTALL: Final = (
-    "Install it in the environments of the flow's tasks and of Spark's executors: "
-    "pip install 'kafka-ferry[msk]'."
+    "Install it (the extra msk of kafka-ferry) where the flow's tasks run, and for Spark's executors: "
+    "pip install aws-msk-iam-sasl-signer-python."
 )
 _FIND: Final = (
     "Each machine that runs a part of the flow, Spark's executors too, needs credentials of its own: "

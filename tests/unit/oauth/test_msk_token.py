@@ -228,7 +228,7 @@ def test_without_awss_library_the_error_says_what_to_install(
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
     with pytest.raises(ConfigError, match="needs the package aws-msk-iam") as caught:
         msk_token(IamLogin(REGION), PLACE)
-    assert "pip install 'kafka-ferry[msk]'" in caught.value.advice
+    assert "pip install aws-msk-iam-sasl-signer-python" in caught.value.advice
 
 
 @pytest.mark.usefixtures("keys")

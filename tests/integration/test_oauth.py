@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ferry.config.client.oauth import BY_ASSERTION
+from kafka_ferry.config.client.oauth import BY_ASSERTION, oauth_login
 from kafka_ferry.copy import RateLimit, copy_for_flow
 from kafka_ferry.errors import AccessDenied
 from kafka_ferry.model.rate import Rate
+from kafka_ferry.oauth import token_for
 from kafka_ferry.runs import Run
 from kafka_ferry.spark.serialized_flow import packed, unpacked
 from kafka_ferry.spark.session import terminal_spark
@@ -40,8 +41,10 @@ from tests.support.identity_provider import (
     locked,
     oauth_properties,
     private_key,
+    read_jwt,
 )
-from tests.support.secure import trust_store
+from tests.support.kafka_tools import list_topics
+from tests.support.secure import as_properties, trust_store
 
 from .test_secure import contents, filled, plainly, secured_flow
 
@@ -106,7 +109,10 @@ def over_tls(
     }
 
 
+@pytest.mark.short("secret")
+@pytest.mark.parametrize("shown_to_it", ["secret", "assertion"])
 def test_a_run_through_tls_is_verified_and_leaves_no_secret_behind(
+    shown_to_it: str,
     folder: Path,
     broker: TokenBroker,
     provider: IdentityProvider,
@@ -118,7 +124,16 @@ def test_a_run_through_tls_is_verified_and_leaves_no_secret_behind(
     caplog.set_level(logging.DEBUG)
     topic = filled(primary, unique("whole"))
     before = len(provider.tokens)
-    target = over_tls(way(broker, provider.endpoint, extension_pool="p1"), broker, folder, root)
+    login = way(broker, provider.endpoint, extension_pool="p1")
+    secrets = [SECRET]
+    if shown_to_it == "assertion":
+        pem, provider.clients[folder.name] = private_key("RS256")
+        key = folder / "key.pem"
+        key.write_text(locked(pem, WORD))
+        login |= assertion_properties(provider.endpoint, key, folder.name)
+        login["sasl.oauthbearer.assertion.private.key.passphrase"] = WORD
+        secrets = [WORD, *key.read_text().splitlines()[1:-1], *pem.splitlines()[1:-1]]
+    target = over_tls(login, broker, folder, root)
     flow = secured_flow(folder, plainly(primary), target, topic)
     run = Run(flow, "run-1")
     with terminal_spark("oauth") as spark:
@@ -140,7 +155,7 @@ def test_a_run_through_tls_is_verified_and_leaves_no_secret_behind(
     )
     assert topic.encode() in found
     assert len(provider.tokens) > before
-    for secret in (SECRET, *provider.tokens):
+    for secret in (*secrets, *provider.tokens, *provider.assertions):
         assert secret.encode() not in found
 
 
@@ -305,6 +320,54 @@ def test_a_signed_assertion_gets_in_also_from_a_machine_without_the_key(
     shown += b"".join(contents(folder / "state"))
     for secret in (WORD, *lines, *provider.assertions):
         assert secret.encode() not in shown
+
+
+@pytest.mark.parametrize("kind", ["RS256", "ES256"])
+def test_javas_client_sends_the_same_with_the_same_properties(
+    kind: str, folder: Path, broker: TokenBroker, provider: IdentityProvider, unique: Unique
+) -> None:
+    topic = filled(broker, unique("java"))
+    pem, provider.clients[folder.name] = private_key(kind)
+    key, template = folder / "key.pem", folder / "template.json"
+    key.write_text(pem)
+    claims = {"sub": "template", "exp": 5, "roles": ["a", {"b": 1}]}
+    template.write_text(json.dumps({"header": {"kid": "k1", "alg": "none"}, "payload": claims}))
+    properties = {
+        **way(broker, provider.endpoint),
+        **assertion_properties(provider.endpoint, key, folder.name),
+        "sasl.oauthbearer.assertion.algorithm": kind,
+        "sasl.oauthbearer.assertion.template.file": str(template),
+        "sasl.oauthbearer.assertion.claim.jti.include": "true",
+        "sasl.oauthbearer.assertion.claim.exp.seconds": "77",
+        "sasl.oauthbearer.scope": "a b",
+    }
+    if kind == "RS256":
+        properties["sasl.oauthbearer.jwt.retriever.class"] = BY_ASSERTION
+    file = folder / "java.properties"
+    file.write_text(as_properties(properties))
+    allowed = {"urls": provider.endpoint, "files": f"{key},{template}"}
+    prefix = "-Dorg.apache.kafka.sasl.oauthbearer.allowed"
+    options = [f"{prefix}.{name}={value}" for name, value in allowed.items()]
+
+    assert topic in list_topics(properties["bootstrap.servers"], file, *options)
+    javas = provider.requests[-1]
+    token_for(oauth_login(properties, "java.properties"))
+    ours = provider.requests[-1]
+
+    assert javas is not ours
+    assert asked(*ours) == asked(*javas)
+
+
+def asked(headers: dict[str, str], form: dict[str, list[str]]) -> tuple[object, ...]:
+    """A request for a token, without what differs from one to the next."""
+    field = "assertion" if "assertion" in form else "client_assertion"
+    header, claims = read_jwt(form[field][0])
+    lengths = [claims.pop(name) - claims["iat"] for name in ("exp", "nbf")]
+    assert len(claims.pop("jti")) == 36
+    del claims["iat"]
+    names = ("Accept", "Authorization", "Cache-Control", "Content-Type")
+    sent = {name: headers.get(name) for name in names}
+    return sent, form | {field: []}, header, claims, lengths
 
 
 def test_a_key_that_the_endpoint_does_not_know_is_told_at_once(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -95,6 +96,18 @@ def _delegation_tokens(bootstrap: str, login: Path, *arguments: str) -> str:
     return _run("org.apache.kafka.tools.DelegationTokenCommand", *at, *arguments)
 
 
+def list_topics(bootstrap: str, login: Path, *options: str) -> list[str]:
+    """kafka-topics: the names that the client of a properties file sees.
+
+    Args:
+        bootstrap: the broker.
+        login: the properties file.
+        options: of the JVM.
+    """
+    at = ("--bootstrap-server", bootstrap, "--command-config", str(login), "--list")
+    return _run("org.apache.kafka.tools.TopicCommand", *at, options=options).split()
+
+
 def _batch(line: str) -> DumpedBatch:
     fields = dict(_FIELD.findall(line))
     return DumpedBatch(
@@ -111,8 +124,8 @@ def _batch(line: str) -> DumpedBatch:
     )
 
 
-def _run(tool: str, *arguments: str) -> str:
-    command = jvm.command(tool, *arguments)
+def _run(tool: str, *arguments: str, options: Sequence[str] = ()) -> str:
+    command = jvm.command(tool, *arguments, options=options)
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, f"{tool} failed:\n{done.stdout}\n{done.stderr}"
     return done.stdout

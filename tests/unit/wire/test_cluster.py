@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from kafka_ferry.errors import BrokerError, ClusterUnreachable
-from kafka_ferry.wire import WireCluster, borrowed, pool
+from kafka_ferry.wire import WireCluster, borrowed
 from kafka_ferry.wire.cluster import GROUP
 
 from .scripted import HOST, KINDS, METADATA, ScriptedBroker, metadata, sample
@@ -74,8 +75,8 @@ def test_who_borrows_connections_later_looks_coordinators_up_again(
     with borrowed("backup", settings) as cluster:
         cluster.coordinator("readers", GROUP)
     say_where(brokers, coordinator=2)
-    now = pool.time.monotonic()
-    monkeypatch.setattr(pool.time, "monotonic", lambda: now + later_s)
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + later_s)
     with borrowed("backup", settings) as again:
         assert again is cluster
         assert again.coordinator_node("readers", GROUP) == known

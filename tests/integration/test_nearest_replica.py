@@ -13,6 +13,7 @@ from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.copy.source import fetcher
 from kafka_ferry.copy.source.read_replicas import ReadReplicas
 from kafka_ferry.wire import PendingFetch, WireCluster
+from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import create_topic, produce, read_all
 from tests.support.flows import assert_same, copy_now, failures, make_flow, remote, write_flow
@@ -21,6 +22,12 @@ from tests.support.leaders import leaders
 
 Unique = Callable[[str], str]
 RACK, REPLICA = "r2", 2
+
+
+@pytest.fixture
+def backup(three_brokers: Brokers) -> Brokers:
+    """Each rack has a broker."""
+    return three_brokers
 
 
 @pytest.fixture

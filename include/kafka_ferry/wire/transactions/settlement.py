@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
-from kafka_ferry.retry import retry
+from kafka_ferry.retry import RETRY_S, at_most, retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question, ask_together
 from kafka_ferry.wire.transactions.endings import (
@@ -155,12 +155,19 @@ class Settlement:
         committed: set[TopicPartition],
         optional: Container[TopicPartition],
     ) -> tuple[_OpenParts, bool]:
-        """What is still open after markers have had time to be written."""
-        deadline, pause = time.monotonic() + _GRACE_S, 0.001
+        """What is still open after markers have had time to be written.
+
+        While an end is only to be replicated, consumers do not see it yet, and neither would a next run that
+        reads the ledger: that takes as long as the slowest follower.
+        """
+        began, pause = time.monotonic(), 0.001
         while True:
-            late = time.monotonic() > deadline
+            waited_s = time.monotonic() - began
             replicated, open_, pending = retry(lambda: self._look(written, committed, optional))
-            if late or (replicated and not (open_.starts or pending)):
+            is_open = bool(open_.starts or pending)
+            if replicated and not is_open:
+                return open_, pending
+            if waited_s > (_GRACE_S if is_open or open_.leaderless else at_most(RETRY_S)):
                 return open_, pending
             time.sleep(pause)
             pause = min(pause * 2, 0.1)

@@ -1,0 +1,1 @@
+"""Compares two topics on two clusters, whichever mirror filled the second one; needs no ledger."""

@@ -1,0 +1,1 @@
+"""Finds how the records of two logs differ, in bounded memory. Pure."""

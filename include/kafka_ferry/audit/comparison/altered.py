@@ -1,0 +1,144 @@
+"""Pairs records that are the same but for some of their parts. Pure.
+
+Records are only compared with those of the same gap, between the same neighbours. Which parts are equal
+decides, and the more of them the better: a record whose value alone differs is found before one of which only
+the timestamp is the same. A null key or value is no evidence by itself.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from kafka_ferry.audit.comparison.entries import (
+    AuditedLog,
+    Booleans,
+    Hashes,
+    Integers,
+    RecordParts,
+    Unmatched,
+)
+
+_PARTS: Final = ("key", "value", "headers", "timestamp")
+# Which parts are equal, the strongest evidence first; what is not named is altered.
+_WITH_TIME: Final = (
+    ("value", "headers", "timestamp"),
+    ("key", "headers", "timestamp"),
+    ("key", "value", "timestamp"),
+    ("key", "value", "headers"),
+    ("key", "timestamp"),
+    ("value", "timestamp"),
+    ("key", "value"),
+    ("timestamp",),
+    ("value",),
+)
+_WITHOUT_TIME: Final = (
+    ("key", "value"),
+    ("value", "headers"),
+    ("key", "headers"),
+    ("value",),
+)
+
+
+class Alteration(NamedTuple):
+    """A record that differs in parts.
+
+    Attributes:
+        source: its place among the source's unmatched records.
+        target: its place among the target's.
+        what: the parts that differ.
+    """
+
+    source: int
+    target: int
+    what: tuple[str, ...]
+
+
+def alterations(
+    source: AuditedLog,
+    target: AuditedLog,
+    ours: Unmatched,
+    theirs: Unmatched,
+    *,
+    times: bool,
+) -> list[Alteration]:
+    """Which of the unmatched records of both sides are the same but for some parts.
+
+    Reads the records of gaps with unmatched records on both sides again.
+
+    Args:
+        source: the source's log.
+        target: the target's log.
+        ours: the source's unmatched records.
+        theirs: the target's.
+        times: whether timestamps are compared.
+    """
+    i = np.flatnonzero(np.isin(ours.gaps, theirs.gaps))
+    j = np.flatnonzero(np.isin(theirs.gaps, ours.gaps))
+    if not len(i):
+        return []
+    here = source.parts(ours.entries.offsets[i])
+    there = target.parts(theirs.entries.offsets[j])
+    left = _Left(np.ones(len(i), np.bool_), np.ones(len(j), np.bool_))
+    found = [
+        Alteration(
+            int(i[a]), int(j[b]), tuple(part for part in _differing(here, there, a, b, times))
+        )
+        for equal in (_WITH_TIME if times else _WITHOUT_TIME)
+        for a, b in _pairs(here, there, ours.gaps[i], theirs.gaps[j], equal, left)
+    ]
+    return sorted(found)
+
+
+class _Left(NamedTuple):
+    ours: Booleans
+    theirs: Booleans
+
+
+def _pairs(
+    here: RecordParts,
+    there: RecordParts,
+    gaps_here: Integers,
+    gaps_there: Integers,
+    equal: tuple[str, ...],
+    left: _Left,
+) -> Iterator[tuple[int, int]]:
+    """Pairs in order of those that are left and whose parts ``equal`` are the same; they are left no longer."""
+    waiting: dict[tuple[int, ...], deque[int]] = defaultdict(deque)
+    for place, known in _keyed(there, gaps_there, equal, left.theirs):
+        waiting[known].append(place)
+    for place, known in _keyed(here, gaps_here, equal, left.ours):
+        if same := waiting.get(known):
+            other = same.popleft()
+            left.ours[place] = left.theirs[other] = False
+            yield place, other
+
+
+def _keyed(
+    parts: RecordParts, gaps: Integers, equal: tuple[str, ...], left: Booleans
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    usable = left.copy()
+    if "timestamp" not in equal:
+        told = np.zeros(len(left), np.bool_)
+        if "key" in equal:
+            told |= ~parts.no_key
+        if "value" in equal:
+            told |= ~parts.no_value
+        usable &= told
+    places = np.flatnonzero(usable)
+    columns = [gaps[places].tolist(), *(_column(parts, name)[places].tolist() for name in equal)]
+    return zip(places.tolist(), zip(*columns, strict=True), strict=True)
+
+
+def _differing(here: RecordParts, there: RecordParts, a: int, b: int, times: bool) -> Iterator[str]:
+    for name in _PARTS if times else _PARTS[:-1]:
+        if _column(here, name)[a] != _column(there, name)[b]:
+            yield name
+
+
+def _column(parts: RecordParts, name: str) -> Hashes | Integers:
+    columns = {"key": parts.keys, "value": parts.values, "headers": parts.headers}
+    return columns.get(name, parts.times)

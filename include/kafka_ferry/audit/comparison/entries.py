@@ -1,0 +1,210 @@
+"""Records as columns of digests, and what a log must offer to be compared. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]
+Booleans = npt.NDArray[np.bool_]
+
+CHUNK: Final = 65_536
+"""So many records are asked of a cursor at a time where all of them are read."""
+
+
+def _integers() -> Integers:
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Records of a log in the order of their offsets; 24 bytes each, 33 with keys.
+
+    Attributes:
+        offsets: ascending.
+        digests: of each record's key, value, headers and, if times are compared, timestamp.
+        times: timestamps, in milliseconds since 1970.
+        keys: digests of the keys; empty unless they were asked for.
+        tombstones: which values are null; empty unless keys were asked for.
+    """
+
+    offsets: Integers
+    digests: Hashes
+    times: Integers
+    keys: Hashes
+    tombstones: Booleans
+
+    @classmethod
+    def of(
+        cls,
+        offsets: Sequence[int] | Integers = (),
+        digests: Sequence[int] | Hashes = (),
+        times: Sequence[int] | Integers = (),
+        keys: Sequence[int] | Hashes = (),
+        tombstones: Sequence[bool] | Booleans = (),
+    ) -> Entries:
+        """The columns as arrays."""
+        return cls(
+            np.array(offsets, np.int64),
+            np.array(digests, np.uint64),
+            np.array(times, np.int64),
+            np.array(keys, np.uint64),
+            np.array(tombstones, np.bool_),
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Entries]) -> Entries:
+        """All of ``parts``, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return cls.of()
+        names = [field.name for field in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def at(self, which: slice | Booleans | Integers) -> Entries:
+        """Some of them, by a slice, a mask or their places."""
+        keys, tombstones = self.keys, self.tombstones
+        if len(keys):
+            keys, tombstones = keys[which], tombstones[which]
+        return Entries(
+            self.offsets[which], self.digests[which], self.times[which], keys, tombstones
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordParts:
+    """Digests of the parts of records that are looked at one by one.
+
+    Attributes:
+        offsets: ascending.
+        keys: of the keys; null and empty differ.
+        values: of the values.
+        headers: of the headers, in their order.
+        times: timestamps, in milliseconds since 1970.
+        no_key: which keys are null.
+        no_value: which values are null.
+    """
+
+    offsets: Integers
+    keys: Hashes
+    values: Hashes
+    headers: Hashes
+    times: Integers
+    no_key: Booleans
+    no_value: Booleans
+
+
+class Cursor(Protocol):
+    """Reads a log forwards."""
+
+    def take(self, records: int) -> Entries:
+        """The next records, at most so many; fewer only at the end."""
+
+    def skip(self, records: int) -> int:
+        """Pass over so many records without comparing them; returns how many there were."""
+
+
+class AuditedLog(Protocol):
+    """A partition's log, as one side of a comparison.
+
+    Attributes:
+        since: the first offset that is looked at.
+        end: the offset after the last one that is looked at.
+        lost_head: whether the log may have held records before ``since`` that belong to the comparison and
+            were deleted, by retention or DeleteRecords.
+    """
+
+    @property
+    def since(self) -> int:
+        """The first offset that is looked at."""
+
+    @property
+    def end(self) -> int:
+        """The offset after the last one that is looked at."""
+
+    @property
+    def lost_head(self) -> bool:
+        """Whether the log may have lost records that belong to the comparison before its start."""
+
+    def cursor(self, at: int, *, keys: bool = False) -> Cursor:
+        """Reads from the offset ``at`` to the end."""
+
+    def parts(self, offsets: Integers) -> RecordParts:
+        """The parts of the records at ``offsets``, which ascend; all of them exist."""
+
+
+def chunks(
+    log: AuditedLog, since: int, until: int | None = None, *, keys: bool = False
+) -> Iterator[Entries]:
+    """The log's records with offsets of ``[since, until)``, or to its end, in chunks."""
+    cursor = log.cursor(since, keys=keys)
+    while len(found := cursor.take(CHUNK)):
+        if until is not None and found.offsets[-1] >= until:
+            yield found.at(slice(0, int(np.searchsorted(found.offsets, until))))
+            return
+        yield found
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """Records of one side for which the walk has found no partner.
+
+    Attributes:
+        entries: the records, ascending.
+        gaps: how many records had been matched before each of them: those of both sides with equal numbers
+            lie between the same neighbours.
+    """
+
+    entries: Entries
+    gaps: Integers
+
+    @classmethod
+    def joined(cls, parts: Sequence[Unmatched]) -> Unmatched:
+        """All of ``parts``, one after the other."""
+        gaps = [part.gaps for part in parts]
+        return cls(
+            Entries.joined([part.entries for part in parts]),
+            np.concatenate(gaps) if gaps else _integers(),
+        )
+
+    def __len__(self) -> int:
+        return len(self.gaps)
+
+    def at(self, which: Booleans | Integers) -> Unmatched:
+        """Some of them, by a mask or their places."""
+        return Unmatched(self.entries.at(which), self.gaps[which])
+
+
+def located(logs: Iterator[Entries], wanted: Hashes) -> tuple[Booleans, Integers]:
+    """Where digests occur first.
+
+    Args:
+        logs: what is searched.
+        wanted: digests, in any order, any of them repeatedly.
+
+    Returns:
+        Which of ``wanted`` occur; and the offset of the first occurrence of each, -1 for none.
+    """
+    digests, back = np.unique(wanted, return_inverse=True)
+    offsets = np.full(len(digests), -1, np.int64)
+    left = len(digests)
+    while left and (chunk := next(logs, None)) is not None:
+        places = np.minimum(np.searchsorted(digests, chunk.digests), len(digests) - 1)
+        hits = np.flatnonzero(digests[places] == chunk.digests)
+        # The first one of several.
+        hits = hits[::-1]
+        at = places[hits]
+        new = offsets[at] < 0
+        left -= len(np.unique(at[new]))
+        offsets[at[new]] = chunk.offsets[hits[new]]
+    found = offsets[back]
+    return found >= 0, found

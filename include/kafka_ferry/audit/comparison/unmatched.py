@@ -1,0 +1,210 @@
+"""Decides what became of the records that a walk has not matched. Pure.
+
+In this order, so that each record is told once: the same record at another place (*reordered*); one that
+the other side has already (*doubled*); one between the same neighbours that differs in parts (*altered*);
+and what is left is *missing* or *foreign*, unless a log's start or end explains it: what lies before the
+first record that both sides hold may have been deleted by the side that does not have it, and what lies
+after the last one may not have been copied yet.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from kafka_ferry.audit.comparison.alignment import longest_ascending
+from kafka_ferry.audit.comparison.altered import alterations
+from kafka_ferry.audit.comparison.entries import (
+    AuditedLog,
+    Booleans,
+    Entries,
+    Integers,
+    Unmatched,
+    chunks,
+    located,
+)
+from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing
+from kafka_ferry.audit.comparison.walk import WalkState
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What became of unmatched records.
+
+    Attributes:
+        differing: all that differ, except those that ``missing`` and ``foreign`` hold.
+        missing: records that the target does not have in this partition.
+        foreign: records that the source does not have in this partition.
+        in_order: records that are the same after all.
+        removed: source records that the target has deleted since it had them.
+        expired: target records that the source has deleted since they were copied.
+        pending: source records that are too recent to be called missing.
+    """
+
+    differing: list[Differing]
+    missing: Entries
+    foreign: Entries
+    in_order: int
+    removed: int
+    expired: int
+    pending: int
+
+
+def judged(
+    source: AuditedLog,
+    target: AuditedLog,
+    state: WalkState,
+    *,
+    times: bool = True,
+    settled_before: int | None = None,
+) -> Judged:
+    """What became of the unmatched records of a walk that is over.
+
+    Reads the source's digests again if the target has unmatched records, and the records that may be altered.
+
+    Args:
+        source: the source's log.
+        target: the target's log.
+        state: the walk's.
+        times: whether timestamps are compared.
+        settled_before: what is newer at the end of the source's log may not have been copied yet, in
+            milliseconds since 1970; None if everything should have been.
+    """
+    ours, theirs = state.source_unmatched, state.target_unmatched
+    ours, removed = _without_removed(ours, target, state, lost_head=source.lost_head)
+    differing: list[Differing] = []
+    moved = _moved(ours, theirs)
+    for i, j in zip(moved.reordered_source.tolist(), moved.reordered_target.tolist(), strict=True):
+        offsets = int(ours.entries.offsets[i]), int(theirs.entries.offsets[j])
+        differing.append(Differing("reordered", *offsets))
+    ours, theirs = ours.at(moved.left_source), theirs.at(moved.left_target)
+    is_double, origins = _doubled(source, target, theirs, state)
+    doubled = theirs.at(is_double).entries.offsets
+    for origin, offset in zip(origins[is_double].tolist(), doubled.tolist(), strict=True):
+        differing.append(Differing("doubled", origin, offset))
+    theirs = theirs.at(~is_double)
+    paired = alterations(source, target, ours, theirs, times=times)
+    for i, j, what in paired:
+        offsets = int(ours.entries.offsets[i]), int(theirs.entries.offsets[j])
+        differing.append(Differing("altered", *offsets, what))
+    ours = ours.at(_all_but([pair.source for pair in paired], len(ours)))
+    theirs = theirs.at(_all_but([pair.target for pair in paired], len(theirs)))
+    is_pending = _pending(ours, state, settled_before)
+    return Judged(
+        differing,
+        missing=ours.entries.at(~is_pending),
+        foreign=theirs.entries,
+        in_order=moved.in_order,
+        removed=state.removed_records + removed,
+        expired=state.head_records,
+        pending=int(is_pending.sum()),
+    )
+
+
+def listed(missing: Entries, foreign: Entries) -> Iterator[Differing]:
+    """The findings that missing and foreign records are."""
+    for offset in missing.offsets.tolist():
+        yield Differing("missing", offset, NO_OFFSET)
+    for offset in foreign.offsets.tolist():
+        yield Differing("foreign", NO_OFFSET, offset)
+
+
+def _without_removed(
+    ours: Unmatched, target: AuditedLog, state: WalkState, *, lost_head: bool
+) -> tuple[Unmatched, int]:
+    """The source's unmatched records without those that the target has deleted, and how many these are.
+
+    If the target has records before the first one on both sides, it reaches further back than the source.
+    A target's log that starts at offset n has deleted n records at most; if the source still has its first
+    record, any more are missing.
+    """
+    if not target.lost_head or state.head_records:
+        return ours, 0
+    head = int(np.searchsorted(ours.gaps, 1))
+    if not lost_head:
+        head = min(head, max(0, target.since - state.removed_records))
+    return ours.at(np.arange(head, len(ours))), head
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """Unmatched records with equal digests on both sides, as places."""
+
+    reordered_source: Integers
+    reordered_target: Integers
+    left_source: Booleans
+    left_target: Booleans
+    in_order: int
+
+
+def _moved(ours: Unmatched, theirs: Unmatched) -> _Moved:
+    """Pairs unmatched records of equal digests, those of the same gap first."""
+    i, j = _equal(ours, theirs)
+    order = np.argsort(i)
+    i, j = i[order], j[order]
+    near = ours.gaps[i] == theirs.gaps[j]
+    in_order = np.flatnonzero(near)[longest_ascending(j[near])]
+    is_reordered = _all_but(in_order, len(i))
+    return _Moved(
+        i[is_reordered],
+        j[is_reordered],
+        _all_but(i, len(ours)),
+        _all_but(j, len(theirs)),
+        len(in_order),
+    )
+
+
+def _equal(ours: Unmatched, theirs: Unmatched) -> tuple[Integers, Integers]:
+    """Places of unmatched records with equal digests, each place once."""
+    i = np.flatnonzero(np.isin(ours.entries.digests, theirs.entries.digests))
+    j = np.flatnonzero(np.isin(theirs.entries.digests, ours.entries.digests))
+    pairs: list[tuple[int, int]] = []
+    for by_gap in (True, False):
+        waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for place in j[::-1].tolist():
+            waiting[_known(theirs, place, by_gap=by_gap)].append(place)
+        here: list[int] = []
+        for place in i.tolist():
+            if same := waiting.get(_known(ours, place, by_gap=by_gap)):
+                pairs.append((place, same.pop()))
+            else:
+                here.append(place)
+        i = np.array(here, np.int64)
+        j = np.array(sorted(chain.from_iterable(waiting.values())), np.int64)
+    found = np.array(pairs, np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
+
+
+def _known(unmatched: Unmatched, place: int, *, by_gap: bool) -> tuple[int, int]:
+    return int(unmatched.entries.digests[place]), int(unmatched.gaps[place]) if by_gap else 0
+
+
+def _doubled(
+    source: AuditedLog, target: AuditedLog, theirs: Unmatched, state: WalkState
+) -> tuple[Booleans, Integers]:
+    """Which target records have a copy elsewhere, and the offsets of their records on the source."""
+    wanted = theirs.entries.digests
+    is_double, origins = located(chunks(source, source.since), wanted)
+    if state.head_records and not is_double.all():
+        # The source has deleted these; the target may have them twice nevertheless.
+        head = chunks(target, target.since, state.head_end)
+        again, _ = located(head, wanted[~is_double])
+        is_double[np.flatnonzero(~is_double)[again]] = True
+    return is_double, origins
+
+
+def _pending(ours: Unmatched, state: WalkState, settled_before: int | None) -> Booleans:
+    if settled_before is None:
+        return np.zeros(len(ours), np.bool_)
+    is_last: Booleans = ours.gaps == state.passed
+    return is_last & (ours.entries.times >= settled_before)
+
+
+def _all_but(places: Integers | list[int], count: int) -> Booleans:
+    left = np.ones(count, np.bool_)
+    left[np.asarray(places, np.int64)] = False
+    return left

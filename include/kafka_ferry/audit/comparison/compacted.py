@@ -1,0 +1,244 @@
+"""Compares two logs of which one is compacted: by the latest record of each key. Pure.
+
+Log compaction removes what a later record of the same key replaces, on each cluster in its own time, so that
+the logs cannot be compared record by record. What does not depend on it is the latest record of each key.
+Keys are compared in passes, each with those whose digest falls to it, so that memory is bounded: a pass with
+more than ``MOST_KEYS`` keys is given up, and all is read again in twice as many passes. Logs of n keys are
+read about 2 n / ``MOST_KEYS`` times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from kafka_ferry.audit.comparison.entries import (
+    AuditedLog,
+    Booleans,
+    Entries,
+    Integers,
+    RecordParts,
+    chunks,
+    located,
+)
+from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing
+
+MOST_KEYS: Final = 500_000
+"""So many keys of a side are held at a time, some 40 MB while they are sorted."""
+_PARTS: Final = ("value", "headers", "timestamp")
+
+
+class _TooManyKeys(Exception):
+    pass
+
+
+@dataclass
+class KeysCompared:
+    """The result for one partition.
+
+    Attributes:
+        passes: how often both logs were read.
+        source_records: records of the source's log.
+        target_records: records of the target's.
+        keys: keys with a latest record on either side, tombstones included.
+        matched: of them, those whose latest record is the same.
+        superseded: records that a later one of the same key has replaced, on either side; not compared.
+        pending: keys whose latest record is too recent to be called missing.
+        differing: latest records that differ.
+        removed: keys that the target's retention has deleted: their latest records are older than its log.
+        expired: keys that the source's retention has deleted, likewise.
+    """
+
+    passes: int = 0
+    source_records: int = 0
+    target_records: int = 0
+    keys: int = 0
+    matched: int = 0
+    superseded: int = 0
+    pending: int = 0
+    differing: list[Differing] = field(default_factory=list)
+    removed: int = 0
+    expired: int = 0
+
+
+def keys_compared(
+    source: AuditedLog,
+    target: AuditedLog,
+    *,
+    times: bool = True,
+    settled_before: int | None = None,
+    most_keys: int = MOST_KEYS,
+) -> KeysCompared:
+    """Compare the latest records of all keys.
+
+    Args:
+        source: the source's log.
+        target: the target's log.
+        times: whether timestamps are compared.
+        settled_before: what is newer may not have been copied yet, in milliseconds since 1970; None if
+            everything should have been.
+        most_keys: the most keys of a side to hold at a time.
+    """
+    passes = 1
+    while True:
+        found = KeysCompared(passes)
+        try:
+            for number in range(passes):
+                _compare_some(source, target, found, number, times, settled_before, most_keys)
+        except _TooManyKeys:
+            passes *= 2
+            continue
+        found.differing.sort(key=lambda record: (max(record.source, record.target), record.source))
+        return found
+
+
+def _compare_some(
+    source: AuditedLog,
+    target: AuditedLog,
+    found: KeysCompared,
+    number: int,
+    times: bool,
+    settled_before: int | None,
+    most_keys: int,
+) -> None:
+    ours, records = _latest(source, number, found.passes, most_keys)
+    theirs, remote_records = _latest(target, number, found.passes, most_keys)
+    if not number:
+        found.source_records, found.target_records = records.all, remote_records.all
+    found.superseded += records.of_pass + remote_records.of_pass - len(ours) - len(theirs)
+    found.keys += len(np.union1d(ours.keys, theirs.keys))
+    _, i, j = np.intersect1d(ours.keys, theirs.keys, assume_unique=True, return_indices=True)
+    same = ours.digests[i] == theirs.digests[j]
+    found.matched += int(same.sum())
+    lone = _but(ours, i)
+    recent = _recent(lone, settled_before)
+    found.pending += int((recent & ~lone.tombstones).sum())
+    # A tombstone may be gone on either side.
+    is_settled = recent | lone.tombstones
+    is_removed = ~is_settled & _before(lone, target)
+    found.matched += int(lone.tombstones.sum())
+    found.removed += int(is_removed.sum())
+    for offset in lone.offsets[~is_settled & ~is_removed].tolist():
+        found.differing.append(Differing("missing", offset, NO_OFFSET))
+    strange = _but(theirs, j)
+    is_expired = ~strange.tombstones & _before(strange, source)
+    found.matched += int(strange.tombstones.sum())
+    found.expired += int(is_expired.sum())
+    for offset in strange.offsets[~strange.tombstones & ~is_expired].tolist():
+        found.differing.append(Differing("foreign", NO_OFFSET, offset))
+    _judge(source, target, found, ours.at(i[~same]), theirs.at(j[~same]), times, settled_before)
+
+
+def _judge(
+    source: AuditedLog,
+    target: AuditedLog,
+    found: KeysCompared,
+    ours: Entries,
+    theirs: Entries,
+    times: bool,
+    settled_before: int | None,
+) -> None:
+    """Latest records of the same keys that differ.
+
+    If the target's one is an earlier one of the source's, or older than the source's latest, the latest is
+    missing. If it shares its time or its value with it, it is altered. Else it is foreign.
+    """
+    if not len(ours):
+        return
+    is_earlier, _ = located(chunks(source, source.since), theirs.digests)
+    here, there = _parts(source, ours.offsets), _parts(target, theirs.offsets)
+    recent = _recent(ours, settled_before)
+    for place in range(len(ours)):
+        offsets = int(ours.offsets[place]), int(theirs.offsets[place])
+        what = _differing(here, there, place, times)
+        shares = "timestamp" not in what or ("value" not in what and not here.no_value[place])
+        if is_earlier[place] or (not shares and theirs.times[place] < ours.times[place]):
+            if recent[place]:
+                found.pending += 1
+            else:
+                found.differing.append(Differing("missing", offsets[0], NO_OFFSET))
+        elif shares:
+            found.differing.append(Differing("altered", *offsets, what))
+        else:
+            found.differing.append(Differing("foreign", NO_OFFSET, offsets[1]))
+
+
+def _parts(log: AuditedLog, offsets: Integers) -> RecordParts:
+    """The parts of records in the order of ``offsets``, which are in any."""
+    order = np.argsort(offsets)
+    back = np.argsort(order)
+    found = log.parts(offsets[order])
+    return RecordParts(
+        found.offsets[back],
+        found.keys[back],
+        found.values[back],
+        found.headers[back],
+        found.times[back],
+        found.no_key[back],
+        found.no_value[back],
+    )
+
+
+def _differing(here: RecordParts, there: RecordParts, place: int, times: bool) -> tuple[str, ...]:
+    columns = (
+        (here.values, there.values),
+        (here.headers, there.headers),
+        (here.times, there.times),
+    )
+    compared = zip(_PARTS if times else _PARTS[:-1], columns, strict=False)
+    return tuple(part for part, (ours, theirs) in compared if ours[place] != theirs[place])
+
+
+def _before(entries: Entries, log: AuditedLog) -> Booleans:
+    """Which records are older than a log's first one, if the log has lost its head."""
+    first = log.cursor(log.since).take(1) if log.lost_head and len(entries) else Entries.of()
+    if not len(first):
+        return np.full(len(entries), log.lost_head)
+    is_before: Booleans = entries.times < first.times[0]
+    return is_before
+
+
+def _recent(entries: Entries, settled_before: int | None) -> Booleans:
+    if settled_before is None:
+        return np.zeros(len(entries), np.bool_)
+    is_recent: Booleans = entries.times >= settled_before
+    return is_recent
+
+
+def _but(entries: Entries, places: Integers) -> Entries:
+    left = np.ones(len(entries), np.bool_)
+    left[places] = False
+    return entries.at(left)
+
+
+@dataclass
+class _Seen:
+    """How many records a log has, and how many of them are of a pass."""
+
+    all: int = 0
+    of_pass: int = 0
+
+
+def _latest(log: AuditedLog, number: int, passes: int, most_keys: int) -> tuple[Entries, _Seen]:
+    """The latest record of each key of a pass, by ascending key digest."""
+    latest, seen = Entries.of(), _Seen()
+    for some in _of_pass(log, number, passes, seen):
+        both = Entries.joined([latest, some])
+        # The first one of each key in the reversed order.
+        _, first = np.unique(both.keys[::-1], return_index=True)
+        latest = both.at(len(both) - 1 - first)
+        if len(latest) > most_keys:
+            raise _TooManyKeys
+    return latest, seen
+
+
+def _of_pass(log: AuditedLog, number: int, passes: int, seen: _Seen) -> Iterator[Entries]:
+    for chunk in chunks(log, log.since, keys=True):
+        seen.all += len(chunk)
+        mine = chunk.at(chunk.keys % np.uint64(passes) == number) if passes > 1 else chunk
+        seen.of_pass += len(mine)
+        if len(mine):
+            yield mine

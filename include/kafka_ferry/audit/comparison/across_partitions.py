@@ -1,0 +1,98 @@
+"""Finds records in other partitions of the target than the source's. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kafka_ferry.audit.comparison.entries import Booleans, Entries, Hashes, Integers
+from kafka_ferry.audit.comparison.findings import Differing
+
+ByPartition = Mapping[int, Entries]
+
+
+@dataclass
+class Elsewhere:
+    """What is left of a topic's missing and foreign records once other partitions were searched.
+
+    Attributes:
+        moved: by source partition, records that are in another partition of the target.
+        doubled: by source partition, records that another partition of the target has too.
+        missing: by source partition, the records that no partition of the target has.
+        foreign: by target partition, the records that no partition of the source has.
+    """
+
+    missing: dict[int, Entries]
+    foreign: dict[int, Entries]
+    moved: dict[int, list[Differing]] = field(default_factory=lambda: defaultdict(list))
+    doubled: dict[int, list[Differing]] = field(default_factory=lambda: defaultdict(list))
+
+    @classmethod
+    def of(cls, missing: ByPartition, foreign: ByPartition) -> Elsewhere:
+        """Pairs missing records with foreign ones of other partitions that have the same digest.
+
+        Args:
+            missing: by source partition.
+            foreign: by target partition.
+        """
+        this = cls(dict(missing), dict(foreign))
+        wanted = _digests(missing.values())
+        waiting: dict[int, deque[tuple[int, int]]] = defaultdict(deque)
+        for partition, entries in foreign.items():
+            for place in np.flatnonzero(np.isin(entries.digests, wanted)).tolist():
+                waiting[int(entries.digests[place])].append((partition, place))
+        taken: dict[int, list[int]] = defaultdict(list)
+        for partition, entries in missing.items():
+            found = []
+            for place in np.flatnonzero(np.isin(entries.digests, list(waiting))).tolist():
+                if there := waiting[int(entries.digests[place])]:
+                    other, other_place = there.popleft()
+                    offsets = (
+                        int(entries.offsets[place]),
+                        int(foreign[other].offsets[other_place]),
+                    )
+                    this.moved[partition].append(
+                        Differing("altered", *offsets, ("partition",), other)
+                    )
+                    taken[other].append(other_place)
+                    found.append(place)
+            this.missing[partition] = entries.at(_but(found, len(entries)))
+        for partition, places in taken.items():
+            entries = foreign[partition]
+            this.foreign[partition] = entries.at(_but(places, len(entries)))
+        return this
+
+    @property
+    def unknown(self) -> Hashes:
+        """The digests of the foreign records, to be located in all partitions of the source."""
+        return np.unique(_digests(self.foreign.values()))
+
+    def located(self, offsets: Mapping[int, Integers]) -> None:
+        """Tell which foreign records are copies of records in other partitions.
+
+        Args:
+            offsets: by source partition, where each digest of ``unknown`` was located, -1 for nowhere.
+        """
+        unknown = self.unknown
+        for partition, entries in self.foreign.items():
+            places = np.searchsorted(unknown, entries.digests)
+            left = np.ones(len(entries), np.bool_)
+            for origin, found in offsets.items():
+                for place in np.flatnonzero(left & (found[places] >= 0)).tolist():
+                    offset = int(found[places[place]]), int(entries.offsets[place])
+                    self.doubled[origin].append(Differing("doubled", *offset, (), partition))
+                    left[place] = False
+            self.foreign[partition] = entries.at(left)
+
+
+def _digests(parts: Iterable[Entries]) -> Hashes:
+    return np.concatenate([np.empty(0, np.uint64), *(entries.digests for entries in parts)])
+
+
+def _but(places: list[int], count: int) -> Booleans:
+    left = np.ones(count, np.bool_)
+    left[np.array(places, np.int64)] = False
+    return left

@@ -1,0 +1,184 @@
+"""Compares all partitions of a topic at once, whatever their order. Pure, but for temporary files.
+
+For topics whose records another mirror has put into other partitions or into another order altogether. Each
+side is read once. What is compared of a record, 28 bytes, goes to temporary files by its digest, and then
+file after file is compared, so that memory is bounded. Order is not judged, and an altered record is told as
+one that is missing and one that is foreign.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import IO, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from kafka_ferry.audit.comparison.entries import AuditedLog, Booleans, Hashes, Integers, chunks
+from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing
+
+AT_ONCE: Final = 500_000
+"""So many records of both sides are compared at a time."""
+MOST_LISTED: Final = 200_000
+_MOST_FILES: Final = 256
+_NEVER: Final = 2**63 - 1
+_ROW: Final = np.dtype([("digest", "u8"), ("offset", "i8"), ("partition", "i4"), ("time", "i8")])
+# Odd numbers spread what they multiply over all bits.
+_SPREAD: Final = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
+
+Rows = npt.NDArray[Any]
+
+
+@dataclass
+class Unordered:
+    """The result for a topic; all counts are of records.
+
+    Attributes:
+        source_records: by source partition.
+        target_records: by target partition.
+        matched: in the same partition on both sides.
+        counts: by kind; altered ones are in another partition.
+        differing: by source partition (foreign ones: target partition) those that differ, up to
+            ``MOST_LISTED`` of the topic.
+        removed: source records from before the start of the target's log.
+        expired: target records from before the start of the source's log.
+    """
+
+    source_records: dict[int, int] = field(default_factory=dict)
+    target_records: dict[int, int] = field(default_factory=dict)
+    matched: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    differing: dict[int, list[Differing]] = field(default_factory=dict)
+    removed: int = 0
+    expired: int = 0
+
+    def add(self, partition: int, record: Differing) -> None:
+        """Count a record that differs, and list it while there is room."""
+        self.counts[record.kind] = self.counts.get(record.kind, 0) + 1
+        if sum(self.counts.values()) <= MOST_LISTED:
+            self.differing.setdefault(partition, []).append(record)
+
+
+def unordered(
+    sources: Mapping[int, AuditedLog],
+    targets: Mapping[int, AuditedLog],
+    records: int,
+    at_once: int = AT_ONCE,
+) -> Unordered:
+    """Compare the records of all partitions of a topic.
+
+    Args:
+        sources: the source's logs, by partition.
+        targets: the target's.
+        records: about how many records there are on both sides together.
+        at_once: so many of them are compared at a time.
+
+    Raises:
+        OSError: if the temporary files cannot be written.
+    """
+    found = Unordered()
+    files = min(_MOST_FILES, -(-records // at_once) or 1)
+    with ExitStack() as stack:
+        ours, theirs = (
+            [stack.enter_context(tempfile.TemporaryFile()) for _ in range(files)] for _ in range(2)
+        )
+        oldest = _spill(sources, ours, found.source_records)
+        remote_oldest = _spill(targets, theirs, found.target_records)
+        for here, there in zip(ours, theirs, strict=True):
+            _compare(_read(here), _read(there), found, oldest, remote_oldest)
+    return found
+
+
+def _spill(
+    logs: Mapping[int, AuditedLog], files: Sequence[IO[bytes]], counts: dict[int, int]
+) -> dict[int, int]:
+    """Write all records to files by their digests; returns the oldest times of logs that have lost their heads."""
+    oldest: dict[int, int] = {}
+    for partition, log in logs.items():
+        counts[partition] = 0
+        for chunk in chunks(log, log.since):
+            if log.lost_head:
+                oldest[partition] = min(oldest.get(partition, _NEVER), int(chunk.times.min()))
+            counts[partition] += len(chunk)
+            rows = np.empty(len(chunk), _ROW)
+            rows["digest"], rows["offset"] = chunk.digests, chunk.offsets
+            rows["partition"], rows["time"] = partition, chunk.times
+            number = chunk.digests % np.uint64(len(files))
+            for file in np.unique(number).tolist():
+                files[file].write(rows[number == file].tobytes())
+        if log.lost_head and not counts[partition]:
+            oldest[partition] = _NEVER
+    return oldest
+
+
+def _read(file: IO[bytes]) -> Rows:
+    file.seek(0)
+    return np.frombuffer(file.read(), _ROW)
+
+
+def _compare(
+    ours: Rows,
+    theirs: Rows,
+    found: Unordered,
+    oldest: Mapping[int, int],
+    remote_oldest: Mapping[int, int],
+) -> None:
+    i, j = _same(ours, theirs, by_partition=True)
+    found.matched += len(i)
+    left, there = ours[_but(i, len(ours))], theirs[_but(j, len(theirs))]
+    i, j = _same(left, there, by_partition=False)
+    for here, other in zip(left[i].tolist(), there[j].tolist(), strict=True):
+        moved = Differing("altered", here[1], other[1], ("partition",), other[2])
+        found.add(here[2], moved)
+    left, there = left[_but(i, len(left))], there[_but(j, len(there))]
+    is_double, origins = _origins(ours, there)
+    for record, origin in zip(there[is_double].tolist(), origins, strict=True):
+        found.add(origin[2], Differing("doubled", origin[1], record[1], (), record[2]))
+    for _, offset, partition, time in there[~is_double].tolist():
+        if time < oldest.get(partition, time):
+            found.expired += 1
+        else:
+            found.add(partition, Differing("foreign", NO_OFFSET, offset))
+    for _, offset, partition, time in left.tolist():
+        if time < remote_oldest.get(partition, time):
+            found.removed += 1
+        else:
+            found.add(partition, Differing("missing", offset, NO_OFFSET))
+
+
+def _same(ours: Rows, theirs: Rows, *, by_partition: bool) -> tuple[Integers, Integers]:
+    """Places of records with equal digests, and equal partitions if wanted, each place once."""
+    here, there = (_symbols(rows, by_partition=by_partition) for rows in (ours, theirs))
+    _, i, j = np.intersect1d(here, there, return_indices=True)
+    return i, j
+
+
+def _symbols(rows: Rows, *, by_partition: bool) -> Hashes:
+    """A number for each record: of its digest, its partition if wanted, and how often both came before."""
+    symbols: Hashes = rows["digest"].copy()
+    if by_partition:
+        symbols ^= (rows["partition"].astype(np.uint64) + np.uint64(1)) * _SPREAD[0]
+    order = np.argsort(symbols, kind="stable")
+    ordered = symbols[order]
+    nth = np.empty(len(rows), np.uint64)
+    nth[order] = np.arange(len(rows)) - np.searchsorted(ordered, ordered)
+    return symbols ^ nth * _SPREAD[1]
+
+
+def _origins(ours: Rows, theirs: Rows) -> tuple[Booleans, Iterator[Any]]:
+    """Which target records the source has too, and the source's record of each of those."""
+    digests, first = np.unique(ours["digest"], return_index=True)
+    if not len(digests):
+        return np.zeros(len(theirs), np.bool_), iter(())
+    places = np.minimum(np.searchsorted(digests, theirs["digest"]), len(digests) - 1)
+    is_double: Booleans = digests[places] == theirs["digest"]
+    return is_double, iter(ours[first[places[is_double]]].tolist())
+
+
+def _but(places: Integers, count: int) -> Booleans:
+    left = np.ones(count, np.bool_)
+    left[places] = False
+    return left

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from kafka_ferry.cli.commands import (
+    audit,
     backfill,
     check,
     failback,
@@ -43,6 +44,7 @@ for _command in (
     lag.lag,
     repair.repair,
     takeover.takeover,
+    audit.audit,
     translate.translate,
     failover.failover,
     failback.failback,

@@ -69,6 +69,15 @@ RateLimitOption = Annotated[
         help="The most bytes to send to the target in a second, such as 8MiB; 0 for no limit.",
     ),
 ]
+RateOption = Annotated[
+    int,
+    typer.Option(
+        "--rate",
+        metavar="BYTES",
+        parser=_bytes,
+        help="The most bytes to read from both clusters together in a second, such as 8MiB; 0 for no limit.",
+    ),
+]
 
 
 def run_options(

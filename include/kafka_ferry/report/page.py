@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-
-from kafka_ferry.clock import duration_text, moment_text
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.report.group_rows import group_counts, group_rows, left_alone
 from kafka_ferry.report.measures import Measures
 from kafka_ferry.report.run_report import RunProblems, RunReport
+from kafka_ferry.report.templates import template
 from kafka_ferry.verify import Verdict
 from kafka_ferry.verify.checks import Check, Row, count, decisive
 
 _GROUPS_ASTRAY: Final = "The copy is verified, but not its groups' offsets"
-_BYTE_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
 def render(report: RunReport) -> str:
@@ -29,7 +24,7 @@ def render(report: RunReport) -> str:
     off_partitions = _off(decisive("partitions", proof.verdict), proof.partitions)
     off_ranges = _off(decisive("ranges", proof.verdict), proof.ranges)
     groups = report.groups or GroupMoves(report.times.finished_at)
-    return _template().render(
+    return template("page.html.j2").render(
         report=report,
         measures=report.measures or Measures(),
         headline=headline(report),
@@ -113,30 +108,3 @@ def _differences(report: RunReport) -> Iterator[str]:
 def _off(checks: Collection[Check[Any]], rows: Iterable[Row]) -> frozenset[Row]:
     """The rows for which a check is not true: they are listed first."""
     return frozenset(row for row in rows if not all(check.holds(row) for check in checks))
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(number=_number, count_of=count)
-    environment.filters.update(when=moment_text, duration=duration_text, size=_size)
-    return environment.get_template("page.html.j2")
-
-
-def _number(value: int) -> str:
-    return f"{value:,}"
-
-
-def _size(size: float) -> str:
-    """Decimal units, three digits: 987 bytes, 1.23 GB."""
-    for unit in _BYTE_UNITS:
-        if size < 999.5 or unit == _BYTE_UNITS[-1]:
-            return f"{size:.0f} {unit}" if unit == "bytes" or size >= 99.5 else f"{size:.3g} {unit}"
-        size /= 1000
-    raise AssertionError("the last unit takes every size")

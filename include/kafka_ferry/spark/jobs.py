@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -33,3 +34,8 @@ def done_in_tasks(
         return []
     context = spark.sparkContext
     return context.parallelize(items, len(items)).map(work).collect()
+
+
+def dealt(items: Sequence[_Item], hands: int) -> list[list[_Item]]:
+    """The items in at most so many lists, one after the other to the next list."""
+    return [list(islice(items, hand, None, hands)) for hand in range(min(hands, len(items)))]

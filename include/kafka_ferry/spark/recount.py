@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
-from kafka_ferry.spark.jobs import done_in_tasks
+from kafka_ferry.spark.jobs import dealt, done_in_tasks
 from kafka_ferry.spark.serialized_flow import carried, unpacked
 from kafka_ferry.spark.spark_errors import spark_failures
 from kafka_ferry.verify import PartitionRecount
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from kafka_ferry.config import Flow
 
-_T = TypeVar("_T")
 _Asked = Sequence[tuple[TopicPartition, Sequence[RangeClaim]]]
 _Found = list[tuple[TopicPartition, PartitionRecount]]
 # Keeps a large partition from delaying the small ones that follow it in its task.
@@ -46,7 +44,7 @@ def recount_all(
         SparkFailed: if a partition cannot be read; the task's error is in its text.
     """
     tasks = spark.sparkContext.defaultParallelism * _TASKS_PER_CORE
-    asked = _dealt(list(partitions.items()), tasks)
+    asked = dealt(list(partitions.items()), tasks)
     with spark_failures(
         f"the recount of {flow.name}",
         advice="What was copied stays. Verify again once the target answers.",
@@ -60,8 +58,3 @@ def _recount_task(flow: bytes, asked: _Asked) -> _Found:
     with connected(target) as cluster:
         retry(lambda: cluster.recent_leaders(tp for tp, _ in asked))
         return [(tp, recount(cluster, tp, claims)) for tp, claims in asked]
-
-
-def _dealt(items: Sequence[_T], hands: int) -> list[list[_T]]:
-    """The items in at most so many lists, one after the other to the next list."""
-    return [list(islice(items, hand, None, hands)) for hand in range(min(hands, len(items)))]

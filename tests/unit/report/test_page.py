@@ -12,7 +12,8 @@ from kafka_ferry.clock import duration_text
 from kafka_ferry.model import OffsetsChoice
 from kafka_ferry.report import RunReport, render
 from kafka_ferry.report.measures import Measures, PartitionMeasures
-from kafka_ferry.report.page import _size, headline
+from kafka_ferry.report.page import headline
+from kafka_ferry.report.templates import _size
 from kafka_ferry.verify import ExpectationResult, PartitionRow, Verdict
 from kafka_ferry.verify.rows import Coverage, RemoteLog
 from tests.support.reports import PARTITION, RANGE, a_report, changed

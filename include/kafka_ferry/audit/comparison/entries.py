@@ -103,7 +103,7 @@ class RecordParts:
     no_value: Booleans
 
 
-class Cursor(Protocol):
+class LogCursor(Protocol):
     """Reads a log forwards."""
 
     def take(self, records: int) -> Entries:
@@ -135,7 +135,7 @@ class AuditedLog(Protocol):
     def lost_head(self) -> bool:
         """Whether the log may have lost records that belong to the comparison before its start."""
 
-    def cursor(self, at: int, *, keys: bool = False) -> Cursor:
+    def cursor(self, at: int, *, keys: bool = False) -> LogCursor:
         """Reads from the offset ``at`` to the end."""
 
     def parts(self, offsets: Integers) -> RecordParts:

@@ -9,6 +9,7 @@ one that is missing and one that is foreign.
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kafka_ferry.audit.comparison.entries import AuditedLog, Booleans, Hashes, Integers, chunks
-from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing
+from kafka_ferry.audit.comparison.findings import NO_OFFSET, Differing, FindingKind
 
 AT_ONCE: Final = 500_000
 """So many records of both sides are compared at a time."""
@@ -33,33 +34,44 @@ Rows = npt.NDArray[Any]
 
 
 @dataclass
-class Unordered:
-    """The result for a topic; all counts are of records.
+class UnorderedPartition:
+    """The result for a source partition; foreign and expired records are of the target's of that number.
 
     Attributes:
-        source_records: by source partition.
-        target_records: by target partition.
-        matched: in the same partition on both sides.
-        counts: by kind; altered ones are in another partition.
-        differing: by source partition (foreign ones: target partition) those that differ, up to
-            ``MOST_LISTED`` of the topic.
-        removed: source records from before the start of the target's log.
-        expired: target records from before the start of the source's log.
+        source_records: records of the source's partition.
+        target_records: records of the target's partition.
+        matched: records that are in both.
+        counts: records that differ, by kind; altered ones are in another partition.
+        differing: those of them that are listed.
+        removed: source records that are older than the target's log.
+        expired: target records that are older than the source's log.
     """
 
-    source_records: dict[int, int] = field(default_factory=dict)
-    target_records: dict[int, int] = field(default_factory=dict)
+    source_records: int = 0
+    target_records: int = 0
     matched: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
-    differing: dict[int, list[Differing]] = field(default_factory=dict)
+    counts: Counter[FindingKind] = field(default_factory=Counter)
+    differing: list[Differing] = field(default_factory=list)
     removed: int = 0
     expired: int = 0
 
+
+class Unordered(dict[int, UnorderedPartition]):
+    """The result for a topic, by partition."""
+
+    listed = 0
+
+    def __missing__(self, partition: int) -> UnorderedPartition:
+        self[partition] = UnorderedPartition()
+        return self[partition]
+
     def add(self, partition: int, record: Differing) -> None:
         """Count a record that differs, and list it while there is room."""
-        self.counts[record.kind] = self.counts.get(record.kind, 0) + 1
-        if sum(self.counts.values()) <= MOST_LISTED:
-            self.differing.setdefault(partition, []).append(record)
+        found = self[partition]
+        found.counts[record.kind] += 1
+        if self.listed < MOST_LISTED:
+            self.listed += 1
+            found.differing.append(record)
 
 
 def unordered(
@@ -85,17 +97,25 @@ def unordered(
         ours, theirs = (
             [stack.enter_context(tempfile.TemporaryFile()) for _ in range(files)] for _ in range(2)
         )
-        oldest = _spill(sources, ours, found.source_records)
-        remote_oldest = _spill(targets, theirs, found.target_records)
+        counts, oldest = _spill(sources, ours)
+        remote_counts, remote_oldest = _spill(targets, theirs)
+        for partition in counts.keys() | remote_counts.keys():
+            found[partition].source_records = counts.get(partition, 0)
+            found[partition].target_records = remote_counts.get(partition, 0)
         for here, there in zip(ours, theirs, strict=True):
             _compare(_read(here), _read(there), found, oldest, remote_oldest)
     return found
 
 
 def _spill(
-    logs: Mapping[int, AuditedLog], files: Sequence[IO[bytes]], counts: dict[int, int]
-) -> dict[int, int]:
-    """Write all records to files by their digests; returns the oldest times of logs that have lost their heads."""
+    logs: Mapping[int, AuditedLog], files: Sequence[IO[bytes]]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Write all records to files by their digests.
+
+    Returns:
+        By partition, the number of records; and the oldest time of each log that has lost its head.
+    """
+    counts: dict[int, int] = {}
     oldest: dict[int, int] = {}
     for partition, log in logs.items():
         counts[partition] = 0
@@ -111,7 +131,7 @@ def _spill(
                 files[file].write(rows[number == file].tobytes())
         if log.lost_head and not counts[partition]:
             oldest[partition] = _NEVER
-    return oldest
+    return counts, oldest
 
 
 def _read(file: IO[bytes]) -> Rows:
@@ -127,7 +147,8 @@ def _compare(
     remote_oldest: Mapping[int, int],
 ) -> None:
     i, j = _same(ours, theirs, by_partition=True)
-    found.matched += len(i)
+    for partition, count in zip(*np.unique(ours["partition"][i], return_counts=True), strict=True):
+        found[int(partition)].matched += int(count)
     left, there = ours[_but(i, len(ours))], theirs[_but(j, len(theirs))]
     i, j = _same(left, there, by_partition=False)
     for here, other in zip(left[i].tolist(), there[j].tolist(), strict=True):
@@ -139,12 +160,12 @@ def _compare(
         found.add(origin[2], Differing("doubled", origin[1], record[1], (), record[2]))
     for _, offset, partition, time in there[~is_double].tolist():
         if time < oldest.get(partition, time):
-            found.expired += 1
+            found[partition].expired += 1
         else:
             found.add(partition, Differing("foreign", NO_OFFSET, offset))
     for _, offset, partition, time in left.tolist():
         if time < remote_oldest.get(partition, time):
-            found.removed += 1
+            found[partition].removed += 1
         else:
             found.add(partition, Differing("missing", offset, NO_OFFSET))
 

@@ -83,7 +83,7 @@ class WalkState:
         return self.matched + self.skipped
 
 
-class Walk:
+class LogWalk:
     """Continues a walk.
 
     Args:

@@ -56,7 +56,7 @@ def window_of(since: str, until: str) -> Window:
     Raises:
         FerryError: one of them is not a moment, or the second is not after the first.
     """
-    first, after = _milliseconds("--since", since), _milliseconds("--until", until)
+    first, after = moment_ms("--since", since), moment_ms("--until", until)
     if first >= after:
         raise FerryError(
             f"--until {until} is not after --since {since}.",
@@ -65,7 +65,12 @@ def window_of(since: str, until: str) -> Window:
     return Window(first, after)
 
 
-def _milliseconds(option: str, text: str) -> int:
+def moment_ms(option: str, text: str) -> int:
+    """The moment that an option names, in milliseconds since 1970.
+
+    Raises:
+        FerryError: it names none.
+    """
     try:
         return read_moment(text)
     except ValueError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from typing import Final
@@ -66,25 +66,44 @@ def committed_values(
     at = start if log.start <= start <= log.end else log.start
     if at == log.end:
         return
-    batches: Iterator[Batch] | None = committed_batches(cluster, log, at)
 
-    def following() -> Batch | None:
-        nonlocal batches
-        try:
-            if batches is None:
-                batches = committed_batches(cluster, partition_log(cluster, partition), at)
-            return next(batches, None)
-        except FerryError:
-            batches = None
-            raise
+    def open_at(at: int) -> Iterator[Batch]:
+        return committed_batches(cluster, partition_log(cluster, partition), at)
 
-    while batch := retry(following):
+    for batch in retried_batches(open_at, at):
         try:
             for record in read_records(batch):
                 if record[0] >= at:
                     yield record[0], value_of(record)
         except MalformedBatch as error:
             raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
+
+
+def retried_batches(open_at: Callable[[int], Iterator[Batch]], start: int) -> Iterator[Batch]:
+    """Batches one after the other, from the next one on again after errors that pass by themselves.
+
+    Args:
+        open_at: reads from an offset on.
+        start: the first offset to read.
+
+    Raises:
+        FerryError: if the partition cannot be read for a minute.
+    """
+    at = start
+    batches: Iterator[Batch] | None = None
+
+    def following() -> Batch | None:
+        nonlocal batches
+        try:
+            if batches is None:
+                batches = open_at(at)
+            return next(batches, None)
+        except FerryError:
+            batches = None
+            raise
+
+    while batch := retry(following):
+        yield batch
         at = batch.header.next_offset
 
 

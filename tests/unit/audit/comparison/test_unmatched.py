@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kafka_ferry.audit.comparison.findings import Differing
 from kafka_ferry.audit.comparison.unmatched import Judged, judged, listed
-from kafka_ferry.audit.comparison.walk import Walk, WalkState
+from kafka_ferry.audit.comparison.walk import LogWalk, WalkState
 from tests.unit.audit.comparison.logs import MemoryLog, Written, altered, many, plant
 
 
@@ -24,7 +24,7 @@ def compared(
     ours = source if isinstance(source, MemoryLog) else MemoryLog(source)
     theirs = target if isinstance(target, MemoryLog) else MemoryLog(target)
     state = WalkState(ours.since, theirs.since)
-    Walk(ours, theirs, state, **walk).go()
+    LogWalk(ours, theirs, state, **walk).go()
     assert state.is_over
     found = judged(ours, theirs, state, times=ours.times, settled_before=settled_before)
     assert_accounted(state, found, len(ours.records), len(theirs.records))

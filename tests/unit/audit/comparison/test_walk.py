@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ferry.audit.comparison.unmatched import judged
-from kafka_ferry.audit.comparison.walk import Walk, WalkState
+from kafka_ferry.audit.comparison.walk import LogWalk, WalkState
 from tests.unit.audit.comparison.logs import MemoryLog, many, plant
 from tests.unit.audit.comparison.test_unmatched import compared, findings
 
@@ -23,7 +23,7 @@ def test_an_interrupted_walk_finds_the_same(
     state = WalkState(0, 0)
     while not state.is_over:
         steps = count()
-        Walk(ours, theirs, state, block=block).go(lambda steps=steps: next(steps) < 2)
+        LogWalk(ours, theirs, state, block=block).go(lambda steps=steps: next(steps) < 2)
     found = judged(ours, theirs, state)
     assert findings(found) == planted.expected
 
@@ -71,6 +71,6 @@ def test_a_sample_does_not_see_an_altered_record_of_a_block_that_is_only_counted
 
 def test_a_walk_among_strangers_gives_up() -> None:
     state = WalkState(0, 0)
-    Walk(MemoryLog(many(500)), MemoryLog(many(500, since=900)), state, block=10, most=100).go()
+    LogWalk(MemoryLog(many(500)), MemoryLog(many(500, since=900)), state, block=10, most=100).go()
     assert state.is_lost
     assert not state.is_over

@@ -1,0 +1,106 @@
+"""Puts the outcomes of a topic's partitions together, once its other partitions were searched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from kafka_ferry.audit.comparison.across_partitions import Elsewhere
+from kafka_ferry.audit.comparison.findings import Differing, Finding, runs
+from kafka_ferry.audit.comparison.unmatched import listed
+from kafka_ferry.audit.comparison.unordered import Unordered
+from kafka_ferry.audit.outcome import PairOutcome
+from kafka_ferry.audit.result import PairCounts, PartitionAudit
+from kafka_ferry.audit.terms import AuditPair
+
+MOST_FINDINGS: Final = 100_000
+"""So many findings of a partition are listed."""
+
+
+def elsewhere(outcomes: Iterable[PairOutcome]) -> Elsewhere:
+    """What is left of the missing and foreign records of a topic's pairs."""
+    compared = [outcome for outcome in outcomes if not outcome.failure]
+    return Elsewhere.of(
+        {outcome.pair.partition: outcome.missing for outcome in compared},
+        {outcome.pair.partition: outcome.foreign for outcome in compared},
+    )
+
+
+def audited_in_order(outcomes: Sequence[PairOutcome], left: Elsewhere) -> list[PartitionAudit]:
+    """The results for the pairs of a topic that were compared one by one.
+
+    Args:
+        outcomes: of its pairs.
+        left: what is left of their missing and foreign records.
+    """
+    return [_audited(outcome, left) for outcome in outcomes]
+
+
+def _audited(outcome: PairOutcome, left: Elsewhere) -> PartitionAudit:
+    pair = outcome.pair
+    if outcome.failure:
+        return PartitionAudit(pair, seconds=outcome.seconds, reason=outcome.failure)
+    number = pair.partition
+    differing = [
+        *outcome.differing,
+        *left.moved.get(number, ()),
+        *left.doubled.get(number, ()),
+        *listed(left.missing[number], left.foreign[number]),
+    ]
+    counts = PairCounts(
+        source_records=outcome.source_records,
+        target_records=outcome.target_records,
+        matched=outcome.matched,
+        counted=outcome.counted,
+        superseded=outcome.superseded,
+        removed=outcome.removed,
+        expired=outcome.expired,
+        pending=outcome.pending,
+        **_by_kind(differing),
+    )
+    findings, unlisted = _listed(pair, differing)
+    return PartitionAudit(
+        pair, counts, findings, unlisted, passes=outcome.passes, seconds=outcome.seconds
+    )
+
+
+def audited_without_order(
+    pairs: Sequence[AuditPair], found: Unordered, seconds: float
+) -> list[PartitionAudit]:
+    """The results for the pairs of a topic that were compared all at once.
+
+    Args:
+        pairs: the topic's pairs.
+        found: the result.
+        seconds: how long it took.
+    """
+    results = []
+    for pair in pairs:
+        part = found[pair.partition]
+        counts = PairCounts(
+            source_records=part.source_records,
+            target_records=part.target_records,
+            matched=part.matched,
+            removed=part.removed,
+            expired=part.expired,
+            **{str(kind): count for kind, count in part.counts.items()},
+        )
+        findings, left_out = _listed(pair, part.differing)
+        unlisted = part.counts.total() - len(part.differing) + left_out
+        results.append(
+            PartitionAudit(pair, counts, findings, unlisted, in_order=False, seconds=seconds)
+        )
+    return results
+
+
+def _by_kind(differing: Iterable[Differing]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for record in differing:
+        counts[record.kind] = counts.get(record.kind, 0) + 1
+    return counts
+
+
+def _listed(pair: AuditPair, differing: Sequence[Differing]) -> tuple[tuple[Finding, ...], int]:
+    found = list(runs(differing, pair.topic, pair.partition, pair.remote_topic))
+    left_out = sum(finding.records for finding in found[MOST_FINDINGS:])
+    return tuple(found[:MOST_FINDINGS]), left_out

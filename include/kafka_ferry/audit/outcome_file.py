@@ -1,0 +1,89 @@
+"""An outcome as a file of the audit's state, so that an audit continues where it was interrupted."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from dataclasses import asdict, fields
+from typing import Any, Final
+
+import numpy as np
+
+from kafka_ferry.audit.comparison.entries import Entries, Unmatched
+from kafka_ferry.audit.comparison.findings import Differing
+from kafka_ferry.audit.comparison.walk import WalkState
+from kafka_ferry.audit.outcome import PairOutcome
+from kafka_ferry.audit.terms import AuditPair, LogExtent
+
+VERSION: Final = 1
+_COLUMNS: Final = tuple(field.name for field in fields(Entries))
+_ENTRIES: Final = ("missing", "foreign")
+_UNMATCHED: Final = ("source_unmatched", "target_unmatched")
+
+
+def encode_outcome(outcome: PairOutcome) -> bytes:
+    """The outcome as an archive of arrays (``numpy.savez``), one of which is JSON with all else."""
+    arrays: dict[str, Any] = {}
+    told = {
+        field.name: getattr(outcome, field.name)
+        for field in fields(outcome)
+        if field.name not in ("pair", "state", "differing", *_ENTRIES)
+    }
+    told |= {"version": VERSION, "pair": asdict(outcome.pair), "differing": outcome.differing}
+    for name in _ENTRIES:
+        _add(arrays, name, getattr(outcome, name))
+    if state := outcome.state:
+        told["state"] = {
+            field.name: getattr(state, field.name)
+            for field in fields(state)
+            if field.name not in _UNMATCHED
+        }
+        for name in _UNMATCHED:
+            unmatched: Unmatched = getattr(state, name)
+            _add(arrays, name, unmatched.entries)
+            arrays[f"{name}.gaps"] = unmatched.gaps
+    arrays["told"] = np.frombuffer(json.dumps(told).encode(), np.uint8)
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **arrays)
+    return packed.getvalue()
+
+
+def decode_outcome(content: bytes, pair: AuditPair) -> PairOutcome | None:
+    """Reads what ``encode_outcome`` wrote; None if it is damaged, or of another pair or version."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            told = json.loads(arrays["told"].tobytes())
+            if told.pop("version") != VERSION or _pair(told.pop("pair")) != pair:
+                return None
+            state = told.pop("state", None)
+            differing = [
+                Differing(kind, source, target, tuple(what), partition)
+                for kind, source, target, what, partition in told.pop("differing")
+            ]
+            entries: dict[str, Any] = {name: _entries(arrays, name) for name in _ENTRIES}
+            walk = _state(arrays, state) if state else None
+            return PairOutcome(pair, walk, differing=differing, **entries, **told)
+    except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def _state(arrays: Any, told: dict[str, Any]) -> WalkState:
+    unmatched: dict[str, Any] = {
+        name: Unmatched(_entries(arrays, name), arrays[f"{name}.gaps"]) for name in _UNMATCHED
+    }
+    return WalkState(**told, **unmatched)
+
+
+def _pair(told: dict[str, Any]) -> AuditPair:
+    extents: dict[str, Any] = {side: LogExtent(**told.pop(side)) for side in ("source", "target")}
+    return AuditPair(**told, **extents)
+
+
+def _add(arrays: dict[str, Any], name: str, entries: Entries) -> None:
+    for column in _COLUMNS:
+        arrays[f"{name}.{column}"] = getattr(entries, column)
+
+
+def _entries(arrays: Any, name: str) -> Entries:
+    return Entries(*(arrays[f"{name}.{column}"] for column in _COLUMNS))

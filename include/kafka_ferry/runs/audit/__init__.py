@@ -1,0 +1,1 @@
+"""Audits: comparing the topics of two clusters, without a ledger."""

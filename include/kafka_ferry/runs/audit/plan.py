@@ -1,0 +1,208 @@
+"""What an audit is to compare: pairs of partitions with the ends of their logs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import ClassVar
+
+from kafka_ferry.as_json import AsJson
+from kafka_ferry.audit.result import SkippedTopic
+from kafka_ferry.audit.terms import AuditPair, AuditTerms, LogExtent
+from kafka_ferry.clock import now_ms, run_id_now
+from kafka_ferry.config import Cluster, Flow, IsolationLevelName
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.model import Topic, TopicPartition
+from kafka_ferry.model.cluster_state import LogBounds
+from kafka_ferry.retry import retry
+from kafka_ferry.runs.audit.topics import AuditedTopics
+from kafka_ferry.wire import connected
+from kafka_ferry.wire.partitions.times import offsets_at
+
+_NO_WINDOW = (
+    "a compacted topic is compared by the latest record of each key, which may lie outside the window. "
+    "Audit it without --from and --to."
+)
+_NO_TIMES = (
+    "the target's topic has message.timestamp.type=LogAppendTime, so that its records have lost the times by "
+    "which the window is chosen. Audit it without --from and --to."
+)
+Extents = Mapping[TopicPartition, LogExtent]
+
+
+@dataclass(frozen=True)
+class AuditPlan(AsJson):
+    """What an audit compares.
+
+    Attributes:
+        audit: its id.
+        key: of what was asked for: an interrupted audit is continued by one with the same key.
+        source_cluster_id: the source's cluster id.
+        target_cluster_id: the target's.
+        began_at: when the ends of the logs were read, in milliseconds since 1970.
+        terms: what is compared, and how.
+        pairs: the pairs of partitions.
+        skipped: topics that cannot be compared.
+    """
+
+    WHAT: ClassVar = "an audit's plan"
+
+    audit: str
+    key: str
+    source_cluster_id: str
+    target_cluster_id: str
+    began_at: int
+    terms: AuditTerms
+    pairs: tuple[AuditPair, ...]
+    skipped: tuple[SkippedTopic, ...]
+
+
+def planned_audit(
+    flow: Flow,
+    source: ClusterControl,
+    target: ClusterControl,
+    topics: AuditedTopics,
+    terms: AuditTerms,
+    lag_ms: int,
+) -> AuditPlan:
+    """Read the ends of both clusters' logs.
+
+    The target's ends are read first, so that the target has no record whose original lies after the source's
+    end.
+
+    Args:
+        flow: the flow.
+        source: the source.
+        target: the target.
+        topics: the topics.
+        terms: what is compared; ``settled_before`` is added.
+        lag_ms: how far the mirror may be behind; 0 for not at all.
+
+    Raises:
+        FerryError: a cluster cannot be read.
+    """
+    key = audit_key(source.cluster_id(), target.cluster_id(), topics, terms, lag_ms)
+    skipped = list(topics.skipped)
+    chosen = [pair for pair in topics.pairs if not (why := _unfit(*pair, terms))]
+    for ours, remote in topics.pairs:
+        if why := _unfit(ours, remote, terms):
+            skipped.append(SkippedTopic(ours.name, remote.name, why))
+    theirs, unread = _extents(flow.target, target, [pair[1] for pair in chosen], terms)
+    began_at = now_ms()
+    here, unread_here = _extents(flow.source, source, [pair[0] for pair in chosen], terms)
+    pairs: list[AuditPair] = []
+    for ours, remote in chosen:
+        if why := unread_here.get(ours.name, unread.get(remote.name, "")):
+            skipped.append(SkippedTopic(ours.name, remote.name, why))
+        else:
+            pairs += _pairs(ours, remote, here, theirs)
+    settled = began_at - lag_ms if lag_ms else None
+    return AuditPlan(
+        audit=run_id_now("audit"),
+        key=key,
+        source_cluster_id=source.cluster_id(),
+        target_cluster_id=target.cluster_id(),
+        began_at=began_at,
+        terms=replace(terms, settled_before=settled),
+        pairs=tuple(pairs),
+        skipped=tuple(skipped),
+    )
+
+
+def audit_key(
+    source_id: str, target_id: str, topics: AuditedTopics, terms: AuditTerms, lag_ms: int
+) -> str:
+    """Stands for what is audited and how: clusters, topics by their ids, terms."""
+    told = {
+        "clusters": [source_id, target_id],
+        "topics": [[*map(_identity, pair)] for pair in topics.pairs],
+        "terms": asdict(replace(terms, settled_before=None, bytes_per_s=0)),
+        "lag": lag_ms,
+    }
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _identity(topic: Topic) -> list[str | int]:
+    return [topic.name, topic.topic_id, topic.partitions]
+
+
+def _unfit(ours: Topic, remote: Topic, terms: AuditTerms) -> str:
+    """Why two topics cannot be compared in this way, "" if they can."""
+    if terms.since_ms is None and terms.until_ms is None:
+        return ""
+    if ours.is_compacted or remote.is_compacted:
+        return _NO_WINDOW
+    return _NO_TIMES if remote.stamps_anew else ""
+
+
+def _pairs(ours: Topic, remote: Topic, here: Extents, there: Extents) -> list[AuditPair]:
+    gone = LogExtent(gone=True)
+    is_compacted = ours.is_compacted or remote.is_compacted
+    return [
+        AuditPair(
+            topic=ours.name,
+            partition=number,
+            remote_topic=remote.name,
+            source=here.get(TopicPartition(ours.name, number), gone),
+            target=there.get(TopicPartition(remote.name, number), gone),
+            by="keys" if is_compacted else "order",
+            times=not remote.stamps_anew,
+        )
+        for number in range(max(ours.partitions, remote.partitions))
+    ]
+
+
+def _extents(
+    cluster: Cluster, control: ClusterControl, topics: list[Topic], terms: AuditTerms
+) -> tuple[dict[TopicPartition, LogExtent], dict[str, str]]:
+    """What is compared of each log; and by topic, why its logs cannot be read."""
+    bounds, unread = _bounds(control, topics, terms.isolation)
+    for topic in topics:
+        missing = [
+            n for n in range(topic.partitions) if TopicPartition(topic.name, n) not in bounds
+        ]
+        if missing and topic.name not in unread:
+            listed = ", ".join(map(str, missing[:5]))
+            unread[topic.name] = f"{control.alias} has no leader for its partitions {listed}."
+    found = {tp: LogExtent(log.start, log.start, log.end) for tp, log in bounds.items()}
+    if terms.since_ms is None:
+        return found, unread
+    with connected(cluster) as wire:
+
+        def look_up() -> dict[TopicPartition, int | None]:
+            nodes = {tp: leader.node for tp, leader in wire.recent_leaders(found).items()}
+            with wire.forgetting():
+                return offsets_at(wire, nodes, dict.fromkeys(found, terms.since_ms or 0))
+
+        offsets = retry(look_up) if found else {}
+    return {tp: _windowed(extent, offsets.get(tp)) for tp, extent in found.items()}, unread
+
+
+def _windowed(extent: LogExtent, offset: int | None) -> LogExtent:
+    since = extent.end if offset is None else min(max(offset, extent.log_start), extent.end)
+    return replace(extent, since=since)
+
+
+def _bounds(
+    control: ClusterControl, topics: list[Topic], isolation: IsolationLevelName
+) -> tuple[dict[TopicPartition, LogBounds], dict[str, str]]:
+    try:
+        return control.log_bounds(topics, isolation), {}
+    except ClusterUnreachable:
+        raise
+    except FerryError:
+        # One that may not be described stops the others.
+        pass
+    found: dict[TopicPartition, LogBounds] = {}
+    unread: dict[str, str] = {}
+    for topic in topics:
+        try:
+            found |= control.log_bounds([topic], isolation)
+        except ClusterUnreachable:
+            raise
+        except FerryError as error:
+            unread[topic.name] = str(error)
+    return found, unread

@@ -1,0 +1,116 @@
+"""Which topics an audit compares with which."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kafka_ferry.audit.result import SkippedTopic
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.model import RunOptions, Topic
+from kafka_ferry.plan import select_topics
+from kafka_ferry.plan.topics.replication_policy import policy_of
+
+
+@dataclass(frozen=True)
+class AuditedTopics:
+    """The topics of an audit.
+
+    Attributes:
+        pairs: topics that exist on both clusters, source and target.
+        skipped: topics that cannot be compared, and why.
+        without_counterpart: topics of the source that the policy pairs with none of the target's.
+    """
+
+    pairs: list[tuple[Topic, Topic]]
+    skipped: list[SkippedTopic] = field(default_factory=list)
+    without_counterpart: list[str] = field(default_factory=list)
+
+
+def audited_topics(
+    flow: Flow,
+    source: ClusterControl,
+    target: ClusterControl,
+    *,
+    patterns: Collection[str] = (),
+    names: Mapping[str, str] | None = None,
+    paired_only: bool = False,
+) -> AuditedTopics:
+    """Which topics are compared, and with which.
+
+    Args:
+        flow: whose filter chooses the source's topics, and whose policy names them on the target.
+        source: the source.
+        target: the target.
+        patterns: only these of them, names or Java regular expressions; all where there are none.
+        names: topics of the target by topics of the source, instead of the policy; without ``patterns``
+            only these are compared.
+        paired_only: whether a topic that the policy pairs with none of the target's is passed over, rather
+            than told as one that cannot be compared.
+
+    Raises:
+        ConfigError: a pattern is not valid.
+        FerryError: no topic is left, or a cluster cannot be read.
+    """
+    given = dict(names or {})
+    chosen = {} if given and not patterns else _by_policy(flow, source, patterns)
+    chosen |= given
+    if not chosen:
+        asked = ", ".join(patterns) or "the topics of the flow"
+        raise FerryError(
+            f"{flow.source.alias} has no topic that matches {asked}.",
+            advice="Name topics by their names on the source, by patterns, or by --map.",
+        )
+    ours, denied = _described(source, chosen)
+    theirs, denied_there = _described(target, chosen.values())
+    found = AuditedTopics([])
+    for name, remote in sorted(chosen.items()):
+        reason = denied.get(name) or denied_there.get(remote) or ""
+        if reason:
+            found.skipped.append(SkippedTopic(name, remote, reason))
+        elif name in ours and remote in theirs:
+            found.pairs.append((ours[name], theirs[remote]))
+        elif paired_only and name not in given:
+            found.without_counterpart.append(name)
+        else:
+            alias, lacking = (target.alias, remote) if name in ours else (source.alias, name)
+            reason = f"{alias} has no topic {lacking}."
+            found.skipped.append(SkippedTopic(name, remote, reason))
+    return found
+
+
+def _by_policy(flow: Flow, source: ClusterControl, patterns: Collection[str]) -> dict[str, str]:
+    wanted = RunOptions(topics=tuple(patterns)).topic_filter
+    selected, _ = select_topics(flow, source.topic_names())
+    policy = policy_of(flow)
+    return {
+        topic: policy.remote_topic(topic)
+        for topic in selected
+        if wanted is None or wanted.matches(topic)
+    }
+
+
+def _described(
+    control: ClusterControl, names: Iterable[str]
+) -> tuple[dict[str, Topic], dict[str, str]]:
+    """The topics that exist; and by name, why one cannot be described."""
+    listed = sorted(set(names))
+    try:
+        return control.topics(listed), {}
+    except ClusterUnreachable:
+        raise
+    except FerryError:
+        # One that may not be described stops the others.
+        pass
+    found: dict[str, Topic] = {}
+    denied: dict[str, str] = {}
+    for name in listed:
+        try:
+            found |= control.topics([name])
+        except ClusterUnreachable:
+            raise
+        except FerryError as error:
+            denied[name] = str(error)
+    return found, denied

@@ -1,0 +1,114 @@
+"""Audits as Spark jobs: pairs of partitions, each read by one task on both clusters."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from kafka_ferry.audit.compare import PairComparison
+from kafka_ferry.audit.comparison.entries import Hashes, Integers
+from kafka_ferry.audit.comparison.unordered import Unordered
+from kafka_ferry.audit.outcome import PairOutcome
+from kafka_ferry.audit.terms import AuditPair, AuditTerms
+from kafka_ferry.spark.jobs import dealt, done_in_tasks
+from kafka_ferry.spark.serialized_flow import carried, unpacked
+from kafka_ferry.spark.spark_errors import spark_failures
+from kafka_ferry.wire import connected
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kafka_ferry.config import Flow
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+_TASKS_PER_CORE: Final = 2
+
+
+class SparkComparison:
+    """Compares in Spark's tasks; the executors must reach both clusters.
+
+    Its methods raise ``SparkFailed`` if a task fails too often, and ``ConfigError`` if a store or connection of
+    a cluster cannot be read.
+
+    Args:
+        spark: the session.
+        flow: the flow, whose clusters are compared.
+        terms: the audit's terms.
+    """
+
+    def __init__(self, spark: SparkSession, flow: Flow, terms: AuditTerms) -> None:
+        self._spark, self._name = spark, flow.name
+        self._flow = carried(spark, flow)
+        self._terms = terms
+        self._cores = spark.sparkContext.defaultParallelism
+
+    @property
+    def at_once(self) -> int:
+        """How many pairs to give to ``go_on`` at a time."""
+        return self._cores * _TASKS_PER_CORE * 8
+
+    def go_on(self, outcomes: Sequence[PairOutcome], seconds: float) -> list[PairOutcome]:
+        """Compare pairs, or continue with them, for about so many seconds; in any order."""
+        asked = dealt(outcomes, self._cores * _TASKS_PER_CORE)
+        found = self._done(
+            partial(_go_on_task, self._flow, self._terms, self._share, seconds), asked
+        )
+        return [outcome for of_task in found for outcome in of_task]
+
+    def locate(self, pairs: Sequence[AuditPair], wanted: Hashes) -> list[Integers]:
+        """Where digests are in the source's partition of each pair, -1 for nowhere."""
+        # With the items, since a job's code that is large is written to a file, and this has secrets.
+        work = partial(_locate_task, self._flow, self._terms, self._share)
+        return self._done(work, [(pair, wanted) for pair in pairs])
+
+    def without_order(self, topics: Sequence[Sequence[AuditPair]]) -> list[Unordered]:
+        """Compare topics, each with all of its pairs, without order."""
+        return self._done(partial(_topic_task, self._flow, self._terms, self._share), topics)
+
+    @property
+    def _share(self) -> float:
+        return 1 / self._cores
+
+    def _done(self, work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+        with spark_failures(
+            f"the audit of {self._name}",
+            advice="What was compared is kept: --resume continues once both clusters answer.",
+        ):
+            return done_in_tasks(self._spark, work, items)
+
+
+def _go_on_task(
+    flow: bytes, terms: AuditTerms, share: float, seconds: float, asked: Sequence[PairOutcome]
+) -> list[PairOutcome]:
+    until = time.monotonic() + seconds
+    found = []
+    with _comparison(flow, terms, share) as comparison:
+        for outcome in asked:
+            left = until - time.monotonic()
+            found.append(comparison.go_on(outcome, left) if left > 0 else outcome)
+    return found
+
+
+def _locate_task(
+    flow: bytes, terms: AuditTerms, share: float, asked: tuple[AuditPair, Hashes]
+) -> Integers:
+    with _comparison(flow, terms, share) as comparison:
+        return comparison.locate(*asked)
+
+
+def _topic_task(
+    flow: bytes, terms: AuditTerms, share: float, pairs: Sequence[AuditPair]
+) -> Unordered:
+    with _comparison(flow, terms, share) as comparison:
+        return comparison.without_order(pairs)
+
+
+@contextmanager
+def _comparison(flow: bytes, terms: AuditTerms, share: float) -> Iterator[PairComparison]:
+    clusters = unpacked(flow)
+    with connected(clusters.source) as source, connected(clusters.target) as target:
+        yield PairComparison(source, target, terms, share)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _TASKS_PER_CORE: Final = 2
+_PAIRS_PER_TASK: Final = 8
 
 
 class SparkComparison:
@@ -38,7 +39,12 @@ class SparkComparison:
         spark: the session.
         flow: the flow, whose clusters are compared.
         terms: the audit's terms.
+
+    Attributes:
+        round_s: how many seconds to give ``go_on``.
     """
+
+    round_s = 30.0
 
     def __init__(self, spark: SparkSession, flow: Flow, terms: AuditTerms) -> None:
         self._spark, self._name = spark, flow.name
@@ -49,7 +55,7 @@ class SparkComparison:
     @property
     def at_once(self) -> int:
         """How many pairs to give to ``go_on`` at a time."""
-        return self._cores * _TASKS_PER_CORE * 8
+        return self._cores * _TASKS_PER_CORE * _PAIRS_PER_TASK
 
     def go_on(self, outcomes: Sequence[PairOutcome], seconds: float) -> list[PairOutcome]:
         """Compare pairs, or continue with them, for about so many seconds; in any order."""

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 SMALL: Final = 1_000_000
 """So many offsets of both sides together are compared sooner than Spark starts."""
-_ROUND_S: Final = 30.0
 # Foreign records of a topic beyond this number are not looked for in other partitions.
 _MOST_LOCATED: Final = 200_000
 _NAMES_SHOWN: Final = 10
@@ -45,6 +44,10 @@ class Comparison(Protocol):
     @property
     def at_once(self) -> int:
         """How many pairs to give to ``go_on`` at a time."""
+
+    @property
+    def round_s(self) -> float:
+        """How many seconds to give it: what an interruption loses at most."""
 
     def go_on(self, outcomes: Sequence[PairOutcome], seconds: float) -> list[PairOutcome]:
         """Compare pairs, or continue with them, for about so many seconds."""
@@ -195,7 +198,8 @@ class _Here:
     """Compares in this process."""
 
     comparison: PairComparison
-    at_once: int = 8
+    at_once: int = 1
+    round_s: float = 5.0
 
     def go_on(self, outcomes: Sequence[PairOutcome], seconds: float) -> list[PairOutcome]:
         until = time.monotonic() + seconds
@@ -233,7 +237,7 @@ class _Work:
         self._tell()
         while left:
             some = [self.outcomes[number] for number in left[: self.comparison.at_once]]
-            for outcome in self.comparison.go_on(some, _ROUND_S):
+            for outcome in self.comparison.go_on(some, self.comparison.round_s):
                 number = numbers[outcome.pair]
                 self.outcomes[number] = outcome
                 if outcome.seconds:

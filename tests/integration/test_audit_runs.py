@@ -1,0 +1,228 @@
+"""Audits of what real mirrors wrote, in Spark's tasks, interrupted, and of topics out of order."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_ferry.audit.comparison.walk import LogWalk
+from kafka_ferry.audit.terms import AuditTerms
+from kafka_ferry.config import Flow
+from kafka_ferry.runs.audit import audit as audits
+from kafka_ferry.runs.audit.audit import Audit, AuditRequest
+from kafka_ferry.spark.session import SparkSource, no_spark, terminal_spark
+from kafka_sandbox.cluster import KafkaCluster
+from kafka_sandbox.mirrormaker2 import MirrorMaker2, one_way
+from tests.support.audits import Clusters, Fault, faults, records, shuffled
+from tests.support.builders import Record, create_topic, delete_before, produce, read_all
+from tests.support.flows import make_flow, remote
+from tests.support.waiting import wait_until
+
+Unique = Callable[[str], str]
+
+
+@pytest.fixture
+def clusters(folder: Path, primary: KafkaCluster, backup: KafkaCluster) -> Clusters:
+    return Clusters(folder, primary, backup)
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSource]:
+    with terminal_spark("tests of audits", tasks=2) as spark:
+        yield spark
+
+
+def audited(flow: Flow, spark: SparkSource = no_spark, **request: Any) -> dict[str, Any]:
+    this = Audit(flow, AuditRequest(**request))
+    told: dict[str, Any] = json.loads(this.compare(this.plan(), spark, lambda *_: None).to_json())
+    return told
+
+
+def test_sparks_tasks_find_what_one_process_finds(
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    spark: SparkSource,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = unique("spark")
+    flow = make_flow(folder, primary, backup, [topic])
+    source = [records(200, number) for number in range(6)]
+    copy = [list(part) for part in source]
+    copy[5].append(copy[0].pop(7))
+    del copy[3][50]
+    copy[4].append(source[2][10])
+    both = Clusters(folder, primary, backup)
+    both.write(primary, topic, source)
+    both.write(backup, remote(flow, topic), copy)
+    monkeypatch.setattr(audits, "SMALL", 0)
+
+    found = faults(audited(flow, spark))
+
+    assert found == {
+        ("altered", 0, 7, 5, 200, ("partition",)),
+        ("missing", 3, 50, 3, -1, ()),
+        ("doubled", 2, 10, 4, 200, ()),
+    }
+
+
+def test_a_shuffled_topic_is_compared_without_order(
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(LogWalk.__init__.__kwdefaults__, "most", 50)
+    topic = unique("shuffled")
+    flow = make_flow(folder, primary, backup, [topic])
+    source = [
+        [record for record in records(300, number) if record.value is not None]
+        for number in range(3)
+    ]
+    copy = shuffled(source, seed=5)
+    lost = copy[0].pop(20)
+    copy[1].append(copy[2][4])
+    both = Clusters(folder, primary, backup)
+    both.write(primary, topic, source)
+    both.write(backup, remote(flow, topic), copy)
+
+    report = audited(flow)
+
+    kinds = Counter(fault[0] for fault in faults(report))
+    assert (kinds["missing"], kinds["doubled"], kinds["foreign"]) == (1, 1, 0)
+    (missing,) = [fault for fault in faults(report) if fault[0] == "missing"]
+    assert source[missing[1]][missing[2]] == lost
+    assert not any(part["in_order"] for part in report["partitions"])
+
+
+def test_an_audit_that_was_killed_continues_where_it_was(
+    clusters: Clusters, unique: Unique
+) -> None:
+    topic = unique("killed")
+    parts = [records(4_000, number) for number in range(8)]
+    copy = [list(part) for part in parts]
+    del copy[6][100]
+    clusters.write(clusters.source, topic, parts)
+    clusters.write(clusters.target, topic, copy)
+    given = (
+        *("--source-config", clusters.files[0], "--target-config", clusters.files[1]),
+        *("--map", f"{topic}={topic}", "--json"),
+    )
+    # A partition of both clusters is some 200 kB.
+    command = [sys.executable, "-m", "kafka_ferry", "audit", *map(str, given), "--rate", "100KiB"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    state = clusters.folder / ".ferry"
+    try:
+        wait_until(lambda: len(list(state.rglob("*.npz"))) >= 2, 60)
+        assert process.poll() is None
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    # What is written now is not looked at: the ends of the first attempt count.
+    produce(clusters.source.bootstrap, topic, [Record(value=b"later", partition=0)])
+    kept = {file.name: file.stat().st_mtime_ns for file in state.rglob("*.npz")}
+    (plan,) = state.rglob("plan.json")
+
+    shown = clusters.audit(*given[4:])
+    assert "--resume would continue it" in shown.stderr
+    (newer,) = [file for file in state.rglob("plan.json") if file != plan]
+    newer.unlink()
+    resumed = clusters.audit(*given[4:], "--resume")
+
+    report = json.loads(resumed.stdout)
+    assert report["audit"] == json.loads(plan.read_text())["audit"]
+    assert faults(report) == {("missing", 6, 100, 6, -1, ())}
+    assert sum(part["counts"]["source_records"] for part in report["partitions"]) == 32_000
+    assert len(kept) >= 2
+    assert not list(state.rglob("*.npz"))
+
+
+def mirror(flow: Flow, source: KafkaCluster, target: KafkaCluster, folder: Path) -> MirrorMaker2:
+    ways = one_way(
+        *(flow.source.alias, source.bootstrap),
+        *(flow.target.alias, target.bootstrap, flow.topics),
+    )
+    return MirrorMaker2(folder / "mm2", ways)
+
+
+def read(cluster: KafkaCluster, topic: str) -> dict[int, list[tuple[Any, ...]]]:
+    """What a consumer gets of each partition, without offsets: an independent look at both sides."""
+    found = read_all(cluster.bootstrap, topic, isolation="read_uncommitted")
+    return {
+        number: [(one.key, one.value, one.headers, one.timestamp) for one in some]
+        for number, some in found.items()
+    }
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_what_mirrormaker_2_doubled_lost_and_kept_is_found(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+) -> None:
+    doubled, cut, open_ = unique("doubled"), unique("cut"), unique("open")
+    flow = make_flow(folder, primary, backup, [doubled, cut, open_])
+    create_topic(primary.bootstrap, doubled, partitions=2)
+    create_topic(primary.bootstrap, cut)
+    create_topic(primary.bootstrap, open_)
+    part = [replace(record, partition=0) for record in records(300)]
+    produce(primary.bootstrap, cut, part)
+    # MirrorMaker 2 comes when retention has been there already.
+    delete_before(primary, cut, 120)
+    produce(primary.bootstrap, open_, part[:100], transactional_id=open_)
+    produce(primary.bootstrap, open_, part[100:150], transactional_id=open_, abort=True)
+    produce(primary.bootstrap, open_, part[150:], transactional_id=open_)
+    mm2 = mirror(flow, primary, backup, folder)
+    copies = {topic: remote(flow, topic) for topic in (doubled, cut, open_)}
+    produce(primary.bootstrap, doubled, some(2_000, "first"))
+    with mm2:
+        counts = {copies[cut]: 180, copies[open_]: 300, copies[doubled]: 2_000}
+        mm2.wait_until_copied(backup.bootstrap, counts)
+        # It flushes its positions at its end, and then no more before it is killed.
+        mm2.stop()
+        mm2.properties[f"{flow.target.alias}.offset.flush.interval.ms"] = "600000"
+        mm2.start()
+        for number in range(40):
+            produce(primary.bootstrap, doubled, some(500, str(number)))
+        mm2.wait_until_copied(backup.bootstrap, {copies[doubled]: 7_000})
+        mm2.kill()
+        mm2.start()
+        wait_until(lambda: values(backup, copies[doubled]) == values(primary, doubled), 90)
+
+    report = audited(flow, terms=AuditTerms(isolation="read_uncommitted"))
+
+    found = {topic: set[Fault]() for topic in copies}
+    for part in report["partitions"]:
+        found[part["pair"]["topic"]] |= faults({"partitions": [part]})
+    expected = Counter[tuple[int, int]]()
+    ours, theirs = read(primary, doubled), read(backup, copies[doubled])
+    for number, copied in theirs.items():
+        places = {record: offset for offset, record in enumerate(ours[number])}
+        expected += Counter((number, places[record]) for record in copied)
+    expected -= Counter((number, at) for number, part in ours.items() for at in range(len(part)))
+    assert expected.total() >= 5_000
+    assert Counter((fault[1], fault[2]) for fault in found[doubled]) == expected
+    assert {fault[0] for fault in found[doubled]} == {"doubled"}
+    assert found[cut] == found[open_] == set()
+    committed = audited(flow, topics=(open_,))
+    assert Counter(fault[0] for fault in faults(committed)) == {"foreign": 50}
+
+
+def some(count: int, mark: str) -> list[Record]:
+    return [
+        Record(value=f"{mark}-{number}".encode(), partition=number % 2) for number in range(count)
+    ]
+
+
+def values(cluster: KafkaCluster, topic: str) -> set[Any]:
+    return {record for part in read(cluster, topic).values() for record in part}

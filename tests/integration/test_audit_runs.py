@@ -20,8 +20,10 @@ from kafka_ferry.config import Flow
 from kafka_ferry.runs.audit import audit as audits
 from kafka_ferry.runs.audit.audit import Audit, AuditRequest
 from kafka_ferry.spark.session import SparkSource, no_spark, terminal_spark
-from kafka_sandbox.cluster import KafkaCluster
+from kafka_sandbox.broker import Broker
+from kafka_sandbox.cluster import KafkaCluster, start_all
 from kafka_sandbox.mirrormaker2 import MirrorMaker2, one_way
+from tests.support.access import deny
 from tests.support.audits import Clusters, Fault, faults, records, shuffled
 from tests.support.builders import Record, create_topic, delete_before, produce, read_all
 from tests.support.flows import make_flow, remote
@@ -226,3 +228,46 @@ def some(count: int, mark: str) -> list[Record]:
 
 def values(cluster: KafkaCluster, topic: str) -> set[Any]:
     return {record for part in read(cluster, topic).values() for record in part}
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[KafkaCluster, KafkaCluster]]:
+    """Two brokers on which a client that does not log in is bound by ACLs."""
+    home = tmp_path_factory.mktemp("strict")
+    brokers = [Broker(home / name, config={"super.users": "User:nobody"}) for name in ("a", "b")]
+    start_all(brokers)
+    yield brokers[0], brokers[1]
+    for broker in brokers:
+        broker.wipe()
+
+
+def test_what_may_not_be_read_is_named_and_the_rest_compared(
+    folder: Path, strict: tuple[KafkaCluster, KafkaCluster], unique: Unique
+) -> None:
+    source, target = strict
+    unreadable, hidden, whole = (unique(name) for name in ("unreadable", "hidden", "whole"))
+    flow = make_flow(folder, source, target, [unreadable, hidden, whole])
+    both = Clusters(folder, source, target)
+    for topic in (unreadable, hidden, whole):
+        both.write(source, topic, [records(20), records(20, 1)])
+        both.write(target, remote(flow, topic), [records(20), records(20, 1)])
+    deny(source, f"topic {unreadable}", "READ")
+    deny(target, f"topic {remote(flow, hidden)}", "DESCRIBE")
+
+    this = Audit(flow, AuditRequest())
+    report = this.compare(this.plan(), no_spark, lambda *_: None)
+
+    assert report.state == "not compared"
+    states = {str(part.pair): part.state for part in report.partitions}
+    assert states == {
+        f"{unreadable}-0": "not compared",
+        f"{unreadable}-1": "not compared",
+        f"{whole}-0": "same",
+        f"{whole}-1": "same",
+    }
+    reasons = {part.reason.partition(".")[0] for part in report.partitions if part.reason}
+    assert len(reasons) == 2
+    assert all("offset 0: TOPIC_AUTHORIZATION_FAILED" in reason for reason in reasons)
+    (skipped,) = report.skipped
+    assert (skipped.topic, skipped.remote_topic) == (hidden, remote(flow, hidden))
+    assert "TOPIC_AUTHORIZATION_FAILED" in skipped.reason

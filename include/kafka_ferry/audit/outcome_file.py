@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from dataclasses import asdict, fields
 from typing import Any, Final
 
 import numpy as np
+import xxhash
 
 from kafka_ferry.audit.comparison.entries import Entries, Unmatched
 from kafka_ferry.audit.comparison.findings import Differing
@@ -17,13 +17,17 @@ from kafka_ferry.audit.outcome import PairOutcome
 from kafka_ferry.audit.terms import AuditPair, LogExtent
 
 VERSION: Final = 1
+_DIGEST_BYTES: Final = 16
 _COLUMNS: Final = tuple(field.name for field in fields(Entries))
 _ENTRIES: Final = ("missing", "foreign")
 _UNMATCHED: Final = ("source_unmatched", "target_unmatched")
 
 
 def encode_outcome(outcome: PairOutcome) -> bytes:
-    """The outcome as an archive of arrays (``numpy.savez``), one of which is JSON with all else."""
+    """The outcome as an archive of arrays (``numpy.savez``), one of which is JSON with all else.
+
+    Before it is its digest (XXH3, 128 bits).
+    """
     arrays: dict[str, Any] = {}
     told = {
         field.name: getattr(outcome, field.name)
@@ -46,26 +50,26 @@ def encode_outcome(outcome: PairOutcome) -> bytes:
     arrays["told"] = np.frombuffer(json.dumps(told).encode(), np.uint8)
     packed = io.BytesIO()
     np.savez_compressed(packed, **arrays)
-    return packed.getvalue()
+    return xxhash.xxh3_128_digest(packed.getvalue()) + packed.getvalue()
 
 
 def decode_outcome(content: bytes, pair: AuditPair) -> PairOutcome | None:
     """Reads what ``encode_outcome`` wrote; None if it is damaged, or of another pair or version."""
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            told = json.loads(arrays["told"].tobytes())
-            if told.pop("version") != VERSION or _pair(told.pop("pair")) != pair:
-                return None
-            state = told.pop("state", None)
-            differing = [
-                Differing(kind, source, target, tuple(what), partition)
-                for kind, source, target, what, partition in told.pop("differing")
-            ]
-            entries: dict[str, Any] = {name: _entries(arrays, name) for name in _ENTRIES}
-            walk = _state(arrays, state) if state else None
-            return PairOutcome(pair, walk, differing=differing, **entries, **told)
-    except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile):
+    digest, packed = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+    if xxhash.xxh3_128_digest(packed) != digest:
         return None
+    with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
+        told = json.loads(arrays["told"].tobytes())
+        if told.pop("version") != VERSION or _pair(told.pop("pair")) != pair:
+            return None
+        state = told.pop("state", None)
+        differing = [
+            Differing(kind, source, target, tuple(what), partition)
+            for kind, source, target, what, partition in told.pop("differing")
+        ]
+        entries: dict[str, Any] = {name: _entries(arrays, name) for name in _ENTRIES}
+        walk = _state(arrays, state) if state else None
+        return PairOutcome(pair, walk, differing=differing, **entries, **told)
 
 
 def _state(arrays: Any, told: dict[str, Any]) -> WalkState:

@@ -22,6 +22,8 @@ from kafka_ferry.audit.comparison.entries import (
     Unmatched,
 )
 
+AT_ONCE: Final = 50_000
+"""So many records of a side are looked at in parts at a time, some 60 MB."""
 _PARTS: Final = ("key", "value", "headers", "timestamp")
 # Which parts are equal, the strongest evidence first; what is not named is altered.
 _WITH_TIME: Final = (
@@ -78,17 +80,45 @@ def alterations(
     """
     i = np.flatnonzero(np.isin(ours.gaps, theirs.gaps))
     j = np.flatnonzero(np.isin(theirs.gaps, ours.gaps))
-    if not len(i):
-        return []
-    here = source.parts(ours.entries.offsets[i])
-    there = target.parts(theirs.entries.offsets[j])
+    found: list[Alteration] = []
+    for some, others in _slices(ours.gaps[i], theirs.gaps[j]):
+        found += _alterations(source, target, (ours, i[some]), (theirs, j[others]), times=times)
+    return found
+
+
+def _slices(ours: Integers, theirs: Integers) -> Iterator[tuple[slice, slice]]:
+    """Places of both sides, some gaps at a time; a gap with more records than that is divided by their order."""
+    at = other = 0
+    while at < len(ours) and other < len(theirs):
+        end, other_end = min(at + AT_ONCE, len(ours)), min(other + AT_ONCE, len(theirs))
+        # The last gap that is whole on both sides.
+        last = min(ours[end - 1], theirs[other_end - 1])
+        if end < len(ours) or other_end < len(theirs):
+            whole = int(np.searchsorted(ours, last)), int(np.searchsorted(theirs, last))
+            if whole[0] > at and whole[1] > other:
+                end, other_end = whole
+        yield slice(at, end), slice(other, other_end)
+        at, other = end, other_end
+
+
+def _alterations(
+    source: AuditedLog,
+    target: AuditedLog,
+    ours: tuple[Unmatched, Integers],
+    theirs: tuple[Unmatched, Integers],
+    *,
+    times: bool,
+) -> list[Alteration]:
+    """The same of some of the unmatched records, by their places."""
+    (all_ours, i), (all_theirs, j) = ours, theirs
+    here = source.parts(all_ours.entries.offsets[i])
+    there = target.parts(all_theirs.entries.offsets[j])
+    gaps = all_ours.gaps[i], all_theirs.gaps[j]
     left = _Left(np.ones(len(i), np.bool_), np.ones(len(j), np.bool_))
     found = [
-        Alteration(
-            int(i[a]), int(j[b]), tuple(part for part in _differing(here, there, a, b, times))
-        )
+        Alteration(int(i[a]), int(j[b]), tuple(_differing(here, there, a, b, times)))
         for equal in (_WITH_TIME if times else _WITHOUT_TIME)
-        for a, b in _pairs(here, there, ours.gaps[i], theirs.gaps[j], equal, left)
+        for a, b in _pairs(here, there, *gaps, equal, left)
     ]
     return sorted(found)
 

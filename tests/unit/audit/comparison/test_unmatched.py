@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafka_ferry.audit.comparison import altered as altered_records
 from kafka_ferry.audit.comparison.findings import Differing
 from kafka_ferry.audit.comparison.unmatched import Judged, judged, listed
 from kafka_ferry.audit.comparison.walk import LogWalk, WalkState
@@ -159,3 +160,20 @@ def test_a_log_with_holes_in_its_offsets_is_compared_by_its_records() -> None:
     holes = MemoryLog(source, offsets=[2 * i for i in range(30)])
     _, found = compared(holes, MemoryLog(source[:9] + source[10:]))
     assert findings(found) == {Differing("missing", 18, -1)}
+
+
+def test_many_alterations_are_looked_at_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(altered_records, "AT_ONCE", 7)
+    source = many(300)
+    target = list(source)
+    for place in range(1, 300, 3):
+        target[place] = altered(target[place], ["value"])
+    _, found = compared(source, target)
+    assert findings(found) == {
+        Differing("altered", place, place, ("value",)) for place in range(1, 300, 3)
+    }
+    everything = [altered(record, ["headers"]) for record in source]
+    _, found = compared(source, everything, block=10, most_ahead=20)
+    assert findings(found) == {
+        Differing("altered", place, place, ("headers",)) for place in range(300)
+    }

@@ -12,7 +12,7 @@ from kafka_ferry.config.types.values import topic_name
 
 
 def _isolation(text: str) -> str:
-    if text not in ("read_committed", "read_uncommitted"):
+    if text and text not in ("read_committed", "read_uncommitted"):
         raise typer.BadParameter("must be read_committed or read_uncommitted")
     return text
 
@@ -100,7 +100,7 @@ IsolationOption = Annotated[
         parser=_isolation,
         metavar="LEVEL",
         help="Which records count on both clusters: read_committed, or read_uncommitted for those of aborted "
-        "and open transactions too.",
+        "and open transactions too; by default, as the flow's isolation.level says.",
     ),
 ]
 LagOption = Annotated[

@@ -63,7 +63,7 @@ def audit(
     since: FromOption = None,
     until: UntilMomentOption = None,
     sample: SampleOption = 1,
-    isolation: IsolationOption = "read_committed",
+    isolation: IsolationOption = "",
     lag: LagOption = 0,
     rate: RateOption = 0,
     block: BlockOption = 10_000,
@@ -77,7 +77,7 @@ def audit(
     nothing differs but something could not be compared, or nothing was there to compare.
     """
     chosen = _flow(config, flow, source_config, target_config, source_alias, policy)
-    terms = _terms(since, until, sample, isolation, rate, block)
+    terms = _terms(since, until, sample, isolation or chosen.isolation_level, rate, block)
     from kafka_ferry.runs.audit.audit import Audit, AuditRequest
 
     request = AuditRequest(

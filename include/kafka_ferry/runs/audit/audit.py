@@ -19,7 +19,7 @@ from kafka_ferry.audit.terms import AuditPair, AuditTerms
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
-from kafka_ferry.runs.audit.folder import AuditFolder, audits_of, unfinished_audit
+from kafka_ferry.runs.audit.folder import AuditFolder, audits_of, forget_old, unfinished_audit
 from kafka_ferry.runs.audit.output import write_outputs
 from kafka_ferry.runs.audit.plan import AuditPlan, planned_audit
 from kafka_ferry.runs.audit.topics import audited_topics
@@ -155,10 +155,7 @@ class Audit:
             ClusterUnreachable: if a cluster does not answer for a minute; what was compared is kept.
             SparkFailed: likewise.
         """
-        known = {
-            number: self.folder.outcome(number, pair) or PairOutcome(pair)
-            for number, pair in enumerate(plan.pairs)
-        }
+        known = {number: self._known(number, pair) for number, pair in enumerate(plan.pairs)}
         left = sum(it.pair.offsets for it in known.values() if not _is_done(it))
         with self._comparison(plan.terms, spark, left) as comparison:
             work = _Work(comparison, self.folder, known, progress)
@@ -178,7 +175,13 @@ class Audit:
         )
         write_outputs(self.folder.files, report)
         self.folder.finish(report)
+        forget_old(self.flow)
         return report
+
+    def _known(self, number: int, pair: AuditPair) -> PairOutcome:
+        """How far a pair has come; one that could not be compared is tried again."""
+        stored = self.folder.outcome(number, pair)
+        return stored if stored and not stored.failure else PairOutcome(pair)
 
     @contextmanager
     def _comparison(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Final
 
@@ -11,11 +12,15 @@ from kafka_ferry.audit.outcome import PairOutcome
 from kafka_ferry.audit.outcome_file import decode_outcome, encode_outcome
 from kafka_ferry.audit.result import AuditReport
 from kafka_ferry.audit.terms import AuditPair
+from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.runs.audit.plan import AuditPlan
+from kafka_ferry.runs.state.cleanup import DAY_MS, leavings, outdated
 from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.state import StateFolder
+
+log = logging.getLogger(__name__)
 
 REPORT: Final = "report.html"
 REPORT_DATA: Final = "report.json"
@@ -87,6 +92,22 @@ def unfinished_audit(audits: StateFolder, key: str) -> AuditFolder | None:
         if plan and plan.key == key:
             return None if folder.files.read(REPORT_DATA) else folder
     return None
+
+
+def forget_old(flow: Flow) -> None:
+    """Delete the audits that are older than ``reports.keep.days``, and all but ``reports.keep.runs``.
+
+    What cannot be deleted is logged and fails nothing: the next audit tries again.
+    """
+    audits = audits_of(flow)
+    days, many = flow.reports_keep_days, flow.reports_keep_runs
+    try:
+        found = leavings(audits.changes(), last=REPORT_DATA)
+        before = None if days < 0 else now_ms() - days * DAY_MS
+        for name in outdated(found, before=before, keep=None if many < 0 else many):
+            audits.delete_folder(name)
+    except OSError as error:
+        log.warning("Old audits of %s could not be deleted: %s", flow.name, error)
 
 
 def _name(number: int) -> str:

@@ -19,7 +19,7 @@ from kafka_ferry.verify.expectations.data_docs import forget
 
 log = logging.getLogger(__name__)
 
-_DAY_MS: Final = 24 * 60 * 60 * 1000
+DAY_MS: Final = 24 * 60 * 60 * 1000
 _LAST_STEP: Final = "step-publish.json"
 
 
@@ -42,7 +42,7 @@ def clear_old(flow: Flow) -> None:
     What cannot be deleted is logged and fails nothing: the next run tries again.
     """
     days, many = flow.reports_keep_days, flow.reports_keep_runs
-    before = None if days < 0 else now_ms() - days * _DAY_MS
+    before = None if days < 0 else now_ms() - days * DAY_MS
     keep = None if many < 0 else many
     state = flow_state(flow)
     runs = state.folder("runs")
@@ -69,11 +69,12 @@ def clear_old(flow: Flow) -> None:
         )
 
 
-def leavings(files: Mapping[str, int]) -> dict[str, Leavings]:
+def leavings(files: Mapping[str, int], last: str = _LAST_STEP) -> dict[str, Leavings]:
     """What each run's folder holds.
 
     Args:
         files: by path below the runs' folder, when each file changed.
+        last: the file that a run writes when it has ended.
     """
     found: dict[str, Leavings] = {}
     for path, changed_at in files.items():
@@ -81,7 +82,7 @@ def leavings(files: Mapping[str, int]) -> dict[str, Leavings]:
         if separator:
             known = found.get(name, Leavings(0, published=False))
             found[name] = Leavings(
-                max(known.changed_at, changed_at), known.published or rest == _LAST_STEP
+                max(known.changed_at, changed_at), known.published or rest == last
             )
     return found
 

@@ -13,6 +13,7 @@ from airflow.sdk import DAG, get_parsing_context
 from kafka_ferry.config import Flow
 from kafka_ferry.config.client.config_providers import ALLOWED
 from kafka_ferry.errors import ConfigError, FerryError
+from kafka_ferry_airflow.dags.audits import audit_dag
 from kafka_ferry_airflow.dags.deadlines import deadline_of
 from kafka_ferry_airflow.dags.description import describe
 from kafka_ferry_airflow.dags.failover import failback_dag, failover_dag
@@ -24,7 +25,7 @@ from kafka_ferry_airflow.monitoring.lineage import tell_lineage
 from kafka_ferry_airflow.notify_task import add_notify_task
 from kafka_ferry_airflow.project import Project
 
-Kind = Literal["mirror", "emergency"]
+Kind = Literal["mirror", "emergency", "audit"]
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ def build_mirrors(
 
     Args:
         root: the folder that holds ``dags/``, ``include/`` and ``spark_jobs/``.
-        kinds: which DAGs of each flow: the scheduled ones, or those that are started manually in an
-            emergency. Airflow reads 200 flows in a second, but not for both.
+        kinds: which DAGs of each flow: the scheduled ones, those that are started manually in an
+            emergency, or those of audits. Airflow reads 200 flows in a second, but not for both.
         check: a further check of each flow; a ``ConfigError`` that it raises is a problem.
     """
     project = Project(root)
@@ -100,6 +101,9 @@ def _dags_of(flow: Flow, project: Project, asked: str, kinds: Collection[Kind]) 
     dags: list[DAG] = []
     if "mirror" in kinds and asked in ("", f"mirror_{flow.slug}"):
         dags.append(mirror_dag(flow, project))
+    is_audited = flow.audit_schedule and asked in ("", f"audit_{flow.slug}")
+    if "audit" in kinds and is_audited:
+        dags.append(audit_dag(flow, project))
     if "emergency" in kinds and (not asked or asked.endswith(f"_{flow.slug}")):
         dags += emergency_dags(flow, project)
     return {dag.dag_id: dag for dag in dags}

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from airflow.sdk import Connection, Context
 
     from kafka_ferry.config import Flow
+    from kafka_ferry.errors import FerryError
     from kafka_ferry.runs import Run
+    from kafka_ferry.runs.audit.scheduled import ScheduledAudit
 
 LOCAL = "local[*]"
 _DEFAULT: Final = "spark_default"
@@ -128,7 +130,7 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         except Exception as error:
             if self._told_to_end:
                 raise AirflowException(_ENDED.format(self.step)) from error
-            failure = self._run(context).failure(self.step, self.shard)
+            failure = self._failure(context)
             if failure is None:
                 raise
             raise as_airflow(failure) from error
@@ -189,6 +191,9 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
     def _forget(self, context: Context) -> None:
         self._run(context).forget(self.step, self.shard)
 
+    def _failure(self, context: Context) -> FerryError | None:
+        return self._run(context).failure(self.step, self.shard)
+
     def _connection(self) -> Connection:
         """The connection; if the default one does not exist, one to this machine takes its place."""
         try:
@@ -227,6 +232,38 @@ class FerrySparkSubmitOperator(SparkSubmitOperator):
         elif library:
             # Not for local workers: they import the installed library, and a wheel could be older.
             self.py_files = ",".join(filter(None, [self.py_files, str(library)]))
+
+
+class AuditOperator(FerrySparkSubmitOperator):
+    """Audits a flow's topics: in this process if they are small, else by ``spark_jobs/audit.py``.
+
+    A retry continues what was interrupted.
+
+    Args:
+        kwargs: as for ``FerrySparkSubmitOperator``.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(step="audit", **kwargs)
+
+    def _done_without_spark(self, context: Context) -> bool:
+        audit = self._audit(context)
+        with airflow_errors():
+            if audit.needs_spark():
+                return False
+            audit.run(no_spark)
+        return True
+
+    def _forget(self, context: Context) -> None:
+        self._audit(context).forget()
+
+    def _failure(self, context: Context) -> FerryError | None:
+        return self._audit(context).failure()
+
+    def _audit(self, context: Context) -> ScheduledAudit:
+        from kafka_ferry.runs.audit.scheduled import ScheduledAudit  # noqa: PLC0415  (PyArrow)
+
+        return ScheduledAudit(self.flow, context["run_id"])
 
 
 def _properties(connection: Connection) -> dict[str, str]:

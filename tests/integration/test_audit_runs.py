@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -17,8 +18,10 @@ import pytest
 from kafka_ferry.audit.comparison.walk import LogWalk
 from kafka_ferry.audit.terms import AuditTerms
 from kafka_ferry.config import Flow
+from kafka_ferry.errors import VerificationFailed
 from kafka_ferry.runs.audit import audit as audits
 from kafka_ferry.runs.audit.audit import Audit, AuditRequest
+from kafka_ferry.runs.audit.scheduled import ScheduledAudit
 from kafka_ferry.spark.session import SparkSource, no_spark, terminal_spark
 from kafka_sandbox.broker import Broker
 from kafka_sandbox.cluster import KafkaCluster, start_all
@@ -123,7 +126,12 @@ def test_an_audit_that_was_killed_continues_where_it_was(
     )
     # A partition of both clusters is some 200 kB.
     command = [sys.executable, "-m", "kafka_ferry", "audit", *map(str, given), "--rate", "100KiB"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"FERRY_HOME": str(clusters.folder)},
+    )
     state = clusters.folder / ".ferry"
     try:
         wait_until(lambda: len(list(state.rglob("*.npz"))) >= 2, 60)
@@ -271,3 +279,27 @@ def test_what_may_not_be_read_is_named_and_the_rest_compared(
     (skipped,) = report.skipped
     assert (skipped.topic, skipped.remote_topic) == (hidden, remote(flow, hidden))
     assert "TOPIC_AUTHORIZATION_FAILED" in skipped.reason
+
+
+def test_a_scheduled_audit_fails_with_what_it_found_and_remembers_it(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
+) -> None:
+    topic = unique("scheduled")
+    flow = make_flow(folder, primary, backup, [topic], audit_schedule="7 days", audit_sample=5)
+    both = Clusters(folder, primary, backup)
+    both.write(primary, topic, [records(30)])
+    both.write(backup, remote(flow, topic), [records(30)[:29]])
+
+    this = ScheduledAudit(flow, "scheduled__1")
+    assert not this.needs_spark()
+    with pytest.raises(VerificationFailed, match="1 missing"):
+        this.run(no_spark)
+    failure = ScheduledAudit(flow, "scheduled__1").failure()
+    assert failure is not None
+    assert "offset 29 missing on the target" in str(failure)
+    assert failure.exit_code == 7
+
+    produce(backup.bootstrap, remote(flow, topic), records(30)[29:])
+    later = ScheduledAudit(flow, "scheduled__2")
+    assert later.run(no_spark).state == "same"
+    assert later.failure() is None

@@ -478,3 +478,21 @@ def test_a_missing_folder_of_flows_is_named(load: Load, configs: Path) -> None:
 
     (error,) = load().import_errors.values()
     assert f"{configs}: file: is not a folder" in error
+
+
+def test_a_flow_that_asks_for_audits_has_a_dag_of_them(configs: Path, load: Load) -> None:
+    (configs / "left.yaml").write_text(f'{GOOD}audit.schedule: "0 3 * * 0"\npriority: 7\n')
+    bag = load()
+    assert bag.import_errors == {}
+    dag = bag.dags["audit_left_to_right"]
+    (audit,) = dag.tasks
+    mirrored = bag.dags["mirror_left_to_right"].get_task("verify")
+    assert (audit.task_id, audit.pool, audit.priority_weight) == ("audit", mirrored.pool, 7)
+    assert audit.application.endswith("spark_jobs/audit.py")
+    assert audit.application_args == [
+        *("--config", str(configs / "left.yaml"), "--flow", "left->right"),
+        *("--run-id", "{{ run_id }}"),
+    ]
+
+    (configs / "left.yaml").write_text(GOOD)
+    assert not [name for name in load().dags if name.startswith("audit_")]

@@ -14,6 +14,7 @@ import regex
 from pydantic import Field, ValidationInfo, field_validator
 
 from kafka_ferry.config.client.cluster import Cluster, is_secret
+from kafka_ferry.config.options.audit import AuditOptions
 from kafka_ferry.config.options.backfill import BackfillOptions
 from kafka_ferry.config.options.base import Options
 from kafka_ferry.config.options.groups import GroupOptions
@@ -89,6 +90,7 @@ class Flow(
     GroupOptions,
     PolicyOptions,
     VerifyOptions,
+    AuditOptions,
     MetricsOptions,
     NotifyOptions,
 ):

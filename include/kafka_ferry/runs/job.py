@@ -12,6 +12,7 @@ from kafka_ferry.config import load_flow
 from kafka_ferry.config.client.config_providers import ALLOWED
 from kafka_ferry.config.reverse_flow import load_reverse_flow
 from kafka_ferry.errors import FerryError
+from kafka_ferry.runs.audit.scheduled import ScheduledAudit
 from kafka_ferry.runs.mirror.spark_ui import note_application
 from kafka_ferry.runs.progress import logged
 from kafka_ferry.runs.run import Run
@@ -53,6 +54,24 @@ def verify(arguments: Sequence[str] | None = None) -> int:
     return _main(_parser().parse_args(arguments), "verify", Run.verify)
 
 
+def audit(arguments: Sequence[str] | None = None) -> int:
+    """Audit the topics of the flow that the arguments name.
+
+    Returns:
+        The exit status: 0, or the error's own.
+    """
+    options = _parser().parse_args(arguments)
+    _prepare()
+    try:
+        this = ScheduledAudit(load_flow(options.config, options.flow), options.run_id)
+        with submitted_spark(f"ferry audit {this.flow.name}") as spark:
+            this.run(spark)
+    except FerryError as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="A step of a Kafka Ferry run, for spark-submit.")
     parser.add_argument("--config", required=True, help="the flow's file")
@@ -64,12 +83,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _main(options: argparse.Namespace, name: str, step: _Step) -> int:
+def _prepare() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     # Great Expectations would log each function that its documentation leaves out.
     logging.getLogger("kafka_ferry").setLevel(logging.INFO)
     # As in Airflow's tasks, also where Spark starts its driver elsewhere.
     os.environ.setdefault(ALLOWED, "")
+
+
+def _main(options: argparse.Namespace, name: str, step: _Step) -> int:
+    _prepare()
     try:
         flow = load_flow(options.config, options.flow)
         if options.reverse_flow:

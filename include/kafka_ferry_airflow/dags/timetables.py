@@ -13,6 +13,8 @@ from airflow.sdk import (
     DeltaDataIntervalTimetable,
 )
 
+from kafka_ferry.config.types.durations import is_duration, read_duration
+
 if TYPE_CHECKING:
     from airflow.sdk.bases.timetable import BaseTimetable
     from airflow.sdk.definitions.asset import BaseAsset
@@ -27,7 +29,7 @@ def timetable_of(flow: Flow) -> BaseTimetable | BaseAsset | None:
     Airflow 3 a plain cron text would give runs an empty interval, and a backfill of such a run would be
     for no record at all.
     """
-    timed = _timed(flow)
+    timed = timed_by(flow.schedule, flow.timezone)
     if not flow.schedule_assets:
         return timed
     kind = AssetAny if flow.schedule_assets_when == "any" else AssetAll
@@ -35,11 +37,12 @@ def timetable_of(flow: Flow) -> BaseTimetable | BaseAsset | None:
     return AssetOrTimeSchedule(timetable=timed, assets=waited_for) if timed else waited_for
 
 
-def _timed(flow: Flow) -> BaseTimetable | None:
-    if interval := flow.schedule_interval:
-        return DeltaDataIntervalTimetable(interval)
-    if flow.schedule:
-        return CronDataIntervalTimetable(flow.schedule, timezone=flow.timezone)
+def timed_by(schedule: str | None, timezone: str) -> BaseTimetable | None:
+    """The timetable of a cron expression or a span of time; None for manual runs only."""
+    if schedule and is_duration(schedule):
+        return DeltaDataIntervalTimetable(read_duration(schedule))
+    if schedule:
+        return CronDataIntervalTimetable(schedule, timezone=timezone)
     return None
 
 

@@ -42,6 +42,26 @@ def _refuse_impossible_times(cron: str) -> None:
         raise ValueError(f"is not a cron expression that is ever due: {error}") from None
 
 
+def checked_schedule(schedule: str | None) -> str | None:
+    """A schedule as it is; None for an empty one.
+
+    Raises:
+        ValueError: it is neither a cron expression that is ever due, nor a preset or a span of time.
+    """
+    if not schedule:
+        return None
+    if is_duration(schedule):
+        read_duration(schedule)
+    elif schedule not in _PRESETS:
+        if not regex.fullmatch(_CRON, schedule):
+            listed = ", ".join(_PRESETS)
+            raise ValueError(
+                f"must be a cron expression, one of {listed}, or a span of time such as 15 minutes"
+            )
+        _refuse_impossible_times(schedule)
+    return schedule
+
+
 Duration = Annotated[timedelta | None, BeforeValidator(_as_duration), AlsoText(PATTERN)]
 
 
@@ -150,18 +170,7 @@ class ScheduleOptions(Options):
     @field_validator("schedule")
     @classmethod
     def _known_form(cls, schedule: str | None) -> str | None:
-        if not schedule:
-            return None
-        if is_duration(schedule):
-            read_duration(schedule)
-        elif schedule not in _PRESETS:
-            if not regex.fullmatch(_CRON, schedule):
-                listed = ", ".join(_PRESETS)
-                raise ValueError(
-                    f"must be a cron expression, one of {listed}, or a span of time such as 15 minutes"
-                )
-            _refuse_impossible_times(schedule)
-        return schedule
+        return checked_schedule(schedule)
 
     @field_validator("timezone")
     @classmethod

@@ -69,6 +69,7 @@ class AuditRequest:
         names: topics of the target by topics of the source, instead of the replication policy.
         lag_ms: how far the mirror may be behind; 0 for not at all.
         paired_only: whether topics that the target does not have are passed over.
+        run: of what it is an audit, if only one of the same is to continue it.
     """
 
     terms: AuditTerms = field(default_factory=AuditTerms)
@@ -76,6 +77,7 @@ class AuditRequest:
     names: Mapping[str, str] = field(default_factory=dict)
     lag_ms: int = 0
     paired_only: bool = False
+    run: str = ""
 
 
 class Audit:
@@ -113,7 +115,9 @@ class Audit:
             paired_only=request.paired_only,
         )
         self._tell_lone(topics.without_counterpart)
-        planned = planned_audit(flow, source, target, topics, request.terms, request.lag_ms)
+        planned = planned_audit(
+            *(flow, source, target, topics, request.terms), request.lag_ms, request.run
+        )
         audits = audits_of(flow)
         interrupted = unfinished_audit(audits, planned.key)
         earlier = interrupted.plan() if interrupted else None

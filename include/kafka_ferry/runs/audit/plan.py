@@ -67,6 +67,7 @@ def planned_audit(
     topics: AuditedTopics,
     terms: AuditTerms,
     lag_ms: int,
+    run: str,
 ) -> AuditPlan:
     """Read the ends of both clusters' logs.
 
@@ -80,11 +81,12 @@ def planned_audit(
         topics: the topics.
         terms: what is compared; ``settled_before`` is added.
         lag_ms: how far the mirror may be behind; 0 for not at all.
+        run: as in ``AuditRequest``.
 
     Raises:
         FerryError: a cluster cannot be read.
     """
-    key = audit_key(source.cluster_id(), target.cluster_id(), topics, terms, lag_ms)
+    ids = source.cluster_id(), target.cluster_id()
     skipped = list(topics.skipped)
     chosen = [pair for pair in topics.pairs if not (why := _unfit(*pair, terms))]
     for ours, remote in topics.pairs:
@@ -102,9 +104,9 @@ def planned_audit(
     settled = began_at - lag_ms if lag_ms else None
     return AuditPlan(
         audit=run_id_now("audit"),
-        key=key,
-        source_cluster_id=source.cluster_id(),
-        target_cluster_id=target.cluster_id(),
+        key=_key([*ids, run], topics, terms, lag_ms),
+        source_cluster_id=ids[0],
+        target_cluster_id=ids[1],
         began_at=began_at,
         terms=replace(terms, settled_before=settled),
         pairs=tuple(pairs),
@@ -112,12 +114,10 @@ def planned_audit(
     )
 
 
-def audit_key(
-    source_id: str, target_id: str, topics: AuditedTopics, terms: AuditTerms, lag_ms: int
-) -> str:
+def _key(of: list[str], topics: AuditedTopics, terms: AuditTerms, lag_ms: int) -> str:
     """Stands for what is audited and how: clusters, topics by their ids, terms."""
     told = {
-        "clusters": [source_id, target_id],
+        "of": of,
         "topics": [[*map(_identity, pair)] for pair in topics.pairs],
         "terms": asdict(replace(terms, settled_before=None, bytes_per_s=0)),
         "lag": lag_ms,

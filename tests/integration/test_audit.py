@@ -27,10 +27,7 @@ Unique = Callable[[str], str]
 
 
 @pytest.fixture
-def clusters(
-    folder: Path, primary: KafkaCluster, backup: KafkaCluster, monkeypatch: pytest.MonkeyPatch
-) -> Clusters:
-    monkeypatch.setenv("FERRY_HOME", str(folder))
+def clusters(folder: Path, primary: KafkaCluster, backup: KafkaCluster) -> Clusters:
     return Clusters(folder, primary, backup)
 
 

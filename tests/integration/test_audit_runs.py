@@ -28,7 +28,14 @@ from kafka_sandbox.cluster import KafkaCluster, start_all
 from kafka_sandbox.mirrormaker2 import MirrorMaker2, one_way
 from tests.support.access import deny
 from tests.support.audits import Clusters, Fault, faults, records, shuffled
-from tests.support.builders import Record, create_topic, delete_before, produce, read_all
+from tests.support.builders import (
+    Record,
+    create_topic,
+    delete_before,
+    produce,
+    read_all,
+    recreate_topic,
+)
 from tests.support.flows import make_flow, remote
 from tests.support.waiting import wait_until
 
@@ -180,12 +187,13 @@ def read(cluster: KafkaCluster, topic: str) -> dict[int, list[tuple[Any, ...]]]:
 def test_what_mirrormaker_2_doubled_lost_and_kept_is_found(
     folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique
 ) -> None:
-    doubled, cut, open_ = unique("doubled"), unique("cut"), unique("open")
-    flow = make_flow(folder, primary, backup, [doubled, cut, open_])
+    doubled, cut, open_, again = (unique(name) for name in ("doubled", "cut", "open", "again"))
+    flow = make_flow(folder, primary, backup, [doubled, cut, open_, again])
     create_topic(primary.bootstrap, doubled, partitions=2)
-    create_topic(primary.bootstrap, cut)
-    create_topic(primary.bootstrap, open_)
+    for topic in (cut, open_, again):
+        create_topic(primary.bootstrap, topic)
     part = [replace(record, partition=0) for record in records(300)]
+    produce(primary.bootstrap, again, part[:50])
     produce(primary.bootstrap, cut, part)
     # MirrorMaker 2 comes when retention has been there already.
     delete_before(primary, cut, 120)
@@ -193,21 +201,29 @@ def test_what_mirrormaker_2_doubled_lost_and_kept_is_found(
     produce(primary.bootstrap, open_, part[100:150], transactional_id=open_, abort=True)
     produce(primary.bootstrap, open_, part[150:], transactional_id=open_)
     mm2 = mirror(flow, primary, backup, folder)
-    copies = {topic: remote(flow, topic) for topic in (doubled, cut, open_)}
+    copies = {topic: remote(flow, topic) for topic in (doubled, cut, open_, again)}
     produce(primary.bootstrap, doubled, some(2_000, "first"))
     with mm2:
         counts = {copies[cut]: 180, copies[open_]: 300, copies[doubled]: 2_000}
+        counts[copies[again]] = 50
         mm2.wait_until_copied(backup.bootstrap, counts)
         # It flushes its positions at its end, and then no more before it is killed.
         mm2.stop()
         mm2.properties[f"{flow.target.alias}.offset.flush.interval.ms"] = "600000"
+        # MirrorMaker 2's position is after the new topic's end, so that it copies it from its start.
+        recreate_topic(primary, again)
+        produce(primary.bootstrap, again, part[100:120])
         mm2.start()
+        mm2.wait_until_copied(backup.bootstrap, {copies[again]: 70})
         for number in range(40):
             produce(primary.bootstrap, doubled, some(500, str(number)))
         mm2.wait_until_copied(backup.bootstrap, {copies[doubled]: 7_000})
         mm2.kill()
         mm2.start()
-        wait_until(lambda: values(backup, copies[doubled]) == values(primary, doubled), 90)
+        # What is written last arrives last, in each partition.
+        for topic in copies:
+            produce(primary.bootstrap, topic, some(2 if topic == doubled else 1, "last"))
+        wait_until(lambda: all(map(ends_with_last, [backup] * 4, copies.values())), 120)
 
     report = audited(flow, terms=AuditTerms(isolation="read_uncommitted"))
 
@@ -222,10 +238,17 @@ def test_what_mirrormaker_2_doubled_lost_and_kept_is_found(
     expected -= Counter((number, at) for number, part in ours.items() for at in range(len(part)))
     assert expected.total() >= 5_000
     assert Counter((fault[1], fault[2]) for fault in found[doubled]) == expected
-    assert {fault[0] for fault in found[doubled]} == {"doubled"}
-    assert found[cut] == found[open_] == set()
+    for topic in (doubled, cut, open_):
+        assert {fault[0] for fault in found[topic]} <= {"doubled"}
+    for topic, records_ in ((cut, 181), (open_, 301)):
+        assert len(found[topic]) == size(backup, copies[topic]) - records_
+    # What it copied again after it was killed, and the records of the topic's first incarnation.
+    kinds = Counter(fault[0] for fault in found[again])
+    assert kinds == Counter(foreign=50, doubled=size(backup, copies[again]) - 71)
+    assert {fault[4] for fault in found[again] if fault[0] == "foreign"} == set(range(50))
     committed = audited(flow, topics=(open_,))
-    assert Counter(fault[0] for fault in faults(committed)) == {"foreign": 50}
+    kinds = Counter(fault[0] for fault in faults(committed))
+    assert kinds == Counter(foreign=50, doubled=size(backup, copies[open_]) - 301)
 
 
 def some(count: int, mark: str) -> list[Record]:
@@ -234,8 +257,14 @@ def some(count: int, mark: str) -> list[Record]:
     ]
 
 
-def values(cluster: KafkaCluster, topic: str) -> set[Any]:
-    return {record for part in read(cluster, topic).values() for record in part}
+def ends_with_last(cluster: KafkaCluster, topic: str) -> bool:
+    """Whether each partition's last record is the last one that was written to it."""
+    parts = read(cluster, topic).values()
+    return all(part and (part[-1][1] or b"").startswith(b"last") for part in parts)
+
+
+def size(cluster: KafkaCluster, topic: str) -> int:
+    return sum(map(len, read(cluster, topic).values()))
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -107,12 +107,23 @@ def _audited(this: Audit, *, resume: bool, output: Path | None, as_json: bool) -
     if output:
         write_to(output, report)
     if as_json:
-        told = json.loads(report.to_json())
-        told |= {"state": report.state, "found": report.found, "headline": report.headline}
-        print(json.dumps(told | {"statements": list(report.statements)}, indent=1))
+        print(json.dumps(_as_json(report), indent=1))
     else:
         show_audit(report, this.folder.page)
     return report
+
+
+def _as_json(report: AuditReport) -> dict[str, Any]:
+    """The report with its conclusions."""
+    told: dict[str, Any] = json.loads(report.to_json())
+    for part, row in zip(report.partitions, told["partitions"], strict=True):
+        row["state"] = part.state
+    return told | {
+        "state": report.state,
+        "headline": report.headline,
+        "found": report.found,
+        "statements": list(report.statements),
+    }
 
 
 def _flow(

@@ -87,11 +87,7 @@ def planned_audit(
         FerryError: a cluster cannot be read.
     """
     ids = source.cluster_id(), target.cluster_id()
-    skipped = list(topics.skipped)
-    chosen = [pair for pair in topics.pairs if not (why := _unfit(*pair, terms))]
-    for ours, remote in topics.pairs:
-        if why := _unfit(ours, remote, terms):
-            skipped.append(SkippedTopic(ours.name, remote.name, why))
+    chosen, skipped = _fit(topics, terms)
     theirs, unread = _extents(flow.target, target, [pair[1] for pair in chosen], terms)
     began_at = now_ms()
     here, unread_here = _extents(flow.source, source, [pair[0] for pair in chosen], terms)
@@ -127,6 +123,19 @@ def _key(of: list[str], topics: AuditedTopics, terms: AuditTerms, lag_ms: int) -
 
 def _identity(topic: Topic) -> list[str | int]:
     return [topic.name, topic.topic_id, topic.partitions]
+
+
+def _fit(
+    topics: AuditedTopics, terms: AuditTerms
+) -> tuple[list[tuple[Topic, Topic]], list[SkippedTopic]]:
+    """The pairs of topics that can be compared in this way, and the others."""
+    chosen, skipped = [], list(topics.skipped)
+    for ours, remote in topics.pairs:
+        if why := _unfit(ours, remote, terms):
+            skipped.append(SkippedTopic(ours.name, remote.name, why))
+        else:
+            chosen.append((ours, remote))
+    return chosen, skipped
 
 
 def _unfit(ours: Topic, remote: Topic, terms: AuditTerms) -> str:

@@ -55,14 +55,7 @@ def audited_topics(
         FerryError: no topic is left, or a cluster cannot be read.
     """
     given = dict(names or {})
-    chosen = {} if given and not patterns else _by_policy(flow, source, patterns)
-    chosen |= given
-    if not chosen:
-        asked = ", ".join(patterns) or "the topics of the flow"
-        raise FerryError(
-            f"{flow.source.alias} has no topic that matches {asked}.",
-            advice="Name topics by their names on the source, by patterns, or by --map.",
-        )
+    chosen = _chosen(flow, source, patterns, given)
     ours, denied = _described(source, chosen)
     theirs, denied_there = _described(target, chosen.values())
     found = AuditedTopics([])
@@ -79,6 +72,21 @@ def audited_topics(
             reason = f"{alias} has no topic {lacking}."
             found.skipped.append(SkippedTopic(name, remote, reason))
     return found
+
+
+def _chosen(
+    flow: Flow, source: ClusterControl, patterns: Collection[str], given: Mapping[str, str]
+) -> dict[str, str]:
+    """Names on the target by names on the source."""
+    chosen = {} if given and not patterns else _by_policy(flow, source, patterns)
+    chosen |= given
+    if not chosen:
+        asked = ", ".join(patterns) or "the topics of the flow"
+        raise FerryError(
+            f"{flow.source.alias} has no topic that matches {asked}.",
+            advice="Name topics by their names on the source, by patterns, or by --map.",
+        )
+    return chosen
 
 
 def _by_policy(flow: Flow, source: ClusterControl, patterns: Collection[str]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from kafka_ferry.audit.comparison.walk import LogWalk
 from kafka_ferry.audit.terms import AuditTerms
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import VerificationFailed
+from kafka_ferry.runs import job
 from kafka_ferry.runs.audit import audit as audits
 from kafka_ferry.runs.audit.audit import Audit, AuditRequest
 from kafka_ferry.runs.audit.scheduled import ScheduledAudit
@@ -332,3 +333,8 @@ def test_a_scheduled_audit_fails_with_what_it_found_and_remembers_it(
     later = ScheduledAudit(flow, "scheduled__2")
     assert later.run(no_spark).state == "same"
     assert later.failure() is None
+    submitted = ["--config", flow.file, "--flow", flow.name, "--run-id"]
+    assert job.audit([*submitted, "scheduled__3"]) == 0
+    produce(backup.bootstrap, remote(flow, topic), [Record(value=b"strange", partition=0)])
+    assert job.audit([*submitted, "scheduled__4"]) == 7
+    assert "1 foreign" in str(ScheduledAudit(flow, "scheduled__4").failure())

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _TASKS_PER_CORE: Final = 2
-_PAIRS_PER_TASK: Final = 8
+# What a task has not begun when its time is over, the next round does.
+_PAIRS_PER_TASK: Final = 64
 
 
 class SparkComparison:

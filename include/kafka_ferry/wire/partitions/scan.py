@@ -67,8 +67,12 @@ def committed_values(
     if at == log.end:
         return
 
+    # The first time, its leader has just said where it starts and ends.
+    known = [log]
+
     def open_at(at: int) -> Iterator[Batch]:
-        return committed_batches(cluster, partition_log(cluster, partition), at)
+        log = known.pop() if known else partition_log(cluster, partition)
+        return committed_batches(cluster, log, at)
 
     for batch in retried_batches(open_at, at):
         try:

@@ -43,7 +43,7 @@ MIB = 1024 * 1024
 LOST = 2
 """The broker that is hit."""
 NOISE = bytes(range(256)) * 200
-WAIT_MS = 12_000
+WAIT_MS = 20_000
 """Longer than it takes the cluster to give up a broker."""
 
 

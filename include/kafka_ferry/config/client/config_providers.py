@@ -96,7 +96,11 @@ class _File:
 
 @dataclass
 class _Directory:
-    """``${dir:path:name}``: the whole content of a file in a folder, in UTF-8."""
+    """``${dir:path:name}``: the content of a file in a folder, in UTF-8, without its last line's end.
+
+    Kafka leaves that in place where the reference is a part of a value, as a password in a JAAS text is, and
+    mounted secrets often end so.
+    """
 
     allowed: _Allowed
 
@@ -111,7 +115,7 @@ class _Directory:
             raise _Unresolved(f"finds no file {key!r} in that folder")
         _allow("dir", file)
         try:
-            return file.read_bytes().decode("utf-8")
+            return file.read_bytes().decode("utf-8").rstrip("\r\n")
         except OSError as error:
             raise _Unresolved(f"cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:

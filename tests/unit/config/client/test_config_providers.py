@@ -46,6 +46,7 @@ def resolved(value: str, told: dict[str, str] | None = None) -> tuple[str, list[
         ("${file:{}/kafka.properties:name}", "müller"),
         ("${file:{}/kafka.properties:empty}", ""),
         ("${dir:{}:token}", SECRET),  # without the line's end, as Kafka trims values
+        ('password="${dir:{}:token}";', f'password="{SECRET}";'),
         ("${env:FERRY_TEST}", "from-the-environment"),
         ("${env::FERRY_TEST}", "from-the-environment"),
         # in part, and several of them

@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
 SETUP := $(VENV)/.setup-done
 WHEEL := dist/kafka_ferry.zip
-LIBRARY := $(shell find include/kafka_ferry include/kafka_ferry_airflow -type f -not -name '*.pyc')
+LIBRARY := $(shell find include/kafka_ferry include/kafka_ferry_airflow dags spark_jobs -type f -not -name '*.pyc')
 
 # Python compiles a module when it is first imported: all of them at once would take a minute more.
 # Spark comes as sources, and to squeeze its jars into a wheel that is kept for a moment takes as long.

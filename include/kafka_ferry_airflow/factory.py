@@ -61,7 +61,7 @@ def build_mirrors(
     In the process of a task it makes only the DAG of that task.
 
     Args:
-        root: the folder that holds ``dags/``, ``include/`` and ``spark_jobs/``.
+        root: the folder that holds ``include/configs``: see ``project_root``.
         kinds: which DAGs of each flow: the scheduled ones, those that are started manually in an
             emergency, or those of audits. Airflow reads 200 flows in a second, but not for both.
         check: a further check of each flow; a ``ConfigError`` that it raises is a problem.

@@ -56,7 +56,7 @@ def operator_links(root: Path) -> tuple[BaseOperatorLink, ...]:
     """The links for a plugin's ``global_operator_extra_links``.
 
     Args:
-        root: the folder that holds ``dags/``, ``include/`` and ``plugins/``.
+        root: the folder that holds ``include/configs``: see ``project_root``.
     """
 
     @cache

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import logging
 import os
-from pathlib import Path
+from functools import cache
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.listeners import hookimpl
-from airflow.sdk.configuration import conf
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -29,7 +29,8 @@ PREFIX: Final = "kafka_ferry_"
 SLOTS: Final = "FERRY_POOL_SLOTS"
 _DEFAULT_SLOTS: Final = 2
 _ALWAYS_THERE: Final = "default_pool"
-_PLUGIN: Final = "kafka_ferry_plugin.py"
+_PLUGINS: Final = "airflow.plugins"
+_PLUGIN: Final = "kafka_ferry"
 
 
 def pool_of(flow: Flow, project: Project) -> str:
@@ -91,6 +92,7 @@ def _slots() -> int:
     return int(given) if given.isdecimal() and int(given) > 0 else _DEFAULT_SLOTS
 
 
+@cache
 def _are_made() -> bool:
-    """Whether this Airflow has the plugin whose listener creates pools."""
-    return (Path(conf.get("core", "plugins_folder")) / _PLUGIN).is_file()
+    """Whether this Airflow has the plugin whose listener creates pools: not if only the import path has us."""
+    return bool(entry_points(group=_PLUGINS, name=_PLUGIN))

@@ -15,10 +15,10 @@ POOL = "FERRY_POOL"
 
 @dataclass(frozen=True)
 class Project:
-    """A checkout, or its copy in an image.
+    """A checkout, its copy in an image, or the folder that an installed package uses.
 
     Attributes:
-        root: the folder that holds ``dags/``, ``include/`` and ``spark_jobs/``.
+        root: the folder that holds ``include/configs`` and ``dist``: see ``project_root``.
     """
 
     root: Path
@@ -53,5 +53,5 @@ class Project:
         return wheel if wheel.is_file() else None
 
     def spark_job(self, step: str) -> Path:
-        """The application that does ``step`` in Spark."""
-        return self.root / "spark_jobs" / f"{step}.py"
+        """The application that does ``step`` in Spark: a file of this package."""
+        return Path(__file__).parent / "spark_jobs" / f"{step}.py"

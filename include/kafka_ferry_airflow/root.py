@@ -1,28 +1,26 @@
-"""Where the project's folder is, for its files in Airflow's folders. Imports little: every process has it."""
+"""Where the project's folder is, for plugin and DAG files. Imports little: every process has it."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
-from kafka_ferry.errors import FerryError
+# Where Airflow itself is at home if the environment does not say.
+_AIRFLOW_HOME: Final = "~/airflow"
 
 
 def project_root(file: str) -> Path:
-    """The folder that holds ``include/configs`` and ``spark_jobs``.
+    """The folder that holds ``include/configs``, and ``dist`` if Spark runs on other machines.
+
+    It is the checkout, or its copy in an image, that ``file`` belongs to. An installed package and a copied
+    DAG file belong to none: for them it is ``FERRY_HOME``, or else Airflow's own home.
 
     Args:
-        file: a file of the project's ``dags/`` or ``plugins/``, or a copy of one in an Airflow's own folders,
-            for which ``FERRY_HOME`` says where the project is.
-
-    Raises:
-        FerryError: if the file is a copy and ``FERRY_HOME`` does not name a project.
+        file: the plugin's module, or one of the DAG files.
     """
-    home = os.environ.get("FERRY_HOME")
-    for root in (Path(file).resolve().parents[1], *([Path(home)] if home else [])):
-        if (root / "spark_jobs").is_dir():
-            return root.absolute()
-    raise FerryError(
-        f"{file} is not in Kafka Ferry's project, and FERRY_HOME does not say where that is.",
-        advice="Set FERRY_HOME, in all parts of Airflow, to the folder that holds spark_jobs/.",
-    )
+    for folder in Path(file).resolve().parents:
+        if (folder / "include" / "configs").is_dir():
+            return folder
+    home = os.environ.get("FERRY_HOME") or os.environ.get("AIRFLOW_HOME") or _AIRFLOW_HOME
+    return Path(home).expanduser().absolute()

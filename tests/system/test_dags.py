@@ -253,6 +253,8 @@ def test_a_run_that_is_started_by_hand_has_a_form(load: Load) -> None:
 def test_spark_jobs_share_a_pool_only_where_somebody_makes_it(
     load: Load, configs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from kafka_ferry_airflow import pools
+
     def pool_with(option: str) -> set[str]:
         (configs / "good.yaml").write_text(GOOD + option)
         tasks = load().dags["mirror_left_to_right"].task_dict
@@ -260,9 +262,10 @@ def test_spark_jobs_share_a_pool_only_where_somebody_makes_it(
         return {tasks[name].pool for name in ("mirror", "verify")}
 
     # A task in a pool that there is not would wait for ever.
+    monkeypatch.setattr(pools, "_are_made", lambda: False)
     assert pool_with("") == {"default_pool"}
     assert pool_with("pool: night\n") == {"night"}
-    monkeypatch.setenv("AIRFLOW__CORE__PLUGINS_FOLDER", str(ROOT / "plugins"))
+    monkeypatch.setattr(pools, "_are_made", lambda: True)
     assert pool_with("") == {"kafka_ferry_right"}
     assert pool_with("pool: source\n") == {"kafka_ferry_left"}
     monkeypatch.setenv("FERRY_POOL", "all")

@@ -16,7 +16,7 @@ def fastapi_app(root: Path) -> dict[str, Any]:
     """The application behind the page, made with the first request.
 
     Args:
-        root: the folder that holds ``dags/``, ``include/`` and ``plugins/``.
+        root: the folder that holds ``include/configs``: see ``project_root``.
     """
 
     def make() -> Application:

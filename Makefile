@@ -62,7 +62,7 @@ lint: $(SETUP) ## Check style, types, imports between parts, spelling, and the D
 	@echo "ruff format"; ruff format --quiet --check . || { ruff format --check .; exit 1; }
 	@echo "mypy"; mypy --no-error-summary
 	@echo "import-linter"; lint-imports > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
-	@echo "codespell"; codespell .ci benchmarks dags docs include plugins sandbox spark_jobs tests *.md *.toml *.yaml Makefile Dockerfile
+	@echo "codespell"; codespell .ci benchmarks dags deploy docs include plugins sandbox spark_jobs tests *.md *.toml *.yaml Makefile Dockerfile
 	@echo "hadolint"; hadolint Dockerfile
 	@echo "docs"; $(SITE) --site-dir $(CURDIR)/$(VENV)/site
 

@@ -73,6 +73,7 @@ docs: $(SETUP) ## Write the generated pages and build the docs into site/
 	@python -m kafka_ferry.config.files.reference options > docs/reference/options.md
 	@python -m kafka_ferry.config.files.reference mirrormaker2 > docs/reference/mirrormaker2.md
 	@python -m kafka_ferry.report.catalogue > docs/reference/metrics.md
+	@python .ci/licences.py > docs/reference/licences.md
 	@python -m kafka_ferry.config.files.schema > include/configs/flow.schema.json
 	@$(SITE) --site-dir site
 

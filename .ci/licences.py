@@ -46,7 +46,7 @@ IDENTIFIERS: Final = {
 }
 # Classifiers that name no licence.
 _APPROVALS: Final = ("OSI Approved", "DFSG approved")
-_LOCKED: Final = re.compile(r"^(\S+)==(\S+)(?: ; (.*?))? \\$", re.M)
+_LOCKED: Final = re.compile(r"^(\S+)==\S+(?: ; (.*?))? \\$", re.M)
 # The page is the same wherever it is written.
 _HERE: Final = {
     "implementation_name": "cpython",
@@ -107,29 +107,27 @@ def is_permissive(licence: str) -> bool:
     return any(PERMISSIVE.issuperset(parts) for parts in choices)
 
 
-def locked(lock: str) -> dict[str, str]:
-    """The versions that a lock file names for Python 3.11 on Linux, by package."""
+def locked(lock: str) -> set[str]:
+    """The packages that a lock file names for Python 3.11 on Linux."""
     return {
-        name: version
-        for name, version, marker in _LOCKED.findall(lock)
+        name
+        for name, marker in _LOCKED.findall(lock)
         if not marker or Marker(marker).evaluate(_HERE)
     }
 
 
-def installed(versions: dict[str, str]) -> dict[str, Distribution]:
+def installed(names: Iterable[str]) -> dict[str, Distribution]:
     """The packages of a lock file.
 
     Raises:
-        SystemExit: one is not installed, or in another version.
+        SystemExit: one is not installed.
     """
     found: dict[str, Distribution] = {}
-    for name, version in versions.items():
+    for name in names:
         try:
             found[name] = distribution(name)
         except PackageNotFoundError:
-            sys.exit(f"{name} is not installed: run make setup.")
-        if found[name].version != version:
-            sys.exit(f"{name} is {found[name].version}, and not {version}: run make setup.")
+            sys.exit(f"{name} is not installed: run make setup, with Python 3.11.")
     return found
 
 

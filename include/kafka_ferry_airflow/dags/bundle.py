@@ -11,7 +11,7 @@ DAG_FILES: Final = Path(__file__).parents[1] / "dag_files"
 
 
 class KafkaFerryDagBundle(LocalDagBundle):
-    """The folder of the package that holds the three DAG files.
+    """The folder of the package that holds the DAG files.
 
     Airflow's option ``[dag_processor] dag_bundle_config_list`` names this class, without a path: that
     differs from one Python to the next.

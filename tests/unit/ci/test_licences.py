@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from email.message import Message
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -24,6 +25,9 @@ def load() -> Any:
 licences = load()
 
 
+@pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11), reason="The page is of Python 3.11's packages."
+)
 def test_the_page_in_the_docs_is_as_make_docs_writes_it() -> None:
     assert (ROOT / "docs" / "reference" / "licences.md").read_text() == licences.page()
 
@@ -85,14 +89,12 @@ six==1.17.0 \\
     --hash=sha256:aa
 numpy==2.4.6 ; python_full_version < '3.12' \\
     --hash=sha256:bb
-numpy==2.5.5 ; python_full_version >= '3.12' \\
+tomli==2.5.5 ; python_full_version >= '3.12' \\
     --hash=sha256:cc
 """
-    assert licences.locked(lock) == {"six": "1.17.0", "numpy": "2.4.6"}
+    assert licences.locked(lock) == {"six", "numpy"}
 
 
-def test_a_package_that_is_missing_or_of_another_version_says_what_to_do() -> None:
+def test_a_package_that_is_missing_says_what_to_do() -> None:
     with pytest.raises(SystemExit, match="no-such-package is not installed: run make setup"):
-        licences.installed({"no-such-package": "1"})
-    with pytest.raises(SystemExit, match=r"pytest is .*, and not 0: run make setup"):
-        licences.installed({"pytest": "0"})
+        licences.installed(["no-such-package"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,10 @@ def kill_spark_with(
         task = api.task(dag_id, run_id, "mirror")
         if task["state"] != "running" or not psutil.pid_exists(task["pid"]):
             return []
-        return [it for it in children(task["pid"]) if it.name() == "java"]
+        # A child may end before it has told its name.
+        with suppress(psutil.NoSuchProcess):
+            return [it for it in children(task["pid"]) if it.name() == "java"]
+        return []
 
     wait_until(lambda: bool(found()), 180)
     task = api.task(dag_id, run_id, "mirror")

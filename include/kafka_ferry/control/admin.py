@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -24,17 +26,62 @@ _QUICK: Final = {"reconnect.backoff.max.ms": 1_000}
 _MOST_KEPT: Final = 4
 # The steps of a run follow each other sooner. A client that sat idle knows less of its brokers than a new one.
 _KEPT_S: Final = 20.0
-_kept: dict[frozenset[tuple[str, Any]], tuple[AdminClient, float]] = {}
-# A fork has none of the threads of its parent's clients: it can neither use nor destroy them.
-_of_parent: list[AdminClient] = []
+# No request is waited for longer.
+_LONGEST_REQUEST_S: Final = 120.0
+
+_Key = frozenset[tuple[str, Any]]
 
 
-def _leave_to_parent() -> None:
-    _of_parent.extend(client for client, _ in _kept.values())
-    _kept.clear()
+class _Clients:
+    """The clients that all of a process share, the most recently used last.
+
+    A client that is destroyed while somebody waits for its answer never gives one. So those that another one
+    has replaced are held until all that was asked of them is over.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[_Key, tuple[AdminClient, float]] = {}
+        self._replaced: deque[tuple[AdminClient, float]] = deque()
+        # A fork has none of the threads of its parent's clients: it can neither use nor destroy them.
+        self._of_parent: list[AdminClient] = []
+
+    def get(self, key: _Key) -> AdminClient | None:
+        """The client of these settings, unless it was not used for too long."""
+        with self._lock:
+            client, used_at = self._kept.get(key, (None, 0.0))
+            return client if time.monotonic() - used_at <= _KEPT_S else None
+
+    def keep(self, key: _Key, client: AdminClient) -> None:
+        """Keep a client that is used now."""
+        now = time.monotonic()
+        with self._lock:
+            before = self._kept.pop(key, None)
+            if before and before[0] is not client:
+                self._replaced.append((before[0], now))
+            self._kept[key] = client, now
+            while len(self._kept) > _MOST_KEPT:
+                self._replaced.append((self._kept.pop(next(iter(self._kept)))[0], now))
+            while self._replaced and now - self._replaced[0][1] > _LONGEST_REQUEST_S:
+                self._replaced.popleft()
+
+    def forget(self) -> None:
+        """Keep none of them."""
+        with self._lock:
+            now = time.monotonic()
+            self._replaced.extend((client, now) for client, _ in self._kept.values())
+            self._kept.clear()
+
+    def leave_to_parent(self) -> None:
+        """Use none of them after a fork."""
+        self._lock = threading.Lock()
+        self._of_parent += [client for client, _ in [*self._kept.values(), *self._replaced]]
+        self._kept.clear()
+        self._replaced.clear()
 
 
-os.register_at_fork(after_in_child=_leave_to_parent)
+_CLIENTS: Final = _Clients()
+os.register_at_fork(after_in_child=_CLIENTS.leave_to_parent)
 
 
 def admin_config(cluster: Cluster) -> dict[str, Any]:
@@ -63,11 +110,9 @@ def admin_client(cluster: Cluster, config: Mapping[str, Any]) -> AdminClient:
             not trusted.
         ConfigError: no client can be created with the settings.
     """
-    key, now = frozenset(config.items()), time.monotonic()
-    kept = _kept.get(key)
-    if kept and now - kept[1] <= _KEPT_S:
-        client = kept[0]
-    else:
+    key = frozenset(config.items())
+    client = _CLIENTS.get(key)
+    if client is None:
         settings = kafka_python_config(cluster.client_properties("admin"))
         # Of a token that brokers refuse, librdkafka would not say why.
         at_once = OAUTH_LOGIN not in config
@@ -75,16 +120,13 @@ def admin_client(cluster: Cluster, config: Mapping[str, Any]) -> AdminClient:
         client = _new_client(cluster, config) if at_once else None
         retry(lambda: _knock(cluster.alias, settings))
         client = client or _new_client(cluster, config)
-    _kept.pop(key, None)
-    _kept[key] = client, now
-    while len(_kept) > _MOST_KEPT:
-        _kept.pop(next(iter(_kept)), None)
+    _CLIENTS.keep(key, client)
     return client
 
 
 def forget_clients() -> None:
     """Keep none of the clients: one of them may hold on to brokers that are gone."""
-    _kept.clear()
+    _CLIENTS.forget()
 
 
 def _new_client(cluster: Cluster, config: Mapping[str, Any]) -> AdminClient:

@@ -281,7 +281,7 @@ def test_every_topic_that_is_not_mirrored_is_listed_with_the_reason(
 
 
 @pytest.fixture
-def three_brokers(folder: Path) -> Iterator[Brokers]:
+def own_brokers(folder: Path) -> Iterator[Brokers]:
     """A target whose brokers may lag, which would slow down other tests."""
     target = Brokers(folder / "target")
     try:
@@ -294,12 +294,12 @@ def three_brokers(folder: Path) -> Iterator[Brokers]:
 def test_a_topic_without_enough_replicas_is_named_and_the_others_are_copied(
     folder: Path,
     primary: KafkaCluster,
-    three_brokers: Brokers,
+    own_brokers: Brokers,
     unique: Unique,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recount_here(monkeypatch)
-    target, lagging = three_brokers, 2
+    target, lagging = own_brokers, 2
     topic, other = unique("unsafe"), unique("other")
     for name in (topic, other):
         create_topic(primary.bootstrap, name, PARTITIONS)

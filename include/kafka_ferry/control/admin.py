@@ -35,7 +35,7 @@ _Key = frozenset[tuple[str, Any]]
 class _Clients:
     """The clients that all of a process share, the most recently used last.
 
-    A client that is destroyed while somebody waits for its answer never gives one. So those that another one
+    A client that is destroyed before it has answered never answers. So those that another one
     has replaced are held until all that was asked of them is over.
     """
 

@@ -8,11 +8,10 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from kafka_ferry.config import load_flow
+from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.config.client.config_providers import ALLOWED
 from kafka_ferry.config.reverse_flow import load_reverse_flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.runs.audit.scheduled import ScheduledAudit
 from kafka_ferry.runs.mirror.spark_ui import note_application
 from kafka_ferry.runs.progress import logged
 from kafka_ferry.runs.run import Run
@@ -21,7 +20,7 @@ from kafka_ferry.spark.session import SparkSource, submitted_spark
 
 log = logging.getLogger(__name__)
 
-_Step = Callable[[Run, SparkSource], object]
+_StepOfRun = Callable[[Run, SparkSource], object]
 
 
 def mirror(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +41,7 @@ def mirror(arguments: Sequence[str] | None = None) -> int:
         except FerryError as error:
             log.warning("What was copied could not be read back; verify will try again: %s", error)
 
-    return _main(options, part_of("mirror", options.shard), step)
+    return _step(options, part_of("mirror", options.shard), step)
 
 
 def verify(arguments: Sequence[str] | None = None) -> int:
@@ -51,7 +50,7 @@ def verify(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0, or the error's own.
     """
-    return _main(_parser().parse_args(arguments), "verify", Run.verify)
+    return _step(_parser().parse_args(arguments), "verify", Run.verify)
 
 
 def audit(arguments: Sequence[str] | None = None) -> int:
@@ -60,16 +59,16 @@ def audit(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0, or the error's own.
     """
+    from kafka_ferry.runs.audit.scheduled import ScheduledAudit  # noqa: PLC0415  (no other job's)
+
     options = _parser().parse_args(arguments)
-    _prepare()
-    try:
-        this = ScheduledAudit(load_flow(options.config, options.flow), options.run_id)
-        with submitted_spark(f"ferry audit {this.flow.name}") as spark:
+
+    def work(flow: Flow) -> None:
+        this = ScheduledAudit(flow, options.run_id)
+        with submitted_spark(f"ferry audit {flow.name}") as spark:
             this.run(spark)
-    except FerryError as error:
-        print(f"ERROR: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+
+    return _main(options, work)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,24 +82,27 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _prepare() -> None:
+def _step(options: argparse.Namespace, name: str, step: _StepOfRun) -> int:
+    def work(flow: Flow) -> None:
+        run = Run(flow, options.run_id)
+        with submitted_spark(f"ferry {flow.name}") as spark:
+            note_application(flow, run.run_id, name, spark())
+            step(run, spark)
+
+    return _main(options, work)
+
+
+def _main(options: argparse.Namespace, work: Callable[[Flow], None]) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     # Great Expectations would log each function that its documentation leaves out.
     logging.getLogger("kafka_ferry").setLevel(logging.INFO)
     # As in Airflow's tasks, also where Spark starts its driver elsewhere.
     os.environ.setdefault(ALLOWED, "")
-
-
-def _main(options: argparse.Namespace, name: str, step: _Step) -> int:
-    _prepare()
     try:
         flow = load_flow(options.config, options.flow)
         if options.reverse_flow:
             flow = load_reverse_flow(options.config, flow)
-        run = Run(flow, options.run_id)
-        with submitted_spark(f"ferry {run.flow.name}") as spark:
-            note_application(flow, run.run_id, name, spark())
-            step(run, spark)
+        work(flow)
     except FerryError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return error.exit_code

@@ -63,6 +63,10 @@ class Login(NamedTuple):
     module: str
     options: dict[str, str]
 
+    def is_of(self, module: str) -> bool:
+        """Whether it is a login module of this class; packages do not count."""
+        return self.module.rpartition(".")[2] == module.rpartition(".")[2]
+
     def __repr__(self) -> str:
         return f"Login(module={self.module!r}, options={sorted(self.options)})"
 
@@ -167,15 +171,12 @@ def is_delegation_token(properties: Mapping[str, str]) -> bool:
 
 def _is_token(login: Login) -> bool:
     """As ``ScramLoginModule`` decides; no other login module has that option."""
-    return (
-        login.module.rpartition(".")[2] == _SCRAM_MODULE
-        and login.options.get("tokenauth", "").lower() == "true"
-    )
+    return login.is_of(_SCRAM_MODULE) and login.options.get("tokenauth", "").lower() == "true"
 
 
 def _name_and_password(login: Login, mechanism: str) -> tuple[str, str]:
     wanted = LOGIN_MODULES[mechanism]
-    if login.module.rpartition(".")[2] != wanted:
+    if not login.is_of(wanted):
         raise JaasError(f"{mechanism} needs the login module {wanted}")
     if not {"username", "password"} <= login.options.keys():
         raise JaasError("username and password are required")

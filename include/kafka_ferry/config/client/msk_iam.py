@@ -111,7 +111,7 @@ def _options(properties: Mapping[str, str], module: str, place: str) -> Mapping[
         return {}
     try:
         login = parse_login(properties[_JAAS])
-        if login.module.rpartition(".")[2] != module.rpartition(".")[2]:
+        if not login.is_of(module):
             raise JaasError(f"{properties['sasl.mechanism']} needs the login module {module}")
         unknown = [
             name for name in login.options if name not in _NO_EFFECT and name not in _OPTIONS

@@ -261,7 +261,7 @@ def _module_options(properties: Mapping[str, str], file: str) -> dict[str, str]:
         return {}
     try:
         login = parse_login(properties[_JAAS])
-        if login.module.rpartition(".")[2] != LOGIN_MODULE.rpartition(".")[2]:
+        if not login.is_of(LOGIN_MODULE):
             raise JaasError(f"{OAUTHBEARER} needs the login module {LOGIN_MODULE}")
     except JaasError as error:
         advice = f'Its form is: {LOGIN_MODULE} required clientId="..." clientSecret="...";'

@@ -419,7 +419,7 @@ class Transaction:
             self.producer.add_group(group)
         refused = self.producer.commit_offsets(group, offsets)
         if self.producer.group_node(group) != self._asked:
-            # Whoever was cut off from the other brokers answers too, with offsets as they were then.
+            # A broker that is cut off from the others answers too, with offsets as they were then.
             raise StartOver(f"The group {group} has another coordinator than when it was asked.")
         return refused
 

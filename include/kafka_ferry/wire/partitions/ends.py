@@ -12,6 +12,7 @@ from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import PartitionLeader, WireCluster
 from kafka_ferry.wire.error_codes import NONE
+from kafka_ferry.wire.partitions.by_leader import by_node
 from kafka_ferry.wire.partitions.epochs import epoch_ends_on
 from kafka_ferry.wire.partitions.list_offsets import high_watermarks
 
@@ -65,7 +66,7 @@ def delete_records(
         ClusterUnreachable: if a broker does not answer, or not for every partition.
     """
     refused = {}
-    for node, partitions in _by_node({tp: nodes[tp] for tp in starts}).items():
+    for node, partitions in by_node({tp: nodes[tp] for tp in starts}).items():
         topics: dict[str, list[object]] = defaultdict(list)
         for tp in partitions:
             topics[tp.topic].append(
@@ -87,10 +88,3 @@ def delete_records(
         cluster.require_answers(partitions, codes)
         refused.update({tp: code for tp, code in codes.items() if code != NONE})
     return refused
-
-
-def _by_node(nodes: Mapping[TopicPartition, int]) -> dict[int, list[TopicPartition]]:
-    by_node: dict[int, list[TopicPartition]] = defaultdict(list)
-    for tp, node in nodes.items():
-        by_node[node].append(tp)
-    return by_node

@@ -10,8 +10,9 @@ from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.connections.questions import Question, ask_together
+from kafka_ferry.wire.connections.questions import Question
 from kafka_ferry.wire.error_codes import NONE, fault, is_transient
+from kafka_ferry.wire.partitions.by_leader import ask_leaders
 
 _CONSUMER: Final = -1
 _UNKNOWN: Final = -1
@@ -48,17 +49,12 @@ def epoch_ends_on(
     cluster: WireCluster, nodes: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
     """The same of the brokers that lead the partitions by ``nodes``; for the newest epoch it is the log's end."""
-    by_node: dict[int, list[TopicPartition]] = defaultdict(list)
-    for tp, node in nodes.items():
-        by_node[node].append(tp)
-    cluster.open(by_node)
-    asked = {
-        (node, first): _ends(cluster, node, {tp: epochs[tp] for tp in some})
-        for node, partitions in by_node.items()
-        for first in range(0, len(partitions), _AT_ONCE)
-        if (some := partitions[first : first + _AT_ONCE])
-    }
-    return {tp: end for ends in ask_together(asked).values() for tp, end in ends.items()}
+
+    def question(node: int, some: list[TopicPartition]) -> Question[dict[TopicPartition, int]]:
+        return _ends(cluster, node, {tp: epochs[tp] for tp in some})
+
+    answers = ask_leaders(cluster, nodes, question, _AT_ONCE)
+    return {tp: end for ends in answers for tp, end in ends.items()}
 
 
 def _ends(

@@ -12,6 +12,7 @@ from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question, ask_together
 from kafka_ferry.wire.error_codes import fault
+from kafka_ferry.wire.partitions.by_leader import by_node
 
 EARLIEST: Final = -2
 """Stands for the log's start in place of a time."""
@@ -108,13 +109,11 @@ def log_offsets(
         BrokerError: transient while a leader does not know.
         ClusterUnreachable: if a broker does not answer, or not for every partition.
     """
-    by_node: dict[int, list[TopicPartition]] = defaultdict(list)
-    for tp, node in nodes.items():
-        by_node[node].append(tp)
-    cluster.open(by_node)
+    by_leader = by_node(nodes)
+    cluster.open(by_leader)
     asked = {
         (node, which): offsets_listed(cluster, node, dict.fromkeys(partitions, which))
-        for node, partitions in by_node.items()
+        for node, partitions in by_leader.items()
         for which in wanted
     }
     found: dict[TopicPartition, list[int]] = {tp: [] for tp in nodes}

@@ -67,14 +67,10 @@ def committed_values(
     if at == log.end:
         return
 
-    # The first time, its leader has just said where it starts and ends.
-    known = [log]
-
     def open_at(at: int) -> Iterator[Batch]:
-        log = known.pop() if known else partition_log(cluster, partition)
-        return committed_batches(cluster, log, at)
+        return committed_batches(cluster, partition_log(cluster, partition), at)
 
-    for batch in retried_batches(open_at, at):
+    for batch in retried_batches(open_at, at, committed_batches(cluster, log, at)):
         try:
             for record in read_records(batch):
                 if record[0] >= at:
@@ -83,18 +79,20 @@ def committed_values(
             raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
 
 
-def retried_batches(open_at: Callable[[int], Iterator[Batch]], start: int) -> Iterator[Batch]:
+def retried_batches(
+    open_at: Callable[[int], Iterator[Batch]], start: int, batches: Iterator[Batch] | None = None
+) -> Iterator[Batch]:
     """Batches one after the other, from the next one on again after errors that pass by themselves.
 
     Args:
         open_at: reads from an offset on.
         start: the first offset to read.
+        batches: those from there on, if they are opened already.
 
     Raises:
         FerryError: if the partition cannot be read for a minute.
     """
     at = start
-    batches: Iterator[Batch] | None = None
 
     def following() -> Batch | None:
         nonlocal batches

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire.cluster import WireCluster
-from kafka_ferry.wire.connections.questions import ask_together
+from kafka_ferry.wire.connections.questions import Question
 from kafka_ferry.wire.error_codes import NONE, fault, is_transient
+from kafka_ferry.wire.partitions.by_leader import ask_leaders
 from kafka_ferry.wire.partitions.list_offsets import offsets_listed
 
 # Limits a request to so many partitions: a broker looks each time up in an index on disk.
@@ -72,19 +72,13 @@ def look_up(
     Raises:
         ClusterUnreachable: as ``offsets_at``.
     """
-    by_node: dict[int, list[TopicPartition]] = defaultdict(list)
-    for tp in times:
-        if tp in nodes:
-            by_node[nodes[tp]].append(tp)
-    cluster.open(by_node)
-    asked = {
-        (node, first): offsets_listed(cluster, node, {tp: times[tp] for tp in some})
-        for node, partitions in by_node.items()
-        for first in range(0, len(partitions), _AT_ONCE)
-        if (some := partitions[first : first + _AT_ONCE])
-    }
+    led = {tp: nodes[tp] for tp in times if tp in nodes}
+
+    def question(node: int, some: list[TopicPartition]) -> Question[dict[TopicPartition, Any]]:
+        return offsets_listed(cluster, node, {tp: times[tp] for tp in some})
+
     found = LookedUp()
-    for answers in ask_together(asked).values():
+    for answers in ask_leaders(cluster, led, question, _AT_ONCE):
         for tp, entry in answers.items():
             code = entry.error_code
             if code == NONE:

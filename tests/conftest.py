@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kafka_ferry.config.client.config_providers import ALLOWED
 from kafka_sandbox.broker import QUICK_CLEANER
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
@@ -58,6 +59,13 @@ def pytest_report_header() -> str:
         f"clusters: primary of {source} (FERRY_SOURCE_BROKERS), "
         f"backup of {target} brokers (FERRY_TARGET_BROKERS)"
     )
+
+
+@pytest.fixture(autouse=True)
+def _may_look_up_what_a_file_declares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on the command line, also after a test that did what Airflow's processes do: they forbid it."""
+    monkeypatch.setenv(ALLOWED, "")
+    monkeypatch.delenv(ALLOWED)
 
 
 @pytest.fixture(scope="session")

@@ -56,9 +56,6 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
     monkeypatch.setenv("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
     monkeypatch.setenv("FERRY_HOME", str(tmp_path))
-    # Reading DAG files sets it where it is not set.
-    monkeypatch.setenv("FERRY_CONFIG_PROVIDERS", "")
-    monkeypatch.delenv("FERRY_CONFIG_PROVIDERS")
     from airflow.dag_processing.dagbag import DagBag
 
     return lambda: DagBag(ROOT / "dags", bundle_name="dags-folder")

@@ -7,12 +7,6 @@ import pytest
 from kafka_sandbox.secure import Authority, Identity
 
 
-@pytest.fixture(autouse=True)
-def _on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is allowed where Airflow runs, as tests in the same process may have it."""
-    monkeypatch.delenv("FERRY_CONFIG_PROVIDERS", raising=False)
-
-
 @pytest.fixture(scope="session")
 def root() -> Authority:
     return Authority("root")

@@ -226,7 +226,6 @@ def test_references_to_providers_that_a_file_declares_are_resolved(
 ) -> None:
     provider = "org.apache.kafka.common.config.provider.EnvVarConfigProvider"
     declared = f"config.providers=env\nconfig.providers.env.class={provider}\n"
-    monkeypatch.delenv("FERRY_CONFIG_PROVIDERS", raising=False)
     monkeypatch.setenv("STORE_PASSWORD", "from outside")
     reference = "ssl.truststore.password=${env:STORE_PASSWORD}\n"
     west, _ = flows(tmp_path, mirror(tmp_path, declared + reference, whitelist=".*"))

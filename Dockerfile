@@ -14,7 +14,7 @@ RUN apt-get update -qq \
     && xargs --arg-file=packages.txt apt-get install --yes --no-install-recommends \
     && rm -rf /var/lib/apt/lists/*
 # FERRY_HOME/.ferry is where runs keep what can be recreated from the target: mount a volume there.
-RUN install --directory --owner=50000 --group=0 --mode=0775 build dist .ferry
+RUN install --directory --owner=50000 --group=0 --mode=0775 dist .ferry
 
 # The user of both images: airflow, or astro.
 USER 50000
@@ -34,8 +34,7 @@ RUN pip wheel --no-cache-dir --no-deps --wheel-dir dist . \
     && pip install --no-cache-dir --no-deps dist/kafka_ferry-*.whl \
     && python -m kafka_ferry.spark.bytecode \
     && python -m kafka_ferry.spark.class_archive \
-    && cp dist/kafka_ferry-*.whl dist/kafka_ferry.zip \
-    && rm -rf build/* include/kafka_ferry.egg-info
+    && cp dist/kafka_ferry-*.whl dist/kafka_ferry.zip
 
 # What is mounted over include/ in development comes before the installed wheel.
 ENV PYTHONPATH=${AIRFLOW_HOME}/include \

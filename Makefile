@@ -93,7 +93,7 @@ clean: ## Stop the demo and delete what it and the tests left; .venv stays
 	@if [ -x $(BIN)/python ]; then \
 	  python -m kafka_sandbox.airflow down; python -m kafka_sandbox.clusters down --wipe; fi
 	@rm -rf .airflow .ferry .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache \
-	  .sandbox build dist site spark-warehouse
+	  .sandbox dist site spark-warehouse
 	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 $(SETUP): requirements.lock pyproject.toml sandbox/pyproject.toml
@@ -118,6 +118,6 @@ $(SETUP): requirements.lock pyproject.toml sandbox/pyproject.toml
 # Spark sends a .whl to its executors, but only a .zip gets on their import path.
 $(WHEEL): $(SETUP) $(LIBRARY)
 	@echo "Building the wheel ..."
-	@rm -rf build dist
+	@rm -rf dist
 	@uv build --quiet --wheel --no-build-isolation --no-create-gitignore --python $(BIN)/python --out-dir dist
-	@cp dist/kafka_ferry-*.whl $@; rm -rf build
+	@cp dist/kafka_ferry-*.whl $@

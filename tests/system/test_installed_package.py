@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 PROJECT = Path(__file__).parents[2]
-NOT_SOURCES = shutil.ignore_patterns("__pycache__", "*.egg-info")
+NOT_SOURCES = shutil.ignore_patterns("__pycache__")
 # Airflow reads entry points when it starts, so it is asked in a process of its own.
 ASK = """
 import json
@@ -53,7 +54,7 @@ topics: [orders]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of installed packages that holds the wheel, and nothing of the checkout."""
+    """A folder of installed packages: the wheel instead of the checkout, and all others."""
     copy = tmp_path_factory.mktemp("checkout")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(PROJECT / name, copy)
@@ -65,6 +66,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     site = tmp_path_factory.mktemp("site-packages")
     (wheel,) = dist.glob("*.whl")
     zipfile.ZipFile(wheel).extractall(site)
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        if "kafka_ferry" not in package.name:
+            (site / package.name).symlink_to(package)
     return site
 
 
@@ -84,7 +88,7 @@ def ask(site: Path, home: Path) -> dict[str, Any]:
         "PYTHONPATH": str(site),
     }
     done = subprocess.run(
-        [sys.executable, "-c", ASK],
+        [sys.executable, "-S", "-c", ASK],
         cwd=home,
         env=environment,
         stdout=subprocess.PIPE,

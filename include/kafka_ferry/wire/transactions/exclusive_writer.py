@@ -1,0 +1,96 @@
+"""Single records of one partition, outside of transactions, by one writer at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from kafka_ferry.batches import Batch, for_producer
+from kafka_ferry.config import Cluster
+from kafka_ferry.errors import Fenced, FerryError
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.retry import retry
+from kafka_ferry.wire.cluster import WireCluster
+from kafka_ferry.wire.error_codes import fault
+from kafka_ferry.wire.pool import connected
+from kafka_ferry.wire.transactions.producer import TransactionalProducer, produce_request
+
+_TIMEOUT_MS: Final = 60_000
+
+T = TypeVar("T")
+
+
+class _Overtaken(FerryError):
+    """Another writer has taken over meanwhile."""
+
+    transient = True
+
+
+class ExclusiveWriter:
+    """Writes batches to a partition for as long as no later writer has the same transactional id.
+
+    Attributes:
+        cluster: the cluster, for what is to be read before.
+        partition: the partition.
+    """
+
+    def __init__(
+        self, cluster: WireCluster, partition: TopicPartition, transactional_id: str
+    ) -> None:
+        self.cluster, self.partition = cluster, partition
+        self._producer = TransactionalProducer(cluster, transactional_id, timeout_ms=_TIMEOUT_MS)
+        self._producer.start()
+        self._sequence = 0
+
+    def write(self, batch: Batch) -> None:
+        """Write a batch of one record, and wait until all replicas in sync have it.
+
+        Raises:
+            Fenced: if another writer has taken over.
+            FerryError: if the broker refuses it.
+        """
+        cluster, partition = self.cluster, self.partition
+        doing = f"Writing to {partition.topic} on {cluster.alias}"
+        leader = cluster.recent_leaders([partition])[partition]
+        if leader.node < 0:
+            raise fault(leader.error, doing)
+        sent = for_producer(
+            batch,
+            producer_id=self._producer.producer_id,
+            epoch=self._producer.epoch,
+            sequence=self._sequence,
+            transactional=False,
+        )
+        answer = cluster.connection(leader.node).call(produce_request({partition: sent}))
+        if code := answer.responses[0].partition_responses[0].error_code:
+            raise fault(code, doing)
+        self._sequence += 1
+
+
+def write_exclusively(
+    cluster: Cluster,
+    partition: TopicPartition,
+    transactional_id: str,
+    write: Callable[[ExclusiveWriter], T],
+) -> T:
+    """Do ``write`` as the only writer with a transactional id; again if another one took over meanwhile.
+
+    Two may begin at the same time: the later one fences the other, which tries again. A request that was
+    given up and arrives late is refused for its epoch. What ``write`` has written may be written again, where
+    a broker does not say whether it took it.
+
+    Returns:
+        What ``write`` has returned.
+
+    Raises:
+        FerryError: if it does not succeed within a minute.
+    """
+
+    def attempt() -> T:
+        try:
+            with connected(cluster, "producer") as wire:
+                return write(ExclusiveWriter(wire, partition, transactional_id))
+        except Fenced as error:
+            raise _Overtaken(error.message) from error
+
+    return retry(attempt)

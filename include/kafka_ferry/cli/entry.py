@@ -12,6 +12,7 @@ import typer
 from kafka_ferry.cli.commands import (
     audit,
     backfill,
+    certificate,
     check,
     failback,
     failover,
@@ -50,6 +51,7 @@ for _command in (
     failback.failback,
 ):
     app.command()(_command)
+app.add_typer(certificate.app, name="certificate")
 app.command(cls=mirror_maker.WholeNames)(mirror_maker.mirror_maker)
 
 _CLUSTERS: Final = "--clusters"

@@ -37,6 +37,10 @@ def show_report(report: RunReport, page: Path | None) -> None:
     if report.proof.verdict:
         nothing = report.state == "verified" and not report.proof.ranges
         out.print(f"{'nothing failed' if nothing else report.state}: {report.found}", markup=False)
+    if report.proof.certificate:
+        out.print(
+            f"proof:    certificate {report.proof.certificate}", markup=False, highlight=False
+        )
     if report.times.seconds:
         took = duration_text(report.times.duration)
         copying = f" (copying: {report.waited})" if report.waited else ""

@@ -17,6 +17,7 @@ from kafka_ferry.config.client.cluster import Cluster, is_secret
 from kafka_ferry.config.options.audit import AuditOptions
 from kafka_ferry.config.options.backfill import BackfillOptions
 from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.options.certificates import CertificateOptions
 from kafka_ferry.config.options.groups import GroupOptions
 from kafka_ferry.config.options.metrics import MetricsOptions
 from kafka_ferry.config.options.notify import NotifyOptions
@@ -91,6 +92,7 @@ class Flow(
     PolicyOptions,
     VerifyOptions,
     AuditOptions,
+    CertificateOptions,
     MetricsOptions,
     NotifyOptions,
 ):

@@ -140,6 +140,7 @@ class RunProof:
         verdict: what the verification found, None where nothing was verified.
         proved_by: the last run that has proved anything, "" where none has.
         proved_at: when it did, in milliseconds since 1970.
+        certificate: the serial of the run's certificate, 0 where it has none.
     """
 
     ranges: tuple[RangeRow, ...] = ()
@@ -147,6 +148,7 @@ class RunProof:
     verdict: Verdict | None = None
     proved_by: str = ""
     proved_at: int = 0
+    certificate: int = 0
 
     @property
     def uncommitted(self) -> tuple[str, ...]:

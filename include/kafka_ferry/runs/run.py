@@ -325,6 +325,10 @@ class Run:
 
         flow = self.flow
         topics = [ledger_creation(ledger_topic(flow.source.alias), flow.replication_factor)]
+        if flow.certificates_enabled:
+            from kafka_ferry.certificates import certificates_creation
+
+            topics.append(certificates_creation(flow))
         if flow.on_rejected_record == "dead-letter":
             topics.append(dead_letter_creation(flow.dead_letter_name, flow.replication_factor))
         return topics

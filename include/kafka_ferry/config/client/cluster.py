@@ -226,6 +226,22 @@ class Cluster(BaseModel):
             properties |= {f"{role}.{key}": value for key, value in whole.items()}
         return Cluster(alias=self.alias, properties=ClientProperties(properties), file=self.file)
 
+    def looked_up(self, key: str, value: str) -> str:
+        """A value of the same file with its references resolved.
+
+        Args:
+            key: its key, for errors.
+            value: the value.
+
+        Raises:
+            ConfigError: a reference cannot be resolved.
+        """
+        problems: list[Problem] = []
+        found = Providers.declared(dict(self.providers), problems).resolve(key, value, problems)
+        if problems:
+            raise config_error(self.file or self.alias, *problems)
+        return found
+
     def _looked_up(self, properties: Mapping[str, str]) -> dict[str, str]:
         """The properties with their references resolved."""
         if not self.providers:

@@ -23,6 +23,7 @@ from kafka_ferry.config.client.property_names import (
 from kafka_ferry.config.files.mm2_keys import FIXED, why_not
 from kafka_ferry.config.files.mm2_scopes import Settings, sort_by_scope
 from kafka_ferry.config.flow import OPTIONS, Flow, is_policy_setting, misplaced_setting, names_of
+from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
 from kafka_ferry.config.types.name_filter import split_list
 from kafka_ferry.config.types.problems import (
     WHOLE_FILE,
@@ -41,7 +42,7 @@ _NO_FLOW: Final = (
 # MirrorMaker 2 has these as properties of the source's consumer, a flow as its own options.
 _OF_CONSUMER: Final = ("isolation.level", "auto.offset.reset")
 # Keys without references: all others are properties of a cluster's clients.
-_NOT_OF_CLIENTS: Final = frozenset({*OPTIONS, *FIXED, AIRFLOW_CONNECTION})
+_NOT_OF_CLIENTS: Final = frozenset({*OPTIONS, *FIXED, AIRFLOW_CONNECTION}) - {CERTIFICATES_KEY}
 
 
 def parse_flows(

@@ -15,7 +15,7 @@ from kafka_ferry.config.types.values import topic_name
 from kafka_ferry.model.plan import Refusal, Skipped
 from kafka_ferry.plan.topics.replication_policy import ReplicationPolicy, policy_of
 
-_LEDGER_OR_LETTERS: Final = regex.compile(r"ferry-(ledger|dead-letter)\..*\.internal")
+_OURS: Final = regex.compile(r"ferry-(ledger|dead-letter|certificates)\..*\.internal")
 # org.apache.kafka.common.internals.Topic: INTERNAL_TOPICS and CLUSTER_METADATA_TOPIC_NAME
 _OF_KAFKA: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
@@ -94,8 +94,8 @@ class _Rules:
         """Why a topic is not mirrored, None where it is."""
         if self._policy.is_internal_topic(name):
             return "an internal topic of Kafka or of a mirror"
-        if any(map(_LEDGER_OR_LETTERS.fullmatch, self._policy.history(name))):
-            return "a ledger or a dead letter topic of Kafka Ferry"
+        if any(map(_OURS.fullmatch, self._policy.history(name))):
+            return "a topic of Kafka Ferry's own"
         if self._policy.is_cycle(name, self._flow.target.alias):
             return f"its name says that it came from {self._flow.target.alias} itself"
         if self._flow.heartbeats_replication_enabled and self._policy.is_heartbeats_topic(name):
@@ -133,7 +133,7 @@ def _unfit(flow: Flow, policy: ReplicationPolicy, name: str) -> str:
         return f"its remote topic's name, {name!r}, {error}."
     if name in _OF_KAFKA:
         return f"{name} on the target is Kafka's own."
-    if name == flow.dead_letter_name or _LEDGER_OR_LETTERS.fullmatch(name):
+    if name == flow.dead_letter_name or _OURS.fullmatch(name):
         return f"{name} on the target is Kafka Ferry's own."
     if flow.emit_checkpoints_enabled and name == policy.checkpoints_topic():
         return f"{name} on the target has the groups' checkpoints (emit.checkpoints.enabled)."

@@ -1,0 +1,84 @@
+"""Checks certificates of Kafka Ferry without Kafka Ferry: python check_certificates.py PUBLIC_KEY FILE...
+
+Needs the package `cryptography` and nothing else. docs/certificates.md describes the format.
+"""
+
+import base64
+import hashlib
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+
+def merkle_root(lines):
+    """RFC 9162, 2.1.1, with SHA-256."""
+    if len(lines) == 1:
+        return hashlib.sha256(b"\0" + lines[0]).digest()
+    split = 1
+    while split * 2 < len(lines):
+        split *= 2
+    halves = merkle_root(lines[:split]) + merkle_root(lines[split:])
+    return hashlib.sha256(b"\1" + halves).digest()
+
+
+def check(file, key):
+    """The header and its hash; and what is wrong with the file alone."""
+    first, *ranges = file.read_bytes().removesuffix(b"\n").split(b"\n")
+    faults, header = [], json.loads(first)
+    try:
+        signature = json.loads(ranges[-1])["signature"]["value"]
+        key.verify(base64.b64decode(signature), first)
+        ranges.pop()
+    except KeyError:
+        faults.append("it is not signed")
+    except InvalidSignature:
+        faults.append("its signature is not of this key and these bytes")
+        ranges.pop()
+    if merkle_root(ranges).hex() != header["root"]:
+        faults.append("its range lines do not have the root that the header signs")
+    rows = [json.loads(line) for line in ranges]
+    reasons = Counter()
+    for row in rows:
+        reasons.update(row["reasons"])
+        if row["end"] - row["start"] != row["copied"] + sum(row["reasons"].values()):
+            faults.append(f"{row['topic']}-{row['partition']} at {row['start']} does not add up")
+    sums = (
+        len(rows),
+        sum(row["end"] - row["start"] for row in rows),
+        sum(row["read_back"] for row in rows),
+    )
+    if (header["ranges"], header["source_offsets"], header["records"], header["reasons"]) != (
+        *sums,
+        dict(reasons),
+    ):
+        faults.append("its header does not sum up its ranges")
+    return header, hashlib.sha256(first).hexdigest(), faults
+
+
+def main(key_file, *files):
+    """Check files, print what is wrong with each, and return the exit status."""
+    key = load_pem_public_key(Path(key_file).read_bytes())
+    before, failed = None, False
+    found = [(Path(file), *check(Path(file), key)) for file in files]
+    for file, header, digest, faults in sorted(found, key=lambda it: it[1]["serial"]):
+        if before and header["serial"] != before[0] + 1:
+            faults.append(
+                f"the certificates between {before[0]} and {header['serial']} are missing"
+            )
+        elif before and header["previous"] != before[1]:
+            faults.append(f"it does not follow the certificate {before[0]} that is here")
+        elif not before and header["serial"] > 1:
+            print(f"NOT LOOKED AT: the certificates before {header['serial']}")
+        print(f"{file}: {'; '.join(faults) or 'holds'}")
+        before, failed = (header["serial"], digest), failed or bool(faults)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,25 @@
+"""Certificates: signed, chained documents of what runs have proved. docs/certificates.md has their format."""
+
+from kafka_ferry.certificates.document import (
+    Certificate,
+    CertificateError,
+    Header,
+    read_certificate,
+)
+from kafka_ferry.certificates.topic import (
+    append_certificate,
+    certificate_topic,
+    certificates_creation,
+    stored_certificates,
+)
+
+__all__ = [
+    "Certificate",
+    "CertificateError",
+    "Header",
+    "append_certificate",
+    "certificate_topic",
+    "certificates_creation",
+    "read_certificate",
+    "stored_certificates",
+]

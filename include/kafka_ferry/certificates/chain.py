@@ -1,0 +1,88 @@
+"""Whether certificates say the truth about themselves and about each other. Pure."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from kafka_ferry.certificates.document import Certificate, CertificateError, root_of
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+
+def faults_of_chain(certificates: Sequence[Certificate], key: Ed25519PublicKey | None) -> list[str]:
+    """All that is wrong with a flow's certificates, a sentence each.
+
+    Args:
+        certificates: by their serials.
+        key: whose signature each has to have; None where signatures are not looked at.
+    """
+    found = [fault for one in certificates for fault in _own_faults(one, key)]
+    for earlier, later in itertools.pairwise(certificates):
+        found += _broken_links(earlier, later)
+    return found
+
+
+def _own_faults(one: Certificate, key: Ed25519PublicKey | None) -> Iterator[str]:
+    header = one.header
+    if root_of(one) != header.root:
+        yield (
+            f"{one.name}: its {len(one.range_lines)} range lines do not have the root that it signs: "
+            "one was changed, added, moved or taken away."
+        )
+    else:
+        yield from _wrong_sums(one)
+    if key is not None and one.signature is None:
+        yield f"{one.name} is not signed."
+    elif key is not None and one.signature and not one.signature.is_of(key, one.line):
+        yield f"{one.name}: its signature is not of this key and these bytes."
+
+
+def _wrong_sums(one: Certificate) -> Iterator[str]:
+    header = one.header
+    try:
+        rows = one.ranges()
+        reasons = Counter[str]()
+        for row in rows:
+            reasons.update(row["reasons"])
+        sums = (
+            len(rows),
+            sum(row["end"] - row["start"] for row in rows),
+            sum(row["read_back"] for row in rows),
+        )
+    except (CertificateError, KeyError, TypeError, AttributeError):
+        yield f"{one.name} has ranges of another format."
+        return
+    told = (header.ranges, header.source_offsets, header.records)
+    if sums != told or dict(reasons) != dict(header.reasons):
+        yield f"{one.name}: its header does not sum up its ranges."
+
+
+def _broken_links(earlier: Certificate, later: Certificate) -> Iterator[str]:
+    before, after = earlier.header, later.header
+    if after.serial == before.serial:
+        if earlier.digest != later.digest:
+            yield f"There are two different certificates {after.serial} of {after.flow}."
+    elif after.serial != before.serial + 1:
+        missing = _interval(before.serial + 1, after.serial - 1)
+        yield f"{missing} of {after.flow} missing: {after.serial} follows {before.serial}."
+    elif after.previous != earlier.digest:
+        yield (
+            f"{later.name} does not follow the certificate {before.serial} that is here: it names "
+            f"{after.previous[:16] or 'none'}..., and this one has the hash {earlier.digest[:16]}..."
+        )
+
+
+def _interval(first: int, last: int) -> str:
+    if first == last:
+        return f"Certificate {first}"
+    return f"Certificates {first} to {last}"
+
+
+def in_order(certificates: Iterable[Certificate]) -> list[Certificate]:
+    """Certificates by their serials, each one once."""
+    once = {(one.header.serial, one.content()): one for one in certificates}
+    return [once[key] for key in sorted(once)]

@@ -1,0 +1,145 @@
+"""Certificates on the target: a compacted topic beside the ledger.
+
+A certificate's header, with its signature, is the value of the key ``{serial}/0``; its range lines, some
+hundred kilobytes a record, those of ``{serial}/1`` and so on. The header is written last, so that a
+certificate is there with all its ranges or not at all, and the log's last record is the newest header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Final
+
+from kafka_ferry.batches import Batch, single_record
+from kafka_ferry.certificates.document import Certificate, CertificateError, read_certificate
+from kafka_ferry.config import Cluster, Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.control.compacted import newest_values
+from kafka_ferry.model import Creation, TopicPartition
+from kafka_ferry.wire.partitions.partition_log import partition_log
+from kafka_ferry.wire.partitions.scan import committed_values
+from kafka_ferry.wire.transactions.exclusive_writer import ExclusiveWriter, write_exclusively
+
+_PART_BYTES: Final = 256 * 1024
+
+
+def certificate_topic(source: str) -> str:
+    """The topic of the certificates of flows from the cluster with this alias."""
+    return f"ferry-certificates.{source}.internal"
+
+
+def certificates_creation(flow: Flow) -> Creation:
+    """The flow's topic of certificates as it is to be created."""
+    configs = {"cleanup.policy": "compact"}
+    return Creation(certificate_topic(flow.source.alias), 1, flow.replication_factor, configs)
+
+
+def append_certificate(
+    flow: Flow, issue: Callable[[Certificate | None], Certificate]
+) -> Certificate:
+    """Append the certificate that follows the newest one.
+
+    The newest one is read by the only writer: of two runs that append at the same time one is fenced before
+    it can write, and follows what the other wrote.
+
+    Args:
+        flow: the flow, whose topic exists.
+        issue: makes the certificate, given the topic's newest one without its ranges, None if there is none.
+            It may return that one, if there is nothing to add.
+
+    Raises:
+        CertificateError: if the topic holds records that are not of certificates.
+        FerryError: if the target does not accept it within a minute.
+    """
+
+    def write(writer: ExclusiveWriter) -> Certificate:
+        newest = _newest(flow, writer)
+        new = issue(newest)
+        if newest is None or new.digest != newest.digest:
+            for batch in _batches(new):
+                writer.write(batch)
+        return new
+
+    partition = TopicPartition(certificate_topic(flow.source.alias), 0)
+    return write_exclusively(flow.target, partition, f"ferry.{flow.name}.certificate", write)
+
+
+def _newest(flow: Flow, writer: ExclusiveWriter) -> Certificate | None:
+    cluster, partition = writer.cluster, writer.partition
+    log = partition_log(cluster, partition)
+    if log.start == log.end:
+        return None
+    for at, value in committed_values(cluster, partition, log.end - 1):
+        with suppress(CertificateError):
+            return read_certificate(value or b"", f"{partition.topic} offset {at}")
+    # An interrupted attempt has left ranges without a header at the end.
+    return max(
+        stored_certificates(flow.target, flow.source.alias),
+        key=lambda one: one.header.serial,
+        default=None,
+    )
+
+
+def _batches(certificate: Certificate) -> Iterator[Batch]:
+    """A batch for each record, the header's last."""
+    header = certificate.header
+    parts = [*enumerate(_parts(certificate.range_lines), 1), (0, certificate.seal_lines())]
+    for number, value in parts:
+        yield single_record(f"{header.serial}/{number}".encode(), value, header.issued_at)
+
+
+def _parts(lines: Sequence[bytes]) -> Iterator[bytes]:
+    """The lines with their line breaks, some at a time."""
+    part = bytearray()
+    for line in lines:
+        if part and len(part) + len(line) > _PART_BYTES:
+            yield bytes(part)
+            part.clear()
+        part += line + b"\n"
+    if part:
+        yield bytes(part)
+
+
+def stored_certificates(cluster: Cluster, source: str) -> list[Certificate]:
+    """All certificates that a target has of flows from a source, by their serials.
+
+    Args:
+        cluster: the target.
+        source: the source's alias.
+
+    Raises:
+        CertificateError: if a record is not of a certificate.
+        FerryError: if they cannot be read, ``AccessDenied`` without READ on the topic.
+    """
+    topic = certificate_topic(source)
+    if topic in ClusterControl(cluster).unknown([topic]):
+        return []
+    parts: dict[int, dict[int, bytes]] = {}
+    for key, value in newest_values(cluster, topic).items():
+        serial, number = _numbers(key, topic)
+        parts.setdefault(serial, {})[number] = value
+    # Without a header, the last attempt to write it was interrupted: the next one writes it again.
+    return [
+        _assembled(parts[serial], f"{topic}, serial {serial}")
+        for serial in sorted(parts)
+        if 0 in parts[serial]
+    ]
+
+
+def _numbers(key: bytes, topic: str) -> tuple[int, int]:
+    try:
+        serial, number = map(int, key.split(b"/"))
+    except ValueError:
+        raise CertificateError(f"{topic} has the key {key!r}, which no certificate has.") from None
+    return serial, number
+
+
+def _assembled(parts: dict[int, bytes], at: str) -> Certificate:
+    sealed = read_certificate(parts[0], at)
+    lines: list[bytes] = []
+    for number in sorted(parts.keys() - {0}):
+        # An interrupted attempt may have left more parts than there are now.
+        if len(lines) < sealed.header.ranges:
+            lines += parts[number].removesuffix(b"\n").split(b"\n")
+    return Certificate(sealed.line, lines, sealed.signature, at)

@@ -1,0 +1,179 @@
+"""``ferry certificate``: what runs have proved, as documents that anybody can check."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kafka_ferry.cli.flows import one_flow
+from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
+from kafka_ferry.cli.terminal import messages, out, plain_table, show_json
+from kafka_ferry.clock import moment_text
+from kafka_ferry.errors import FerryError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    from kafka_ferry.certificates import Certificate
+
+app = typer.Typer(
+    no_args_is_help=True, help="List, show and check the certificates of what runs have proved."
+)
+
+SerialArgument = Annotated[
+    int | None, typer.Argument(min=1, help="Which one; by default the newest.", metavar="SERIAL")
+]
+PublicKeyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--public-key",
+        exists=True,
+        dir_okay=False,
+        help="The public key that each signature has to be of, in PEM.",
+    ),
+]
+FileOption = Annotated[
+    Path | None,
+    typer.Option("--output", dir_okay=False, help="Write the certificate's bytes to this file."),
+]
+
+
+@app.command("list")
+def list_(config: ConfigOption, flow: OneFlowOption = None, as_json: JsonOption = False) -> None:
+    """List a flow's certificates."""
+    from kafka_ferry.runs.certificates import find_certificates
+
+    certificates = find_certificates(one_flow(config, flow)).all
+    if as_json:
+        show_json([[_told(one) for one in certificates]], several=False)
+        return
+    table = plain_table(
+        "SERIAL",
+        "ISSUED",
+        "RUN",
+        "RANGES",
+        "RECORDS",
+        "SIGNED",
+        "HASH",
+        numbers=("SERIAL", "RANGES", "RECORDS"),
+    )
+    for one in certificates:
+        header = one.header
+        table.add_row(
+            str(header.serial),
+            moment_text(header.issued_at),
+            header.run,
+            f"{header.ranges:,}",
+            f"{header.records:,}",
+            "yes" if one.signature else "no",
+            one.digest[:16],
+        )
+    out.print(table)
+
+
+@app.command()
+def show(
+    config: ConfigOption,
+    serial: SerialArgument = None,
+    flow: OneFlowOption = None,
+    output: FileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a certificate says, or write it to a file."""
+    from kafka_ferry.runs.certificates import find_certificates, of_serial
+
+    one = of_serial(find_certificates(one_flow(config, flow)).all, serial)
+    if output:
+        try:
+            output.write_bytes(one.content())
+        except OSError as error:
+            raise FerryError(f"{output} cannot be written: {error.strerror}") from None
+    if as_json:
+        show_json([_told(one) | {"ranges": one.ranges()}], several=False)
+    elif not output:
+        _show(one)
+
+
+@app.command()
+def check(
+    config: ConfigOption, flow: OneFlowOption = None, public_key: PublicKeyOption = None
+) -> None:
+    """Check a flow's certificates: their bytes, their chain, their signatures, and that the ledger agrees.
+
+    Exits with 7 if anything is wrong, and names it.
+    """
+    from kafka_ferry.certificates import CertificateError
+    from kafka_ferry.runs.certificates import faults_of, find_certificates
+
+    chosen = one_flow(config, flow)
+    key = _public_key(public_key) if public_key else None
+    found = find_certificates(chosen)
+    if faults := list(faults_of(chosen, found, key)):
+        raise CertificateError(
+            "\n  ".join([f"The certificates of {chosen.name} do not hold:", *faults])
+        )
+    first, last = (found.all[at].header for at in (0, -1))
+    ranges = sum(one.header.ranges for one in found.all)
+    out.print(
+        f"certificates {first.serial} to {last.serial} of {chosen.name} hold: their {ranges:,} ranges are in "
+        "the ledger, and each certificate follows the one before it",
+        markup=False,
+        highlight=False,
+    )
+    for note in _not_looked_at(found.all, key):
+        messages.print(note, style="yellow", markup=False, highlight=False)
+
+
+def _not_looked_at(certificates: list[Certificate], key: Ed25519PublicKey | None) -> list[str]:
+    notes = []
+    if first := certificates[0].header.serial - 1:
+        notes.append(f"Not looked at: the certificates 1 to {first}, which are not here.")
+    if key is None:
+        notes.append("Not looked at: signatures, for want of --public-key.")
+    return notes
+
+
+def _public_key(file: Path) -> Ed25519PublicKey:
+    from kafka_ferry.certificates.signature import public_key
+
+    try:
+        return public_key(file.read_bytes(), str(file))
+    except OSError as error:
+        raise FerryError(f"{file} cannot be read: {error.strerror}") from None
+
+
+def _told(one: Certificate) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(one.line)
+    signature = {"signature": one.signature.model_dump()} if one.signature else {}
+    return told | {"hash": one.digest} | signature
+
+
+def _show(one: Certificate) -> None:
+    header = one.header
+    lines = {
+        "certificate": f"{header.serial}, {one.digest}",
+        "follows": header.previous or "nothing",
+        "signed by": one.signature.key if one.signature else "nobody",
+        "flow": header.flow,
+        "run": header.run,
+        "issued": moment_text(header.issued_at),
+        "source": f"{header.source.alias}, cluster {header.source.cluster_id}",
+        "target": f"{header.target.alias}, cluster {header.target.cluster_id}",
+        "proved": f"{header.records:,} records in {header.ranges:,} ranges of {header.source_offsets:,} offsets",
+        "without a record": ", ".join(f"{n:,} {why}" for why, n in header.reasons.items())
+        or "none",
+    }
+    width = max(map(len, lines)) + 2
+    for name, text in lines.items():
+        out.print(f"{name + ':':<{width}}{text}", markup=False, highlight=False)
+    table = plain_table(
+        "TOPIC", "PARTITION", "START", "END", "RECORDS", "REMOTE TOPIC", "DIGEST",
+        numbers=("PARTITION", "START", "END", "RECORDS"),
+    )  # fmt: skip
+    for row in one.ranges():
+        names = ("topic", "partition", "start", "end", "read_back", "remote_topic", "digest")
+        table.add_row(*(str(row.get(name, "")) for name in names))
+    out.print(table)

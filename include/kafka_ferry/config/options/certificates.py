@@ -1,0 +1,37 @@
+"""Whether runs leave certificates of what they have proved, and with which key they are signed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pydantic import Field, field_validator
+
+from kafka_ferry.config.options.base import Options
+
+CERTIFICATES_KEY: Final = "certificates.key"
+"""The only option besides clients' properties in which references of config providers are looked up."""
+
+
+class CertificateOptions(Options):
+    """The options of a flow about its certificates."""
+
+    certificates_enabled: bool = Field(
+        default=False,
+        description="Whether each run that has proved something leaves a certificate of it on the target, in the "
+        "topic ferry-certificates.{source}.internal, and in the state folder.",
+    )
+    certificates_key: str = Field(
+        default="",
+        description="The private Ed25519 key that signs certificates, in PEM without a password, as a config "
+        "provider's reference, such as ${dir:/run/secrets:ferry.pem}: the file itself never holds it. Without "
+        "a key, certificates are chained but not signed.",
+    )
+
+    @field_validator("certificates_key")
+    @classmethod
+    def _is_a_reference(cls, key: str) -> str:
+        if key and not (key.startswith("${") and key.endswith("}")):
+            raise ValueError(
+                "must be a config provider's reference, such as ${dir:/run/secrets:ferry.pem}"
+            )
+        return key

@@ -1,0 +1,127 @@
+"""A flow's certificates, from the target and the state folder, checked against each other and the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from kafka_ferry.certificates import Certificate, certificate_topic, stored_certificates
+from kafka_ferry.certificates.chain import faults_of_chain, in_order
+from kafka_ferry.errors import FerryError
+from kafka_ferry.ledger import copied_rows
+from kafka_ferry.runs.state.certificate_files import certificate_files
+from kafka_ferry.runs.state.run_context import RunContext
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import LedgerTable
+
+_COLUMNS = ["ledger_offset", "run", "topic", "topic_id", "partition", "remote_topic"]
+_COLUMNS += ["remote_topic_id", "start", "end", "records", "reasons", "digest"]
+
+
+@dataclass(frozen=True)
+class FoundCertificates:
+    """A flow's certificates.
+
+    Attributes:
+        on_target: those in the target's topic, by their serials.
+        in_state: those in the state folder, by their serials.
+    """
+
+    on_target: tuple[Certificate, ...]
+    in_state: tuple[Certificate, ...]
+
+    @property
+    def all(self) -> list[Certificate]:
+        """Those of both places, each one once."""
+        return in_order([*self.on_target, *self.in_state])
+
+
+def find_certificates(flow: Flow) -> FoundCertificates:
+    """The certificates of a flow.
+
+    Raises:
+        CertificateError: if one cannot be read.
+        FerryError: if the flow has none, or the target does not answer.
+    """
+    state = RunContext.of(flow, "").state
+    stored = stored_certificates(flow.target, flow.source.alias)
+    own = tuple(one for one in stored if one.header.flow == flow.name)
+    found = FoundCertificates(own, tuple(certificate_files(state)))
+    if not found.all:
+        raise FerryError(
+            f"{flow.name} has no certificate on {flow.target.alias} and in {state.location}",
+            advice="Set certificates.enabled, and run it.",
+        )
+    return found
+
+
+def faults_of(flow: Flow, found: FoundCertificates, key: Ed25519PublicKey | None) -> Iterator[str]:
+    """All that is wrong with a flow's certificates, a sentence each.
+
+    Args:
+        flow: the flow.
+        found: its certificates.
+        key: whose signature each has to have; None where signatures are not looked at.
+    """
+    yield from faults_of_chain(found.all, key)
+    there = {one.header.serial for one in found.on_target}
+    for one in found.in_state:
+        if one.header.serial not in there:
+            yield f"{one.name} is in the state folder, and not in {_topic(flow)}."
+    context = RunContext.of(flow, "")
+    context.project_ledger()
+    yield from _not_in_ledger(context.ledger, found.all)
+
+
+def _topic(flow: Flow) -> str:
+    return f"{certificate_topic(flow.source.alias)} on {flow.target.alias}"
+
+
+def _not_in_ledger(ledger: LedgerTable, certificates: Iterable[Certificate]) -> Iterator[str]:
+    rows = [(one, row) for one in certificates for row in one.ranges()]
+    topics = sorted({row.get("remote_topic", "") for _, row in rows})
+    wanted = copied_rows() & pc.field("remote_topic").isin(topics)
+    known = {_place(row): row for row in ledger.read(wanted, _COLUMNS).to_pylist()}
+    for one, row in rows:
+        copied = known.get(_place(row))
+        if copied is None or _claims(row) != _entries(copied):
+            place = (
+                f"{row.get('topic')}-{row.get('partition')} [{row.get('start')}, {row.get('end')})"
+            )
+            what = "does not have" if copied is None else "says something else of"
+            yield f"{one.name}: the ledger {what} {place}, at its offset {row.get('ledger_offset')}."
+
+
+def _place(row: dict[str, Any]) -> tuple[object, ...]:
+    names = ("ledger_offset", "topic", "partition", "start")
+    return tuple(row.get(name) for name in names)
+
+
+def _claims(row: dict[str, Any]) -> tuple[object, ...]:
+    same = [row.get(name) for name in ("run", "topic_id", "remote_topic", "remote_topic_id", "end")]
+    return (*same, row.get("copied"), sum(row.get("reasons", {}).values()), row.get("digest"))
+
+
+def _entries(row: dict[str, Any]) -> tuple[object, ...]:
+    same = [row[name] for name in ("run", "topic_id", "remote_topic", "remote_topic_id", "end")]
+    return (*same, row["records"], sum(dict(row["reasons"]).values()), row["digest"])
+
+
+def of_serial(certificates: Sequence[Certificate], serial: int | None) -> Certificate:
+    """The certificate with a serial, by default the newest.
+
+    Raises:
+        FerryError: if there is none with this serial.
+    """
+    for one in reversed(certificates):
+        if serial in (None, one.header.serial):
+            return one
+    first, last = (certificates[at].header.serial for at in (0, -1))
+    raise FerryError(f"There is no certificate {serial}", advice=f"There are {first} to {last}.")

@@ -1,0 +1,171 @@
+"""The certificate of a run: what it has proved, chained to what the flow's runs have proved before."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from kafka_ferry.certificates import (
+    Certificate,
+    CertificateError,
+    Header,
+    append_certificate,
+    certificate_topic,
+)
+from kafka_ferry.certificates.document import CertifiedCluster, as_line
+from kafka_ferry.certificates.merkle import merkle_root
+from kafka_ferry.certificates.signature import private_key
+from kafka_ferry.clock import now_ms
+from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
+from kafka_ferry.runs.state.certificate_files import newest_file, save_file
+from kafka_ferry.runs.state.one_file import selection_of
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from kafka_ferry.model import Plan
+    from kafka_ferry.report import RunReport
+    from kafka_ferry.runs.state.run_context import RunContext
+    from kafka_ferry.verify import ExpectationResult, RangeRow
+
+log = logging.getLogger(__name__)
+
+
+def certify(run: RunContext, plan: Plan, report: RunReport) -> Certificate | None:
+    """Issue the certificate of a run and store it on the target and in the state folder.
+
+    A run that is published again and has proved the same keeps its certificate.
+
+    Args:
+        run: the run.
+        plan: its plan.
+        report: its report, with the verdict.
+
+    Returns:
+        The certificate; None where the flow wants none, or where the run has proved nothing.
+
+    Raises:
+        CertificateError: if the target has another certificate where the state folder's newest one was.
+        FerryError: if the key cannot be read, or the target does not accept it.
+    """
+    verdict = report.proof.verdict
+    if not run.flow.certificates_enabled or verdict is None or not verdict.success:
+        return None
+    if not report.proof.ranges:
+        return None
+    lines = [as_line(_range(row)) for row in report.proof.ranges]
+    key, root = _key(run), merkle_root(lines)
+    known = newest_file(run.state)
+
+    def issue(stored: Certificate | None) -> Certificate:
+        newest = _newest(run, stored, known)
+        if newest and (newest.header.run, newest.header.root) == (run.run_id, root):
+            return Certificate(newest.line, lines, newest.signature)
+        return Certificate.issued(_header(run, plan, report, newest, root), lines, key)
+
+    certificate = append_certificate(run.flow, issue)
+    save_file(run.state, certificate)
+    log.info("%s: %s", certificate.name, certificate.digest)
+    return certificate
+
+
+def _key(run: RunContext) -> Ed25519PrivateKey | None:
+    reference = run.flow.certificates_key
+    if not reference:
+        return None
+    pem = run.flow.target.looked_up(CERTIFICATES_KEY, reference)
+    return private_key(pem, f"{CERTIFICATES_KEY} ({reference})")
+
+
+def _newest(
+    run: RunContext, stored: Certificate | None, known: Certificate | None
+) -> Certificate | None:
+    """The certificate that the next one follows: the target's, or the state folder's if that is newer."""
+    if stored is None or known is None:
+        return stored or known
+    if stored.header.serial == known.header.serial and stored.digest != known.digest:
+        raise CertificateError(
+            f"{certificate_topic(run.flow.source.alias)} on {run.flow.target.alias} has another "
+            f"{known.name} than the state folder: one of them was forged, or the state folder belongs to "
+            "another cluster",
+            advice="ferry certificate check says which one carries your signature. Delete the other one: "
+            "the file in the state folder, or the topic.",
+        )
+    return max(stored, known, key=lambda one: one.header.serial)
+
+
+def _header(
+    run: RunContext, plan: Plan, report: RunReport, newest: Certificate | None, root: str
+) -> Header:
+    flow, rows, window = run.flow, report.proof.ranges, plan.options.window
+    expectations = report.proof.verdict.expectations if report.proof.verdict else ()
+    reasons = Counter[str]()
+    for row in rows:
+        reasons.update(_reasons(row))
+    return Header(
+        serial=newest.header.serial + 1 if newest else 1,
+        previous=newest.digest if newest else "",
+        flow=flow.name,
+        run=run.run_id,
+        window=(window.since_ms, window.until_ms) if window else None,
+        planned_at=plan.at,
+        issued_at=now_ms(),
+        ferry=version("kafka-ferry"),
+        source=CertifiedCluster(alias=flow.source.alias, cluster_id=plan.source_cluster_id),
+        target=CertifiedCluster(alias=flow.target.alias, cluster_id=plan.target_cluster_id),
+        rules={
+            **{name: _text(value) for name, value in json.loads(selection_of(flow)).items()},
+            "isolation.level": flow.isolation_level,
+        },
+        checks={it.key or it.name: _outcome(it) for it in expectations},
+        ranges=len(rows),
+        source_offsets=sum(row.source_offsets for row in rows),
+        records=sum(row.recount.target_records for row in rows),
+        reasons=dict(sorted(reasons.items())),
+        root=root,
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _outcome(result: ExpectationResult) -> str:
+    return "passed" if result.success else result.severity
+
+
+def _reasons(row: RangeRow) -> dict[str, int]:
+    named = {str(reason): count for reason, count in row.ledger.reasons.items() if count}
+    other = {"other": row.ledger.other_reasons} if row.ledger.other_reasons else {}
+    return dict(sorted((named | other).items()))
+
+
+def _range(row: RangeRow) -> dict[str, Any]:
+    """The fields of a range's line."""
+    ledger, found = row.ledger, row.recount
+    absent = {
+        "expired": found.expired,
+        "compacted": found.target_compacted,
+        "gone": found.gone,
+    }
+    return {
+        "topic": row.topic,
+        "topic_id": row.topic_id,
+        "partition": row.partition,
+        "remote_topic": row.remote_topic,
+        "remote_topic_id": row.remote_topic_id,
+        "preserved": row.preserved,
+        "start": row.start,
+        "end": row.end,
+        "copied": ledger.copied,
+        "reasons": _reasons(row),
+        "read_back": found.target_records,
+        "absent": {why: count for why, count in absent.items() if count},
+        "digest": ledger.digest_sent,
+        "compared": found.digest_comparable,
+        "ledger_offset": ledger.ledger_offset,
+        "run": ledger.run,
+    }

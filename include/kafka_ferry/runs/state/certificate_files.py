@@ -1,0 +1,38 @@
+"""A flow's certificates in its state folder: copies of those on the target, one file each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka_ferry.certificates import Certificate, read_certificate
+from kafka_ferry.state import StateFolder
+
+_FOLDER: Final = "certificates"
+_SUFFIX: Final = ".jsonl"
+
+
+def save_file(state: StateFolder, certificate: Certificate) -> None:
+    """Store a certificate in a flow's state folder."""
+    name = f"{certificate.header.serial:08d}{_SUFFIX}"
+    state.folder(_FOLDER).write(name, certificate.content())
+
+
+def newest_file(state: StateFolder) -> Certificate | None:
+    """The newest certificate in a flow's state folder, None if there is none.
+
+    Raises:
+        CertificateError: if the file is not a certificate.
+    """
+    folder = state.folder(_FOLDER)
+    names = folder.names(_SUFFIX)
+    return _read(folder, names[-1]) if names else None
+
+
+def certificate_files(state: StateFolder) -> list[Certificate]:
+    """All certificates in a flow's state folder, by their serials; errors as of ``newest_file``."""
+    folder = state.folder(_FOLDER)
+    return [_read(folder, name) for name in folder.names(_SUFFIX)]
+
+
+def _read(folder: StateFolder, name: str) -> Certificate:
+    return read_certificate(folder.read(name) or b"", f"{folder.location}/{name}")

@@ -1,0 +1,239 @@
+"""Certificates of real runs: they chain, are signed, and a changed byte, a hole or another key is found."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+
+from kafka_ferry.certificates import CertificateError, certificate_topic, stored_certificates
+from kafka_ferry.certificates.signature import public_key
+from kafka_ferry.config import Flow
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.control.topic_records import NewRecord, append_records
+from kafka_ferry.errors import FerryError
+from kafka_ferry.runs import Run
+from kafka_ferry.runs.certificates import faults_of, find_certificates
+from kafka_ferry.runs.state.flow_state import flow_state
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.builders import Record, create_topic, produce
+from tests.support.command_line import ferry
+from tests.support.flows import copy_now, failures, make_flow
+from tests.support.proof import recount_here, verified
+
+Unique = Callable[[str], str]
+
+
+@pytest.fixture
+def key(folder: Path) -> Ed25519PrivateKey:
+    """The key that signs, in a file that the flow refers to."""
+    key = Ed25519PrivateKey.generate()
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "secrets").mkdir()
+    (folder / "secrets" / "signing.pem").write_bytes(pem)
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    (folder / "public.pem").write_bytes(public)
+    return key
+
+
+@pytest.fixture
+def flow(
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    key: Ed25519PrivateKey,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Flow:
+    recount_here(monkeypatch)
+    topic = unique("certified")
+    create_topic(primary.bootstrap, topic, partitions=2)
+    return make_flow(
+        folder,
+        primary,
+        backup,
+        [topic],
+        certificates_enabled=True,
+        certificates_key=f"${{dir:{folder / 'secrets'}:signing.pem}}",
+        **{"config_providers": "dir"},
+    )
+
+
+def certified(flow: Flow, primary: KafkaCluster, run: str, records: int = 10) -> int:
+    """The serial of the certificate of a run that copies and proves some records; 0 for none."""
+    (topic,) = flow.topics
+    produce(primary.bootstrap, topic, [Record(value=b"%d" % i) for i in range(records)])
+    assert not failures(copy_now(flow, run))
+    return verified(flow, run).proof.certificate
+
+
+def faults(flow: Flow, folder: Path) -> list[str]:
+    pem = folder / "public.pem"
+    return list(faults_of(flow, find_certificates(flow), public_key(pem.read_bytes(), str(pem))))
+
+
+def test_runs_leave_a_chain_of_signed_certificates_that_the_ledger_confirms(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    assert [certified(flow, primary, f"run-{n}", 10 * n) for n in (1, 2, 3)] == [1, 2, 3]
+    # Published again, and a run that has nothing new to prove.
+    assert verified(flow, "run-3").proof.certificate == 3
+    assert certified(flow, primary, "run-4", 0) == 0
+
+    found = find_certificates(flow)
+
+    assert [one.content() for one in found.on_target] == [one.content() for one in found.in_state]
+    assert [one.header.records for one in found.all] == [10, 20, 30]
+    assert [one.header.run for one in found.all] == ["run-1", "run-2", "run-3"]
+    assert [one.header.previous for one in found.all] == ["", *(it.digest for it in found.all[:2])]
+    assert found.all[0].header.source.cluster_id == ClusterControl(flow.source).cluster_id()
+    assert not faults(flow, folder)
+
+
+def test_the_chain_goes_on_from_the_target_where_the_state_folder_is_lost_and_the_other_way_round(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    certified(flow, primary, "run-1")
+    state = flow_state(flow).folder("certificates").local_path
+    assert state
+    shutil.rmtree(state)
+    assert certified(flow, primary, "run-2") == 2
+    assert not faults(flow, folder)
+    kept = find_certificates(flow).all[1]
+    topic = certificate_topic(flow.source.alias)
+    control = ClusterControl(flow.target)
+    assert not control.delete_topics(control.topic_ids([topic]))
+
+    assert certified(flow, primary, "run-3") == 3
+
+    found = find_certificates(flow)
+    assert found.on_target[0].header.previous == kept.digest
+    assert faults(flow, folder) == [
+        f"certificate 2 of {flow.name} is in the state folder, and not in {topic} on {flow.target.alias}."
+    ]
+
+
+def test_a_forged_certificate_on_the_target_stops_the_next_one_and_is_found(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    certified(flow, primary, "run-1")
+    topic = certificate_topic(flow.source.alias)
+    (true,) = stored_certificates(flow.target, flow.source.alias)
+    forged = json.loads(true.line) | {"records": 11}
+    value = json.dumps(forged).encode() + b"\n" + true.seal_lines().split(b"\n")[1] + b"\n"
+    append_records(flow.target, topic, [NewRecord(b"1/0", value, partition=0)])
+
+    with pytest.raises(CertificateError, match="has another certificate 1"):
+        certified(flow, primary, "run-2")
+
+    said = "\n".join(faults(flow, folder))
+    assert "There are two different certificates 1" in said
+    assert "its signature is not of this key and these bytes" in said
+    assert "does not sum up its ranges" in said
+
+
+def test_an_attempt_that_was_interrupted_is_written_again(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    certified(flow, primary, "run-1")
+    topic = certificate_topic(flow.source.alias)
+    left = [NewRecord(b"2/%d" % n, b'{"topic":"left"}\n', partition=0) for n in (1, 2)]
+    append_records(flow.target, topic, left)
+
+    assert [one.header.serial for one in find_certificates(flow).on_target] == [1]
+    assert certified(flow, primary, "run-2") == 2
+    assert not faults(flow, folder)
+
+
+def test_a_key_that_cannot_be_read_fails_the_run_before_anything_is_written(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    pem = folder / "secrets" / "signing.pem"
+    pem.write_text("not a key, but a secret")
+
+    with pytest.raises(FerryError, match="is not a private Ed25519 key") as raised:
+        certified(flow, primary, "run-1")
+
+    assert "a secret" not in str(raised.value)
+    pem.unlink()
+    with pytest.raises(FerryError, match=r"finds no file 'signing\.pem'"):
+        certified(flow, primary, "run-1")
+    assert not stored_certificates(flow.target, flow.source.alias)
+
+
+def test_the_command_line_lists_shows_and_checks_certificates(
+    flow: Flow, folder: Path, primary: KafkaCluster
+) -> None:
+    asked = ("--config", flow.file)
+    without = ferry("certificate", "list", *asked)
+    assert without.returncode == 1
+    assert "has no certificate" in without.stderr
+    for run in ("run-1", "run-2"):
+        certified(flow, primary, run)
+
+    listed = ferry("certificate", "list", *asked, "--json")
+    shown = ferry("certificate", "show", "1", *asked, "--output", str(folder / "one.jsonl"))
+    text = ferry("certificate", "show", *asked)
+    checked = ferry("certificate", "check", *asked, "--public-key", str(folder / "public.pem"))
+    unsigned = ferry("certificate", "check", *asked)
+
+    assert [one["serial"] for one in json.loads(listed.stdout)] == [1, 2]
+    assert shown.returncode == 0
+    (first, _) = find_certificates(flow).all
+    assert (folder / "one.jsonl").read_bytes() == first.content()
+    assert "certificate:" in text.stdout
+    assert first.digest in text.stdout
+    assert checked.returncode == 0, checked.stderr
+    assert "certificates 1 to 2" in checked.stdout
+    assert not checked.stderr
+    assert "Not looked at: signatures" in unsigned.stderr
+    state = flow_state(flow).folder("certificates").local_path
+    assert state
+    (state / "00000001.jsonl").write_bytes(first.content().replace(b'"copied":', b'"copied": '))
+    wrong = ferry("certificate", "check", *asked)
+    assert wrong.returncode == 7
+    assert "certificate 1 of" in wrong.stderr
+    assert "was changed" in wrong.stderr
+
+
+def test_openssl_confirms_a_signature(flow: Flow, folder: Path, primary: KafkaCluster) -> None:
+    certified(flow, primary, "run-1")
+    (one,) = find_certificates(flow).all
+    assert one.signature
+    (folder / "line").write_bytes(one.line)
+    (folder / "signature").write_bytes(base64.b64decode(one.signature.value))
+
+    done = subprocess.run(
+        ["openssl", "pkeyutl", "-verify", "-rawin", "-pubin", "-inkey", "public.pem", "-in", "line",
+         "-sigfile", "signature"],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert "Signature Verified Successfully" in done.stdout
+
+
+def test_a_run_writes_a_certificate_only_if_it_is_asked_to(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    recount_here(monkeypatch)
+    topic = unique("uncertified")
+    create_topic(primary.bootstrap, topic)
+    flow = make_flow(folder, primary, backup, [topic])
+
+    assert certified(flow, primary, "run-1") == 0
+    assert Run(flow, "run-1").reconciliation()
+    topics = ClusterControl(flow.target).unknown([certificate_topic(flow.source.alias)])
+    assert topics

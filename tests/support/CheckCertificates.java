@@ -1,0 +1,92 @@
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.KeyFactory;
+import java.security.MessageDigest;
+import java.security.PublicKey;
+import java.security.Signature;
+import java.security.spec.X509EncodedKeySpec;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** Another checker of certificates, written from docs/certificates.md alone: java CheckCertificates.java KEY FILE... */
+class CheckCertificates {
+
+    public static void main(String[] args) throws Exception {
+        String pem = Files.readString(Path.of(args[0])).replaceAll("-----[A-Z ]+-----|\\s", "");
+        PublicKey key = KeyFactory.getInstance("Ed25519")
+            .generatePublic(new X509EncodedKeySpec(Base64.getDecoder().decode(pem)));
+        String previous = "";
+        boolean whole = true;
+        for (String file : Arrays.copyOfRange(args, 1, args.length)) {
+            List<byte[]> lines = lines(Files.readAllBytes(Path.of(file)));
+            byte[] header = lines.get(0);
+            byte[] last = lines.get(lines.size() - 1);
+            String fault = "";
+            if (!text(last).startsWith("{\"signature\":")) {
+                fault = "unsigned";
+            } else {
+                lines.remove(lines.size() - 1);
+                Signature signature = Signature.getInstance("Ed25519");
+                signature.initVerify(key);
+                signature.update(header);
+                if (!signature.verify(Base64.getDecoder().decode(field(last, "value")))) {
+                    fault = "signature";
+                }
+            }
+            String root = HexFormat.of().formatHex(root(lines.subList(1, lines.size())));
+            if (!root.equals(field(header, "root"))) {
+                fault = "root";
+            } else if (!previous.equals(field(header, "previous"))) {
+                fault = "chain";
+            }
+            previous = HexFormat.of().formatHex(sha256(header));
+            System.out.println(fault.isEmpty() ? "holds" : fault);
+            whole &= fault.isEmpty();
+        }
+        System.exit(whole ? 0 : 1);
+    }
+
+    private static List<byte[]> lines(byte[] content) {
+        List<byte[]> lines = new ArrayList<>();
+        int start = 0;
+        for (int at = 0; at < content.length; at++) {
+            if (content[at] == '\n') {
+                lines.add(Arrays.copyOfRange(content, start, at));
+                start = at + 1;
+            }
+        }
+        return lines;
+    }
+
+    private static byte[] root(List<byte[]> leaves) throws Exception {
+        if (leaves.size() == 1) {
+            return sha256(new byte[] {0}, leaves.get(0));
+        }
+        int split = Integer.highestOneBit(leaves.size() - 1);
+        return sha256(
+            new byte[] {1}, root(leaves.subList(0, split)), root(leaves.subList(split, leaves.size())));
+    }
+
+    private static byte[] sha256(byte[]... parts) throws Exception {
+        MessageDigest digest = MessageDigest.getInstance("SHA-256");
+        for (byte[] part : parts) {
+            digest.update(part);
+        }
+        return digest.digest();
+    }
+
+    private static String field(byte[] line, String name) {
+        Matcher found = Pattern.compile("\"" + name + "\":\"([^\"]*)\"").matcher(text(line));
+        return found.find() ? found.group(1) : "";
+    }
+
+    private static String text(byte[] line) {
+        return new String(line, StandardCharsets.UTF_8);
+    }
+}

@@ -10,9 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from kafka_ferry.cli.commands import (
-    audit,
     backfill,
-    certificate,
     check,
     failback,
     failover,
@@ -20,12 +18,11 @@ from kafka_ferry.cli.commands import (
     lag,
     mirror_maker,
     plan,
-    repair,
     run,
     takeover,
     translate,
-    verify,
 )
+from kafka_ferry.cli.commands.proof import audit, certificate, repair, verify, where
 from kafka_ferry.cli.terminal import Printable, out, show_error
 from kafka_ferry.errors import ConfigError, FerryError
 
@@ -47,6 +44,7 @@ for _command in (
     takeover.takeover,
     audit.audit,
     translate.translate,
+    where.where,
     failover.failover,
     failback.failback,
 ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.ledger import LedgerTable
 
-_COLUMNS = ["ledger_offset", "run", "topic", "topic_id", "partition", "remote_topic"]
-_COLUMNS += ["remote_topic_id", "start", "end", "records", "reasons", "digest"]
+_COLUMNS: Final = [
+    *("ledger_offset", "run", "topic", "topic_id", "partition", "remote_topic", "remote_topic_id"),
+    *("start", "end", "records", "reasons", "digest"),
+]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kafka_ferry.cli import app
-from kafka_ferry.cli.commands.repair import _show_copies
+from kafka_ferry.cli.commands.proof.repair import _show_copies
 from kafka_ferry.plan.offsets.log_check import CopyState, PartitionState
 
 COPIES = (
@@ -82,7 +82,7 @@ def test_nothing_is_given_up_without_yes_or_without_its_name_where_nobody_could_
     as_json: bool,
 ) -> None:
     monkeypatch.setattr("kafka_ferry.runs.Repair", Repair)
-    monkeypatch.setattr("kafka_ferry.cli.commands.repair.one_flow", lambda *_: None)
+    monkeypatch.setattr("kafka_ferry.cli.commands.proof.repair.one_flow", lambda *_: None)
     monkeypatch.setattr(Repair, "given_up", [])
     arguments = ["repair", "--config", "flow.yaml", *arguments, *(["--json"] if as_json else [])]
 

@@ -1,0 +1,76 @@
+"""``ferry where``: where a single record of the source is on the target, and how it got there."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from kafka_ferry.cli.flows import one_flow
+from kafka_ferry.cli.options import ConfigOption, JsonOption, OneFlowOption
+from kafka_ferry.cli.terminal import messages, out, show_json
+from kafka_ferry.clock import moment_text
+from kafka_ferry.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kafka_ferry.runs.where import Whereabouts
+
+NO_ANSWER: Final = 2
+
+TopicOption = Annotated[str, typer.Option("--topic", help="The topic, by its name on the source.")]
+PartitionOption = Annotated[int, typer.Option("--partition", min=0, help="The partition.")]
+OffsetOption = Annotated[int, typer.Option("--offset", min=0, help="The offset on the source.")]
+
+
+def where(
+    config: ConfigOption,
+    topic: TopicOption,
+    partition: PartitionOption,
+    offset: OffsetOption,
+    flow: OneFlowOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show where a record of the source is on the target, which run copied it, and when it was proved.
+
+    Exits with 2 if no run has accounted for the offset.
+    """
+    from kafka_ferry.runs.where import next_offset, where
+
+    chosen, source = one_flow(config, flow), TopicPartition(topic, partition)
+    found = where(chosen, source, offset)
+    if as_json:
+        show_json([[asdict(one) for one in found]], several=False)
+    for one in () if as_json else found:
+        _show(one)
+    if not found:
+        following = next_offset(chosen, source)
+        known = "nothing of it" if following is None else f"it up to offset {following}"
+        messages.print(
+            f"No run of {chosen.name} has accounted for offset {offset} of {source}: the ledger has {known}.",
+            style="yellow",
+            markup=False,
+            highlight=False,
+        )
+        raise typer.Exit(NO_ANSWER)
+
+
+def _show(one: Whereabouts) -> None:
+    if one.target_offset is None:
+        place = f"no record on {one.target}: {one.reason}"
+    else:
+        place = f"{one.target} offset {one.target_offset}, {one.state}"
+    proof = f"{moment_text(one.proof.at)}, run {one.proof.run}" if one.proof else "not yet"
+    if one.window and one.certificate:
+        proof = "by its certificate"
+    lines = {
+        "on the target": place,
+        "copied": f"{moment_text(one.at)}, run {one.run}, writer {one.writer}",
+        "transaction": f"the ledger's offset {one.ledger_offset}",
+        "proved": proof,
+        "certificate": str(one.certificate or "none"),
+    }
+    if one.window:
+        lines["backfill"] = str(one.window)
+    for name, text in lines.items():
+        out.print(f"{name + ':':<15}{text}", markup=False, highlight=False)

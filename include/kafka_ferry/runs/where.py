@@ -1,0 +1,194 @@
+"""Where a single record of the source is: its place on the target, and what is known of how it got there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow.compute as pc
+
+from kafka_ferry.control import ClusterControl
+from kafka_ferry.ledger import copied_rows
+from kafka_ferry.ledger.claims import CLAIMED, is_verification
+from kafka_ferry.ledger.proofs import Proof
+from kafka_ferry.model import TopicPartition, Window
+from kafka_ferry.runs.state.certificate_files import certificate_files
+from kafka_ferry.runs.state.run_context import RunContext
+
+if TYPE_CHECKING:
+    from kafka_ferry.certificates import Certificate
+    from kafka_ferry.config import Flow
+    from kafka_ferry.ledger import LedgerTable
+    from kafka_ferry.model import Topic
+    from kafka_ferry.model.cluster_state import LogBounds
+
+_COLUMNS: Final = [
+    *("ledger_offset", "run", "at", "writer", "since", "until"),
+    *("topic", "topic_id", "partition", "remote_topic", "remote_topic_id"),
+    *("start", "end", "reasons", "lost", "segments"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """What one range of the ledger says of a source offset.
+
+    Attributes:
+        target: the partition on the target.
+        target_offset: the record's offset there; None where it has no record.
+        reason: why it has none, "" where it has one; several reasons where the ledger does not say which.
+        state: whether it is there now: ``there``, ``expired``, or ``topic deleted``; "" where it never was.
+        run: the run that copied it.
+        at: when its transaction was written, in milliseconds since 1970.
+        writer: the writer of the transaction.
+        ledger_offset: the ledger's record of the transaction.
+        topic_id: the source topic's id; a recreated topic starts its offsets over.
+        window: of a backfill, the timestamps of its records.
+        proof: the first verification of all that the ledger had by then; None where there is none.
+        certificate: the serial of the first certificate that has the range; 0 where none has.
+    """
+
+    target: TopicPartition
+    target_offset: int | None
+    reason: str
+    state: str
+    run: str
+    at: int
+    writer: int
+    ledger_offset: int
+    topic_id: str
+    window: Window | None
+    proof: Proof | None
+    certificate: int
+
+
+def where(flow: Flow, source: TopicPartition, offset: int) -> list[Whereabouts]:
+    """All that the ledger has of a source offset, oldest first.
+
+    There is more than one where a topic was recreated or its log truncated, or where a backfill has copied
+    the record.
+
+    Args:
+        flow: the flow.
+        source: the partition on the source.
+        offset: the offset there.
+
+    Returns:
+        None at all where no run has accounted for the offset.
+
+    Raises:
+        FerryError: if the target does not answer.
+    """
+    context = RunContext.of(flow, "")
+    context.project_ledger()
+    rows = _rows(context.ledger, source, offset)
+    if not rows:
+        return []
+    control = ClusterControl(flow.target)
+    topics = control.topics({row["remote_topic"] for row in rows})
+    logs = control.log_bounds(topics.values(), "read_uncommitted")
+    proofs = list(_proofs(context.ledger))
+    certificates = certificate_files(context.state)
+    return [
+        _whereabouts(row, offset, _now(row, topics, logs), proofs, certificates) for row in rows
+    ]
+
+
+def next_offset(flow: Flow, source: TopicPartition) -> int | None:
+    """The source offset from which the next run will copy, by the ledger as it was last read; None if unknown."""
+    ledger = RunContext.of(flow, "").ledger
+    wanted = (pc.field("type") == "transaction") & _of_partition(source)
+    ends = ledger.read(wanted, ["end"])["end"].to_pylist()
+    return int(ends[-1]) if ends else None
+
+
+def _of_partition(source: TopicPartition) -> pc.Expression:
+    return (pc.field("topic") == source.topic) & (pc.field("partition") == source.partition)
+
+
+def _rows(ledger: LedgerTable, source: TopicPartition, offset: int) -> list[dict[str, Any]]:
+    around = (pc.field("start") <= offset) & (pc.field("end") > offset)
+    rows = ledger.read(copied_rows() & _of_partition(source) & around, _COLUMNS).to_pylist()
+    return sorted(rows, key=lambda row: int(row["ledger_offset"]))
+
+
+def _proofs(ledger: LedgerTable) -> Iterator[tuple[int, Proof]]:
+    """The ledger offsets through which runs have verified, in the order of the verifications."""
+    for row in ledger.read(pc.field("type") == "verification", CLAIMED).to_pylist():
+        if is_verification(row):
+            yield row["through"], Proof(row["run"], row["at"])
+
+
+def _whereabouts(
+    row: Mapping[str, Any],
+    offset: int,
+    log_start: int | None,
+    proofs: Iterable[tuple[int, Proof]],
+    certificates: Iterable[Certificate],
+) -> Whereabouts:
+    at = _target_offset(row["segments"], offset)
+    backfilled = row["since"] is not None
+    # A verification is of the flow's own ranges; a backfill's are proved by its certificate.
+    after = (proof for through, proof in proofs if through > row["ledger_offset"])
+    return Whereabouts(
+        target=TopicPartition(row["remote_topic"], row["partition"]),
+        target_offset=at,
+        reason="" if at is not None else _reason(row, offset),
+        state="" if at is None else _state(at, log_start),
+        run=row["run"],
+        at=row["at"],
+        writer=row["writer"],
+        ledger_offset=row["ledger_offset"],
+        topic_id=row["topic_id"],
+        window=Window(row["since"], row["until"]) if backfilled else None,
+        proof=None if backfilled else next(after, None),
+        certificate=_certificate(certificates, row),
+    )
+
+
+def _target_offset(segments: Iterable[Mapping[str, int]], offset: int) -> int | None:
+    for segment in segments:
+        past = offset - segment["source"]
+        if 0 <= past < segment["records"]:
+            return segment["target"] + past
+    return None
+
+
+def _reason(row: Mapping[str, Any], offset: int) -> str:
+    if any(lost["start"] <= offset < lost["end"] for lost in row["lost"]):
+        return "lost"
+    named = [reason for reason, count in row["reasons"] if count and reason != "lost"]
+    return " or ".join(sorted(named)) or "unknown"
+
+
+def _now(
+    row: Mapping[str, Any], topics: Mapping[str, Topic], logs: Mapping[TopicPartition, LogBounds]
+) -> int | None:
+    """Where the log of a row's target partition starts now, None if that topic is gone."""
+    topic = topics.get(row["remote_topic"])
+    if topic is None or topic.topic_id != row["remote_topic_id"]:
+        return None
+    log = logs.get(TopicPartition(row["remote_topic"], row["partition"]))
+    return log.start if log else None
+
+
+def _state(target_offset: int, log_start: int | None) -> str:
+    if log_start is None:
+        return "topic deleted"
+    return "there" if target_offset >= log_start else "expired"
+
+
+def _certificate(certificates: Iterable[Certificate], row: Mapping[str, Any]) -> int:
+    names = ("ledger_offset", "topic", "partition", "start")
+    mark = f'"ledger_offset":{row["ledger_offset"]},'.encode()
+    for one in certificates:
+        for line in one.range_lines:
+            if mark in line and _same(json.loads(line), row, names):
+                return one.header.serial
+    return 0
+
+
+def _same(left: Mapping[str, Any], right: Mapping[str, Any], names: Sequence[str]) -> bool:
+    return all(left[name] == right[name] for name in names)

@@ -19,6 +19,7 @@ from kafka_ferry.batches.converted_batch import (
 from kafka_ferry.batches.digest import RangeDigest
 from kafka_ferry.batches.empty_batches import empty_batch, empty_batches, is_empty_batch
 from kafka_ferry.batches.fetch_response import converted_batches
+from kafka_ferry.batches.record_format.content import key_value_of
 from kafka_ferry.batches.record_format.header import (
     Batch,
     BatchHeader,
@@ -26,7 +27,7 @@ from kafka_ferry.batches.record_format.header import (
     for_producer,
     next_sequence,
 )
-from kafka_ferry.batches.record_format.records import Record, read_records, single_record, value_of
+from kafka_ferry.batches.record_format.records import Record, read_records, single_record
 from kafka_ferry.batches.record_format.split import split_batches
 from kafka_ferry.batches.record_times import NO_AGES, Spread, Times, first_time
 from kafka_ferry.batches.rejected_records import (
@@ -83,6 +84,7 @@ __all__ = [
     "halves",
     "is_abort_marker",
     "is_empty_batch",
+    "key_value_of",
     "left_out",
     "lost",
     "next_sequence",
@@ -94,5 +96,4 @@ __all__ = [
     "single_record",
     "split_batches",
     "unfit",
-    "value_of",
 ]

@@ -13,15 +13,16 @@ from itertools import chain
 from typing import Final
 
 from kafka_ferry.batches.record_format.codecs import ZSTD
+from kafka_ferry.batches.record_format.content import Content
 from kafka_ferry.batches.record_format.header import Batch
-from kafka_ferry.batches.record_format.records import content_of, packed_batch, stream_records
+from kafka_ferry.batches.record_format.records import packed_batch, stream_records
 from kafka_ferry.batches.record_format.varint import SMALL, encode_varint
 from kafka_ferry.batches.topic_limits import TopicLimits
 
 _MOST: Final = 1_000_000
 _NO_TIMESTAMP: Final = -1
 _BEFORE: Final = b"\0\0"  # attributes, and the time as it is in the batch's header
-_CONTENT: Final = content_of(b"", None)
+_CONTENT: Final = Content(b"", None).encoded()
 _SIZE: Final = len(_BEFORE) + len(_CONTENT)
 # So many deltas in a row differ only in the two lowest bytes of their varint.
 _BLOCK: Final = 2**13

@@ -15,7 +15,8 @@ from kafka_ferry.batches.converted_batch import (
     within,
 )
 from kafka_ferry.batches.record_format.codecs import NONE, ZSTD
-from kafka_ferry.batches.record_format.header import Batch, MalformedBatch
+from kafka_ferry.batches.record_format.content import with_headers
+from kafka_ferry.batches.record_format.header import Batch
 from kafka_ferry.batches.record_format.records import (
     Record,
     Runs,
@@ -24,7 +25,6 @@ from kafka_ferry.batches.record_format.records import (
     runs_of,
     split_at_gaps,
 )
-from kafka_ferry.batches.record_format.varint import decode_varint, encode_varint
 from kafka_ferry.batches.topic_limits import TopicLimits
 
 
@@ -205,19 +205,8 @@ def dead_letter(rejected: Rejected, headers: Sequence[tuple[str, bytes]]) -> Bat
     Raises:
         MalformedBatch: if the record does not tell where its headers begin.
     """
-    content = rejected.content
-    at = 0
-    for _ in ("key", "value"):
-        length, at = decode_varint(content, at)
-        at += max(length, 0)
-    own, after = decode_varint(content, at)
-    if own < 0:
-        raise MalformedBatch(f"a record with {own} headers")
-    parts = [content[:at], encode_varint(own + len(headers)), content[after:]]
-    for name, value in headers:
-        for part in (name.encode(), value):
-            parts += (encode_varint(len(part)), part)
-    record = (rejected.offset, rejected.timestamp, b"\0", b"".join(parts))
+    content = with_headers(rejected.content, headers)
+    record = (rejected.offset, rejected.timestamp, b"\0", content)
     return dense_batch([record], ZSTD)
 
 

@@ -18,8 +18,9 @@ import xxhash
 from kafka.record.legacy_records import LegacyRecordBatch
 
 from kafka_ferry.batches.record_format.codecs import LZ4, decompress
+from kafka_ferry.batches.record_format.content import Content
 from kafka_ferry.batches.record_format.header import Batch, MalformedBatch
-from kafka_ferry.batches.record_format.records import Record, content_of, dense_batch
+from kafka_ferry.batches.record_format.records import Record, dense_batch
 
 _LOG_OVERHEAD: Final = 12
 _CHECKED_FROM: Final = 16
@@ -97,7 +98,7 @@ def _message_at(plain: bytes, at: int) -> bytes:
 def _record(message: bytes) -> Record:
     decoded = _decoded(message)
     timestamp = -1 if decoded.timestamp is None else decoded.timestamp
-    return decoded.offset, timestamp, b"\0", content_of(decoded.key, decoded.value)
+    return decoded.offset, timestamp, b"\0", Content(decoded.key, decoded.value).encoded()
 
 
 def _wrapped(wrapper: bytes, magic: int, codec: int) -> list[Record]:

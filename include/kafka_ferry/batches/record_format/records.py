@@ -19,6 +19,7 @@ from kafka_ferry.batches.record_format.codecs import (
     decompress,
     decompressed,
 )
+from kafka_ferry.batches.record_format.content import Content
 from kafka_ferry.batches.record_format.header import HEADER, Batch, BatchHeader, MalformedBatch
 from kafka_ferry.batches.record_format.varint import (
     SMALL,
@@ -337,28 +338,6 @@ def _divided(records: Sequence[Record], parts: int) -> Iterator[Sequence[Record]
     yield records[begin:]
 
 
-def content_of(key: bytes | None, value: bytes | None) -> bytes:
-    """The content of a record without headers."""
-    parts = []
-    for part in (key, value):
-        parts.append(encode_varint(-1 if part is None else len(part)) + (part or b""))
-    return b"".join((*parts, SMALL[0]))
-
-
-def value_of(record: Record) -> bytes | None:
-    """The value of a record.
-
-    Raises:
-        MalformedBatch: if the record does not tell where it is.
-    """
-    content, at = record[3], 0
-    length, at = decode_varint(content, at)
-    length, at = decode_varint(content, at + max(length, 0))
-    if at + length > len(content):
-        raise MalformedBatch(f"a record at offset {record[0]} that is cut off")
-    return None if length < 0 else content[at : at + length]
-
-
 def single_record(key: bytes, value: bytes, timestamp_ms: int) -> Batch:
     """A batch of one gzipped record without headers."""
-    return dense_batch([(0, timestamp_ms, b"\0", content_of(key, value))], GZIP)
+    return dense_batch([(0, timestamp_ms, b"\0", Content(key, value).encoded())], GZIP)

@@ -12,9 +12,9 @@ from kafka_ferry.batches import (
     Batch,
     MalformedBatch,
     TransactionFates,
+    key_value_of,
     read_records,
     split_batches,
-    value_of,
 )
 from kafka_ferry.errors import CorruptBatch, FerryError
 from kafka_ferry.model.ranges import TopicPartition
@@ -74,7 +74,7 @@ def committed_values(
         try:
             for record in read_records(batch):
                 if record[0] >= at:
-                    yield record[0], value_of(record)
+                    yield record[0], key_value_of(record[3])[1]
         except MalformedBatch as error:
             raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
 

@@ -55,7 +55,7 @@ def test_every_value_of_every_policy_is_explained_where_something_fails() -> Non
         for field in Flow.model_fields.values()
         if (field.alias or "").startswith("on.")
     }
-    assert len(policies) == 14
+    assert len(policies) == 15
     for option, values in policies.items():
         rows = re.findall(rf"\| `{re.escape(option or '')}` \| (.+) \|", OPERATIONS)
         assert [re.findall(r"`([^`]+)`", row) for row in rows] == [list(values.__args__)]
@@ -69,6 +69,17 @@ def test_every_recipe_is_a_flow_that_is_valid(recipe: str, tmp_path: Path) -> No
     (tmp_path / "flow.yaml").write_text(recipe)
     (flow,) = load_flows(tmp_path / "flow.yaml")
     assert list(flow.topics) == ["orders", "payments.*"]
+
+
+def test_the_transforms_page_begins_with_a_flow_that_is_valid(tmp_path: Path) -> None:
+    (example,) = re.findall(
+        r"^```yaml\n(source:.*?)^```", (DOCS / "transforms.md").read_text(), re.M | re.S
+    )
+    (tmp_path / "flow.yaml").write_text(example)
+
+    (flow,) = load_flows(tmp_path / "flow.yaml")
+
+    assert [rule.topics for rule in flow.transform] == [("orders.*",), ("customers",), ("clicks",)]
 
 
 def test_there_are_recipes() -> None:

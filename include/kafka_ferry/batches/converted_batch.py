@@ -25,6 +25,7 @@ class Reason(StrEnum):
     RETURNED = "returned"
     OUTSIDE_WINDOW = "outside-window"
     COPIED_BEFORE = "copied-before"
+    FILTERED = "filtered"
 
 
 class Rebuilt(StrEnum):
@@ -39,6 +40,7 @@ class Rebuilt(StrEnum):
     JOINED = "joined small batches"
     REJECTED = "records that the target rejects"
     WINDOW_EDGE = "edge of a backfill inside the batch"
+    TRANSFORMED = "changed by a transform rule"
 
 
 class Absent(NamedTuple):

@@ -25,6 +25,7 @@ from kafka_ferry.config.options.on_events import PolicyOptions
 from kafka_ferry.config.options.schedule import ScheduleOptions
 from kafka_ferry.config.options.sync import SyncOptions
 from kafka_ferry.config.options.topics import TopicOptions
+from kafka_ferry.config.options.transform import TransformOptions
 from kafka_ferry.config.options.verify import VerifyOptions
 from kafka_ferry.config.types.name_filter import NameFilter, compile_patterns
 from kafka_ferry.config.types.per_topic import PerTopic, per_topic
@@ -85,6 +86,7 @@ def _as_start(value: object) -> MirrorStart:
 
 class Flow(
     TopicOptions,
+    TransformOptions,
     ScheduleOptions,
     BackfillOptions,
     SyncOptions,
@@ -325,6 +327,12 @@ class Flow(
     def dead_letter_name(self) -> str:
         """The target's topic for records that their remote topic rejects."""
         return self.dead_letter_topic or f"ferry-dead-letter.{self.source.alias}.internal"
+
+    @property
+    def sets_records_aside(self) -> bool:
+        """Whether records may go to the dead letter topic."""
+        failed = self.on_transform_error if self.transform else ""
+        return "dead-letter" in (self.on_rejected_record, failed)
 
     @property
     def state_path(self) -> str:

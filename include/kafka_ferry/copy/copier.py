@@ -23,7 +23,7 @@ from kafka_ferry.copy.latency import RangeAges
 from kafka_ferry.copy.outcome import Failure, Outcome
 from kafka_ferry.copy.rate_limit import RateLimit
 from kafka_ferry.copy.source.cursor import Read
-from kafka_ferry.copy.source.prefetch import RangeReader
+from kafka_ferry.copy.source.reader import Reader
 from kafka_ferry.copy.target.produce_pipeline import FAR_S
 from kafka_ferry.copy.target.writer import StartOver, Writer
 from kafka_ferry.errors import Fenced, FerryError
@@ -65,7 +65,7 @@ class Limits:
 class Source(Protocol):
     """Opens readers of the source."""
 
-    def __call__(self, starts: Mapping[Range, Position]) -> RangeReader:
+    def __call__(self, starts: Mapping[Range, Position]) -> Reader:
         """A reader of the ranges from the given positions to their ends."""
 
 
@@ -260,7 +260,7 @@ class _Copy:
         finally:
             reader.close()
 
-    def _read(self, reader: RangeReader) -> Sequence[Read] | None:
+    def _read(self, reader: Reader) -> Sequence[Read] | None:
         with self._waiting(_SOURCE):
             reads = reader.next(self._time_left())
         self.source_round_trip_s = reader.round_trip_s
@@ -269,6 +269,8 @@ class _Copy:
     def _take(self, read: Read) -> None:
         if read.failure:
             self.failures[read.range.source] = read.failure
+        if read.set_aside:
+            self.writer.set_aside(read.range, read.set_aside)
         ages = self.ages[read.range.source]
         ages.came(read.converted_batches)
         for converted in read.converted_batches:

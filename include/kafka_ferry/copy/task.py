@@ -15,6 +15,7 @@ from kafka_ferry.copy.rate_limit import RateLimit
 from kafka_ferry.copy.source.cursor import ReadRules
 from kafka_ferry.copy.source.opposite_flow_filter import ReturnedRecords
 from kafka_ferry.copy.source.prefetch import RangeReader
+from kafka_ferry.copy.source.transformed import TransformedReader, rules_of
 from kafka_ferry.copy.target.backfill_progress import Backfilled
 from kafka_ferry.copy.target.transactional_writer import (
     backfill_writer,
@@ -27,7 +28,9 @@ from kafka_ferry.wire.topic_configs import topic_configs
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
+    from kafka_ferry.copy.source.reader import Reader
     from kafka_ferry.model import Position, Range, TopicPartition
+    from kafka_ferry.transform import Evaluator
     from kafka_ferry.wire import WireCluster
 
 # Smaller answers would only cost more requests.
@@ -35,7 +38,11 @@ _LEAST_FETCH: Final = 64 * 1024
 
 
 def copy_for_flow(
-    flow: Flow, run: str, ranges: Sequence[Range], rate: RateLimit | None = None
+    flow: Flow,
+    run: str,
+    ranges: Sequence[Range],
+    rate: RateLimit | None = None,
+    evaluator: Evaluator | None = None,
 ) -> list[Outcome]:
     """Copy ``ranges``, one or more, as ``flow`` says.
 
@@ -45,6 +52,8 @@ def copy_for_flow(
         ranges: all of one writer, with offsets kept in the same way, at most one of a partition;
             all of one backfill, or none of any.
         rate: how fast to send, shared with the task's other ranges; None for no limit.
+        evaluator: evaluates the rules of the topics that have one; needed if any of the ranges is of such a
+            topic.
 
     Returns:
         An outcome for each range, in the order given.
@@ -59,8 +68,10 @@ def copy_for_flow(
     rewind = flow.on_source_divergence == "continue" and not preserved and not backfilled
     wait_s = flow.partition_wait_ms / 1000
 
-    def read(starts: Mapping[Range, Position]) -> RangeReader:
-        rules = ReadRules(
+    rules = rules_of(flow, ranges)
+
+    def read(starts: Mapping[Range, Position]) -> Reader:
+        how = ReadRules(
             max_bytes=_fetch_bytes(flow, rate),
             wait_s=wait_s,
             committed=flow.isolation_level == "read_committed",
@@ -74,7 +85,14 @@ def copy_for_flow(
             ),
         )
         settings = kafka_python_config(source.client_properties("consumer"))
-        return RangeReader(source.alias, settings, starts, rules)
+        reader = RangeReader(source.alias, settings, starts, how)
+        if not rules:
+            return reader
+        assert evaluator, (
+            "ranges of topics with a transform rule are copied where Spark evaluates it"
+        )
+        on_error = flow.on_transform_error
+        return TransformedReader(reader, evaluator, rules, limits_by_topic.known, on_error)
 
     settings = WriterSettings.of(flow, run, ranges[0].writer, limits_by_topic.of)
     if backfilled:

@@ -87,6 +87,8 @@ class CopiedRange(_Model):
         origins: the ids of all clusters that the topic's records came through, the source's too;
             earlier releases did not say.
         begin: what ``topics.start`` said, where copying of the partition began by that at ``start``.
+        transform: the fingerprint of the rule that the records went through; "" where they were copied as
+            they are.
     """
 
     topic: str
@@ -111,6 +113,7 @@ class CopiedRange(_Model):
     adopted: _Int64 = 0
     origins: tuple[str, ...] = ()
     begin: str = ""
+    transform: str = ""
 
     @field_validator("segments", "lost")
     @classmethod

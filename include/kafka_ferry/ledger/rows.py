@@ -79,6 +79,7 @@ SCHEMA: Final = pa.schema(
         ("since", pa.int64()),
         ("until", pa.int64()),
         ("begin", pa.string()),
+        ("transform", pa.string()),
     ]
 )
 

@@ -85,6 +85,7 @@ class Range:
             records that came from the target and are left out; -1 where none are.
         expires_at: about when the source may delete the first of its records, in milliseconds since
             1970; -1 for never or unknown.
+        transform: the fingerprint of the rule that its records go through, "" for none.
         backfill: of a backfill's range, which of its records are copied; None of an ordinary one,
             whose end becomes the partition's position.
     """
@@ -103,6 +104,7 @@ class Range:
     origins: tuple[str, ...] = ()
     returned_since: int = -1
     expires_at: int = -1
+    transform: str = ""
     backfill: Backfill | None = None
 
     @property

@@ -333,6 +333,7 @@ def _partition(
             preserved=pair.preserved,
             log_start=log_start,
             begin=flow.topics_start.of(topic.name) if is_begun_by_option else "",
+            transform=flow.fingerprint_of(topic.name),
         )
 
 

@@ -329,7 +329,7 @@ class Run:
             from kafka_ferry.certificates import certificates_creation
 
             topics.append(certificates_creation(flow))
-        if flow.on_rejected_record == "dead-letter":
+        if flow.sets_records_aside:
             topics.append(dead_letter_creation(flow.dead_letter_name, flow.replication_factor))
         return topics
 

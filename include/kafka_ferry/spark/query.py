@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.model import Plan, Range, TopicPartition
     from kafka_ferry.state import StateFolder
+    from kafka_ferry.transform import Evaluator
 
 log = logging.getLogger(__name__)
 
@@ -116,20 +117,30 @@ class _Batches:
             raise
 
     def _copy(self, starts: Sequence[StartRanges], number: int) -> None:
-        tasks = task_ranges(
-            self._ranges(starts),
+        ranges = self._ranges(starts)
+        found: list[Outcome] = []
+        if tasks := self._tasks([it for it in ranges if not it.transform]):
+            copy = partial(_copy_task, carried(self.spark, self.flow), self.plan.run)
+            for outcomes in done_in_tasks(self.spark, copy, tasks):
+                found += outcomes
+        # A writer may have ranges of both kinds, and one task at a time.
+        if tasks := self._tasks([it for it in ranges if it.transform]):
+            from kafka_ferry.spark.transforms import copied_with_rules
+
+            copy_by_rules = partial(_copy_by_rules, self.plan.run)
+            found += copied_with_rules(self.spark, self.flow, tasks, copy_by_rules)
+        OutcomeFiles(self.folder, self.start.attempt).write(number, found)
+        self.outcomes |= {outcome.range.source: outcome for outcome in found}
+
+    def _tasks(self, ranges: Iterable[Range]) -> list[TaskRanges]:
+        return task_ranges(
+            ranges,
             writers_of(self.flow),
             self.plan,
             self.shard,
             rate=self.rate,
             at_a_time=self.spark.sparkContext.defaultParallelism,
         )
-        copied = done_in_tasks(
-            self.spark, partial(_copy_task, carried(self.spark, self.flow), self.plan.run), tasks
-        )
-        found = [outcome for outcomes in copied for outcome in outcomes]
-        OutcomeFiles(self.folder, self.start.attempt).write(number, found)
-        self.outcomes |= {outcome.range.source: outcome for outcome in found}
 
     def _ranges(self, starts: Sequence[StartRanges]) -> Sequence[Range]:
         """This start's ranges, in the micro-batch that has them; else an earlier one's, the newest of each."""
@@ -189,8 +200,19 @@ def run_query(
 
 def _copy_task(flow: bytes, run: str, task: TaskRanges) -> list[Outcome]:
     """Copy the ranges of a task; called in a worker."""
-    rate, unpacked_flow = RateLimit(task.rate), unpacked(flow)
+    return _copied(unpacked(flow), run, task)
+
+
+def _copy_by_rules(run: str, flow: Flow, task: TaskRanges, evaluator: Evaluator) -> list[Outcome]:
+    """The same, by the flow's rules."""
+    return _copied(flow, run, task, evaluator)
+
+
+def _copied(
+    flow: Flow, run: str, task: TaskRanges, evaluator: Evaluator | None = None
+) -> list[Outcome]:
+    rate = RateLimit(task.rate)
     outcomes: list[Outcome] = []
     for _, group in groupby(task.ranges, key=attrgetter("owner")):
-        outcomes += copy_for_flow(unpacked_flow, run, list(group), rate)
+        outcomes += copy_for_flow(flow, run, list(group), rate, evaluator)
     return outcomes

@@ -13,6 +13,7 @@ import io
 import pickle
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka_ferry.config.options.transform import TRANSFORM_SECRETS
 from kafka_ferry.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -50,14 +51,21 @@ def carried(spark: SparkSession, flow: Flow) -> bytes:
 
 
 def packed(flow: Flow) -> bytes:
-    """The flow with all that its clusters' clients need; it holds secrets.
+    """The flow with all that its clusters' clients and its rules need; it holds secrets.
 
     Raises:
         ConfigError: a store or a connection of one of its clusters cannot be read.
     """
-    clusters = {"source": flow.source.resolved(), "target": flow.target.resolved()}
+    looked_up = {
+        "source": flow.source.resolved(),
+        "target": flow.target.resolved(),
+        "transform_secrets": tuple(
+            (name, flow.target.looked_up(f"{TRANSFORM_SECRETS}.{name}", reference))
+            for name, reference in flow.transform_secrets
+        ),
+    }
     pack = io.BytesIO()
-    _Packer(pack).dump(flow.model_copy(update=clusters))
+    _Packer(pack).dump(flow.model_copy(update=looked_up))
     return pack.getvalue()
 
 

@@ -108,6 +108,7 @@ def test_a_transaction_of_this_release_looks_like_this() -> None:
                 "adopted": 0,
                 "origins": [],
                 "begin": "",
+                "transform": "",
             }
         ],
     }

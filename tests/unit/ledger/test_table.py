@@ -138,6 +138,7 @@ def test_an_entry_or_a_copied_range_is_a_row(table: LedgerTable, ledger: Topic) 
         "adopted": 0,
         "origins": [],
         "begin": "",
+        "transform": "",
     }
     assert (payments["ledger_offset"], payments["topic"], payments["partition"]) == (
         2,

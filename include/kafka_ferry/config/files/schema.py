@@ -27,7 +27,8 @@ _JAVA_TEXT: Final[Schema] = {"type": ["string", "number", "boolean", "array"], "
 
 def flow_schema() -> Schema:
     """The schema, in the draft that editors know best."""
-    generated = Flow.model_json_schema()["properties"]
+    whole = Flow.model_json_schema()
+    generated = whole["properties"]
     for name, field in Flow.model_fields.items():
         if isinstance(default := field.get_default(), PerTopic):
             generated[field.alias or name]["default"] = str(default)
@@ -54,6 +55,7 @@ def flow_schema() -> Schema:
         },
         "required": list(_SIDES),
         "additionalProperties": False,
+        "$defs": {"TransformRule": whole["$defs"]["TransformRule"]},
     }
 
 

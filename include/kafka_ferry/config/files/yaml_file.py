@@ -24,6 +24,7 @@ from kafka_ferry.config.files.mm2_keys import (
 from kafka_ferry.config.files.yaml_document import NoDocument, read_document
 from kafka_ferry.config.flow import OPTIONS, Flow, is_policy_setting, misplaced_setting
 from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
+from kafka_ferry.config.options.transform import TRANSFORM_SECRETS
 from kafka_ferry.config.types.problems import (
     WHOLE_FILE,
     Problem,
@@ -99,7 +100,7 @@ def _wrong_references(data: Mapping[object, object], providers: Providers) -> It
         match value:
             case str():
                 of_client = path[0] in _SIDES and path[-1] not in ("alias", AIRFLOW_CONNECTION)
-                of_client |= path == (CERTIFICATES_KEY,)
+                of_client |= path[0] in (CERTIFICATES_KEY, TRANSFORM_SECRETS)
                 if wrong := providers.wrong(".".join(path), value, of_client=of_client):
                     yield wrong
             case list():

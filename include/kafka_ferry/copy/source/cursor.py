@@ -35,11 +35,13 @@ class Read:
         range: the range.
         converted_batches: what its next batches become, in order; they join what was read before.
         failure: why nothing more will come of it, if so.
+        set_aside: by source offset, why a record in the converted batches goes to the dead letter topic.
     """
 
     range: Range
     converted_batches: tuple[ConvertedBatch, ...] = ()
     failure: Failure | None = None
+    set_aside: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,12 +88,16 @@ class Rejections:
         if code in (INVALID_RECORD, INVALID_TIMESTAMP):
             self.screened = error
 
+    def forget_before(self, position: int) -> None:
+        """Forget records before a position that is committed."""
+        self.errors = {at: error for at, error in self.errors.items() if at >= position}
+
     def sort_out(
         self, converted: ConvertedBatch, topic_limits: TopicLimits
     ) -> Iterator[tuple[ConvertedBatch, list[tuple[Rejected, str]]]]:
         """``converted`` in pieces that the target may accept, each with the records that were taken out."""
         for piece in self._divided(converted):
-            bad = {offset for offset in self.errors if piece.start <= offset < piece.end}
+            bad = self.errors.keys() & range(piece.start, piece.end)
             if self.screened:
                 bad |= unfit(piece, topic_limits, now_ms())
             if not bad or piece.batch is None:

@@ -174,4 +174,5 @@ class PartitionQueue:
             adopted=tally.adopted,
             origins=range_.origins,
             begin=range_.begin if tally.start == range_.start else "",
+            transform=range_.transform,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from kafka_ferry.batches import ConvertedBatch, MalformedBatch, Rejected, TopicLimits, cut_at
@@ -35,7 +35,8 @@ class Verdicts:
     """Judges answers, over all transactions of a writer.
 
     Args:
-        dead_letters: the topic for records that the target rejects; None lets their range fail.
+        dead_letters: the topic for records that are set aside; None where none are.
+        takes_rejected: whether records that the target rejects are; otherwise their range fails.
         wait_s: how long a partition may accept no records, for transient reasons, before it fails.
 
     Attributes:
@@ -45,11 +46,18 @@ class Verdicts:
         void: why the open transaction cannot be committed, once that is known.
     """
 
-    def __init__(self, dead_letters: TopicPartition | None, wait_s: float = RETRY_S) -> None:
+    def __init__(
+        self,
+        dead_letters: TopicPartition | None,
+        wait_s: float = RETRY_S,
+        *,
+        takes_rejected: bool = True,
+    ) -> None:
         self.failures: dict[TopicPartition, Failure] = {}
         self.waiting: set[TopicPartition] = set()
         self.void: StartOver | None = None
         self._dead_letters = dead_letters
+        self._takes_rejected = takes_rejected and dead_letters is not None
         self._refused: dict[TopicPartition, Failure] = {}
         self._rejections: dict[TopicPartition, Rejections] = defaultdict(Rejections)
         self._wait_s = wait_s
@@ -65,10 +73,12 @@ class Verdicts:
             self.failures.pop(source, None)
         self.waiting -= {range_.source for range_ in ranges}
 
-    def committed(self, sources: Iterable[TopicPartition]) -> None:
-        """Record that a transaction with records of these *source* partitions was committed."""
-        for source in sources:
+    def committed(self, reached: Mapping[TopicPartition, int]) -> None:
+        """Record that a transaction has moved these *source* partitions to new positions."""
+        for source, position in reached.items():
             self._waiting_since.pop(source, None)
+            if rejections := self._rejections.get(source):
+                rejections.forget_before(position)
 
     def sort_out(
         self, range_: Range, converted: ConvertedBatch, topic_limits: TopicLimits
@@ -91,6 +101,10 @@ class Verdicts:
         except MalformedBatch as error:
             # The batch had not been opened until now.
             self.fail(range_, converted.start, f"the source sent {error}.")
+
+    def set_aside(self, range_: Range, errors: Mapping[int, str]) -> None:
+        """Note that records are to be taken out of their batches, with the reason by source offset."""
+        self._rejections[range_.source].errors |= errors
 
     def judge(self, queue: PartitionQueue, out: Outgoing, answer: Answer) -> None:
         """Process a broker's answer for one batch.
@@ -129,7 +143,7 @@ class Verdicts:
                 range_, converted.start, message, transient=False
             )
             self.make_void(message, excludes=True)
-        elif self._dead_letters and answer.code in ABOUT_RECORDS:
+        elif self._takes_rejected and answer.code in ABOUT_RECORDS:
             message = (
                 f"{range_.target} refused records of [{converted.start}, {converted.end}): {error}."
             )

@@ -97,7 +97,9 @@ class Transaction:
         letters = settings.dead_letters
         self._dead_letters = TopicPartition(letters, 0) if letters else None
         self._own = {self._ledger, *([self._dead_letters] if self._dead_letters else [])}
-        self.verdicts = Verdicts(self._dead_letters, settings.wait_s)
+        self.verdicts = Verdicts(
+            self._dead_letters, settings.wait_s, takes_rejected=settings.takes_rejected
+        )
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.limits_by_topic: Mapping[str, TopicLimits] = {}
         self.uncommitted_bytes = self.uncommitted_segments = 0
@@ -117,8 +119,8 @@ class Transaction:
 
     @property
     def takes_letters(self) -> bool:
-        """Whether rejected records go to a dead letter topic."""
-        return self._dead_letters is not None
+        """Whether records that the target rejects go to the dead letter topic."""
+        return self._dead_letters is not None and self.settings.takes_rejected
 
     @property
     def is_full(self) -> bool:

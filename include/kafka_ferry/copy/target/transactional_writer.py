@@ -69,6 +69,10 @@ class TransactionalWriter:
         """See ``Writer``."""
         self._records.write(range_, converted)
 
+    def set_aside(self, range_: Range, errors: Mapping[int, str]) -> None:
+        """See ``Writer``."""
+        self._transaction.verdicts.set_aside(range_, errors)
+
     def send(self) -> None:
         """See ``Writer``."""
         with void_unless_known():

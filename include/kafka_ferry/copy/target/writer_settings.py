@@ -43,8 +43,8 @@ class WriterSettings:
         timeout_ms: after so long without an end the broker aborts a transaction.
         wait_s: how long a partition may take no records, for transient reasons, before it fails.
         recopy: whether a remote topic that was recreated is filled from each range's start.
-        dead_letters: the topic for records that the target does not take; "" lets their partition
-            fail.
+        dead_letters: the topic for records that are set aside; "" where none are.
+        takes_rejected: whether records that the target rejects are; otherwise their partition fails.
         limits_by_topic: tells what remote topics take; without it, what brokers take by default.
         recovery: the ledger, for what Kafka has left open or forgotten; None where it may not be
             asked.
@@ -60,6 +60,7 @@ class WriterSettings:
     wait_s: float = RETRY_S
     recopy: bool = False
     dead_letters: str = ""
+    takes_rejected: bool = True
     limits_by_topic: AskLimits = _defaults
     recovery: LedgerRecovery | None = None
 
@@ -79,7 +80,8 @@ class WriterSettings:
             timeout_ms=min(timeout_ms, _LONGEST_TRANSACTION_MS),
             wait_s=flow.partition_wait_ms / 1000,
             recopy=flow.on_target_topic_lost == "recopy",
-            dead_letters=flow.dead_letter_name if flow.on_rejected_record == "dead-letter" else "",
+            dead_letters=flow.dead_letter_name if flow.sets_records_aside else "",
+            takes_rejected=flow.on_rejected_record == "dead-letter",
             limits_by_topic=limits_by_topic,
             recovery=LedgerRecovery(flow),
         )

@@ -242,6 +242,7 @@ class _Topic:
             origins=origins_beyond(self._found, self._pair),
             # Records from the opposite flow lie below the position, and anywhere in its ledger.
             returned_since=0 if source.topic in self._found.returned else -1,
+            transform=self._flow.fingerprint_of(source.topic),
             backfill=Backfill(
                 self._window.since_ms,
                 self._window.until_ms,

@@ -1,0 +1,205 @@
+"""How records change on the way: which are left out, and what of them is set or dropped, by Spark SQL."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Final, Literal
+
+import regex
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from kafka_ferry.config.options.base import Options
+from kafka_ferry.config.types.name_filter import compile_patterns
+from kafka_ferry.config.types.record_path import Part, RecordPath, read_path
+from kafka_ferry.config.types.values import Names
+
+TRANSFORM_SECRETS: Final = "transform.secrets"
+"""The option whose values are references of config providers."""
+
+PARTS: Final[tuple[Literal["key", "value"], ...]] = ("key", "value")
+"""The parts of a record that have a format."""
+
+Format = Literal["bytes", "string", "json"]
+ErrorPolicy = Literal["fail", "dead-letter", "pass"]
+
+_SECRET: Final = regex.compile(r"""\bsecret\(\s*(['"])([^'"]+)\1\s*\)""", regex.IGNORECASE)
+_FINGERPRINT_DIGITS: Final = 16
+
+
+def _pairs(value: Any) -> Any:
+    """A mapping as pairs, which are hashable, and text that YAML took for something else as text."""
+    if not isinstance(value, Mapping):
+        return value
+    return tuple((str(key), "null" if item is None else str(item)) for key, item in value.items())
+
+
+_TEXTS: Final = {"type": ["string", "number", "boolean", "null"]}
+_FORMATS: Final = {"enum": ["bytes", "string", "json"]}
+Pairs = Annotated[
+    tuple[tuple[str, str], ...],
+    BeforeValidator(_pairs),
+    WithJsonSchema({"type": "object", "additionalProperties": _TEXTS}),
+]
+Formats = Annotated[
+    tuple[tuple[Literal["key", "value"], Format], ...],
+    BeforeValidator(_pairs),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "properties": {"key": _FORMATS, "value": _FORMATS},
+            "additionalProperties": False,
+        }
+    ),
+]
+
+
+class TransformRule(BaseModel):
+    """What becomes of the records of some topics.
+
+    Expressions are Spark SQL over the columns ``topic``, ``partition``, ``offset``, ``timestamp``,
+    ``key``, ``value``, ``headers`` (by name, as text; the last one of a name) and ``header_list``.
+
+    Attributes:
+        topics: names or Java regular expressions; the first rule that matches a topic counts.
+        where: which records are copied; None for all.
+        format: how ``key`` and ``value`` are read; ``bytes`` where it does not say.
+        types: the types of JSON fields that expressions name, by path; text where it does not say.
+        set: an expression for each path.
+        drop: the paths that are left out.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    topics: Names = Field(min_length=1)
+    where: str | None = None
+    format: Formats = ()
+    types: Pairs = ()
+    set: Pairs = ()
+    drop: Names = ()
+
+    @field_validator("topics")
+    @classmethod
+    def _patterns_compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        compile_patterns(patterns)
+        return patterns
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> TransformRule:
+        if not (self.where or self.set or self.drop):
+            raise ValueError("must have where, set or drop")
+        changed = [read_path(text) for text in (*(key for key, _ in self.set), *self.drop)]
+        if len({*changed}) < len(changed):
+            raise ValueError("sets or drops the same thing twice")
+        for path in (*changed, *(read_path(key) for key, _ in self.types)):
+            if path.part != "headers" and path.names and self.format_of(path.part) != "json":
+                raise ValueError(f"{path} is a field: it needs format: {{{path.part}: json}}")
+        for path in changed:
+            whole = RecordPath(path.part)
+            if path != whole and path.part != "headers" and whole in changed:
+                raise ValueError(f"sets {whole} and {path}, which is a part of it")
+        for text in self.drop:
+            if not read_path(text).names:
+                raise ValueError(f"cannot drop all of {text}: set it to null instead")
+        for key, _ in self.types:
+            if not read_path(key).names or read_path(key).part == "headers":
+                raise ValueError(f"cannot give {key} a type: only fields of JSON have one")
+        return self
+
+    def format_of(self, part: Part) -> Format:
+        """How a record's key or value is read."""
+        return next((form for of, form in self.format if of == part), "bytes")
+
+    @property
+    def expressions(self) -> Iterator[tuple[str, str]]:
+        """All its expressions, each with what it is for."""
+        if self.where:
+            yield "where", self.where
+        yield from ((f"set {path}", text) for path, text in self.set)
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What is done with a record, in this order, and may fail for it."""
+        reads = (
+            f"reading the {part} as {self.format_of(part)}"
+            for part in PARTS
+            if self.format_of(part) != "bytes"
+        )
+        return (*reads, *(what for what, _ in self.expressions))
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The names of the secrets that its expressions use."""
+        return frozenset(
+            found[2] for _, text in self.expressions for found in _SECRET.finditer(text)
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that change with what the rule does to a record."""
+        does = self.model_dump(mode="json", exclude={"topics"})
+        text = json.dumps(does, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:_FINGERPRINT_DIGITS]
+
+    def applies_to(self, topic: str) -> bool:
+        """Whether one of its patterns matches a topic of the source."""
+        return compile_patterns(self.topics).fullmatch(topic) is not None
+
+
+def with_secrets(expression: str) -> str:
+    """An expression with its secrets as values of the column ``secrets``: a plan that is shown holds none."""
+    return str(_SECRET.sub(lambda found: f"secrets['{found[2]}']", expression))
+
+
+class TransformOptions(Options):
+    """The options of a flow about records that change on the way."""
+
+    transform: tuple[TransformRule, ...] = Field(
+        default=(),
+        description="Rules that leave records out, set fields or drop them, by Spark SQL: a list, of which "
+        "the first rule that matches a topic counts (docs/transforms.md).",
+    )
+    transform_secrets: Pairs = Field(
+        default=(),
+        description="The secrets that the rules' expressions use as secret('name'): config providers' "
+        "references by name, such as {salt: '${env:FERRY_SALT}'}.",
+    )
+    on_transform_error: ErrorPolicy = Field(
+        default="fail",
+        description="When a rule's expression fails for a record: fail stops the partition before it and fails "
+        "the run; dead-letter copies the record as it is into the dead letter topic instead, with the error "
+        "in its headers; pass copies it as it is.",
+    )
+
+    @field_validator("transform_secrets")
+    @classmethod
+    def _are_references(cls, secrets: Pairs) -> Pairs:
+        for name, value in secrets:
+            if not (value.startswith("${") and value.endswith("}")):
+                raise ValueError(f"{name} must be a config provider's reference: ${{env:NAME}}")
+        return secrets
+
+    @model_validator(mode="after")
+    def _knows_the_secrets(self) -> TransformOptions:
+        for rule in self.transform:
+            if unknown := sorted(rule.secrets - dict(self.transform_secrets).keys()):
+                raise ValueError(f"transform.secrets has no {', '.join(unknown)}")
+        return self
+
+    def transform_of(self, topic: str) -> TransformRule | None:
+        """The rule for a topic of the source, None where its records stay as they are."""
+        return next((rule for rule in self.transform if rule.applies_to(topic)), None)
+
+    def fingerprint_of(self, topic: str) -> str:
+        """The fingerprint of a topic's rule; "" where its records stay as they are."""
+        rule = self.transform_of(topic)
+        return rule.fingerprint if rule else ""

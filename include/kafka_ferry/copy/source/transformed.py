@@ -1,0 +1,241 @@
+"""Reads ranges as the flow's rules leave them.
+
+Records wait here while their rows are evaluated: two lots at a time, so that one is evaluated while the
+other is written. A lot is bounded in bytes and records, or one batch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kafka_ferry.batches import (
+    ConvertedBatch,
+    MalformedBatch,
+    Record,
+    TopicLimits,
+    cut_at,
+    records_of,
+)
+from kafka_ferry.config.options.transform import ErrorPolicy
+from kafka_ferry.copy.outcome import Failure
+from kafka_ferry.copy.source.cursor import Read
+from kafka_ferry.copy.source.reader import Reader
+from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.transform import Changer, Evaluated, Evaluator, rows_of, transformed
+
+if TYPE_CHECKING:
+    from kafka_ferry.config import Flow
+
+log = logging.getLogger(__name__)
+
+_AHEAD: Final = 2
+_LOT_BYTES: Final = 16 * 1024 * 1024
+_LOT_RECORDS: Final = 50_000
+
+
+class NumberedRule(NamedTuple):
+    """A rule: its place in the flow's list, and what it does."""
+
+    number: int
+    changer: Changer
+
+
+def rules_of(flow: Flow, ranges: Iterable[Range]) -> dict[str, NumberedRule]:
+    """The rules for the topics of ``ranges``, by topic; without those that have none."""
+    found = {topic: flow.transform_of(topic) for topic in {range_.topic for range_ in ranges}}
+    return {
+        topic: NumberedRule(flow.transform.index(rule), Changer(rule))
+        for topic, rule in found.items()
+        if rule
+    }
+
+
+@dataclass(slots=True)
+class _Part:
+    """Converted batches of one range, each with its records."""
+
+    range: Range
+    batches: list[tuple[ConvertedBatch, list[Record]]] = field(default_factory=list)
+    failure: Failure | None = None
+
+
+@dataclass(slots=True)
+class _Lot:
+    """What is evaluated at a time."""
+
+    parts: list[_Part] = field(default_factory=list)
+    bytes: int = 0
+    records: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.bytes >= _LOT_BYTES or self.records >= _LOT_RECORDS
+
+
+class TransformedReader:
+    """A ``Reader`` of what rules leave of the records that another one reads.
+
+    Args:
+        reader: reads the records; closed with this one.
+        evaluator: evaluates the rules' expressions.
+        rules: as ``rules_of`` gives them; records of other topics stay as they are.
+        limits_by_topic: what remote topics take.
+        on_error: what becomes of a record for which a step fails.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        evaluator: Evaluator,
+        rules: Mapping[str, NumberedRule],
+        limits_by_topic: Mapping[str, TopicLimits],
+        on_error: ErrorPolicy,
+    ) -> None:
+        self._reader, self._evaluator = reader, evaluator
+        self._rules, self._limits_by_topic, self._on_error = rules, limits_by_topic, on_error
+        self._waiting: deque[_Lot] = deque()
+        self._evaluating: deque[tuple[_Lot, Future[list[Evaluated]]]] = deque()
+        self._failed: set[TopicPartition] = set()
+        self._has_ended = False
+
+    @property
+    def round_trip_s(self) -> float:
+        """See ``Reader``."""
+        return self._reader.round_trip_s
+
+    def next(self, timeout_s: float) -> Sequence[Read] | None:
+        """See ``Reader``; ``TransformFailed`` if the rules cannot be evaluated."""
+        self._fill(0.0 if self._evaluating else timeout_s)
+        if not self._evaluating:
+            return None if self._has_ended else ()
+        lot, future = self._evaluating[0]
+        try:
+            evaluated = iter(future.result(timeout=max(timeout_s, 0.001)))
+        except TimeoutError:
+            return ()
+        self._evaluating.popleft()
+        self._fill(0.0)
+        return [self._read(part, evaluated) for part in lot.parts]
+
+    def drop(self, range_: Range) -> None:
+        """See ``Reader``."""
+        self._failed.add(range_.source)
+        self._reader.drop(range_)
+
+    def close(self) -> None:
+        """See ``Reader``; what is being evaluated is forgotten."""
+        self._reader.close()
+
+    def _fill(self, timeout_s: float) -> None:
+        """Let more be evaluated, as far as it has been read."""
+        while len(self._evaluating) < _AHEAD:
+            if not self._waiting and not self._has_ended:
+                reads = self._reader.next(timeout_s)
+                self._has_ended = reads is None
+                self._waiting += self._lots(reads or ())
+            if not self._waiting:
+                return
+            self._begin(self._waiting.popleft())
+
+    def _begin(self, lot: _Lot) -> None:
+        rows = rows_of(
+            (
+                (self._rules[part.range.topic].number, part.range.source, records)
+                for part in lot.parts
+                for _, records in part.batches
+                if records
+            ),
+            self._evaluator.columns,
+        )
+        self._evaluating.append((lot, self._evaluator.evaluate(rows)))
+
+    def _lots(self, reads: Sequence[Read]) -> Iterator[_Lot]:
+        lot = _Lot()
+        for read in reads:
+            part = _Part(read.range)
+            lot.parts.append(part)
+            for converted in read.converted_batches:
+                try:
+                    records = self._records(read.range, converted)
+                except MalformedBatch as error:
+                    part.failure = Failure(
+                        read.range, converted.start, f"the source sent {error}.", transient=False
+                    )
+                    break
+                part.batches.append((converted, records))
+                lot.records += len(records)
+                lot.bytes += sum(len(record[3]) for record in records)
+                if lot.is_full:
+                    yield lot
+                    part = _Part(read.range)
+                    lot = _Lot([part])
+            part.failure = part.failure or read.failure
+        if any(part.batches or part.failure for part in lot.parts):
+            yield lot
+
+    def _records(self, range_: Range, converted: ConvertedBatch) -> list[Record]:
+        return records_of(converted) if range_.topic in self._rules else []
+
+    def _read(self, part: _Part, evaluated: Iterator[Evaluated]) -> Read:
+        """What the copier gets of a part; its rows are taken from ``evaluated`` in any case."""
+        found: list[ConvertedBatch] = []
+        errors: dict[int, str] = {}
+        failure = part.failure
+        is_dropped = part.range.source in self._failed
+        for converted, records in part.batches:
+            results = [next(evaluated) for _ in records]
+            if is_dropped:
+                continue
+            if not records:
+                found.append(converted)
+                continue
+            topic_limits = self._limits_by_topic.get(part.range.remote_topic, TopicLimits())
+            changer = self._rules[part.range.topic].changer
+            became = transformed(converted, records, results, changer, topic_limits)
+            if became.errors and self._on_error == "fail":
+                failure = self._failure(part.range, became.errors)
+                found += _before(became.converted, failure.offset)
+                is_dropped = True
+            else:
+                found += became.converted
+                errors |= became.errors
+        if errors and self._on_error == "pass":
+            self._warn(part.range, errors)
+            errors = {}
+        if is_dropped:
+            self.drop(part.range)
+        return Read(part.range, tuple(found), failure, errors)
+
+    def _failure(self, range_: Range, errors: Mapping[int, str]) -> Failure:
+        offset = min(errors)
+        message = (
+            f"a transform rule cannot be applied to the record at offset {offset} of {range_.source}: "
+            f"{errors[offset]}. Mend the rule, or say with on.transform.error what becomes of such records."
+        )
+        return Failure(range_, offset, message, transient=False)
+
+    def _warn(self, range_: Range, errors: Mapping[int, str]) -> None:
+        offset = min(errors)
+        log.warning(
+            "%d records of %s are copied as they are, since a transform rule cannot be applied to them; the "
+            "first is at offset %d: %s",
+            len(errors),
+            range_.source,
+            offset,
+            errors[offset],
+        )
+
+
+def _before(batches: Sequence[ConvertedBatch], offset: int) -> Iterator[ConvertedBatch]:
+    """The part of converted batches before a source offset."""
+    for converted in batches:
+        if converted.end <= offset:
+            yield converted
+        elif converted.start < offset:
+            before, _ = cut_at(converted, offset)
+            yield before

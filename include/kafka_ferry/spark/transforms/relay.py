@@ -1,0 +1,340 @@
+"""Spark SQL as a function of a running task: rows out, results back, in order.
+
+A task that copies by rules is one Spark task with two Python workers::
+
+    feed      emits the rows that it gets through a socket          (mapInArrow)
+    SQL       the rules' expressions, in the executor's JVM
+    copy      reads, lets rows be evaluated, writes                 (mapInArrow)
+              rows -> socket -> feed -> SQL -> its own input -> results
+
+So batches never enter the JVM, only the columns that expressions use; and the copier starts over after a
+broker's failure as it always does, because what it reads does not come through Spark.
+
+Spark's pipes hold back what does not fill a buffer or an Arrow batch. RecordRows without a rule, which nothing
+comes of, follow each lot and push it through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import socket
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from kafka_ferry.transform import Column, Evaluated, RecordRows, TransformFailed
+
+if TYPE_CHECKING:
+    from kafka_ferry.plan.schedule.tasks import TaskRanges
+
+ROWS_AT_A_TIME: Final = 1_024
+"""How many rows Spark passes on at a time (``spark.sql.execution.arrow.maxRecordsPerBatch``)."""
+
+_HEADER: Final = pa.struct([("name", pa.string()), ("value", pa.binary())])
+ROWS: Final = pa.schema(
+    [
+        ("rule", pa.int32()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.map_(pa.string(), pa.string())),
+        ("header_list", pa.list_(_HEADER)),
+        ("secrets", pa.map_(pa.string(), pa.string())),
+        ("filler", pa.binary()),
+    ]
+)
+"""The rows that expressions see; ``rule`` is null in rows that only push others through."""
+
+RESULTS: Final = "rule int, keep boolean, failed int, results array<binary>, filler binary"
+_OUTCOMES: Final = pa.schema([("outcomes", pa.binary())])
+_CONNECT_S: Final = 120.0
+_SIZE: Final = 8
+# Timestamps are milliseconds of 64 bits, and microseconds in Spark.
+_MOST_MS: Final = (2**63 - 1) // 1000
+
+
+def feed(
+    tasks: Sequence[TaskRanges], name: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What emits a task's rows, once it has handed the task over.
+
+    Args:
+        tasks: the tasks by Spark's partition numbers.
+        name: of the job; nobody else can guess it.
+    """
+
+    def emit(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        with _connected(_address(name, context.taskAttemptId())) as connection:
+            task = pickle.dumps(tasks[context.partitionId()])
+            connection.sendall(len(task).to_bytes(_SIZE) + task)
+            with connection.makefile("rb") as stream, pa.ipc.open_stream(stream) as rows:
+                yield from rows
+
+    return emit
+
+
+class Relay:
+    """Evaluates rows in the task that it runs in; an ``Evaluator``.
+
+    Args:
+        results: the task's input, which the expressions' results come from.
+        name: of the job, as ``feed`` has it.
+        columns: the columns that expressions use.
+        secrets: their secrets, by name.
+
+    Attributes:
+        task: what the task is to copy.
+    """
+
+    def __init__(
+        self,
+        results: Iterator[pa.RecordBatch],
+        name: str,
+        columns: frozenset[Column],
+        secrets: Mapping[str, str],
+    ) -> None:
+        self.columns = columns
+        self._secrets = list(secrets.items())
+        self._waiting: deque[_Ticket] = deque()
+        self._lock = threading.Lock()
+        self._error: BaseException | None = None
+        self._resources = contextlib.ExitStack()
+        # Spark starts the worker that feeds this one when it is asked for input.
+        self._puller = threading.Thread(target=self._pull, args=(results,), daemon=True)
+        connection = self._accepted(name)
+        self.task: TaskRanges = pickle.loads(_received(connection))
+        stream = self._resources.enter_context(connection.makefile("wb", 1 << 20))
+        self._stream = stream
+        self._rows = self._resources.enter_context(pa.ipc.new_stream(stream, ROWS))
+
+    def __enter__(self) -> Relay:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the input, so that Spark ends the task."""
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._resources.close()
+        self._puller.join(_CONNECT_S)
+
+    def evaluate(self, rows: RecordRows) -> Future[list[Evaluated]]:
+        """See ``Evaluator``."""
+        ticket = _Ticket(len(rows))
+        if not len(rows):
+            ticket.future.set_result([])
+            return ticket.future
+        with self._lock:
+            if self._error:
+                raise _failed(self._error)
+            self._waiting.append(ticket)
+        try:
+            self._rows.write_batch(_record_batch(rows, self.columns, self._secrets))
+            for filler in _FILLERS:
+                self._rows.write_batch(filler)
+            self._stream.flush()
+        except (OSError, pa.ArrowException) as error:
+            raise _failed(self._error or error) from error
+        return ticket.future
+
+    def _accepted(self, name: str) -> socket.socket:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        address = _address(name, context.taskAttemptId())
+        server = self._resources.enter_context(socket.socket(socket.AF_UNIX))
+        folder = Path(address).parent
+        folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            server.bind(address)
+            server.listen(1)
+            server.settimeout(_CONNECT_S)
+            self._puller.start()
+            connection = self._resources.enter_context(server.accept()[0])
+        finally:
+            Path(address).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        connection.settimeout(None)
+        return connection
+
+    def _pull(self, results: Iterator[pa.RecordBatch]) -> None:
+        try:
+            for batch in results:
+                for evaluated in _evaluated(batch):
+                    self._waiting[0].found.append(evaluated)
+                    if self._waiting[0].is_full:
+                        with self._lock:
+                            ticket = self._waiting.popleft()
+                        ticket.future.set_result(ticket.found)
+            self._fail(EOFError("Spark ended the results"))
+        except BaseException as error:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        with self._lock:
+            self._error = error
+            waiting = list(self._waiting)
+            self._waiting.clear()
+        for ticket in waiting:
+            ticket.future.set_exception(_failed(error))
+
+
+class _Ticket:
+    """RecordRows that are being evaluated."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self.found: list[Evaluated] = []
+        self.future: Future[list[Evaluated]] = Future()
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.found) == self._count
+
+
+def outcomes_batch(outcomes: object) -> pa.RecordBatch:
+    """The single row that a task answers with."""
+    return pa.record_batch([pa.array([pickle.dumps(outcomes)], pa.binary())], schema=_OUTCOMES)
+
+
+def _failed(error: BaseException) -> TransformFailed:
+    return TransformFailed(
+        f"Spark does not evaluate the transform rules any more: {error}.",
+        advice="The Spark task's own error says why.",
+    )
+
+
+def _evaluated(batch: pa.RecordBatch) -> Iterable[Evaluated]:
+    rules, keeps, failed, results, _ = (column.to_pylist() for column in batch.columns)
+    for rule, keep, step, values in zip(rules, keeps, failed, results, strict=True):
+        if rule is not None:
+            yield Evaluated(bool(keep), tuple(values or ()), step)
+
+
+def _record_batch(
+    rows: RecordRows, columns: frozenset[Column], secrets: list[tuple[str, str]]
+) -> pa.RecordBatch:
+    """The rows as the expressions see them, with nulls in columns that none uses."""
+    given: dict[str, Any] = {"rule": rows.rules}
+    if "topic" in columns:
+        given["topic"] = [partition.topic for partition in rows.partitions]
+    if "partition" in columns:
+        given["partition"] = [partition.partition for partition in rows.partitions]
+    if "offset" in columns:
+        given["offset"] = rows.offsets
+    if "timestamp" in columns:
+        given["timestamp"] = [
+            at * 1000 if -_MOST_MS <= at <= _MOST_MS else None for at in rows.timestamps
+        ]
+    if "key" in columns:
+        given["key"] = rows.keys
+    if "value" in columns:
+        given["value"] = rows.values
+    if "headers" in columns:
+        # The last one of a name wins, as with Kafka's own ``Headers.lastHeader``.
+        given["headers"] = [
+            list({_text(name): _text(value) for name, value in headers}.items())
+            for headers in rows.headers
+        ]
+    if "header_list" in columns:
+        given["header_list"] = [
+            [{"name": _text(name), "value": value} for name, value in headers]
+            for headers in rows.headers
+        ]
+    if "secrets" in columns:
+        given["secrets"] = [secrets] * len(rows)
+    return pa.record_batch(
+        [
+            pa.array(given[field.name], field.type)
+            if field.name in given
+            else pa.nulls(len(rows), field.type)
+            for field in ROWS
+        ],
+        schema=ROWS,
+    )
+
+
+def _text(content: bytes | None) -> str | None:
+    return None if content is None else content.decode(errors="replace")
+
+
+def _fillers() -> tuple[pa.RecordBatch, ...]:
+    """RecordRows that push those before them through the pipes.
+
+    The first lot fills an Arrow batch in the JVM, and with its bytes the JVM's buffer to the next worker;
+    the second one fills the feeding worker's own buffer.
+    """
+    buffer = int(os.environ.get("SPARK_BUFFER_SIZE", "65536"))
+    bytes_ = [b"\0" * (buffer + 4_096)]
+
+    def filler(rows: int) -> pa.RecordBatch:
+        columns = [pa.nulls(rows, field.type) for field in ROWS if field.name != "filler"]
+        filled = pa.array(bytes_ + [None] * (rows - 1), pa.binary())
+        return pa.record_batch([*columns, filled], schema=ROWS)
+
+    return filler(2 * ROWS_AT_A_TIME), filler(1)
+
+
+_FILLERS: Final = _fillers()
+
+
+def _address(name: str, attempt: int) -> str:
+    # A socket's path may have about a hundred characters, fewer than some containers' folders.
+    folder = tempfile.gettempdir()
+    folder = folder if len(folder) < 40 else "/tmp"
+    return f"{folder}/ferry-{name}/{attempt}"
+
+
+@contextlib.contextmanager
+def _connected(address: str) -> Iterator[socket.socket]:
+    until = time.monotonic() + _CONNECT_S
+    with socket.socket(socket.AF_UNIX) as connection:
+        while True:
+            try:
+                connection.connect(address)
+            except (FileNotFoundError, ConnectionRefusedError):
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+            else:
+                break
+        yield connection
+
+
+def _received(connection: socket.socket) -> bytes:
+    with connection.makefile("rb", buffering=0) as stream:
+        size = int.from_bytes(_exactly(stream, _SIZE))
+        return _exactly(stream, size)
+
+
+def _exactly(stream: Any, count: int) -> bytes:
+    parts: list[bytes] = []
+    while count:
+        part = stream.read(count)
+        if not part:
+            raise EOFError("the worker that feeds this one has ended")
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)

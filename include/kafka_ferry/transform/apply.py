@@ -1,0 +1,195 @@
+"""Makes of a converted batch what the rules leave of it.
+
+Promises:
+
+(a) each source offset stays accounted for: a record on the target, or a reason (``filtered``);
+(b) a batch that loses no record and changes none is passed on as it was, unopened by the target;
+(c) of a record that changes, only what its rule names changes: other fields and headers, the timestamp and
+    the offset stay as they are, byte for byte;
+(d) a record for which a step fails is left unchanged, and named: it is the caller's what becomes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from kafka_ferry.batches import Absent, ConvertedBatch, Reason, Rebuilt, Record, TopicLimits
+from kafka_ferry.batches.converted_batch import assembled
+from kafka_ferry.batches.record_format.content import Content, Header, read_content
+from kafka_ferry.batches.record_format.records import fitting_batches, runs_of, split_at_gaps
+from kafka_ferry.config.options.transform import TransformRule
+from kafka_ferry.config.types.record_path import RecordPath, read_path
+from kafka_ferry.transform.evaluator import Evaluated
+from kafka_ferry.transform.json_fields import NotAnObject, nested, with_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+WRAPPED: Final = "it"
+"""The name of the only field of the JSON object in which a field's new value comes."""
+
+_OPENING: Final = f'{{"{WRAPPED}":'
+
+
+@dataclass(frozen=True, slots=True)
+class TransformedBatch:
+    """What became of a converted batch.
+
+    Attributes:
+        converted: one or more that take its place.
+        errors: by source offset, which step failed for a record, which is unchanged in ``converted``.
+    """
+
+    converted: tuple[ConvertedBatch, ...]
+    errors: dict[int, str] = field(default_factory=dict)
+
+
+class Changer:
+    """Changes records by one rule, whose paths are read once.
+
+    Args:
+        rule: the rule.
+    """
+
+    def __init__(self, rule: TransformRule) -> None:
+        self.steps = rule.steps
+        self._set = [read_path(path) for path, _ in rule.set]
+        self._drop = [read_path(path) for path in rule.drop]
+
+    @property
+    def changes(self) -> bool:
+        """Whether it does more than leaving records out."""
+        return bool(self._set or self._drop)
+
+    def changed(self, content: bytes, values: Sequence[bytes | None]) -> bytes:
+        """The content of a record with what the rule sets and drops.
+
+        Args:
+            content: the record's.
+            values: what each path of ``set`` becomes.
+
+        Raises:
+            NotAnObject: a key or value that has fields to change is not a JSON object with them.
+        """
+        found = read_content(content)
+        given = list(zip(self._set, values, strict=True))
+        key = _changed_part(found.key, "key", given, self._drop)
+        value = _changed_part(found.value, "value", given, self._drop)
+        headers = _changed_headers(found.headers, given, self._drop)
+        return Content(key, value, headers).encoded()
+
+
+def transformed(
+    converted: ConvertedBatch,
+    records: Sequence[Record],
+    evaluated: Sequence[Evaluated],
+    changer: Changer,
+    topic_limits: TopicLimits,
+) -> TransformedBatch:
+    """What a rule leaves of a converted batch.
+
+    Args:
+        converted: the converted batch, with a batch to send.
+        records: its records, at their source offsets.
+        evaluated: what the rule's expressions gave for each.
+        changer: the rule.
+        topic_limits: what the target topic takes.
+    """
+    kept: list[Record] = []
+    filtered: list[Record] = []
+    errors: dict[int, str] = {}
+    is_changed = False
+    for record, found in zip(records, evaluated, strict=True):
+        offset, timestamp, attributes, content = record
+        if found.failed >= 0:
+            errors[offset] = f"{changer.steps[found.failed]} failed"
+        elif not found.keep:
+            filtered.append(record)
+            continue
+        elif changer.changes:
+            try:
+                content = changer.changed(content, found.values)
+            except NotAnObject as error:
+                errors[offset] = str(error)
+            is_changed = is_changed or content != record[3]
+        kept.append((offset, timestamp, attributes, content))
+    if not filtered and not is_changed:
+        return TransformedBatch((converted,), errors)
+    return TransformedBatch(tuple(_rebuilt(converted, kept, filtered, topic_limits)), errors)
+
+
+def _rebuilt(
+    converted: ConvertedBatch,
+    kept: Sequence[Record],
+    filtered: Sequence[Record],
+    topic_limits: TopicLimits,
+) -> Iterator[ConvertedBatch]:
+    assert converted.batch is not None
+    absent = [Absent(first, first + count, Reason.FILTERED) for first, count in runs_of(filtered)]
+    known = tuple(sorted((*converted.absent, *absent)))
+    if not kept:
+        yield replace(converted, batch=None, runs=(), absent=known)
+        return
+    codec = converted.batch.header.codec
+    parts = split_at_gaps(kept) if topic_limits.offsets_kept else [kept]
+    yield from assembled(
+        converted.start,
+        converted.end,
+        (
+            piece
+            for part in parts
+            for piece in fitting_batches(part, codec, topic_limits.max_batch_bytes)
+        ),
+        known=known,
+        # A batch that was rebuilt before keeps that reason.
+        rebuilt=converted.rebuilt or {Rebuilt.TRANSFORMED: 1},
+        leader_epoch=converted.leader_epoch,
+    )
+
+
+def _changed_part(
+    content: bytes | None,
+    part: str,
+    given: Iterable[tuple[RecordPath, bytes | None]],
+    dropped: Iterable[RecordPath],
+) -> bytes | None:
+    fields: dict[tuple[str, ...], str | None] = {}
+    for path, value in given:
+        if path.part == part and not path.names:
+            return value
+        if path.part == part:
+            fields[path.names] = _unwrapped(value)
+    fields |= {path.names: None for path in dropped if path.part == part}
+    if not fields or content is None:
+        return content
+    try:
+        return with_fields(content.decode(), nested(fields)).encode()
+    except UnicodeDecodeError:
+        raise NotAnObject(f"its {part} is not text in UTF-8") from None
+    except NotAnObject as error:
+        raise NotAnObject(f"its {part}: {error}") from None
+
+
+def _unwrapped(value: bytes | None) -> str:
+    return "null" if value is None else value.decode()[len(_OPENING) : -1]
+
+
+def _changed_headers(
+    headers: tuple[Header, ...],
+    given: Iterable[tuple[RecordPath, bytes | None]],
+    dropped: Iterable[RecordPath],
+) -> tuple[Header, ...]:
+    gone = {path.names[0].encode() for path in dropped if path.part == "headers"}
+    values = {path.names[0].encode(): value for path, value in given if path.part == "headers"}
+    if not gone and not values:
+        return headers
+    found: list[Header] = []
+    for name, value in headers:
+        if name in values:
+            found.append((name, values.pop(name)))
+            gone.add(name)
+        elif name not in gone:
+            found.append((name, value))
+    return (*found, *values.items())

@@ -1,0 +1,93 @@
+"""Records as rows for the rules' expressions: the columns that Spark SQL sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, get_args
+
+from kafka_ferry.batches import Record
+from kafka_ferry.batches.record_format.content import Header, key_value_of, read_content
+
+if TYPE_CHECKING:
+    from kafka_ferry.model import TopicPartition
+
+Column = Literal[
+    "topic", "partition", "offset", "timestamp", "key", "value", "headers", "header_list", "secrets"
+]
+"""The columns, of Kafka's meaning; ``timestamp`` is of milliseconds since 1970."""
+
+COLUMNS: tuple[Column, ...] = get_args(Column)
+_CONTENT = frozenset[Column]({"key", "value"})
+_HEADERS = frozenset[Column]({"headers", "header_list"})
+
+
+@dataclass(slots=True)
+class RecordRows:
+    """RecordRows of records, column by column; those that no expression uses are empty.
+
+    Attributes:
+        rules: for each row, the number of the rule in the flow's list.
+        partitions: for each row, the source partition.
+        offsets: source offsets.
+        timestamps: milliseconds since 1970.
+        keys: the records' keys.
+        values: their values.
+        headers: their headers.
+    """
+
+    rules: list[int] = field(default_factory=list)
+    partitions: list[TopicPartition] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    timestamps: list[int] = field(default_factory=list)
+    keys: list[bytes | None] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+    headers: list[tuple[Header, ...]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def add(
+        self,
+        rule: int,
+        partition: TopicPartition,
+        records: Sequence[Record],
+        columns: frozenset[Column],
+    ) -> None:
+        """Add the records of a partition, at their source offsets.
+
+        Raises:
+            MalformedBatch: if the content of one cannot be read.
+        """
+        self.rules += [rule] * len(records)
+        self.partitions += [partition] * len(records)
+        self.offsets += [record[0] for record in records]
+        self.timestamps += [record[1] for record in records]
+        if columns & _HEADERS:
+            contents = [read_content(record[3]) for record in records]
+            self.keys += [content.key for content in contents]
+            self.values += [content.value for content in contents]
+            self.headers += [content.headers for content in contents]
+        elif columns & _CONTENT:
+            for record in records:
+                key, value = key_value_of(record[3])
+                self.keys.append(key)
+                self.values.append(value)
+
+
+def rows_of(
+    parts: Iterable[tuple[int, TopicPartition, Sequence[Record]]], columns: frozenset[Column]
+) -> RecordRows:
+    """The rows of several partitions' records.
+
+    Args:
+        parts: the rule's number, the source partition and the records of each.
+        columns: the columns that expressions use.
+
+    Raises:
+        MalformedBatch: as ``RecordRows.add``.
+    """
+    rows = RecordRows()
+    for rule, partition, records in parts:
+        rows.add(rule, partition, records, columns)
+    return rows

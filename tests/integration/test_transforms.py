@@ -1,0 +1,231 @@
+"""Rules in Spark SQL between two real clusters: what is left out, what changes, and that all of it is proved."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.config import Flow
+from kafka_ferry.errors import ConfigError, RangesFailed
+from kafka_ferry.runs import Run
+from kafka_ferry.spark.session import SparkSource, terminal_spark
+from kafka_ferry.spark.transforms import checked_rules
+from kafka_sandbox.cluster import KafkaCluster
+from tests.support.builders import Record, create_topic, produce, read_all
+from tests.support.flows import ledger_rows, make_flow, remote
+
+Unique = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSource]:
+    with terminal_spark("transforms", 2) as spark:
+        yield spark
+
+
+def run_all(flow: Flow, run: str, spark: SparkSource) -> Run:
+    this = Run(flow, run)
+    this.plan()
+    this.sync_topics()
+    this.mirror(spark)
+    this.verify(spark)
+    this.sync_groups()
+    this.publish()
+    return this
+
+
+def test_a_filter_by_header_leaves_records_out_with_a_reason(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
+) -> None:
+    topic = unique("orders")
+    create_topic(primary.bootstrap, topic, partitions=2)
+    produce(
+        primary.bootstrap,
+        topic,
+        [
+            Record(
+                key=b"%d" % i,
+                value=b"v%d" % i,
+                headers=[("region", b"eu" if i % 3 == 0 else b"us"), ("n", None)],
+                partition=i % 2,
+            )
+            for i in range(300)
+        ],
+    )
+    flow = make_flow(
+        folder,
+        primary,
+        backup,
+        [topic],
+        transform=[{"topics": ["orders.*"], "where": "headers['region'] = 'eu'"}],
+    )
+
+    report = run_all(flow, "run-1", spark).report()
+
+    assert report
+    assert report.state == "verified"
+    assert (report.counts.records, report.counts.reasons) == (100, {"filtered": 200})
+    copied = [it for of in read_all(backup.bootstrap, remote(flow, topic)).values() for it in of]
+    assert sorted(int(it.key) for it in copied) == list(range(0, 300, 3))
+    assert {tuple(it.headers) for it in copied} == {(("region", b"eu"), ("n", None))}
+    (rule,) = flow.transform
+    assert {row["transform"] for row in ledger_rows(flow)} == {rule.fingerprint}
+
+
+def a_customer(number: int) -> bytes:
+    """JSON with what no parser keeps: digits, white space, order, a name twice."""
+    return (
+        f'{{ "id": {number}, "amount": 1.50,\n  "email": "{number}@example.org", "ip":"10.0.0.{number}",'
+        f' "who": {{"name": "N{number}", "age": 1E2}}, "ip" : "again" }}'
+    ).encode()
+
+
+def test_fields_and_headers_are_masked_and_everything_else_stays_byte_for_byte(
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    spark: SparkSource,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FERRY_SALT", "not-for-anybody")
+    topic = unique("customers")
+    create_topic(primary.bootstrap, topic)
+    records = [
+        Record(
+            key=b"%d" % i,
+            value=a_customer(i),
+            headers=[("cookie", b"c"), ("kept", b"1"), ("cookie", b"d")],
+            timestamp=1_000 + i,
+        )
+        for i in range(50)
+    ]
+    produce(primary.bootstrap, topic, [*records, Record(key=b"gone", value=None)])
+    rule = {
+        "topics": [topic],
+        "format": {"value": "json"},
+        "types": {"value.amount": "decimal(10,2)"},
+        "set": {
+            "value.email": "sha2(concat(value.email, secret('salt')), 256)",
+            "value.who.name": None,
+            "value.amount": "value.amount * 2",
+            "value.missing": "value.missing",
+            "value.new": "upper(value.who.name)",
+            "headers['masked']": "'true'",
+        },
+        "drop": ["value.ip", "headers['cookie']"],
+    }
+    secrets = {
+        "config.providers": ["env"],
+        "transform.secrets": {"salt": "${env:FERRY_SALT}"},
+    }
+    flow = make_flow(folder, primary, backup, [topic], transform=[rule], **secrets)
+
+    report = run_all(flow, "run-1", spark).report()
+
+    assert report
+    assert (report.state, report.counts.records) == ("verified", 51)
+    *masked, tombstone = read_all(backup.bootstrap, remote(flow, topic))[0]
+    assert (tombstone.key, tombstone.value) == (b"gone", None)
+    for i, record in enumerate(masked):
+        digest = hashlib.sha256(b"%d@example.orgnot-for-anybody" % i).hexdigest()
+        assert record.value is not None
+        assert record.value.decode() == (
+            f'{{ "id": {i}, "amount": 3.00,\n  "email": "{digest}",'
+            f' "who": {{"name": null, "age": 1E2}},"new":"N{i}"}}'
+        )
+        assert list(record.headers) == [("kept", b"1"), ("masked", b"true")]
+        assert record.timestamp == 1_000 + i
+    everything = [*Path(flow.state_path).rglob("*"), Path(flow.file)]
+    assert not [it for it in everything if it.is_file() and b"not-for-anybody" in it.read_bytes()]
+
+
+@pytest.mark.parametrize("policy", ["fail", "dead-letter", "pass"])
+def test_a_record_for_which_a_rule_fails_is_never_changed_silently(
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    unique: Unique,
+    spark: SparkSource,
+    policy: str,
+) -> None:
+    topic = unique("broken")
+    create_topic(primary.bootstrap, topic)
+    values = [b'{"n": 1}', b'{"n": 2}', b'{"n": "x"}', b"no json", b'{"n": 5}']
+    produce(primary.bootstrap, topic, [Record(value=value) for value in values])
+    rule = {
+        "topics": [topic],
+        "format": {"value": "json"},
+        "set": {"value.n": "cast(value.n as int) + 1"},
+    }
+    flow = make_flow(folder, primary, backup, [topic], transform=[rule], on_transform_error=policy)
+
+    if policy == "fail":
+        with pytest.raises(RangesFailed, match=r"at offset 2 of .*: set value.n failed"):
+            run_all(flow, "run-1", spark)
+    else:
+        assert run_all(flow, "run-1", spark).report()
+
+    copied = [it.value for it in read_all(backup.bootstrap, remote(flow, topic))[0]]
+    changed = [b'{"n": 2}', b'{"n": 3}', b'{"n": 6}']
+    if policy == "fail":
+        assert copied == changed[:2]
+    elif policy == "pass":
+        assert copied == [*changed[:2], *values[2:4], changed[2]]
+    else:
+        assert copied == changed
+        letters = read_all(backup.bootstrap, flow.dead_letter_name)[0]
+        assert [letter.value for letter in letters] == values[2:4]
+        errors = [dict(letter.headers)["ferry.error"] for letter in letters]
+        assert errors == [b"set value.n failed", b"reading the value as json failed"]
+
+
+def test_filtered_records_are_offsets_without_a_record_where_offsets_are_preserved(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
+) -> None:
+    topic = unique("kept")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, [Record(key=b"%d" % i, value=b"v") for i in range(40)])
+    rule = {"topics": [topic], "format": {"key": "string"}, "where": "cast(key as int) % 4 != 0"}
+    flow = make_flow(folder, primary, backup, [topic], transform=[rule], offsets="preserved")
+
+    report = run_all(flow, "run-1", spark).report()
+
+    assert report
+    assert (report.state, report.counts.reasons) == ("verified", {"filtered": 10})
+    copied = read_all(backup.bootstrap, remote(flow, topic))[0]
+    assert [(it.offset, it.key) for it in copied] == [(i, b"%d" % i) for i in range(40) if i % 4]
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        ({"where": "nothing(value)"}, "Cannot resolve routine `nothing`"),
+        ({"where": "rand() > 0.5"}, "depends on chance"),
+        ({"where": "timestamp > current_timestamp()"}, "depends on chance, the time"),
+        ({"where": "partition = (select 1)"}, "one record"),
+        ({"where": "count(*) > 1"}, "one record"),
+        ({"where": "'yes'"}, "gives string where it must give true or false"),
+        ({"set": {"value": "array(1)"}}, "use to_json"),
+        ({"set": {"value": "(1"}}, "PARSE_SYNTAX_ERROR"),
+        ({"set": {"value": "nope"}}, "nope"),
+    ],
+)
+def test_a_rule_that_cannot_be_is_refused_before_anything_is_copied(
+    folder: Path,
+    primary: KafkaCluster,
+    backup: KafkaCluster,
+    spark: SparkSource,
+    rule: dict[str, object],
+    why: str,
+) -> None:
+    flow = make_flow(folder, primary, backup, ["orders"], transform=[rule | {"topics": ["orders"]}])
+
+    with pytest.raises(ConfigError) as error:
+        checked_rules(spark(), flow)
+
+    assert why in str(error.value)
+    assert "transform, rule 1 (orders)" in str(error.value)

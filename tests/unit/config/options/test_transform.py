@@ -1,0 +1,83 @@
+"""Which transform rules a flow's file may have, and what identifies them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from kafka_ferry.config.options.transform import TransformOptions, TransformRule, with_secrets
+
+
+def of(*rules: dict[str, Any], **options: Any) -> TransformOptions:
+    return TransformOptions.model_validate(
+        {"transform": [{"topics": ["t"], **rule} for rule in rules], **options}
+    )
+
+
+def a_rule(**rule: Any) -> TransformRule:
+    return of(rule).transform[0]
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        ({}, "must have where, set or drop"),
+        ({"topics": [], "where": "true"}, "at least 1 item"),
+        ({"topics": ["("], "where": "true"}, "not a valid regular expression"),
+        ({"set": {"value.a": "1"}}, "needs format: {value: json}"),
+        ({"set": {"partition": "1"}}, "must be key, value"),
+        ({"set": {"value": "1"}, "drop": ["value"]}, "twice"),
+        ({"drop": ["value"]}, "set it to null"),
+        (
+            {"format": {"value": "json"}, "set": {"value": "1", "value.a": "1"}},
+            "which is a part of it",
+        ),
+        ({"format": {"value": "avro"}, "where": "true"}, "'bytes', 'string' or 'json'"),
+        ({"types": {"value": "int"}, "where": "true"}, "cannot give value a type"),
+        ({"where": "key = secret('salt')"}, "transform.secrets has no salt"),
+        ({"were": "true"}, "Extra inputs"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(rule: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        of(rule)
+
+
+def test_secrets_are_references() -> None:
+    with pytest.raises(ValidationError, match="salt must be a config provider's reference"):
+        of(**{"transform.secrets": {"salt": "pepper"}})
+    found = of({"where": "key = secret('s')"}, **{"transform.secrets": {"s": "${env:S}"}})
+    assert found.transform[0].secrets == {"s"}
+
+
+def test_an_expression_names_its_secrets_and_does_not_hold_them() -> None:
+    assert (
+        with_secrets('sha2(value || SECRET( "a b" ), 256)') == "sha2(value || secrets['a b'], 256)"
+    )
+
+
+def test_the_first_rule_that_matches_a_topic_counts() -> None:
+    found = of({"topics": ["a.*"], "where": "1=1"}, {"topics": [".*b"], "where": "2=2"})
+
+    assert [
+        it.where if (it := found.transform_of(name)) else None for name in ("ab", "bb", "c")
+    ] == [
+        "1=1",
+        "2=2",
+        None,
+    ]
+    assert found.fingerprint_of("c") == ""
+
+
+def test_a_fingerprint_changes_with_what_a_rule_does_and_not_with_its_topics() -> None:
+    rule = a_rule(where="true")
+
+    assert rule.fingerprint == a_rule(where="true", topics=["other"]).fingerprint
+    assert rule.fingerprint != a_rule(where="false").fingerprint
+    assert rule.fingerprint != a_rule(where="true", format={"value": "string"}).fingerprint
+
+
+def test_null_is_an_expression() -> None:
+    assert a_rule(set={"value": None}).set == (("value", "null"),)

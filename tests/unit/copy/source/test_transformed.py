@@ -1,0 +1,162 @@
+"""Records wait for their rows to be evaluated, and come in order, whole, and only once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+import pytest
+
+from kafka_ferry.batches import AbortFilter, ConvertedBatch, Reason, converted_batches
+from kafka_ferry.config.options.transform import ErrorPolicy, TransformRule
+from kafka_ferry.copy.source import transformed
+from kafka_ferry.copy.source.cursor import Read
+from kafka_ferry.copy.source.transformed import NumberedRule, TransformedReader
+from kafka_ferry.model import Range
+from kafka_ferry.transform import Changer, Column, Evaluated, RecordRows
+from tests.support.batches import a_batch
+
+RULE = TransformRule(topics=("t",), where="true")
+RANGE, OTHER, AS_IT_IS = (
+    Range(topic, number, 0, 40, "id", topic, 0) for topic, number in (("t", 0), ("t", 1), ("u", 0))
+)
+
+
+class Answers:
+    """A reader of what a test gives it."""
+
+    round_trip_s = 0.25
+
+    def __init__(self, *answers: Sequence[Read] | None) -> None:
+        self._answers = deque(answers)
+        self.dropped: list[Range] = []
+        self.is_closed = False
+
+    def next(self, timeout_s: float) -> Sequence[Read] | None:
+        del timeout_s
+        return self._answers.popleft()
+
+    def drop(self, range_: Range) -> None:
+        self.dropped.append(range_)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Judge:
+    """Evaluates rows by a function of partition and offset, at once or when it is told to."""
+
+    columns: frozenset[Column] = frozenset()
+
+    def __init__(self, judge: Callable[[int, int], Evaluated], *, at_once: bool = True) -> None:
+        self._judge, self._at_once = judge, at_once
+        self.asked: list[tuple[Future[list[Evaluated]], list[Evaluated]]] = []
+
+    def evaluate(self, rows: RecordRows) -> Future[list[Evaluated]]:
+        places = zip(rows.partitions, rows.offsets, strict=True)
+        found = [self._judge(tp.partition, offset) for tp, offset in places]
+        future: Future[list[Evaluated]] = Future()
+        self.asked.append((future, found))
+        if self._at_once:
+            future.set_result(found)
+        return future
+
+
+def a_read(range_: Range, start: int, records: int = 4) -> Read:
+    batch = a_batch(records, at=start)
+    return Read(range_, tuple(converted_batches(batch, AbortFilter(()), start, start + records)))
+
+
+def reader(answers: Answers, judge: Judge, policy: ErrorPolicy = "fail") -> TransformedReader:
+    return TransformedReader(answers, judge, {"t": NumberedRule(0, Changer(RULE))}, {}, policy)
+
+
+def all_of(found: TransformedReader) -> list[Read]:
+    reads: list[Read] = []
+    while (more := found.next(1.0)) is not None:
+        reads += more
+    return reads
+
+
+def even(_: int, offset: int) -> Evaluated:
+    return Evaluated(keep=offset % 2 == 0)
+
+
+def batches_of(reads: Sequence[Read], range_: Range) -> list[ConvertedBatch]:
+    return [it for read in reads if read.range is range_ for it in read.converted_batches]
+
+
+def test_each_range_is_read_in_order_and_topics_without_a_rule_stay_as_they_are() -> None:
+    as_it_is = a_read(AS_IT_IS, 0)
+    answers = Answers(
+        [a_read(RANGE, 0), as_it_is], [a_read(OTHER, 0)], (), [a_read(RANGE, 4)], None
+    )
+
+    reads = all_of(reader(answers, Judge(even)))
+
+    assert [(it.start, it.end) for it in batches_of(reads, RANGE)] == [(0, 4), (4, 8)]
+    assert [it.reasons for it in batches_of(reads, OTHER)] == [{Reason.FILTERED: 2}]
+    assert batches_of(reads, AS_IT_IS) == [*as_it_is.converted_batches]
+
+
+def test_a_long_answer_is_evaluated_in_lots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transformed, "_LOT_RECORDS", 4)
+    batches = [it for at in range(0, 40, 4) for it in a_read(RANGE, at).converted_batches]
+    judge = Judge(even)
+
+    reads = all_of(reader(Answers([Read(RANGE, tuple(batches))], None), judge))
+
+    assert [len(found) for _, found in judge.asked] == [4] * 10
+    assert [it.start for it in batches_of(reads, RANGE)] == list(range(0, 40, 4))
+
+
+def test_two_lots_are_evaluated_at_a_time_and_nothing_is_waited_for_too_long() -> None:
+    judge = Judge(even, at_once=False)
+    answers = Answers(*([a_read(RANGE, at)] for at in range(0, 16, 4)), None)
+    found = reader(answers, judge)
+
+    assert found.next(0.01) == ()
+    assert len(judge.asked) == 2
+    future, evaluated = judge.asked[0]
+    future.set_result(evaluated)
+    (first,) = found.next(0.01) or ()
+    assert first.converted_batches[0].end == 4
+    assert len(judge.asked) == 3
+
+
+def test_a_record_that_fails_ends_its_range_before_it_and_no_other() -> None:
+    def judge(partition: int, offset: int) -> Evaluated:
+        return Evaluated(keep=True, failed=0 if (partition, offset) == (0, 5) else -1)
+
+    answers = Answers(
+        [a_read(RANGE, 0, 8), a_read(OTHER, 0)], [a_read(RANGE, 8), a_read(OTHER, 4)], None
+    )
+
+    reads = all_of(reader(answers, Judge(judge)))
+
+    (failure,) = (read.failure for read in reads if read.failure)
+    assert (failure.offset, failure.transient) == (5, False)
+    assert "offset 5 of t-0: where failed" in failure.message
+    assert batches_of(reads, RANGE)[-1].end == 5
+    assert batches_of(reads, OTHER)[-1].end == 8
+    assert RANGE in answers.dropped
+
+
+@pytest.mark.parametrize("policy", ["dead-letter", "pass"])
+def test_by_choice_it_is_set_aside_or_passes(policy: ErrorPolicy) -> None:
+    judge = Judge(lambda _, offset: Evaluated(keep=True, failed=0 if offset == 1 else -1))
+
+    (read,) = all_of(reader(Answers([a_read(RANGE, 0)], None), judge, policy))
+
+    assert (read.failure, read.converted_batches[0].end) == (None, 4)
+    assert dict(read.set_aside) == ({1: "where failed"} if policy == "dead-letter" else {})
+
+
+def test_what_is_outside_is_passed_on() -> None:
+    answers = Answers(None)
+    found = reader(answers, Judge(even))
+
+    found.close()
+
+    assert (found.round_trip_s, answers.is_closed) == (0.25, True)

@@ -1,0 +1,129 @@
+"""What rules leave of a converted batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafka_ferry.batches import (
+    AbortFilter,
+    ConvertedBatch,
+    Reason,
+    Rebuilt,
+    TopicLimits,
+    converted_batches,
+    records_of,
+)
+from kafka_ferry.config.options.transform import TransformRule
+from kafka_ferry.transform import Changer, Evaluated, TransformedBatch, transformed
+from tests.support.batches import Record, a_batch, consumed
+
+KEPT, LEFT_OUT = Evaluated(keep=True), Evaluated(keep=False)
+
+
+def a_converted(records: int | list[Record] = 4, **options: Any) -> ConvertedBatch:
+    batch = a_batch(records, at=10, **options)
+    (converted,) = converted_batches(batch, AbortFilter(()), 10, 10 + len(consumed(batch)))
+    return converted
+
+
+def a_changer(**rule: Any) -> Changer:
+    return Changer(TransformRule.model_validate({"topics": ["t"], **rule}))
+
+
+def applied(
+    converted: ConvertedBatch,
+    evaluated: list[Evaluated],
+    limits: TopicLimits | None = None,
+    **rule: Any,
+) -> TransformedBatch:
+    changer = a_changer(**(rule or {"where": "true"}))
+    records = records_of(converted)
+    return transformed(converted, records, evaluated, changer, limits or TopicLimits())
+
+
+def test_a_batch_of_which_nothing_changes_is_passed_on_as_it_was() -> None:
+    converted = a_converted()
+
+    (found,) = applied(converted, [KEPT] * 4).converted
+
+    assert found is converted
+
+
+def test_every_offset_is_accounted_for() -> None:
+    found = applied(a_converted(), [KEPT, LEFT_OUT, LEFT_OUT, KEPT]).converted
+
+    assert [(it.start, it.end) for it in found] == [(10, 14)]
+    assert found[0].reasons == {Reason.FILTERED: 2}
+    assert found[0].runs == ((10, 1), (13, 1))
+    assert found[0].rebuilt == {Rebuilt.TRANSFORMED: 1}
+
+
+def test_a_batch_without_a_record_left_has_only_reasons() -> None:
+    (found,) = applied(a_converted(), [LEFT_OUT] * 4).converted
+
+    assert (found.batch, found.runs) == (None, ())
+    assert found.reasons == {Reason.FILTERED: 4}
+
+
+def test_where_offsets_are_kept_each_batch_has_offsets_in_a_row() -> None:
+    limits = TopicLimits(offsets_kept=True)
+
+    found = applied(a_converted(), [KEPT, LEFT_OUT, KEPT, KEPT], limits).converted
+
+    assert [it.runs for it in found] == [((10, 1),), ((12, 2),)]
+    assert sum((it.reasons for it in found), start=type(found[0].reasons)()) == {Reason.FILTERED: 1}
+
+
+def test_parts_of_a_record_are_set_and_dropped() -> None:
+    record = Record(headers=(("a", b"1"), ("b", None), ("a", b"2"), ("c", b"3")))
+    rule = {
+        "set": {"key": "k", "headers['a']": "h", "headers['new']": "n"},
+        "drop": ["headers['c']"],
+    }
+
+    found = applied(a_converted([record]), [Evaluated(True, (b"K", b"H", None))], **rule)
+
+    assert found.converted[0].batch is not None
+    (changed,) = consumed(found.converted[0].batch.encode())
+    assert (changed.key, changed.value) == (b"K", b"value")
+    assert tuple(changed.headers) == (("a", b"H"), ("b", None), ("new", None))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (b'{"a": 1, "b": 2}', b'{"a": 9}'),
+        (None, None),
+        (b"[]", "its value: it is not a JSON object"),
+        (b"\xff", "its value is not text in UTF-8"),
+    ],
+)
+def test_a_record_that_cannot_be_changed_is_named_and_left_as_it_is(
+    value: bytes | None, expected: bytes | str | None
+) -> None:
+    rule = {"format": {"value": "json"}, "set": {"value.a": "9"}, "drop": ["value.b"]}
+
+    found = applied(a_converted([Record(value=value)]), [Evaluated(True, (b'{"it":9}',))], **rule)
+
+    assert found.converted[0].batch is not None
+    (record,) = consumed(found.converted[0].batch.encode())
+    if isinstance(expected, str):
+        assert (found.errors, record.value) == ({10: expected}, value)
+    else:
+        assert (found.errors, record.value) == ({}, expected)
+
+
+def test_the_step_that_failed_is_named() -> None:
+    rule = {"format": {"value": "json"}, "where": "value.a > 1", "set": {"value.a": "1"}}
+    failed = [Evaluated(False, (), step) for step in range(3)]
+
+    found = applied(a_converted(3), failed, **rule)
+
+    assert found.errors == {
+        10: "reading the value as json failed",
+        11: "where failed",
+        12: "set value.a failed",
+    }
+    assert not found.converted[0].reasons

@@ -1,0 +1,96 @@
+"""Fields of a JSON text change, and nothing else of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_ferry.transform.json_fields import NotAnObject, nested, with_fields
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "expected"),
+    [
+        ('{"a":1}', {("a",): "2"}, '{"a":2}'),
+        (' { "a" : 1.50 , "b":[ 1 ] } ', {("b",): '"x"'}, ' { "a" : 1.50 , "b":"x" } '),
+        ('{"a":1,"a":2}', {("a",): "0"}, '{"a":0,"a":0}'),
+        ('{"a":1,"a":2,"b":3}', {("a",): None}, '{"b":3}'),
+        ('{"a":1}', {("a",): None}, "{}"),
+        ('{"a":1, "b":2}', {("b",): None}, '{"a":1}'),
+        ("{ }", {("a",): "1"}, '{"a":1}'),
+        ("{ }", {("a",): None}, "{ }"),
+        ('{"b":1}', {("a",): "null"}, '{"b":1}'),
+        ('{"a":{"b":1,"c":2}}', {("a", "b"): None, ("a", "c"): "3"}, '{"a":{"c":3}}'),
+        ('{"a":null}', {("a", "b"): "1"}, '{"a":null}'),
+        ("{}", {("a", "b"): "1"}, "{}"),
+        (r'{"\u0061":1}', {("a",): "2"}, r'{"\u0061":2}'),
+        ('{"a":"}{,\\""}', {("b",): "1"}, '{"a":"}{,\\"","b":1}'),
+        ('{"a":1E400}', {("b",): "1"}, '{"a":1E400,"b":1}'),
+    ],
+)
+def test_a_field_is_set_or_dropped(
+    text: str, changes: dict[tuple[str, ...], str | None], expected: str
+) -> None:
+    assert with_fields(text, nested(changes)) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no",
+        "[1]",
+        '"a"',
+        '{"a":1',
+        '{"a" 1}',
+        '{"a":1} x',
+        '{"a":}',
+        "{a:1}",
+        '{"a":1,}',
+        "{,}",
+    ],
+)
+def test_what_is_no_object_is_refused(text: str) -> None:
+    with pytest.raises(NotAnObject):
+        with_fields(text, nested({("a",): "1"}))
+
+
+@pytest.mark.parametrize("value", ["[{}]", "1", '"text"', "true"])
+def test_a_path_through_anything_but_an_object_is_refused_instead_of_left_unmasked(
+    value: str,
+) -> None:
+    with pytest.raises(NotAnObject, match="a is not an object"):
+        with_fields(f'{{"a":{value}}}', nested({("a", "b"): "1"}))
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    record=st.dictionaries(st.text(max_size=2), _VALUES, max_size=5),
+    name=st.text(max_size=2),
+    value=_VALUES,
+    indent=st.sampled_from([None, 2]),
+    is_ascii=st.booleans(),
+)
+def test_it_is_what_reading_changing_and_writing_gives(
+    record: dict[str, Any], name: str, value: Any, indent: int | None, is_ascii: bool
+) -> None:
+    text = json.dumps(record, indent=indent, ensure_ascii=is_ascii)
+
+    changed = json.loads(with_fields(text, nested({(name,): json.dumps(value)})))
+    dropped = json.loads(with_fields(text, nested({(name,): None})))
+
+    is_added = name in record or value is not None
+    assert changed == (record | {name: value} if is_added else record)
+    assert dropped == {key: item for key, item in record.items() if key != name}

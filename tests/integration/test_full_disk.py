@@ -165,6 +165,10 @@ def test_one_of_two_disks_of_a_broker_is_full(
 ) -> None:
     """The broker lives on, and leads what is on its other disk."""
     recount_here(monkeypatch)
+    for each in target.brokers.values():
+        # For so long a leader waits for a replica that was in sync on the lost disk, if its broker lives
+        # (``Partition.shouldWaitForReplicaToJoinIsr``): Kafka's own topics may have one there.
+        each.config["replica.lag.time.max.ms"] = "8000"
     broker = target.brokers[LOST]
     with SmallDisk(broker.directory / "small", 64 * MIB) as disk:
         broker.config["log.dirs"] = f"{broker.directory / 'data'},{disk.folder}"

@@ -55,6 +55,7 @@ class Job:
         new: records that have not been copied.
         all: records that the remote topic has then.
         options: of the flow.
+        connector: MirrorMaker 2's properties of the same meaning.
     """
 
     topic: str
@@ -62,6 +63,7 @@ class Job:
     new: int
     all: int
     options: Mapping[str, object] = field(default_factory=dict)
+    connector: Mapping[str, str] = field(default_factory=dict)
 
 
 class Copier(Protocol):
@@ -152,7 +154,7 @@ class MirrorMaker:
         source, target = self.clusters.reached
         properties = one_way(job.alias, source, "target", target, [job.topic])
         flow = f"{job.alias}->target"
-        properties |= {f"{flow}.{key}": value for key, value in TUNED_CONNECTOR.items()}
+        properties |= {f"{flow}.{key}": value for key, value in (TUNED_CONNECTOR | job.connector).items()}
         return properties | {f"target.{key}": value for key, value in TUNED_PRODUCER.items()}
 
 

@@ -41,7 +41,13 @@ class Load(Protocol):
 
 @dataclass(frozen=True)
 class WholeTopic:
-    """A topic that is written once; each copy is made by a flow that has never run before."""
+    """A topic that is written once; each copy is made by a flow that has never run before.
+
+    Attributes:
+        options: of the flows.
+        connector: MirrorMaker 2's properties of the same meaning.
+        copied: how many of the records are copied; 0 for all.
+    """
 
     name: str
     copiers: Sequence[Copier]
@@ -49,6 +55,8 @@ class WholeTopic:
     topic: Topic
     records: int
     options: Mapping[str, object] = field(default_factory=dict)
+    connector: Mapping[str, str] = field(default_factory=dict)
+    copied: int = 0
 
     def prepare(self) -> None:
         """Write it."""
@@ -58,7 +66,8 @@ class WholeTopic:
     def job(self, copier: Copier, repetition: int) -> Job:
         """A source alias that nobody has used, and with it a remote topic and positions."""
         alias = f"{self.topic.name}-{_slug(copier)}-{repetition}"
-        return Job(self.topic.name, alias, self.records, self.records, self.options)
+        copied = self.copied or self.records
+        return Job(self.topic.name, alias, copied, copied, self.options, self.connector)
 
     def clean(self, job: Job) -> None:
         """Delete the remote topic: the disk would fill, and its writes slow the copies after it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,8 +10,13 @@ from dataclasses import dataclass
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-Record = tuple[int, bytes | None, bytes]
-"""Partition, key and value."""
+Headers = list[tuple[str, bytes]]
+Record = tuple[int, bytes | None, bytes, Headers]
+"""Partition, key, value and headers."""
+
+
+MARK = "test"
+"""The header of marked records."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,8 @@ class Topic:
         size: bytes of a value, which lz4 shrinks by about a half.
         batch: the producer's ``batch.size`` in bytes.
         transaction: records in each of the producer's transactions, over all partitions; 0 for none.
+        fields: whether values are JSON objects, with an email address and other fields.
+        marked: one record in so many has the header ``MARK``; 0 for none.
     """
 
     name: str
@@ -30,6 +38,8 @@ class Topic:
     size: int = 1_000
     batch: int = 1_000_000
     transaction: int = 0
+    fields: bool = False
+    marked: int = 0
 
     def create(self, bootstrap: str) -> Topic:
         """Create it, empty."""
@@ -47,13 +57,27 @@ class Topic:
         }
         if self.transaction:
             config |= {"transactional.id": self.name, "linger.ms": 1, "retry.backoff.ms": 5}
-        values = [os.urandom(self.size // 2).hex().encode() for _ in range(2_000)]
+        values = [self._value(number) for number in range(2_000)]
         produce(
             config,
             self.name,
-            ((n % self.partitions, b"%d" % n, values[n % 2_000]) for n in range(records)),
+            (
+                (n % self.partitions, b"%d" % n, values[n % 2_000], self._headers(n))
+                for n in range(records)
+            ),
             transaction=self.transaction,
         )
+
+    def _value(self, number: int) -> bytes:
+        random = os.urandom(self.size // 2).hex()
+        if not self.fields:
+            return random.encode()
+        half = self.size // 2
+        fields = {"id": number, "email": f"{number}@example.org", "a": random[:half], "b": random[half:]}
+        return json.dumps(fields).encode()
+
+    def _headers(self, number: int) -> Headers:
+        return [(MARK, b"1")] if self.marked and number % self.marked == 0 else []
 
 
 def produce(
@@ -76,10 +100,10 @@ def produce(
 
 
 def _enqueue(producer: Producer, topic: str, record: Record) -> None:
-    partition, key, value = record
+    partition, key, value, headers = record
     while True:
         try:
-            producer.produce(topic, value, key, partition=partition)
+            producer.produce(topic, value, key, partition=partition, headers=headers)
             return
         except BufferError:
             producer.poll(0.05)

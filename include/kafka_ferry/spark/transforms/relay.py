@@ -118,11 +118,13 @@ class Relay:
         self._resources = contextlib.ExitStack()
         # Spark starts the worker that feeds this one when it is asked for input.
         self._puller = threading.Thread(target=self._pull, args=(results,), daemon=True)
-        connection = self._accepted(name)
-        self.task: TaskRanges = pickle.loads(_received(connection))
-        stream = self._resources.enter_context(connection.makefile("wb", 1 << 20))
-        self._stream = stream
-        self._rows = self._resources.enter_context(pa.ipc.new_stream(stream, ROWS))
+        with contextlib.ExitStack() as opening:
+            opening.push(self._resources)
+            connection = self._accepted(name)
+            self.task: TaskRanges = pickle.loads(_received(connection))
+            self._stream = self._resources.enter_context(connection.makefile("wb", 1 << 20))
+            self._rows = self._resources.enter_context(pa.ipc.new_stream(self._stream, ROWS))
+            opening.pop_all()
 
     def __enter__(self) -> Relay:
         return self

@@ -1,6 +1,6 @@
 """The types that all parts share: topics, partitions, ranges, positions, changes and the plan. Pure."""
 
-from kafka_ferry.model.cluster_state import Found, LogBounds, Mark, Topic
+from kafka_ferry.model.cluster_state import ClusterState, LogBounds, Mark, Topic
 from kafka_ferry.model.plan import (
     AdvisedAcl,
     Creation,
@@ -22,9 +22,9 @@ from kafka_ferry.model.run_options import ORDINARY, RunOptions, Window
 __all__ = [
     "ORDINARY",
     "AdvisedAcl",
+    "ClusterState",
     "Creation",
     "Estimate",
-    "Found",
     "Growth",
     "LogBounds",
     "Mark",

@@ -104,95 +104,175 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The whole input of a plan.
+class SourceLogs:
+    """The logs of the topics that the flow selects; all keys are *source* partitions.
 
     Attributes:
-        source_cluster_id: the source's cluster id.
-        target_cluster_id: the target's.
-        source_names: the names of all topics of the source.
-        source_topics: those of them that the flow selects, by name; one that vanished is absent.
-        target_topics: the topics of the target, by name.
-        bounds: the log bounds of each source partition, as visible at the flow's isolation level.
-        positions: the flow's positions by *target* partition: the ledger's, or else the group's.
-        moved: by *target* partition, the group's offset where the ledger has another one.
-        unconfirmed: the *target* partitions whose position is not in the ledger.
-        hidden: the *target* partitions whose newest copied records a transaction hides that Kafka has
-            left open.
-        ledger_end: the ledger offset up to which its table is complete.
-        copied: the source topics that the ledger knows, each with its remote topic.
-        foreign: remote topics that hold committed records, none of them copied by this flow.
-        unreadable: remote topics for which that is unknown, each with the reason.
-        diverged: by *source* partition, where the source's log diverges from the one that was copied:
-            the end offset there of the position's leader epoch, if that is below the position.
-        marks: the newest mark on each remote topic's name, as the ledger has it.
-        remote_bounds: by *target* partition, what a ``read_uncommitted`` consumer can read of the
-            topics whose offsets are or could be preserved.
-        densities: by *source* partition of these topics, about which share of the offsets that are
-            still to be copied has a record; partitions that could not be sampled are absent.
-        first_copied: by *target* partition of topics whose offsets are or could be preserved, the
-            first source offset that was ever copied.
-        released: the ids of remote topics that the flow has given up: positions in them and marks
-            on them no longer count.
-        applied: what the flow has applied on the target so far.
-        origins: by source topic, the ids of the clusters that its records came through before they
-            came to the source; topics that no flow copied there are absent.
-        first_marked: the ids of the remote topics that the flow's first run has marked, if it matters.
-        access: ACLs, quotas and users of both clusters.
-        gone: topics that were copied and that the source says it does not have, if the flow asks.
-        shared: by remote topic of those, the other flows that copy to it; "?" where unknown.
-        sizes: by *source* partition, how many bytes its log takes; absent where the source does not say.
-        expiring: by *source* partition, the first offset that retention leaves until the next run;
-            partitions that keep all of their records are absent.
-        recent: by *source* partition, the first offset that was written within the last interval
-            between runs.
-        oldest: by *source* partition with something to copy whose topic does not keep all records, the
-            time of its log's first record, in milliseconds since 1970; absent where it has none.
-        returned: by source topic with records that the opposite flow has copied from the target, and
-            that are left out: the offset in that flow's ledger from which on it has to be read.
-        starts: by *source* partition that ``topics.start`` is about and that was never copied, the first
-            offset to copy.
-        no_starts: by source topic, why ``topics.start`` does not say where it begins.
-        begun: by remote topic's id, what ``topics.start`` said of it when its first copy began: "" for
-            nothing; absent where the ledger does not know the topic.
-        racks: the rack of each live broker of the target, "" for none; no broker if the flow says of no
-            topic where its replicas are placed.
-        unknown: what could not be found out and the plan ignores, a sentence each.
+        bounds: the log bounds, as visible at the flow's isolation level.
+        diverged: where the log diverges from the one that was copied: the end offset there of the
+            position's leader epoch, if that is below the position.
+        densities: about which share of the offsets that are still to be copied has a record, of topics
+            whose offsets are or could be preserved; partitions that could not be sampled are absent.
+        sizes: how many bytes the log takes; absent where the source does not say.
+        expiring: the first offset that retention leaves until the next run; partitions that keep all of
+            their records are absent.
+        recent: the first offset that was written within the last interval between runs.
+        oldest: of partitions with something to copy whose topic does not keep all records, the time of
+            the log's first record, in milliseconds since 1970; absent where it has none.
     """
 
-    source_cluster_id: str
-    target_cluster_id: str
-    source_names: frozenset[str]
-    source_topics: Mapping[str, Topic]
-    target_topics: Mapping[str, Topic]
     bounds: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
-    positions: Mapping[TopicPartition, Position] = field(default_factory=dict)
-    moved: Mapping[TopicPartition, int] = field(default_factory=dict)
-    unconfirmed: frozenset[TopicPartition] = frozenset()
-    hidden: frozenset[TopicPartition] = frozenset()
-    ledger_end: int = 0
-    copied: Mapping[str, str] = field(default_factory=dict)
-    foreign: frozenset[str] = frozenset()
-    unreadable: Mapping[str, str] = field(default_factory=dict)
     diverged: Mapping[TopicPartition, int] = field(default_factory=dict)
-    marks: Mapping[str, Mark] = field(default_factory=dict)
-    remote_bounds: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
     densities: Mapping[TopicPartition, float] = field(default_factory=dict)
-    first_copied: Mapping[TopicPartition, int] = field(default_factory=dict)
-    released: frozenset[str] = frozenset()
-    applied: Applied = field(default_factory=Applied)
-    origins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    first_marked: frozenset[str] = frozenset()
-    access: Access = field(default_factory=Access)
-    gone: frozenset[str] = frozenset()
-    shared: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
     expiring: Mapping[TopicPartition, int] = field(default_factory=dict)
     recent: Mapping[TopicPartition, int] = field(default_factory=dict)
     oldest: Mapping[TopicPartition, int] = field(default_factory=dict)
-    returned: Mapping[str, int] = field(default_factory=dict)
-    starts: Mapping[TopicPartition, int] = field(default_factory=dict)
-    no_starts: Mapping[str, str] = field(default_factory=dict)
-    begun: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """The source's topics.
+
+    Attributes:
+        cluster_id: its cluster id.
+        names: the names of all its topics.
+        topics: those of them that the flow selects, by name; one that vanished is absent.
+        logs: their logs.
+        gone: topics that were copied and that the source says it does not have, if the flow asks.
+    """
+
+    cluster_id: str
+    names: frozenset[str]
+    topics: Mapping[str, Topic]
+    logs: SourceLogs = SourceLogs()
+    gone: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class TargetState:
+    """The target's topics and brokers.
+
+    Attributes:
+        cluster_id: its cluster id.
+        topics: its topics that the flow copies to, or has copied to, by name.
+        bounds: by *target* partition, what a ``read_uncommitted`` consumer can read of the topics whose
+            offsets are or could be preserved.
+        foreign: remote topics that hold committed records, none of them copied by this flow.
+        unreadable: remote topics for which that is unknown, each with the reason.
+        racks: the rack of each live broker, "" for none; no broker if the flow says of no topic where its
+            replicas are placed.
+    """
+
+    cluster_id: str
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    bounds: Mapping[TopicPartition, LogBounds] = field(default_factory=dict)
+    foreign: frozenset[str] = frozenset()
+    unreadable: Mapping[str, str] = field(default_factory=dict)
     racks: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowPositions:
+    """Where copying continues, as far as known; all keys are *target* partitions.
+
+    Attributes:
+        known: the ledger's positions, and the group's where the ledger has none.
+        moved: the group's offset where the ledger has another one.
+        unconfirmed: the partitions with a position only in the group.
+        hidden: the partitions whose newest copied records a transaction hides that Kafka has left open.
+        ledger_end: the ledger offset up to which the ledger was read; 0 where there is none.
+    """
+
+    known: Mapping[TopicPartition, Position] = field(default_factory=dict)
+    moved: Mapping[TopicPartition, int] = field(default_factory=dict)
+    unconfirmed: frozenset[TopicPartition] = frozenset()
+    hidden: frozenset[TopicPartition] = frozenset()
+    ledger_end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerState:
+    """What the flow's ledger says of earlier runs, other than positions.
+
+    Attributes:
+        copied: the source topics that it knows, each with its remote topic.
+        marks: the newest mark on each remote topic's name.
+        released: the ids of remote topics that the flow has given up: positions in them and marks
+            on them no longer count.
+        applied: what the flow has applied on the target so far.
+        first_marked: the ids of the remote topics that the flow's first run has marked, if it matters.
+        first_copied: by *target* partition of topics whose offsets are or could be preserved, the
+            first source offset that was ever copied.
+    """
+
+    copied: Mapping[str, str] = field(default_factory=dict)
+    marks: Mapping[str, Mark] = field(default_factory=dict)
+    released: frozenset[str] = frozenset()
+    applied: Applied = field(default_factory=Applied)
+    first_marked: frozenset[str] = frozenset()
+    first_copied: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStarts:
+    """What ``topics.start`` says of topics that were never copied, and said of the others.
+
+    Attributes:
+        offsets: by *source* partition that it is about and that was never copied, the first offset to copy.
+        refused: by source topic, why it does not say where the topic begins.
+        begun: by remote topic's id, what it said when the topic's first copy began: "" for nothing;
+            absent where the ledger does not know the topic.
+    """
+
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    begun: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherFlows:
+    """What other flows copy to the source, and to the same remote topics.
+
+    Attributes:
+        origins: by source topic, the ids of the clusters that its records came through before they
+            came to the source; topics that no flow copied there are absent.
+        returned: by source topic with records that the opposite flow has copied from the target, and
+            that are left out: the offset in that flow's ledger from which on it has to be read.
+        shared: by remote topic of topics that are gone, the other flows that copy to it; "?" where
+            unknown.
+    """
+
+    origins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    returned: Mapping[str, int] = field(default_factory=dict)
+    shared: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """The whole input of a plan: both clusters, and what the flow and others have done before.
+
+    Attributes:
+        source: the source's topics and logs.
+        target: the target's topics and brokers.
+        positions: where copying continues.
+        ledger: what earlier runs of the flow have done.
+        starts: where new topics begin.
+        other_flows: what other flows copy to the source and to the target.
+        access: ACLs, quotas and users of both clusters.
+        unknown: what could not be found out and the plan ignores, a sentence each.
+    """
+
+    source: SourceState
+    target: TargetState
+    positions: FlowPositions = FlowPositions()
+    ledger: LedgerState = LedgerState()
+    starts: TopicStarts = TopicStarts()
+    other_flows: OtherFlows = OtherFlows()
+    access: Access = Access()
     unknown: tuple[str, ...] = ()
+
+    @property
+    def is_first_run(self) -> bool:
+        """Whether the flow has neither copied anything nor marked a topic."""
+        return not (self.positions.known or self.ledger.copied or self.ledger.marks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from kafka_ferry.model.cluster_state import Found, Mark, Topic
+from kafka_ferry.model.cluster_state import ClusterState, Mark, Topic
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import TopicPartition
 
@@ -39,28 +39,28 @@ class Pair:
     released: bool = False
 
     @classmethod
-    def of(cls, topic: str, remote_topic: str, found: Found) -> Pair:
-        """The pair of ``topic`` and ``remote_topic``, from what was found.
+    def of(cls, topic: str, remote_topic: str, state: ClusterState) -> Pair:
+        """The pair of ``topic`` and ``remote_topic``, from the state of both clusters.
 
         Positions of an earlier topic that went into an earlier remote topic do not count for this
         pair, and are left out; so are those in a remote topic that was given up.
         """
-        remote, mark = found.target_topics.get(remote_topic), found.marks.get(remote_topic)
+        remote, mark = state.target.topics.get(remote_topic), state.ledger.marks.get(remote_topic)
         pair = cls(
             topic=topic,
-            source=found.source_topics.get(topic),
+            source=state.source.topics.get(topic),
             remote_topic=remote_topic,
             remote=remote,
             positions={},
-            foreign=remote_topic in found.foreign,
-            unreadable=found.unreadable.get(remote_topic, ""),
+            foreign=remote_topic in state.target.foreign,
+            unreadable=state.target.unreadable.get(remote_topic, ""),
             mark=mark if mark and remote and mark.remote_topic_id == remote.topic_id else None,
-            released=remote is not None and remote.topic_id in found.released,
+            released=remote is not None and remote.topic_id in state.ledger.released,
         )
         positions = {}
         for number in range(pair.source.partitions if pair.source else 0):
-            position = found.positions.get(TopicPartition(remote_topic, number))
-            if position is None or position.remote_topic_id in found.released:
+            position = state.positions.known.get(TopicPartition(remote_topic, number))
+            if position is None or position.remote_topic_id in state.ledger.released:
                 continue
             fits = pair.is_of_source(position), pair.is_of_remote(position)
             # Before offset 0 there is nothing, whatever the topic.

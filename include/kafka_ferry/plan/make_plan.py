@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -17,7 +17,7 @@ from kafka_ferry.model.changes import (
     SetConfigs,
     UserChange,
 )
-from kafka_ferry.model.cluster_state import Found, LogBounds, Topic
+from kafka_ferry.model.cluster_state import ClusterState, LogBounds, SourceLogs, Topic
 from kafka_ferry.model.plan import (
     Creation,
     Growth,
@@ -54,7 +54,7 @@ from kafka_ferry.plan.topics.refusals import Place, judge_partition, judge_topic
 from kafka_ferry.plan.topics.replica_placement import creation_of, growth_of, misplacement_of
 from kafka_ferry.plan.topics.retire import retire
 from kafka_ferry.plan.topics.subset import access_of, narrowed
-from kafka_ferry.plan.topics.topic_filter import select, select_topics
+from kafka_ferry.plan.topics.topic_filter import select_topics, selection_of
 
 # Brokers forget the offsets of a group without members after seven days by default.
 _REFRESH_AFTER_MS: Final = 24 * 60 * 60 * 1000
@@ -80,13 +80,13 @@ _Kind = TypeVar("_Kind")
 
 
 def make_plan(
-    flow: Flow, found: Found, *, run: str, at: int, options: RunOptions = ORDINARY
+    flow: Flow, state: ClusterState, *, run: str, at: int, options: RunOptions = ORDINARY
 ) -> Plan:
     """Plan a run of ``flow``.
 
     Args:
         flow: the flow.
-        found: the state of both clusters.
+        state: the state of both clusters.
         run: the run's id.
         at: now, in milliseconds since 1970.
         options: the run's options.
@@ -95,23 +95,23 @@ def make_plan(
         ConfigError: a pattern of ``options.topics`` is not valid.
         FerryError: no topic of the flow matches them.
     """
-    steps = list(_steps(flow, found, at, options))
+    steps = list(_steps(flow, state, at, options))
     chosen = [step for step in steps if isinstance(step, OffsetsChoice)]
-    access = access_steps(flow, found, chosen)
+    access = access_steps(flow, state, chosen)
     steps += access_of(chosen, access) if options.topics else access
 
     def all_of(kind: type[_Kind]) -> tuple[_Kind, ...]:
         return tuple(step for step in steps if isinstance(step, kind))
 
-    ranges, choices = with_expiries(flow, found, all_of(Range), at), all_of(OffsetsChoice)
-    sizes = tuple(estimates(found, ranges))
+    ranges, choices = with_expiries(flow, state.source, all_of(Range), at), all_of(OffsetsChoice)
+    sizes = tuple(estimates(state.source.logs, ranges))
     return Plan(
         flow=flow.name,
         run=run,
         at=at,
-        source_cluster_id=found.source_cluster_id,
-        target_cluster_id=found.target_cluster_id,
-        ledger_end=found.ledger_end,
+        source_cluster_id=state.source.cluster_id,
+        target_cluster_id=state.target.cluster_id,
+        ledger_end=state.positions.ledger_end,
         file=flow.short_file,
         ranges=ranges,
         creations=all_of(Creation),
@@ -130,43 +130,41 @@ def make_plan(
         quota_changes=all_of(QuotaChange),
         user_changes=all_of(UserChange),
         estimates=sizes,
-        risks=tuple(risks(flow, found, choices, ranges, at)),
+        risks=tuple(risks(flow, state.source, choices, ranges, at)),
         options=options,
         shards=shards_of(flow, ranges, sizes),
     )
 
 
-def _steps(flow: Flow, found: Found, at: int, options: RunOptions) -> Iterator[_Step]:
+def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Iterator[_Step]:
     """Collects the plan's content, topic by topic."""
-    yield from (Note("", None, sentence) for sentence in found.unknown)
-    selection = select(
-        flow, found.source_names, found.origins, found.target_cluster_id, found.returned
-    )
-    yield from missing_topics(flow, found.source_names, found.copied, selection)
+    yield from (Note("", None, sentence) for sentence in state.unknown)
+    selection = selection_of(flow, state)
+    yield from missing_topics(flow, state.source.names, state.ledger.copied, selection)
     if options.topics:
         selection, note = narrowed(flow, selection, options)
         yield note
     for skip in selection.skipped:
-        yield _gone_astray(flow, found, skip) or skip
+        yield _gone_astray(flow, state.ledger.copied, skip) or skip
     yield from selection.refused
     for name, remote_name in selection.names.items():
-        if name in found.source_topics:
-            pair = Pair.of(name, remote_name, found)
-            yield from _topic(flow, found, pair, found.source_topics[name], at)
+        if name in state.source.topics:
+            pair = Pair.of(name, remote_name, state)
+            yield from _topic(flow, state, pair, state.source.topics[name], at)
         else:
             yield Skipped(name, "it was deleted while the run was planned")
     if options.topics:
         return
     if flow.on_source_topic_deleted == "retire":
-        yield from retire(flow, found, at)
+        yield from retire(flow, state, at)
     else:
-        yield from _gone(flow, found)
+        yield from _gone(flow, state)
 
 
-def _gone_astray(flow: Flow, found: Found, skipped: Skipped) -> Refusal | None:
+def _gone_astray(flow: Flow, copied: Collection[str], skipped: Skipped) -> Refusal | None:
     """Topics left out because of their origin that were copied before: refused, since a skip goes unnoticed."""
     is_named, _ = select_topics(flow, [skipped.topic])
-    if not is_named or skipped.topic not in found.copied:
+    if not is_named or skipped.topic not in copied:
         return None
     return Refusal(
         skipped.topic,
@@ -177,18 +175,18 @@ def _gone_astray(flow: Flow, found: Found, skipped: Skipped) -> Refusal | None:
     )
 
 
-def _gone(flow: Flow, found: Found) -> Iterator[_Step]:
+def _gone(flow: Flow, state: ClusterState) -> Iterator[_Step]:
     """What the flow does about topics that are no longer on the source."""
-    gone, _ = select_topics(flow, found.copied.keys() - found.source_names)
+    gone, _ = select_topics(flow, state.ledger.copied.keys() - state.source.names)
     for name in gone:
-        yield from judge_topic(flow, Pair.of(name, found.copied[name], found))
+        yield from judge_topic(flow, Pair.of(name, state.ledger.copied[name], state))
 
 
-def _topic(flow: Flow, found: Found, pair: Pair, topic: Topic, at: int) -> Iterator[_Step]:
-    if refusal := _unfaithful(pair) or refused_start(flow, pair, found):
+def _topic(flow: Flow, state: ClusterState, pair: Pair, topic: Topic, at: int) -> Iterator[_Step]:
+    if refusal := _unfaithful(pair) or refused_start(flow, pair, state.starts):
         yield refusal
         return
-    choice = choose_offsets(flow, pair, found)
+    choice = choose_offsets(flow, pair, state)
     if isinstance(choice, Refusal):
         yield choice
         return
@@ -197,28 +195,29 @@ def _topic(flow: Flow, found: Found, pair: Pair, topic: Topic, at: int) -> Itera
     yield from verdicts
     if any(isinstance(verdict, Refusal) for verdict in verdicts):
         return
-    created = None if pair.remote else creation_of(flow, found, topic, pair.remote_topic)
+    racks = state.target.racks
+    created = None if pair.remote else creation_of(flow, racks, topic, pair.remote_topic)
     if isinstance(created, Refusal):
         yield created
         return
-    choice = with_costs(flow, pair, found, choice)
+    choice = with_costs(flow, pair, state, choice)
     yield choice
     if isinstance(choice, Refusal):
         return
     pair = replace(pair, preserved=choice.preserved)
-    steps = [created] if created else list(_existing(flow, found, pair, topic))
+    steps = [created] if created else list(_existing(flow, racks, pair, topic))
     yield from steps
-    yield from sync_configs(flow, pair, found)
+    yield from sync_configs(flow, pair, state.ledger.applied)
     unplaced = {step.partition for step in steps if isinstance(step, Refusal)}
     numbers = [number for number in range(topic.partitions) if number not in unplaced]
-    yield from _partitions(flow, found, pair, topic, numbers, at)
+    yield from _partitions(flow, state, pair, topic, numbers, at)
 
 
-def _existing(flow: Flow, found: Found, pair: Pair, topic: Topic) -> Iterator[_Step]:
+def _existing(flow: Flow, racks: Mapping[int, str], pair: Pair, topic: Topic) -> Iterator[_Step]:
     """What is done, and said, about the partitions of a remote topic that exists, and their replicas."""
     if pair.remote is None:
         return
-    yield from growth_of(flow, found, topic, pair.remote)
+    yield from growth_of(flow, racks, topic, pair.remote)
     if pair.remote.partitions > flow.partitions_of(topic.name, topic.partitions):
         yield Note(
             topic.name,
@@ -227,22 +226,22 @@ def _existing(flow: Flow, found: Found, pair: Pair, topic: Topic) -> Iterator[_S
             f"{topic.partitions}: the others stay empty, and producers that choose partitions by "
             "key choose different ones on the target.",
         )
-    if misplacement := misplacement_of(flow, found, pair):
+    if misplacement := misplacement_of(flow, racks, pair):
         yield misplacement
 
 
 def _partitions(
-    flow: Flow, found: Found, pair: Pair, topic: Topic, numbers: Iterable[int], at: int
+    flow: Flow, state: ClusterState, pair: Pair, topic: Topic, numbers: Iterable[int], at: int
 ) -> Iterator[_Step]:
-    origins = origins_beyond(found, pair)
+    origins = origins_beyond(state, pair)
     left_out: list[int] = []
     for number in numbers:
-        for step in _partition(flow, found, pair, topic, number, at):
+        for step in _partition(flow, state, pair, topic, number, at):
             if isinstance(step, Range):
-                since = found.returned.get(topic.name, -1)
+                since = state.other_flows.returned.get(topic.name, -1)
                 yield replace(step, origins=origins, returned_since=since)
                 if step.begin:
-                    left_out.append(step.start - found.bounds[step.source].start)
+                    left_out.append(step.start - state.source.logs.bounds[step.source].start)
             else:
                 yield step
     if any(left_out):
@@ -283,10 +282,10 @@ def _unfaithful(pair: Pair) -> Refusal | None:
 
 
 def _partition(
-    flow: Flow, found: Found, pair: Pair, topic: Topic, number: int, at: int
+    flow: Flow, state: ClusterState, pair: Pair, topic: Topic, number: int, at: int
 ) -> Iterator[Range | Refusal | Note]:
     source, target = TopicPartition(topic.name, number), TopicPartition(pair.remote_topic, number)
-    bounds = found.bounds.get(source)
+    bounds = state.source.logs.bounds.get(source)
     if bounds is None:
         yield Refusal(
             topic.name,
@@ -296,12 +295,12 @@ def _partition(
         )
         return
     position = pair.position(number)
-    begin = Start(first_offset(flow, pair, number, bounds, found))
+    begin = Start(first_offset(flow, pair, number, bounds, state))
     if pair.preserved:
-        begin = next_start(flow, pair, number, bounds, found)
+        begin = next_start(flow, pair, number, bounds, state)
     start, log_start = begin.offset, begin.log_start
     if position:
-        place = _place(flow, found, pair, position, source)
+        place = _place(flow, state, pair, position, source)
         start, verdicts = judge_partition(flow, place, source)
         yield from verdicts
         if any(isinstance(verdict, Refusal) for verdict in verdicts):
@@ -315,11 +314,12 @@ def _partition(
     # An empty log too must start and end where the source's does.
     must_move = log_start >= 0 and start > 0
     stored = pair.positions.get(number)
-    is_begun_by_option = position is None and source in found.starts
-    begins_late = is_begun_by_option or begins_at_end(flow, pair, found)
-    is_new = begins_late or (number == 0 and _is_unknown(found, pair))
+    is_begun_by_option = position is None and source in state.starts.offsets
+    begins_late = is_begun_by_option or begins_at_end(flow, pair, state)
+    is_new = begins_late or (number == 0 and _is_unknown(pair, state.source.logs))
     # The group gets its position back, and an open transaction its end, even where nothing is to be copied.
-    is_anew = position is None or target in found.moved or target in found.hidden
+    positions = state.positions
+    is_anew = position is None or target in positions.moved or target in positions.hidden
     if must_move or is_new or _is_due(stored, start, bounds, at, anew=is_anew):
         yield Range(
             topic=topic.name,
@@ -337,7 +337,7 @@ def _partition(
         )
 
 
-def _is_unknown(found: Found, pair: Pair) -> bool:
+def _is_unknown(pair: Pair, logs: SourceLogs) -> bool:
     """Whether nothing on the target says yet that the remote topic is a copy, and of what.
 
     An empty range does: flows that copy from there must know where the topic came from
@@ -345,29 +345,30 @@ def _is_unknown(found: Found, pair: Pair) -> bool:
     back and forth forever, under longer and longer names.
     """
     partitions = range(pair.source.partitions if pair.source else 0)
-    logs = (found.bounds.get(TopicPartition(pair.topic, number)) for number in partitions)
-    return not pair.positions and all(log is None or log.start == log.end for log in logs)
+    bounds = (logs.bounds.get(TopicPartition(pair.topic, number)) for number in partitions)
+    return not pair.positions and all(log is None or log.start == log.end for log in bounds)
 
 
 def _place(
-    flow: Flow, found: Found, pair: Pair, position: Position, source: TopicPartition
+    flow: Flow, state: ClusterState, pair: Pair, position: Position, source: TopicPartition
 ) -> Place:
-    bounds, target = found.bounds[source], TopicPartition(pair.remote_topic, source.partition)
-    remote = found.remote_bounds.get(target)
+    logs, positions = state.source.logs, state.positions
+    bounds, target = logs.bounds[source], TopicPartition(pair.remote_topic, source.partition)
+    remote = state.target.bounds.get(target)
     # Until the target's log has been moved to its start, it ends below the position.
     is_filled = pair.preserved and unfilled_to(position) < 0
     begins_at = None
-    if target in found.unconfirmed:
+    if target in positions.unconfirmed:
         asked = flow.offsets_start.of(pair.topic) if pair.preserved else "log-start"
         begins_at = start_of(asked, bounds.start).offset
     return Place(
         position.offset,
         bounds,
-        found.diverged.get(source),
+        logs.diverged.get(source),
         pair.remote_topic,
         pair.preserved,
         remote.end if remote and is_filled else None,
-        moved_to=found.moved.get(target),
+        moved_to=positions.moved.get(target),
         begins_at=begins_at,
     )
 

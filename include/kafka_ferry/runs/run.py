@@ -343,5 +343,5 @@ class Run:
             with self._retry_time():
                 return make_backfill_plan(self.flow, self._context.ledger, self.run_id, options)
         with self._retry_time():
-            found = discover(self.flow, self._context.ledger)
-        return make_plan(self.flow, found, run=self.run_id, at=now_ms(), options=options)
+            state = discover(self.flow, self._context.ledger)
+        return make_plan(self.flow, state, run=self.run_id, at=now_ms(), options=options)

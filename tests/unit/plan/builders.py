@@ -1,13 +1,22 @@
-"""What was found on two clusters, and the plan that follows."""
+"""The state of two clusters, and the plan that follows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from kafka_ferry.config import Cluster, Flow
-from kafka_ferry.model import Found, LogBounds, Plan, Position, Topic, TopicPartition
+from kafka_ferry.model import ClusterState, LogBounds, Plan, Position, Topic, TopicPartition
+from kafka_ferry.model.cluster_state import (
+    FlowPositions,
+    LedgerState,
+    OtherFlows,
+    SourceLogs,
+    SourceState,
+    TargetState,
+    TopicStarts,
+)
 from kafka_ferry.plan import make_plan
 
 NOW = 1_700_000_000_000
@@ -32,32 +41,64 @@ def a_remote(name: str = "primary.orders", partitions: int = 1, **configs: str) 
     return Topic(name, f"id of {name}", partitions, dotted)
 
 
-def found(
+def a_state(
     *source: Topic,
     target: Iterable[Topic] = (),
     bounds: tuple[int, int] = (10, 50),
     positions: Mapping[TopicPartition, Position] | None = None,
     vanished: Iterable[str] = (),
     **more: Any,
-) -> Found:
-    """Both clusters, with the same bounds for every partition of the source."""
-    return Found(
-        source_cluster_id="S",
-        target_cluster_id="T",
-        source_names=frozenset([topic.name for topic in source]).union(vanished),
-        source_topics={topic.name: topic for topic in source},
-        target_topics={topic.name: topic for topic in target},
-        bounds={
-            TopicPartition(topic.name, number): LogBounds(*bounds)
-            for topic in source
-            for number in range(topic.partitions)
-        },
-        positions=positions or {},
-        **more,
+) -> ClusterState:
+    """Both clusters, with the same bounds for every partition of the source.
+
+    Args:
+        source: the source's topics.
+        target: the target's.
+        bounds: the bounds.
+        positions: the flow's positions.
+        vanished: names of topics of the source that are gone.
+        more: as for ``changed``.
+    """
+    logs = {
+        TopicPartition(topic.name, number): LogBounds(*bounds)
+        for topic in source
+        for number in range(topic.partitions)
+    }
+    topics = {topic.name: topic for topic in source}
+    state = ClusterState(
+        SourceState("S", frozenset([*topics, *vanished]), topics, SourceLogs(logs)),
+        TargetState("T", {topic.name: topic for topic in target}),
+        FlowPositions(positions or {}),
     )
+    return changed(state, **more)
 
 
-def planned(state: Found, flow: Flow | None = None) -> Plan:
+def changed(state: ClusterState, **values: Any) -> ClusterState:
+    """The state with these values, wherever in its parts they belong.
+
+    What both clusters have has the target's name before it: ``target_topics``, ``target_bounds``.
+    """
+    remote = [key for key in values if key.startswith("target_")]
+    target = {key.removeprefix("target_"): values.pop(key) for key in remote}
+    logs = _taken(values, SourceLogs)
+    source = _taken(values, SourceState) | {"logs": replace(state.source.logs, **logs)}
+    target |= _taken(values, TargetState)
+    parts: dict[str, Any] = {
+        "source": replace(state.source, **source),
+        "target": replace(state.target, **target),
+        "positions": replace(state.positions, **_taken(values, FlowPositions)),
+        "ledger": replace(state.ledger, **_taken(values, LedgerState)),
+        "starts": replace(state.starts, **_taken(values, TopicStarts)),
+        "other_flows": replace(state.other_flows, **_taken(values, OtherFlows)),
+    }
+    return replace(state, **parts | values)
+
+
+def _taken(values: dict[str, Any], part: Any) -> dict[str, Any]:
+    return {it.name: values.pop(it.name) for it in fields(part) if it.name in values}
+
+
+def planned(state: ClusterState, flow: Flow | None = None) -> Plan:
     return make_plan(flow or a_flow(), state, run="run-1", at=NOW)
 
 
@@ -80,7 +121,7 @@ REMOTE = a_remote()
 
 def plan_of_one(position: Position | None, remote: Topic | None = REMOTE) -> Plan:
     return planned(
-        found(
+        a_state(
             a_source(),
             target=[remote] if remote else [],
             positions={P0: position} if position else {},

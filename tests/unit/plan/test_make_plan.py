@@ -19,8 +19,9 @@ from .builders import (
     a_flow,
     a_remote,
     a_source,
+    a_state,
     at,
-    found,
+    changed,
     intervals,
     plan_of_one,
     planned,
@@ -62,7 +63,7 @@ def test_a_partition_is_copied_from_its_position_to_the_end_of_what_may_be_read(
 
 
 def test_a_range_says_where_it_goes_and_who_writes_it() -> None:
-    state = found(a_source(partitions=40), target=[a_remote(partitions=40)])
+    state = a_state(a_source(partitions=40), target=[a_remote(partitions=40)])
     for number, range_ in enumerate(planned(state, a_flow(writers=7)).ranges):
         target = TopicPartition("primary.orders", number)
         assert range_ == Range(
@@ -79,7 +80,7 @@ def test_a_range_says_where_it_goes_and_who_writes_it() -> None:
 
 
 def test_a_range_names_no_remote_topic_id_where_the_topic_is_still_to_be_created() -> None:
-    assert [range_.remote_topic_id for range_ in planned(found(a_source())).ranges] == [""]
+    assert [range_.remote_topic_id for range_ in planned(a_state(a_source())).ranges] == [""]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_an_empty_topic_that_was_never_copied_gets_a_position_in_one_partition(
     bounds: tuple[int, int],
 ) -> None:
     """So that flows that go on from the target know where the topic came from."""
-    state = found(a_source(partitions=3), target=[a_remote(partitions=3)], bounds=bounds)
+    state = a_state(a_source(partitions=3), target=[a_remote(partitions=3)], bounds=bounds)
     plan = planned(state)
     assert intervals(plan) == [("orders", 0, bounds[1], bounds[1])]
     assert (plan.offsets, plan.refused) == (0, ())
@@ -115,22 +116,22 @@ def test_an_empty_topic_that_was_never_copied_gets_a_position_in_one_partition(
 
 @pytest.mark.parametrize("others", [{1: (0, 5)}, {2: (5, 5)}])
 def test_an_empty_partition_beside_others_needs_nothing(others: dict[int, tuple[int, int]]) -> None:
-    state = found(a_source(partitions=3), target=[a_remote(partitions=3)], bounds=(0, 0))
+    state = a_state(a_source(partitions=3), target=[a_remote(partitions=3)], bounds=(0, 0))
     logs = {TopicPartition("orders", n): LogBounds(*bounds) for n, bounds in others.items()}
     positions = {
         TopicPartition("primary.orders", number): at(end)
         for number, (start, end) in others.items()
         if start == end
     }
-    plan = planned(replace(state, bounds={**state.bounds, **logs}, positions=positions))
+    plan = planned(changed(state, bounds={**state.source.logs.bounds, **logs}, known=positions))
     wanted = [("orders", number, *log) for number, log in others.items() if log[0] < log[1]]
     assert intervals(plan) == wanted
 
 
 def test_a_partition_without_a_leader_is_refused_and_the_others_are_copied() -> None:
-    state = found(a_source(partitions=3), target=[a_remote(partitions=3)])
-    bounds = {tp: log for tp, log in state.bounds.items() if tp.partition != 1}
-    plan = planned(replace(state, bounds=bounds))
+    state = a_state(a_source(partitions=3), target=[a_remote(partitions=3)])
+    bounds = {tp: log for tp, log in state.source.logs.bounds.items() if tp.partition != 1}
+    plan = planned(changed(state, bounds=bounds))
     assert [r.partition for r in plan.ranges] == [0, 2]
     [refusal] = plan.refused
     assert (refusal.topic, refusal.partition) == ("orders", 1)
@@ -140,7 +141,7 @@ def test_a_partition_without_a_leader_is_refused_and_the_others_are_copied() -> 
 
 def test_a_refused_partition_does_not_hold_the_others_back() -> None:
     positions = {TopicPartition("primary.orders", 1): at(5)}
-    state = found(a_source(partitions=3), target=[a_remote(partitions=3)], positions=positions)
+    state = a_state(a_source(partitions=3), target=[a_remote(partitions=3)], positions=positions)
     plan = planned(state)
     assert [r.partition for r in plan.ranges] == [0, 2]
     assert [r.partition for r in plan.refused] == [1]
@@ -151,7 +152,7 @@ def test_positions_are_those_of_the_target_partition() -> None:
         TopicPartition("orders", 0): at(20),
         TopicPartition("primary.orders", 1): at(30),
     }
-    state = found(a_source(partitions=2), target=[a_remote(partitions=2)], positions=positions)
+    state = a_state(a_source(partitions=2), target=[a_remote(partitions=2)], positions=positions)
     assert intervals(planned(state)) == [("orders", 0, 10, 50), ("orders", 1, 30, 50)]
 
 
@@ -172,14 +173,14 @@ def test_the_remote_topic_gets_as_many_partitions_as_the_sources(
     partitions: int, remote: int | None, creations: list[Creation], growths: list[Growth]
 ) -> None:
     target = [a_remote(partitions=remote)] if remote else []
-    plan = planned(found(a_source(partitions=partitions), target=target))
+    plan = planned(a_state(a_source(partitions=partitions), target=target))
     assert list(plan.creations) == creations
     assert list(plan.growths) == growths
     assert [r.partition for r in plan.ranges] == list(range(partitions))
 
 
 def test_an_empty_topic_is_created_too() -> None:
-    plan = planned(found(a_source(), bounds=(0, 0)))
+    plan = planned(a_state(a_source(), bounds=(0, 0)))
     assert [creation.remote_topic for creation in plan.creations] == ["primary.orders"]
     assert plan.offsets == 0
 
@@ -201,7 +202,7 @@ def test_a_remote_topic_is_created_with_the_configs_that_somebody_set() -> None:
         configs=copied | left_out | {"segment.bytes": "a default"},
         overrides=frozenset(copied | left_out),
     )
-    [creation] = planned(found(topic), a_flow(replication_factor=3)).creations
+    [creation] = planned(a_state(topic), a_flow(replication_factor=3)).creations
     assert creation == Creation("primary.orders", 1, 3, copied)
     assert list(creation.configs) == sorted(copied)
 
@@ -231,7 +232,7 @@ def test_a_topic_that_cannot_be_a_faithful_copy_is_refused_whole(
     topic: Topic, target: Topic | None, reason: str, advice: str
 ) -> None:
     topic = replace(topic, partitions=2)
-    plan = planned(found(topic, a_source("payments"), target=[target] if target else []))
+    plan = planned(a_state(topic, a_source("payments"), target=[target] if target else []))
     [refusal] = plan.refused
     assert (refusal.topic, refusal.partition, refusal.advice) == (topic.name, None, advice)
     assert refusal.reason.startswith(reason)
@@ -252,7 +253,7 @@ def test_a_topic_that_cannot_be_a_faithful_copy_is_refused_whole(
 def test_a_topic_that_can_be_a_faithful_copy_is_not_refused(
     topic: Topic, target: Topic | None
 ) -> None:
-    plan = planned(found(topic, target=[target] if target else []))
+    plan = planned(a_state(topic, target=[target] if target else []))
     assert plan.refused == ()
     assert len(plan.ranges) == 1
 

@@ -16,9 +16,9 @@ from kafka_ferry.config.client.jaas import login_name
 from kafka_ferry.config.client.property_names import ROLES
 from kafka_ferry.config.types.principal_mapping import principal_rules
 from kafka_ferry.model.changes import Acl
-from kafka_ferry.model.cluster_state import Found
+from kafka_ferry.model.cluster_state import ClusterState
 from kafka_ferry.plan.topics.replication_policy import policy_of
-from kafka_ferry.plan.topics.topic_filter import select
+from kafka_ferry.plan.topics.topic_filter import selection_of
 
 EVERY: Final = "*"
 """The resource name that stands for all resources of its type."""
@@ -54,14 +54,14 @@ class WantedRules:
     too_wide: set[tuple[Acl, str]] = field(default_factory=set)
 
 
-def wanted_rules(flow: Flow, found: Found) -> WantedRules:
+def wanted_rules(flow: Flow, state: ClusterState) -> WantedRules:
     """Translates the source's rules to the target."""
     wanted = WantedRules()
-    names = _Names(flow, found)
+    names = _Names(flow, state)
     rules = principal_rules(flow.acls_principals)
     own = own_principals(flow)
     translate = _exact if flow.acls_mode == "exact" else _read_only
-    for acl in sorted(found.access.source_acls or ()):
+    for acl in sorted(state.access.source_acls or ()):
         for translated in translate(acl, names, wanted):
             principal = rules.name_of(acl.principal)
             if principal is None:
@@ -91,19 +91,17 @@ def covers(acl: Acl, topic: str) -> bool:
 class _Names:
     """The names of topics, and of topic name prefixes, on the target."""
 
-    def __init__(self, flow: Flow, found: Found) -> None:
+    def __init__(self, flow: Flow, state: ClusterState) -> None:
         self._renamed = flow.topics_rename
         self._policy = policy_of(flow)
-        self._known = found.source_names | found.copied.keys()
+        self._known = state.source.names | state.ledger.copied.keys()
         named = {
             acl.name
-            for acl in found.access.source_acls or ()
+            for acl in state.access.source_acls or ()
             if (acl.resource_type, acl.pattern_type) == ("TOPIC", "LITERAL") and acl.name != EVERY
         }
         # A topic's rules may exist before the topic does, and after it.
-        names = self._known | named
-        selection = select(flow, names, found.origins, found.target_cluster_id, found.returned)
-        self.selected = selection.names
+        self.selected = selection_of(flow, state, self._known | named).names
 
     def remote(self, topic: str) -> str:
         """A topic's name on the target."""

@@ -21,26 +21,25 @@ from typing import Final
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.principal_mapping import PrincipalRules, principal_rules
-from kafka_ferry.model.changes import Entity, QuotaChange, Quotas, amount, quota_name
-from kafka_ferry.model.cluster_state import Found
+from kafka_ferry.model.changes import Applied, Entity, QuotaChange, Quotas, amount, quota_name
+from kafka_ferry.model.cluster_state import Access
 from kafka_ferry.model.plan import Note
 
 _NEVER_SET: Final = frozenset({None})
 _USER: Final = "User:"
 
 
-def quota_steps(flow: Flow, found: Found) -> Iterator[QuotaChange | Note]:
+def quota_steps(flow: Flow, access: Access, applied: Applied) -> Iterator[QuotaChange | Note]:
     """The quotas to set or to delete on the target, and notes on drift."""
-    access, applied = found.access, found.applied.quotas
     if access.source_quotas is None or access.target_quotas is None:
         return
     wanted = _on_target(access.source_quotas, principal_rules(flow.acls_principals))
-    for what in sorted(wanted.keys() | applied.keys(), key=repr):
+    for what in sorted(wanted.keys() | applied.quotas.keys(), key=repr):
         value, now = wanted.get(what), access.target_quotas.get(what)
         change = QuotaChange(*what, value, before=now)
         if value == now:
             continue
-        if now in applied.get(what, _NEVER_SET):
+        if now in applied.quotas.get(what, _NEVER_SET):
             yield change
         elif value is not None:
             yield _drift(flow, change)

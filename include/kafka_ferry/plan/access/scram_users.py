@@ -10,15 +10,14 @@ from collections.abc import Iterator
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.principal_mapping import principal_rules
-from kafka_ferry.model.changes import UserChange
-from kafka_ferry.model.cluster_state import Found
+from kafka_ferry.model.changes import Applied, UserChange
+from kafka_ferry.model.cluster_state import Access
 from kafka_ferry.model.plan import Note
 from kafka_ferry.plan.access.acls import own_principals
 
 
-def user_steps(flow: Flow, found: Found) -> Iterator[UserChange | Note]:
+def user_steps(flow: Flow, access: Access, applied: Applied) -> Iterator[UserChange | Note]:
     """The SCRAM users to create on the target or to delete there, and those whose passwords are missing."""
-    access = found.access
     if access.source_users is None or access.target_users is None:
         return
     rules = principal_rules(flow.acls_principals)
@@ -41,9 +40,7 @@ def user_steps(flow: Flow, found: Found) -> Iterator[UserChange | Note]:
             "scram.passwords.file, or create them by hand.",
         )
     own = own_principals(flow)
-    for user, mechanism in sorted(
-        (found.applied.users - wanted.keys()) & access.target_users.keys()
-    ):
+    for user, mechanism in sorted((applied.users - wanted.keys()) & access.target_users.keys()):
         # Whatever the source says: the flow must not lock itself out.
         if f"User:{user}" not in own:
             iterations = access.target_users[user, mechanism]

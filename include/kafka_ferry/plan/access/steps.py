@@ -12,7 +12,7 @@ from typing import Final
 
 from kafka_ferry.config import Flow
 from kafka_ferry.model.changes import Acl, AclChange, QuotaChange, UserChange
-from kafka_ferry.model.cluster_state import Found
+from kafka_ferry.model.cluster_state import ClusterState
 from kafka_ferry.model.plan import Note, OffsetsChoice
 from kafka_ferry.plan.access.acls import WantedRules, covers, own_principals, wanted_rules
 from kafka_ferry.plan.access.quotas import quota_steps
@@ -25,35 +25,36 @@ _WRITING: Final = frozenset({"ALL", "WRITE"})
 
 
 def access_steps(
-    flow: Flow, found: Found, choices: Iterable[OffsetsChoice]
+    flow: Flow, state: ClusterState, choices: Iterable[OffsetsChoice]
 ) -> Iterator[AclChange | QuotaChange | UserChange | Note]:
     """All changes of access on the target, and notes on them.
 
     Args:
         flow: the flow.
-        found: the state of both clusters.
+        state: the state of both clusters.
         choices: how the offsets of the planned topics are kept.
     """
-    for sentence in found.access.notes:
+    access, applied = state.access, state.ledger.applied
+    for sentence in access.notes:
         yield Note("", None, sentence)
-    yield from _acl_steps(flow, found, choices)
-    yield from quota_steps(flow, found)
-    yield from user_steps(flow, found)
+    yield from _acl_steps(flow, state, choices)
+    yield from quota_steps(flow, access, applied)
+    yield from user_steps(flow, access, applied)
 
 
 def _acl_steps(
-    flow: Flow, found: Found, choices: Iterable[OffsetsChoice]
+    flow: Flow, state: ClusterState, choices: Iterable[OffsetsChoice]
 ) -> Iterator[AclChange | Note]:
-    access = found.access
+    access = state.access
     if access.source_acls is None or access.target_acls is None:
         return
-    wanted = wanted_rules(flow, found)
+    wanted = wanted_rules(flow, state)
     for sentence in _sentences(flow, wanted):
         yield Note("", None, sentence)
     yield from _foreign_writers(flow, wanted, choices)
     for acl in sorted(wanted.acls - access.target_acls):
         yield AclChange(acl, "grant")
-    for acl in sorted((found.applied.acls - wanted.acls) & access.target_acls):
+    for acl in sorted((state.ledger.applied.acls - wanted.acls) & access.target_acls):
         yield AclChange(acl, "revoke")
 
 

@@ -27,7 +27,7 @@ from kafka_ferry.plan.topics.replica_placement import creation_of, growth_of
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.model.cluster_state import Found, LogBounds, Topic
+    from kafka_ferry.model.cluster_state import ClusterState, LogBounds, Topic
 
 _SEPARATE: Final = ".backfill"
 _LONGEST_NAME: Final = 249
@@ -40,7 +40,7 @@ def destination(flow: Flow, remote_topic: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WindowFacts:
-    """What must be known of both clusters besides ``Found``, by *source* partition or by name.
+    """What must be known of both clusters besides ``ClusterState``, by *source* partition or by name.
 
     Attributes:
         firsts: the first offset whose record is not older than the window; absent where there is none.
@@ -59,13 +59,13 @@ class WindowFacts:
 
 
 def plan_backfill(
-    flow: Flow, found: Found, facts: WindowFacts, *, run: str, at: int, options: RunOptions
+    flow: Flow, state: ClusterState, facts: WindowFacts, *, run: str, at: int, options: RunOptions
 ) -> Plan:
     """Plan a backfill of ``flow``.
 
     Args:
         flow: the flow.
-        found: the state of both clusters.
+        state: the state of both clusters.
         facts: what else must be known for the window.
         run: the run's id.
         at: now, in milliseconds since 1970.
@@ -76,35 +76,34 @@ def plan_backfill(
     """
     window = options.window
     assert window
-    narrow = make_plan(flow, found, run=run, at=at, options=replace(options, window=None))
-    topics = [_Topic(flow, found, facts, window, narrow, choice) for choice in narrow.choices]
-    is_first = not (found.positions or found.copied or found.marks)
+    narrow = make_plan(flow, state, run=run, at=at, options=replace(options, window=None))
+    topics = [_Topic(flow, state, facts, window, narrow, choice) for choice in narrow.choices]
     ranges = [range_ for topic in topics if not topic.refusal for range_ in topic.ranges]
     ordinary = narrow
-    if ranges and is_first and options.topics:
+    if ranges and state.is_first_run and options.topics:
         # With auto.offset.reset: latest, the first run starts at the logs' ends; this run counts as the first.
-        ordinary = make_plan(flow, found, run=run, at=at, options=ORDINARY)
+        ordinary = make_plan(flow, state, run=run, at=at, options=ORDINARY)
     backfilled = {range_.topic for range_ in ranges}
     pins = tuple(
         range_
         for range_ in ordinary.ranges
         if ranges
         # All partitions: otherwise later runs would treat the others as new and copy them from their starts.
-        and (is_first or range_.topic in backfilled)
-        and begins_at_end(flow, Pair.of(range_.topic, range_.remote_topic, found), found)
+        and (state.is_first_run or range_.topic in backfilled)
+        and begins_at_end(flow, Pair.of(range_.topic, range_.remote_topic, state), state)
     )
     touched = {range_.topic for range_ in (*ranges, *pins)}
     remote = {choice.remote_topic for choice in ordinary.choices if choice.topic in touched}
-    sizes = tuple(estimates(found, ranges))
+    sizes = tuple(estimates(state.source.logs, ranges))
     return Plan(
         flow=flow.name,
         run=run,
         at=at,
-        source_cluster_id=found.source_cluster_id,
-        target_cluster_id=found.target_cluster_id,
-        ledger_end=found.ledger_end,
+        source_cluster_id=state.source.cluster_id,
+        target_cluster_id=state.target.cluster_id,
+        ledger_end=state.positions.ledger_end,
         file=flow.short_file,
-        ranges=with_expiries(flow, found, ranges, at),
+        ranges=with_expiries(flow, state.source, ranges, at),
         pins=pins,
         creations=(
             *(it for it in ordinary.creations if it.remote_topic in remote),
@@ -130,18 +129,18 @@ class _Topic:
     def __init__(
         self,
         flow: Flow,
-        found: Found,
+        state: ClusterState,
         facts: WindowFacts,
         window: Window,
         ordinary: Plan,
         choice: OffsetsChoice,
     ) -> None:
-        self._flow, self._found, self._facts, self._window = flow, found, facts, window
+        self._flow, self._state, self._facts, self._window = flow, state, facts, window
         self._choice = choice
-        self._taken = {*found.copied.values(), *(it.remote_topic for it in ordinary.choices)}
-        self._pair = Pair.of(choice.topic, choice.remote_topic, found)
+        self._taken = {*state.ledger.copied.values(), *(it.remote_topic for it in ordinary.choices)}
+        self._pair = Pair.of(choice.topic, choice.remote_topic, state)
         self._remote_topic = destination(flow, choice.remote_topic)
-        self._source = found.source_topics[choice.topic]
+        self._source = state.source.topics[choice.topic]
         self._there = self._after = self._cut = 0
         planned = {
             range_.partition: range_ for range_ in ordinary.ranges if range_.topic == choice.topic
@@ -171,10 +170,11 @@ class _Topic:
         return (step for step in self._separate_steps() if isinstance(step, Growth))
 
     def _separate_steps(self) -> Iterator[Creation | Growth | Refusal | Note]:
+        racks = self._state.target.racks
         if self._is_separate and self._remote is None:
-            yield creation_of(self._flow, self._found, self._source, self._remote_topic)
+            yield creation_of(self._flow, racks, self._source, self._remote_topic)
         elif self._is_separate and self._remote:
-            yield from growth_of(self._flow, self._found, self._source, self._remote)
+            yield from growth_of(self._flow, racks, self._source, self._remote)
 
     @property
     def notes(self) -> Iterator[Note]:
@@ -216,7 +216,7 @@ class _Topic:
 
     def _range(self, number: int, planned: Range | None) -> Iterator[Range]:
         source = TopicPartition(self._choice.topic, number)
-        bounds = self._found.bounds[source]
+        bounds = self._state.source.logs.bounds[source]
         offsets, after = self._offsets(source, bounds, self._position(number, bounds, planned))
         self._after += after
         if offsets is None:
@@ -239,14 +239,14 @@ class _Topic:
             remote_topic=self._remote_topic,
             writer=writers_of(self._flow).of(target),
             remote_topic_id=self._remote.topic_id if self._remote else "",
-            origins=origins_beyond(self._found, self._pair),
+            origins=origins_beyond(self._state, self._pair),
             # Records from the opposite flow lie below the position, and anywhere in its ledger.
-            returned_since=0 if source.topic in self._found.returned else -1,
+            returned_since=0 if source.topic in self._state.other_flows.returned else -1,
             transform=self._flow.fingerprint_of(source.topic),
             backfill=Backfill(
                 self._window.since_ms,
                 self._window.until_ms,
-                self._found.ledger_end,
+                self._state.positions.ledger_end,
                 within(settled, left, self._window),
             ),
         )

@@ -18,7 +18,7 @@ from kafka_ferry.plan.offsets.start_offsets import rest_of
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.model.cluster_state import Found
+    from kafka_ferry.model.cluster_state import ClusterState, TargetState
     from kafka_ferry.model.topic_pair import Pair
 
 _MOSTLY: Final = 0.5
@@ -29,13 +29,13 @@ _ANOTHER: Final = (
 _COMMITTED_ONLY: Final = "preserved offsets go with isolation.level: read_committed only"
 
 
-def choose_offsets(flow: Flow, pair: Pair, found: Found) -> OffsetsChoice | Refusal:
+def choose_offsets(flow: Flow, pair: Pair, state: ClusterState) -> OffsetsChoice | Refusal:
     """How the offsets of ``pair`` are kept, or why that is unknown.
 
     Args:
         flow: the flow.
         pair: a topic that is on the source.
-        found: the state of both clusters.
+        state: the state of both clusters.
     """
     if _contradicts_itself(pair):
         return Refusal(
@@ -45,7 +45,7 @@ def choose_offsets(flow: Flow, pair: Pair, found: Found) -> OffsetsChoice | Refu
             "positions are of translated ones.",
             f"Give it up with `ferry repair --topic {pair.remote_topic} --yes`.",
         )
-    choice = _kept(flow, pair) or _chosen(flow, pair, found)
+    choice = _kept(flow, pair) or _chosen(flow, pair, state)
     if isinstance(choice, Refusal) or not choice.preserved:
         return choice
     if flow.isolation_level != "read_committed":
@@ -55,12 +55,12 @@ def choose_offsets(flow: Flow, pair: Pair, found: Found) -> OffsetsChoice | Refu
 
 
 def with_costs(
-    flow: Flow, pair: Pair, found: Found, choice: OffsetsChoice
+    flow: Flow, pair: Pair, state: ClusterState, choice: OffsetsChoice
 ) -> OffsetsChoice | Refusal:
     """The choice with what it costs, or what ``on.fill.limit`` makes of it."""
     if not choice.preserved:
         return choice
-    costs = _costs(flow, pair, found)
+    costs = _costs(flow, pair, state)
     if costs.fill_ms <= flow.fill_max_ms:
         return _choice(pair, True, choice.reason, costs.gaps, costs.fill_ms)
     reason = (
@@ -91,10 +91,10 @@ def may_be_preserved(flow: Flow, pair: Pair) -> bool:
     return flow.offsets.of(pair.topic) != "translated" if before is None else before
 
 
-def is_to_be_sampled(flow: Flow, pair: Pair, found: Found) -> bool:
+def is_to_be_sampled(flow: Flow, pair: Pair, target: TargetState) -> bool:
     """Whether the choice depends on how many of the source's offsets have a record."""
     begun = was_preserved(pair) is not None
-    return may_be_preserved(flow, pair) and (begun or _written(pair, found) is False)
+    return may_be_preserved(flow, pair) and (begun or _written(pair, target) is False)
 
 
 def _contradicts_itself(pair: Pair) -> bool:
@@ -127,17 +127,17 @@ def _kept(flow: Flow, pair: Pair) -> OffsetsChoice | Refusal | None:
     return _choice(pair, preserved, f"{pair.remote_topic} {how} {kept}.")
 
 
-def _chosen(flow: Flow, pair: Pair, found: Found) -> OffsetsChoice | Refusal:
+def _chosen(flow: Flow, pair: Pair, state: ClusterState) -> OffsetsChoice | Refusal:
     """The mode by the flow's option, for a topic that was not begun yet."""
     option = flow.offsets.of(pair.topic)
     if option == "translated":
         return _choice(pair, False, PLAINLY_TRANSLATED)
-    written = _written(pair, found)
+    written = _written(pair, state.target)
     if written is None:
         reason = f"a partition of {pair.remote_topic} has no leader."
         return Refusal(pair.topic, None, reason, "Is one of the target's brokers down?")
     if option == "auto":
-        return _chosen_by_itself(flow, pair, found, written)
+        return _chosen_by_itself(flow, pair, state, written)
     if not written:
         return _choice(pair, True, "offsets: preserved.")
     advice = f"delete {pair.remote_topic}, or mirror {pair.topic} to a topic of another name."
@@ -149,22 +149,22 @@ def _chosen(flow: Flow, pair: Pair, found: Found) -> OffsetsChoice | Refusal:
     )
 
 
-def _written(pair: Pair, found: Found) -> bool | None:
+def _written(pair: Pair, target: TargetState) -> bool | None:
     """Whether the remote topic was ever written to; None where a partition has no leader to tell."""
     if pair.remote is None:
         return False
     partitions = [TopicPartition(pair.remote_topic, n) for n in range(pair.remote.partitions)]
-    bounds = [found.remote_bounds.get(partition) for partition in partitions]
+    bounds = [target.bounds.get(partition) for partition in partitions]
     if any(log and log.end for log in bounds):
         return True
     return None if None in bounds else False
 
 
 def _chosen_by_itself(
-    flow: Flow, pair: Pair, found: Found, written: bool
+    flow: Flow, pair: Pair, state: ClusterState, written: bool
 ) -> OffsetsChoice | Refusal:
     """What ``auto`` makes of the target's topic and the source's gaps."""
-    costs = _costs(flow, pair, found)
+    costs = _costs(flow, pair, state)
     against = ""
     if written:
         against = f"{pair.remote_topic} was written to before"
@@ -203,13 +203,14 @@ class _Costs:
     fill_ms: int
 
 
-def _costs(flow: Flow, pair: Pair, found: Found) -> _Costs:
-    parts = list(rest_of(flow, pair, found))
-    sampled = [part for part in parts if part.source in found.densities and len(part)]
-    records = sum(found.densities[part.source] * len(part) for part in sampled)
+def _costs(flow: Flow, pair: Pair, state: ClusterState) -> _Costs:
+    parts = list(rest_of(flow, pair, state))
+    densities = state.source.logs.densities
+    sampled = [part for part in parts if part.source in densities and len(part)]
+    records = sum(densities[part.source] * len(part) for part in sampled)
     density = records / sum(map(len, sampled)) if sampled else None
     # Partitions that could not be sampled are assumed to be like the others.
-    each = {part: found.densities.get(part.source, density or 1.0) for part in parts}
+    each = {part: densities.get(part.source, density or 1.0) for part in parts}
     return _Costs(
         offsets=sum(map(len, parts)),
         density=density,

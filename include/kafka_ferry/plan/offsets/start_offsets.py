@@ -12,7 +12,7 @@ from kafka_ferry.plan.topics.configs import wanted_configs
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow, MirrorStart
-    from kafka_ferry.model.cluster_state import Found, LogBounds
+    from kafka_ferry.model.cluster_state import ClusterState, LogBounds, TopicStarts
     from kafka_ferry.model.positions import Position
     from kafka_ferry.model.topic_pair import Pair
 
@@ -47,12 +47,14 @@ def start_of(asked: MirrorStart, first: int) -> Start:
     return Start(max(log_start, first), log_start)
 
 
-def first_offset(flow: Flow, pair: Pair, number: int, bounds: LogBounds, found: Found) -> int:
+def first_offset(
+    flow: Flow, pair: Pair, number: int, bounds: LogBounds, state: ClusterState
+) -> int:
     """The first offset to copy of a partition that was never copied."""
-    first = found.starts.get(TopicPartition(pair.topic, number))
+    first = state.starts.offsets.get(TopicPartition(pair.topic, number))
     if first is not None:
         return max(first, bounds.start)
-    return bounds.end if begins_at_end(flow, pair, found) else bounds.start
+    return bounds.end if begins_at_end(flow, pair, state) else bounds.start
 
 
 def unfilled_to(position: Position | None) -> int:
@@ -60,9 +62,9 @@ def unfilled_to(position: Position | None) -> int:
     return position.producer.unfilled_to if position and position.producer else -1
 
 
-def refused_start(flow: Flow, pair: Pair, found: Found) -> Refusal | None:
+def refused_start(flow: Flow, pair: Pair, starts: TopicStarts) -> Refusal | None:
     """Why ``topics.start`` cannot apply to a topic, if so."""
-    if reason := found.no_starts.get(pair.topic):
+    if reason := starts.refused.get(pair.topic):
         message = f"topics.start is {flow.topics_start.of(pair.topic)}. {reason}"
         return Refusal(
             pair.topic, None, message, "Name a group that has read the topic, or a time."
@@ -70,7 +72,7 @@ def refused_start(flow: Flow, pair: Pair, found: Found) -> Refusal | None:
     text = flow.topics_start.said_of(pair.topic)
     if not text or not pair.positions or pair.remote is None:
         return None
-    before = found.begun.get(pair.remote.topic_id)
+    before = starts.begun.get(pair.remote.topic_id)
     if before is None or text == (before or "earliest"):
         return None
     return Refusal(
@@ -83,7 +85,7 @@ def refused_start(flow: Flow, pair: Pair, found: Found) -> Refusal | None:
     )
 
 
-def begins_at_end(flow: Flow, pair: Pair, found: Found) -> bool:
+def begins_at_end(flow: Flow, pair: Pair, state: ClusterState) -> bool:
     """Whether only future records of ``pair`` are copied (``auto.offset.reset: latest``).
 
     This applies to topics that the flow's first run has found and of which nothing was copied: a topic
@@ -93,34 +95,35 @@ def begins_at_end(flow: Flow, pair: Pair, found: Found) -> bool:
         return False
     if flow.topics_start.said_of(pair.topic):
         return False
-    is_first_run = not (found.positions or found.copied or found.marks)
-    return is_first_run or (
-        pair.mark is not None and pair.mark.remote_topic_id in found.first_marked
+    return state.is_first_run or (
+        pair.mark is not None and pair.mark.remote_topic_id in state.ledger.first_marked
     )
 
 
-def start_at(flow: Flow, pair: Pair, number: int, bounds: LogBounds, found: Found) -> Start:
+def start_at(flow: Flow, pair: Pair, number: int, bounds: LogBounds, state: ClusterState) -> Start:
     """Where copying the partition ``number`` of ``pair`` begins or continues."""
     position = pair.position(number)
     if position is None:
-        first = first_offset(flow, pair, number, bounds, found)
+        first = first_offset(flow, pair, number, bounds, state)
         start = start_of(flow.offsets_start.of(pair.topic), first)
         return start if _may_be_cut(flow, pair) else replace(start, log_start=0)
     return Start(position.offset, unfilled_to(position))
 
 
-def next_start(flow: Flow, pair: Pair, number: int, bounds: LogBounds, found: Found) -> Start:
+def next_start(
+    flow: Flow, pair: Pair, number: int, bounds: LogBounds, state: ClusterState
+) -> Start:
     """The same, and ``log_start`` says where the target's log is to start, if it does not.
 
     Either the source's start has moved, or the target's broker died before it had persisted its
     log start, so that deleted records are visible again.
     """
-    start = start_at(flow, pair, number, bounds, found)
+    start = start_at(flow, pair, number, bounds, state)
     target = TopicPartition(pair.remote_topic, number)
-    remote = found.remote_bounds.get(target)
+    remote = state.target.bounds.get(target)
     if start.log_start >= 0 or remote is None or not _may_be_cut(flow, pair):
         return start
-    first = found.first_copied.get(target, 0)
+    first = state.ledger.first_copied.get(target, 0)
     wanted = start_by_ledger(flow, pair, first)
     if flow.on_source_start_moved == "follow" and bounds.start > max(remote.start, first):
         wanted = bounds.start
@@ -183,13 +186,13 @@ class Rest:
         return gaps_ms + self.below * _MS_PER_EMPTY_RECORD
 
 
-def rest_of(flow: Flow, pair: Pair, found: Found) -> Iterator[Rest]:
+def rest_of(flow: Flow, pair: Pair, state: ClusterState) -> Iterator[Rest]:
     """The remaining work for each partition of ``pair`` that has a leader."""
     for number in range(pair.source.partitions if pair.source else 0):
         source = TopicPartition(pair.topic, number)
-        bounds = found.bounds.get(source)
+        bounds = state.source.logs.bounds.get(source)
         if bounds:
-            begin = start_at(flow, pair, number, bounds, found)
+            begin = start_at(flow, pair, number, bounds, state)
             start = max(begin.offset, bounds.start)
             at = begin.offset if begin.log_start < 0 else begin.log_start
             yield Rest(source, start, bounds.end, max(0, begin.log_start), start - at)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kafka_ferry.model.cluster_state import Found
+from kafka_ferry.model.cluster_state import SourceLogs
 from kafka_ferry.model.plan import Estimate
 from kafka_ferry.model.ranges import Range
 
 
-def estimates(found: Found, ranges: Iterable[Range]) -> Iterator[Estimate]:
+def estimates(logs: SourceLogs, ranges: Iterable[Range]) -> Iterator[Estimate]:
     """Estimates each range with something to copy.
 
     Offsets without a record (transaction markers, aborted and compacted records) are only known for
@@ -19,8 +19,8 @@ def estimates(found: Found, ranges: Iterable[Range]) -> Iterator[Estimate]:
         source, offsets = range_.source, len(range_)
         if not offsets:
             continue
-        records = round(offsets * found.densities.get(source, 1.0))
-        bounds, size = found.bounds[source], found.sizes.get(source)
+        records = round(offsets * logs.densities.get(source, 1.0))
+        bounds, size = logs.bounds[source], logs.sizes.get(source)
         held = bounds.end - bounds.start
         of_log = None if size is None or held <= 0 else round(size * min(1.0, offsets / held))
         yield Estimate(range_.topic, range_.partition, records, of_log)

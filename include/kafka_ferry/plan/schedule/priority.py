@@ -17,7 +17,7 @@ from kafka_ferry.plan.schedule.retention_risks import pace_of, retention_bytes, 
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.model.cluster_state import Found, LogBounds, Topic
+    from kafka_ferry.model.cluster_state import LogBounds, SourceLogs, SourceState, Topic
 
 _NEVER: Final = -1
 # Longer than that, retention.ms means "forever".
@@ -26,48 +26,52 @@ _INT64_MAX: Final = 2**63 - 1
 _LEAST_MS: Final = 60 * 60 * 1000
 
 
-def with_expiries(flow: Flow, found: Found, ranges: Iterable[Range], at: int) -> tuple[Range, ...]:
+def with_expiries(
+    flow: Flow, source: SourceState, ranges: Iterable[Range], at: int
+) -> tuple[Range, ...]:
     """The ranges, each with about when the source may delete the first of its records.
 
     Args:
         flow: the flow.
-        found: the state of both clusters.
+        source: the source's topics and logs.
         ranges: what the run copies.
         at: now, in milliseconds since 1970.
     """
     pace = pace_of(flow, at)
     next_run = pace.next_run if pace else None
     return tuple(
-        replace(range_, expires_at=_expiry(found, range_, at, next_run)) for range_ in ranges
+        replace(range_, expires_at=_expiry(source, range_, at, next_run)) for range_ in ranges
     )
 
 
-def _expiry(found: Found, range_: Range, at: int, next_run: int | None) -> int:
-    topic, bounds = found.source_topics.get(range_.topic), found.bounds.get(range_.source)
+def _expiry(source: SourceState, range_: Range, at: int, next_run: int | None) -> int:
+    topic, bounds = source.topics.get(range_.topic), source.logs.bounds.get(range_.source)
     if topic is None or bounds is None or not len(range_):
         return _NEVER
     times = [
-        *_by_age(found, topic, range_, bounds, at),
-        *_by_bytes(found, topic, range_, bounds, at),
+        *_by_age(source.logs, topic, range_, bounds, at),
+        *_by_bytes(source.logs, topic, range_, bounds, at),
     ]
-    if next_run is not None and found.expiring.get(range_.source, 0) > range_.start:
+    if next_run is not None and source.logs.expiring.get(range_.source, 0) > range_.start:
         times.append(next_run)
     first = min(times, default=_INT64_MAX)
     return first if first < _INT64_MAX else _NEVER
 
 
-def _by_age(found: Found, topic: Topic, range_: Range, bounds: LogBounds, at: int) -> Iterable[int]:
-    kept, oldest = retention_ms(topic), found.oldest.get(range_.source)
+def _by_age(
+    logs: SourceLogs, topic: Topic, range_: Range, bounds: LogBounds, at: int
+) -> Iterable[int]:
+    kept, oldest = retention_ms(topic), logs.oldest.get(range_.source)
     if kept is not None and oldest is not None:
         since_then = max(0, at - oldest)
         yield oldest + round(since_then * _share_before(range_, bounds)) + kept
 
 
 def _by_bytes(
-    found: Found, topic: Topic, range_: Range, bounds: LogBounds, at: int
+    logs: SourceLogs, topic: Topic, range_: Range, bounds: LogBounds, at: int
 ) -> Iterable[int]:
-    kept, size = retention_bytes(topic), found.sizes.get(range_.source)
-    oldest = found.oldest.get(range_.source)
+    kept, size = retention_bytes(topic), logs.sizes.get(range_.source)
+    oldest = logs.oldest.get(range_.source)
     if kept is None or not size or oldest is None:
         return
     in_a_ms = size / max(1, at - oldest)

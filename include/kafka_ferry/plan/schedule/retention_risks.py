@@ -24,7 +24,7 @@ from croniter import croniter
 
 from kafka_ferry.clock import moment_text
 from kafka_ferry.config import Flow
-from kafka_ferry.model.cluster_state import Found, Topic
+from kafka_ferry.model.cluster_state import SourceLogs, SourceState, Topic
 from kafka_ferry.model.plan import OffsetsChoice, Risk
 from kafka_ferry.model.ranges import Range, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
@@ -110,14 +110,14 @@ class Questions:
     oldest: frozenset[TopicPartition] = frozenset()
 
 
-def questions(flow: Flow, found: Found, pairs: Iterable[Pair], at: int) -> Questions:
+def questions(flow: Flow, logs: SourceLogs, pairs: Iterable[Pair], at: int) -> Questions:
     """What must be asked to know the risks of partitions that are not copied to their end."""
     pairs = list(pairs)
     oldest = frozenset(
         source
         for pair in pairs
         if pair.source and is_deleted_from(pair.source)
-        for source in uncopied(pair, found)
+        for source in uncopied(pair, logs)
     )
     pace = pace_of(flow, at)
     if pace is None:
@@ -125,26 +125,26 @@ def questions(flow: Flow, found: Found, pairs: Iterable[Pair], at: int) -> Quest
     expiring, recent = dict[TopicPartition, int](), dict[TopicPartition, int]()
     for pair in pairs:
         kept = retention_ms(pair.source) if pair.source else None
-        for source in uncopied(pair, found):
+        for source in uncopied(pair, logs):
             if kept is not None and pace.next_run > kept:
                 expiring[source] = pace.next_run - kept
-            if found.bounds[source].start > 0:
+            if logs.bounds[source].start > 0:
                 recent[source] = at - pace.interval_ms
     return Questions(expiring, recent, oldest)
 
 
-def uncopied(pair: Pair, found: Found) -> Iterator[TopicPartition]:
+def uncopied(pair: Pair, logs: SourceLogs) -> Iterator[TopicPartition]:
     """The source partitions of ``pair`` with records that are not copied yet."""
     for number in range(pair.source.partitions if pair.source else 0):
         source = TopicPartition(pair.topic, number)
-        bounds, position = found.bounds.get(source), pair.position(number)
+        bounds, position = logs.bounds.get(source), pair.position(number)
         if bounds and max(bounds.start, position.offset if position else 0) < bounds.end:
             yield source
 
 
 def risks(
     flow: Flow,
-    found: Found,
+    source: SourceState,
     choices: Iterable[OffsetsChoice],
     ranges: Sequence[Range],
     at: int,
@@ -153,7 +153,7 @@ def risks(
 
     Args:
         flow: the flow.
-        found: the state of both clusters.
+        source: its source's topics and logs.
         choices: one for each topic that is planned.
         ranges: what the run copies.
         at: now, in milliseconds since 1970.
@@ -165,15 +165,17 @@ def risks(
     for range_ in ranges:
         by_topic[range_.topic].append(range_)
     for choice in choices:
-        topic, of_topic = found.source_topics[choice.topic], by_topic[choice.topic]
-        yield from _expiring(found, topic, of_topic, pace)
-        yield from _too_short(found, topic, of_topic, pace)
+        topic, of_topic = source.topics[choice.topic], by_topic[choice.topic]
+        yield from _expiring(source.logs, topic, of_topic, pace)
+        yield from _too_short(source.logs, topic, of_topic, pace)
 
 
-def _expiring(found: Found, topic: Topic, ranges: Sequence[Range], pace: Pace) -> Iterator[Risk]:
+def _expiring(
+    logs: SourceLogs, topic: Topic, ranges: Sequence[Range], pace: Pace
+) -> Iterator[Risk]:
     """Offsets for which this run is the last chance."""
     lost = {
-        range_: min(found.expiring.get(range_.source, 0), range_.end) - range_.start
+        range_: min(logs.expiring.get(range_.source, 0), range_.end) - range_.start
         for range_ in ranges
     }
     lost = {range_: offsets for range_, offsets in lost.items() if offsets > 0}
@@ -193,7 +195,9 @@ def _expiring(found: Found, topic: Topic, ranges: Sequence[Range], pace: Pace) -
     )
 
 
-def _too_short(found: Found, topic: Topic, ranges: Sequence[Range], pace: Pace) -> Iterator[Risk]:
+def _too_short(
+    logs: SourceLogs, topic: Topic, ranges: Sequence[Range], pace: Pace
+) -> Iterator[Risk]:
     """Records that no run may ever see, if nothing changes."""
     between = f"the time between two runs ({timedelta(milliseconds=pace.interval_ms)})"
     consequence = "records may be deleted before any run copies them."
@@ -205,8 +209,8 @@ def _too_short(found: Found, topic: Topic, ranges: Sequence[Range], pace: Pace) 
     short = [
         range_
         for range_ in ranges
-        if range_.source in found.recent
-        and found.recent[range_.source] <= found.bounds[range_.source].start
+        if range_.source in logs.recent
+        and logs.recent[range_.source] <= logs.bounds[range_.source].start
     ]
     if short:
         worst = max(short, key=len)

@@ -36,7 +36,8 @@ from kafka_ferry.model.changes import ConfigChange, Drift, SetConfigs
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.model.cluster_state import Found, Topic
+    from kafka_ferry.model.changes import Applied
+    from kafka_ferry.model.cluster_state import Topic
     from kafka_ferry.model.topic_pair import Pair
 
 
@@ -71,16 +72,16 @@ def wanted_configs(flow: Flow, source: Topic) -> dict[str, str]:
 
 
 def sync_configs(
-    flow: Flow, pair: Pair, found: Found
+    flow: Flow, pair: Pair, applied: Applied
 ) -> Iterator[ConfigChange | Drift | SetConfigs]:
     """What is to be done about the configs of a remote topic that exists.
 
     Args:
         flow: the flow.
         pair: the topic; it is on both clusters.
-        found: the state of both clusters.
+        applied: what the flow has set so far.
     """
-    source, remote, applied = pair.source, pair.remote, found.applied
+    source, remote = pair.source, pair.remote
     if source is None or remote is None or not flow.sync_topic_configs_enabled:
         return
     wanted = wanted_configs(flow, source)

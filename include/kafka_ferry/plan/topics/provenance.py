@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kafka_ferry.model.cluster_state import Found, Topic
+from kafka_ferry.model.cluster_state import ClusterState, Topic
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.topic_pair import Pair
@@ -42,13 +42,13 @@ def origins_of(
     return {topic: tuple(sorted(origins)) for topic, origins in found.items()}
 
 
-def origins_beyond(found: Found, pair: Pair) -> tuple[str, ...]:
+def origins_beyond(state: ClusterState, pair: Pair) -> tuple[str, ...]:
     """The origins to commit on the target for the remote topic of ``pair``.
 
     Origins in that topic's positions stay: a flow that may not read the source's groups today may
     have done so yesterday, and the records copied then are still there.
     """
-    known = {found.source_cluster_id, *found.origins.get(pair.topic, ())}
+    known = {state.source.cluster_id, *state.other_flows.origins.get(pair.topic, ())}
     for position in pair.positions.values():
         if pair.is_of_remote(position):
             known.update(position.origins)

@@ -13,7 +13,7 @@ from kafka_ferry.plan.topics.replica_assignment import assign_replicas
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.model.cluster_state import Found, Topic
+    from kafka_ferry.model.cluster_state import Topic
     from kafka_ferry.model.topic_pair import Pair
 
 _OPTION: Final = "topics.replica.placement"
@@ -21,22 +21,29 @@ _NO_RACK: Final = "no rack"
 _DOWN: Final = "?"
 
 
-def creation_of(flow: Flow, found: Found, source: Topic, remote_topic: str) -> Creation | Refusal:
-    """How the remote topic of ``source`` is created; or why its replicas cannot be placed."""
+def creation_of(
+    flow: Flow, racks: Mapping[int, str], source: Topic, remote_topic: str
+) -> Creation | Refusal:
+    """How the remote topic of ``source`` is created; or why its replicas cannot be placed.
+
+    Args:
+        flow: the flow.
+        racks: the rack of each live broker of the target.
+        source: the topic.
+        remote_topic: the remote topic's name.
+    """
     placement = flow.placement_of(source.name)
-    if problem := _problem(flow, found.racks, placement):
+    if problem := _problem(flow, racks, placement):
         return Refusal(source.name, None, *problem)
     partitions = flow.partitions_of(source.name, source.partitions)
-    assignment = (
-        assign_replicas(remote_topic, found.racks, placement, partitions) if placement else ()
-    )
+    assignment = assign_replicas(remote_topic, racks, placement, partitions) if placement else ()
     configs = wanted_configs(flow, source)
     replicas = flow.replicas_of(source.name)
     return Creation(remote_topic, partitions, replicas, configs, placement, assignment)
 
 
 def growth_of(
-    flow: Flow, found: Found, source: Topic, remote: Topic
+    flow: Flow, racks: Mapping[int, str], source: Topic, remote: Topic
 ) -> Iterator[Growth | Refusal | Note]:
     """The partitions that ``remote`` is to get; or why their replicas cannot be placed.
 
@@ -46,7 +53,7 @@ def growth_of(
     partitions = flow.partitions_of(source.name, source.partitions)
     if partitions <= remote.partitions:
         return
-    problem = _problem(flow, found.racks, placement) or _other_factor(remote, placement)
+    problem = _problem(flow, racks, placement) or _other_factor(remote, placement)
     if problem:
         unplaced = range(remote.partitions, source.partitions)
         yield from (Refusal(source.name, number, *problem) for number in unplaced)
@@ -55,23 +62,21 @@ def growth_of(
         return
     existing = remote.replicas or ((),) * remote.partitions
     assignment = (
-        assign_replicas(remote.name, found.racks, placement, partitions, existing)
-        if placement
-        else ()
+        assign_replicas(remote.name, racks, placement, partitions, existing) if placement else ()
     )
     yield Growth(remote.name, partitions, placement, assignment)
 
 
-def misplacement_of(flow: Flow, found: Found, pair: Pair) -> Misplacement | None:
+def misplacement_of(flow: Flow, racks: Mapping[int, str], pair: Pair) -> Misplacement | None:
     """The replicas of a remote topic that lie on other racks than the flow says."""
     placement = flow.placement_of(pair.topic)
     if not placement or pair.remote is None:
         return None
-    racks = {
-        number: tuple(found.racks.get(node, _DOWN) or _NO_RACK for node in replicas)
+    there = {
+        number: tuple(racks.get(node, _DOWN) or _NO_RACK for node in replicas)
         for number, replicas in enumerate(pair.remote.replicas)
     }
-    elsewhere = {number: of for number, of in racks.items() if not _is_placed(of, placement)}
+    elsewhere = {number: of for number, of in there.items() if not _is_placed(of, placement)}
     return Misplacement(pair.topic, pair.remote_topic, placement, elsewhere) if elsewhere else None
 
 

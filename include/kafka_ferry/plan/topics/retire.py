@@ -23,15 +23,15 @@ from kafka_ferry.plan.topics.topic_filter import select_topics
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.model.cluster_state import Found, Mark
+    from kafka_ferry.model.cluster_state import ClusterState, Mark
 
 NOBODY_KNOWS: Final = "?"
-"""In ``Found.shared``: which other flows copy to a topic is unknown."""
+"""In ``OtherFlows.shared``: which other flows copy to a topic is unknown."""
 
 # What keeps a remote topic, and its message; the first that holds is reported.
-_KEEPS: Final[tuple[tuple[Callable[[Pair, Found], bool], str], ...]] = (
+_KEEPS: Final[tuple[tuple[Callable[[Pair, ClusterState], bool], str], ...]] = (
     (
-        lambda pair, found: pair.topic not in found.gone,
+        lambda pair, state: pair.topic not in state.source.gone,
         "the source does not let the flow see it, which is no proof that it is gone.",
     ),
     (
@@ -43,17 +43,18 @@ _KEEPS: Final[tuple[tuple[Callable[[Pair, Found], bool], str], ...]] = (
         "brokers before 2.8 give topics no ids, and without an id it is not safe to delete one.",
     ),
     (
-        lambda pair, found: (
-            found.applied.sources.get(_id(pair), found.source_cluster_id) != found.source_cluster_id
+        lambda pair, state: (
+            state.ledger.applied.sources.get(_id(pair), state.source.cluster_id)
+            != state.source.cluster_id
         ),
         "it is a copy of a cluster other than the one that the source's alias stands for now.",
     ),
     (
-        lambda pair, found: found.shared.get(pair.remote_topic) == NOBODY_KNOWS,
+        lambda pair, state: state.other_flows.shared.get(pair.remote_topic) == NOBODY_KNOWS,
         "whether other flows copy to it is unknown. Grant DESCRIBE on the target cluster.",
     ),
     (
-        lambda pair, found: pair.remote_topic in found.shared,
+        lambda pair, state: pair.remote_topic in state.other_flows.shared,
         "{other} copies to it too.",
     ),
 )
@@ -75,26 +76,26 @@ def missing_topics(
     return {name: known[name] for name in missing}
 
 
-def retire(flow: Flow, found: Found, at: int) -> Iterator[Retirement | Note]:
+def retire(flow: Flow, state: ClusterState, at: int) -> Iterator[Retirement | Note]:
     """What becomes of the remote topics whose source topics are gone.
 
     Args:
         flow: the flow, which says ``on.source.topic.deleted: retire``.
-        found: the state of both clusters.
+        state: the state of both clusters.
         at: now, in milliseconds since 1970.
     """
-    missing = missing_topics(flow, found.source_names, found.copied, found.marks)
+    missing = missing_topics(flow, state.source.names, state.ledger.copied, state.ledger.marks)
     for topic, remote_topic in missing.items():
-        pair = Pair.of(topic, remote_topic, found)
+        pair = Pair.of(topic, remote_topic, state)
         if pair.remote is None:
             continue
-        why = next((words for keeps, words in _KEEPS if keeps(pair, found)), "")
+        why = next((words for keeps, words in _KEEPS if keeps(pair, state)), "")
         if why:
-            other = found.shared.get(remote_topic, "")
+            other = state.other_flows.shared.get(remote_topic, "")
             said = f"the topic is no longer on the source. Its copy {remote_topic} stays: "
             yield Note(topic, None, said + why.format(other=other))
             continue
-        since = found.applied.missed.get(_id(pair), at)
+        since = state.ledger.applied.missed.get(_id(pair), at)
         due = since + flow.retire_after_ms
         yield Retirement(topic, remote_topic, _id(pair), since, due)
 

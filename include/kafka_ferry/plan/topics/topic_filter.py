@@ -12,6 +12,7 @@ import regex
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.values import topic_name
+from kafka_ferry.model.cluster_state import ClusterState
 from kafka_ferry.model.plan import Refusal, Skipped
 from kafka_ferry.plan.topics.replication_policy import ReplicationPolicy, policy_of
 
@@ -63,6 +64,21 @@ def select(
     skipped = sorted(skipped + [Skipped(topic, why) for topic in back], key=attrgetter("topic"))
     remote, refused = _remote_names(flow, [topic for topic in selected if topic not in back])
     return Selection(remote, skipped, refused)
+
+
+def selection_of(flow: Flow, state: ClusterState, names: Iterable[str] | None = None) -> Selection:
+    """The same for a known state of both clusters.
+
+    Args:
+        flow: the flow.
+        state: the state of both clusters.
+        names: names of topics, if not those that the source has.
+
+    Raises:
+        ConfigError: as ``policy_of``.
+    """
+    names, others = state.source.names if names is None else names, state.other_flows
+    return select(flow, names, others.origins, state.target.cluster_id, others.returned)
 
 
 def select_topics(flow: Flow, names: Iterable[str]) -> tuple[list[str], list[Skipped]]:

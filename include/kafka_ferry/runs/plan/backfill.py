@@ -16,7 +16,7 @@ from kafka_ferry.control import ClusterControl
 from kafka_ferry.copy import copy_for_flow
 from kafka_ferry.ledger import copied_rows
 from kafka_ferry.model import Plan, TopicPartition, Window
-from kafka_ferry.plan import select
+from kafka_ferry.plan import selection_of
 from kafka_ferry.plan.backfill.make_plan import WindowFacts, destination, plan_backfill
 from kafka_ferry.plan.backfill.windows import Accounted, settled_by
 from kafka_ferry.runs.plan.discover import discover, foreign_records
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kafka_ferry.config import Flow
     from kafka_ferry.copy import Outcome
     from kafka_ferry.ledger import LedgerTable
-    from kafka_ferry.model import Found, RunOptions, Topic
+    from kafka_ferry.model import ClusterState, RunOptions, Topic
     from kafka_ferry.model.ranges import Range, Settled
 
 _FURTHEST_MS = 2**63 - 1
@@ -39,40 +39,41 @@ def make_backfill_plan(flow: Flow, ledger: LedgerTable, run: str, options: RunOp
         SameCluster, ClusterUnreachable, AccessDenied: as ``discover``.
         ConfigError, FerryError: as ``plan_backfill``.
     """
-    found = discover(flow, ledger)
-    facts = _facts(flow, ledger, found, options)
-    return plan_backfill(flow, found, facts, run=run, at=now_ms(), options=options)
+    state = discover(flow, ledger)
+    facts = _facts(flow, ledger, state, options)
+    return plan_backfill(flow, state, facts, run=run, at=now_ms(), options=options)
 
 
-def _facts(flow: Flow, ledger: LedgerTable, found: Found, options: RunOptions) -> WindowFacts:
+def _facts(
+    flow: Flow, ledger: LedgerTable, state: ClusterState, options: RunOptions
+) -> WindowFacts:
     window, wanted = options.window, options.topic_filter
     assert window
-    partitions = [tp for tp in found.bounds if wanted is None or wanted.matches(tp.topic)]
+    partitions = [
+        tp for tp in state.source.logs.bounds if wanted is None or wanted.matches(tp.topic)
+    ]
     firsts = first_offsets(flow, dict.fromkeys(partitions, window.since_ms))
     lasts = {}
     if flow.backfill_disorder_ms >= 0:
         too_young = min(window.until_ms + flow.backfill_disorder_ms, _FURTHEST_MS)
         lasts = first_offsets(flow, dict.fromkeys(firsts, too_young))
-    separate = _separate_topics(flow, found)
-    there = {topic.topic_id for topic in (*found.target_topics.values(), *separate.values())}
-    known = _known_ids(ledger, separate) if found.ledger_end else set[str]()
+    separate = _separate_topics(flow, state)
+    there = {topic.topic_id for topic in (*state.target.topics.values(), *separate.values())}
+    known = _known_ids(ledger, separate) if state.positions.ledger_end else set[str]()
     strange = [topic for topic in separate.values() if topic.topic_id not in known]
     return WindowFacts(
         firsts=firsts,
         lasts=lasts,
-        settled=_settled(ledger, found, firsts, there - found.released),
+        settled=_settled(ledger, state, firsts, there - state.ledger.released),
         separate=separate,
         foreign=foreign_records(flow, ClusterControl(flow.target), strange),
     )
 
 
-def _separate_topics(flow: Flow, found: Found) -> dict[str, Topic]:
+def _separate_topics(flow: Flow, state: ClusterState) -> dict[str, Topic]:
     """The backfill topics that the target has, whatever the flow's options say now."""
     asked = flow.model_copy(update={"backfill_topic": "separate"})
-    selection = select(
-        flow, found.source_names, found.origins, found.target_cluster_id, found.returned
-    )
-    remote = {*selection.names.values(), *found.target_topics}
+    remote = {*selection_of(flow, state).names.values(), *state.target.topics}
     names = {destination(asked, name) for name in remote}
     return dict(ClusterControl(flow.target).topics(names)) if names else {}
 
@@ -87,14 +88,14 @@ def _known_ids(ledger: LedgerTable, topics: Iterable[str]) -> set[str]:
 
 def _settled(
     ledger: LedgerTable,
-    found: Found,
+    state: ClusterState,
     firsts: Mapping[TopicPartition, int],
     there: set[str],
 ) -> dict[TopicPartition, list[Settled]]:
     """What the ledger knows of the partitions in ``firsts``, in remote topics that exist."""
-    if not firsts or not found.ledger_end:
+    if not firsts or not state.positions.ledger_end:
         return {}
-    ids = {found.source_topics[tp.topic].topic_id for tp in firsts}
+    ids = {state.source.topics[tp.topic].topic_id for tp in firsts}
     wanted = copied_rows() & pc.field("topic_id").isin(pa.array(sorted(ids), pa.string()))
     wanted &= pc.field("remote_topic_id").isin(pa.array(sorted(there), pa.string()))
     # A rewind voids what was copied after it.

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import FerryError, SameCluster
 from kafka_ferry.ledger import LedgerTable, ledger_topic
-from kafka_ferry.model import Found, Position, Topic, TopicPartition
+from kafka_ferry.model import ClusterState, Position, Topic, TopicPartition
+from kafka_ferry.model.cluster_state import (
+    LedgerState,
+    OtherFlows,
+    SourceLogs,
+    SourceState,
+    TargetState,
+)
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan import select, select_topics
 from kafka_ferry.plan.offsets.mode import is_to_be_sampled, may_be_preserved
@@ -19,14 +25,14 @@ from kafka_ferry.plan.offsets.start_offsets import rest_of
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.acls import discover_access
 from kafka_ferry.runs.plan.first_copied import confirmed, first_copied
-from kafka_ferry.runs.plan.first_starts import with_starts
+from kafka_ferry.runs.plan.first_starts import topic_starts
 from kafka_ferry.runs.plan.hidden_copies import hidden_copies
 from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes
 from kafka_ferry.runs.provenance.emitted_topics import HEARTBEATS_OPTION, emitted_topics
 from kafka_ferry.runs.provenance.opposite_flow import find_returned, leaves_out, returned_topics
 from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream, first_marked
-from kafka_ferry.runs.state.known_positions import KnownPositions, known_positions
+from kafka_ferry.runs.state.known_positions import known_positions
 from kafka_ferry.runs.state.one_file import require_one_file
 from kafka_ferry.runs.sync_topics.retire import with_missing
 from kafka_ferry.wire import connected
@@ -34,7 +40,7 @@ from kafka_ferry.wire.partitions.epochs import epoch_ends
 from kafka_ferry.wire.partitions.scan import holds_records
 
 
-def discover(flow: Flow, ledger: LedgerTable) -> Found:
+def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
     """Read everything that a plan of ``flow`` depends on; changes nothing on either cluster.
 
     Raises:
@@ -44,68 +50,68 @@ def discover(flow: Flow, ledger: LedgerTable) -> Found:
         AccessDenied: without the right to look.
     """
     source, target = ClusterControl(flow.source), ClusterControl(flow.target)
-    cluster_ids = _cluster_ids(flow, source, target)
+    source_id, target_id = _cluster_ids(flow, source, target)
     names = source.topic_names()
     selected, _ = select_topics(flow, names)
-    source_topics = source.topics(selected)
-    upstream = find_upstream(flow, source, names, source_topics)
-    origins, returned = upstream.origins, returned_topics(flow, upstream, cluster_ids[1])
-    remote_names = select(flow, names, origins, cluster_ids[1], returned).names
-    source_topics = {name: topic for name, topic in source_topics.items() if name in remote_names}
-    known = known_positions(flow, target, ledger)
-    if known.ledger_end:
+    topics = source.topics(selected)
+    upstream = find_upstream(flow, source, names, topics)
+    origins, returned = upstream.origins, returned_topics(flow, upstream, target_id)
+    remote_names = select(flow, names, origins, target_id, returned).names
+    topics = {name: topic for name, topic in topics.items() if name in remote_names}
+    positions = known_positions(flow, target, ledger)
+    if positions.ledger_end:
         require_one_file(flow, ledger)
-    found = Found(
-        *cluster_ids,
-        source_names=frozenset(names),
-        source_topics=source_topics,
-        target_topics={},
-        **_as_found(known),
+    state = ClusterState(
+        source=SourceState(source_id, frozenset(names), topics),
+        target=TargetState(target_id),
+        positions=positions,
     )
-    found = _with_ledger(target, ledger, found)
-    target_topics = target.topics({*remote_names.values(), *found.copied.values()})
-    found = replace(found, target_topics=target_topics)
-    remote_topics = [target_topics[name] for name in remote_names.values() if name in target_topics]
-    found = _with_foreign(flow, target, ledger, found, remote_topics)
+    state = _with_ledger(target, ledger, state)
+    state = _with_remote_topics(flow, target, ledger, state, remote_names)
     wait_s = flow.partition_wait_ms / 1000
-    bounds = source.log_bounds(source_topics.values(), flow.isolation_level, wait_s=wait_s)
+    bounds = source.log_bounds(topics.values(), flow.isolation_level, wait_s=wait_s)
     # Once more: what other flows copied before the logs' ends were read has its position by now.
-    upstream = find_upstream(flow, source, names, source_topics)
-    found = replace(
-        found,
-        bounds=bounds,
-        diverged=_diverged(flow, source_topics, remote_names, found.positions),
+    upstream = find_upstream(flow, source, names, topics)
+    diverged = _diverged(flow, topics, remote_names, state.positions.known)
+    state = replace(
+        state,
+        source=replace(state.source, logs=SourceLogs(bounds, diverged)),
+        other_flows=OtherFlows({**origins, **upstream.origins}),
         access=discover_access(flow),
-        origins={**origins, **upstream.origins},
         unknown=upstream.unknown,
     )
-    found = _with_returned(flow, found, upstream, remote_names)
-    found = with_missing(flow, source, target, found)
-    pairs = [Pair.of(name, remote_names[name], found) for name in source_topics]
-    found = with_starts(flow, ledger, found, pairs)
-    found = with_sizes(flow, found, pairs)
-    if any(flow.placement_of(pair.topic) for pair in pairs):
-        found = replace(found, racks=target.racks())
-    return _with_what_offsets_need(flow, target, ledger, found, pairs)
+    state = _with_returned(flow, state, upstream, remote_names)
+    state = with_missing(flow, source, target, state)
+    pairs = [Pair.of(name, remote_names[name], state) for name in topics]
+    starts = topic_starts(flow, ledger, bounds, pairs)
+    logs, unknown = with_sizes(flow, state.source.logs, pairs)
+    state = replace(
+        state,
+        source=replace(state.source, logs=logs),
+        starts=starts,
+        unknown=(*state.unknown, *unknown),
+    )
+    return _with_what_offsets_need(flow, target, ledger, state, pairs)
 
 
 def _with_returned(
-    flow: Flow, found: Found, upstream: Upstream, remote_names: Mapping[str, str]
-) -> Found:
-    """``found`` with the topics that the opposite flow has copied to, if such records are left out."""
-    if not leaves_out(flow) or ledger_topic(flow.target.alias) not in found.source_names:
-        return found
+    flow: Flow, state: ClusterState, upstream: Upstream, remote_names: Mapping[str, str]
+) -> ClusterState:
+    """``state`` with the topics that the opposite flow has copied to, if such records are left out."""
+    if not leaves_out(flow) or ledger_topic(flow.target.alias) not in state.source.names:
+        return state
     returned, unknown = find_returned(
         flow,
-        found.source_topics,
-        found.bounds,
-        found.positions,
+        state.source,
+        state.positions.known,
         upstream,
-        found.target_cluster_id,
+        state.target.cluster_id,
         remote_names,
     )
     return replace(
-        found, returned=returned, unknown=(*found.unknown, *([unknown] if unknown else []))
+        state,
+        other_flows=replace(state.other_flows, returned=returned),
+        unknown=(*state.unknown, *([unknown] if unknown else [])),
     )
 
 
@@ -119,69 +125,87 @@ def _cluster_ids(flow: Flow, source: ClusterControl, target: ClusterControl) -> 
     return ids
 
 
-def _with_ledger(target: ClusterControl, ledger: LedgerTable, found: Found) -> Found:
-    """``found`` with what the ledger says; nothing is added where the target has none."""
-    if not found.ledger_end:
-        return found
+def _with_ledger(target: ClusterControl, ledger: LedgerTable, state: ClusterState) -> ClusterState:
+    """``state`` with what the ledger says; nothing is added where the target has none."""
+    if not state.positions.ledger_end:
+        return state
     return replace(
-        found,
-        copied=ledger.topics(),
-        marks=ledger.marks(),
-        released=ledger.released(),
-        applied=ledger.applied(),
-        first_marked=first_marked(ledger),
-        hidden=hidden_copies(target, ledger),
+        state,
+        ledger=LedgerState(
+            copied=ledger.topics(),
+            marks=ledger.marks(),
+            released=ledger.released(),
+            applied=ledger.applied(),
+            first_marked=first_marked(ledger),
+        ),
+        positions=replace(state.positions, hidden=hidden_copies(target, ledger)),
     )
 
 
-def _with_foreign(
-    flow: Flow, target: ClusterControl, ledger: LedgerTable, found: Found, remote: Iterable[Topic]
-) -> Found:
-    """``found`` with those of the ``remote`` topics that hold records that the flow has not copied."""
+def _with_remote_topics(
+    flow: Flow,
+    target: ClusterControl,
+    ledger: LedgerTable,
+    state: ClusterState,
+    remote_names: Mapping[str, str],
+) -> ClusterState:
+    """``state`` with the remote topics, and which of them hold records that the flow has not copied."""
+    there = target.topics({*remote_names.values(), *state.ledger.copied.values()})
     # In a topic with preserved offsets, the writer checks the records.
-    kept = {(m.remote_topic, m.remote_topic_id) for m in found.marks.values() if m.preserved}
+    kept = {(m.remote_topic, m.remote_topic_id) for m in state.ledger.marks.values() if m.preserved}
     # Until the source had heartbeats, the flow may have written its own where they go.
     own = {topic.name for topic in emitted_topics(flow) if topic.option == HEARTBEATS_OPTION}
     topics = [
-        topic
-        for topic in remote
-        if topic.name not in own and (topic.name, topic.topic_id) not in kept
+        there[name]
+        for name in remote_names.values()
+        if name in there and name not in own and (name, there[name].topic_id) not in kept
     ]
-    foreign, unreadable = _foreign(flow, target, _strange(topics, found.positions))
+    positions = state.positions
+    foreign, unreadable = _foreign(flow, target, _strange(topics, positions.known))
     if foreign:
         # Another run may have copied there since the ledger was read; the ledger says so by now.
-        found = replace(found, **_as_found(known_positions(flow, target, ledger)))
-        foreign &= {topic.name for topic in _strange(topics, found.positions)}
-    return replace(found, foreign=foreign, unreadable=unreadable)
+        positions = replace(known_positions(flow, target, ledger), hidden=positions.hidden)
+        foreign &= {topic.name for topic in _strange(topics, positions.known)}
+    is_placed = any(flow.placement_of(topic) for topic in state.source.topics)
+    remote = replace(
+        state.target,
+        topics=there,
+        foreign=foreign,
+        unreadable=unreadable,
+        racks=target.racks() if is_placed else {},
+    )
+    return replace(state, target=remote, positions=positions)
 
 
 def _with_what_offsets_need(
-    flow: Flow, target: ClusterControl, ledger: LedgerTable, found: Found, pairs: Iterable[Pair]
-) -> Found:
-    """``found`` with what must be known of topics whose offsets are preserved, or could be."""
+    flow: Flow,
+    target: ClusterControl,
+    ledger: LedgerTable,
+    state: ClusterState,
+    pairs: Iterable[Pair],
+) -> ClusterState:
+    """``state`` with what must be known of topics whose offsets are preserved, or could be."""
     pairs = [pair for pair in pairs if may_be_preserved(flow, pair)]
     remote_topics = [pair.remote for pair in pairs if pair.remote]
     wait_s = flow.partition_wait_ms / 1000
     bounds = target.log_bounds(remote_topics, "read_uncommitted", wait_s=wait_s)
-    found = replace(found, remote_bounds=bounds)
+    state = replace(state, target=replace(state.target, bounds=bounds))
     spans = {
         rest.source: (rest.start, rest.end)
         for pair in pairs
-        if is_to_be_sampled(flow, pair, found)
-        for rest in rest_of(flow, pair, found)
+        if is_to_be_sampled(flow, pair, state.target)
+        for rest in rest_of(flow, pair, state)
     }
     begun = [pair for pair in pairs if pair.remote and pair.positions]
-    found = replace(
-        found,
-        densities=sample_densities(flow, spans),
-        first_copied=first_copied(ledger, (pair.remote for pair in begun if pair.remote)),
+    first = first_copied(ledger, (pair.remote for pair in begun if pair.remote))
+    logs = replace(state.source.logs, densities=sample_densities(flow, spans))
+    return replace(
+        state,
+        source=replace(state.source, logs=logs),
+        ledger=replace(
+            state.ledger, first_copied=confirmed(flow, first, state.target.bounds, begun)
+        ),
     )
-    return replace(found, first_copied=confirmed(flow, found, begun))
-
-
-def _as_found(known: KnownPositions) -> dict[str, Any]:
-    """The attributes of ``Found`` about positions."""
-    return {field.name: getattr(known, field.name) for field in fields(known)}
 
 
 def _strange(

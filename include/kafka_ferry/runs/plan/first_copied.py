@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pyarrow.compute as pc
 
@@ -11,7 +11,7 @@ from kafka_ferry.batches import MalformedBatch, is_empty_batch
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.ledger import LedgerTable
-from kafka_ferry.model import Found, Topic, TopicPartition
+from kafka_ferry.model import LogBounds, Topic, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.offsets.start_offsets import start_by_ledger
 from kafka_ferry.wire import WireCluster, connected
@@ -36,8 +36,13 @@ def first_copied(ledger: LedgerTable, topics: Iterable[Topic]) -> dict[TopicPart
     return first
 
 
-def confirmed(flow: Flow, found: Found, pairs: Iterable[Pair]) -> dict[TopicPartition, int]:
-    """``found.first_copied`` without the partitions whose logs on the target contradict it.
+def confirmed(
+    flow: Flow,
+    first: Mapping[TopicPartition, int],
+    bounds: Mapping[TopicPartition, LogBounds],
+    pairs: Iterable[Pair],
+) -> dict[TopicPartition, int]:
+    """What ``first_copied`` gives, without the partitions whose logs on the target contradict it.
 
     Below its first copied offset, a log has nothing but the empty records that filled it. A table of the
     ledger that lacks entries must not get copied records deleted. Looks only at logs whose start a plan would
@@ -45,22 +50,23 @@ def confirmed(flow: Flow, found: Found, pairs: Iterable[Pair]) -> dict[TopicPart
 
     Args:
         flow: the flow.
-        found: the state of both clusters.
+        first: what it gives.
+        bounds: the target's logs.
         pairs: topics that were begun.
     """
     doubtful = {}
     for pair in pairs:
         for number in pair.positions:
             tp = TopicPartition(pair.remote_topic, number)
-            wanted = start_by_ledger(flow, pair, found.first_copied.get(tp, 0))
-            bounds = found.remote_bounds.get(tp)
-            if bounds and bounds.start < min(wanted, bounds.end):
-                doubtful[tp] = bounds.start, wanted
+            wanted = start_by_ledger(flow, pair, first.get(tp, 0))
+            log_there = bounds.get(tp)
+            if log_there and log_there.start < min(wanted, log_there.end):
+                doubtful[tp] = log_there.start, wanted
     if not doubtful:
-        return dict(found.first_copied)
+        return dict(first)
     with connected(flow.target) as target:
         contradicted = {tp for tp, span in doubtful.items() if _holds_copies(target, tp, *span)}
-    return {tp: at for tp, at in found.first_copied.items() if tp not in contradicted}
+    return {tp: at for tp, at in first.items() if tp not in contradicted}
 
 
 def _holds_copies(target: WireCluster, tp: TopicPartition, start: int, first: int) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +17,8 @@ from kafka_ferry.config.types.first_start import FirstStart, read_first_start
 from kafka_ferry.control.groups import GroupControl
 from kafka_ferry.errors import ClusterUnreachable, ConfigError, FerryError
 from kafka_ferry.ledger import LedgerTable
-from kafka_ferry.model import Found, TopicPartition
+from kafka_ferry.model import LogBounds, TopicPartition
+from kafka_ferry.model.cluster_state import TopicStarts
 from kafka_ferry.model.groups import Group
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.retry import retry
@@ -28,17 +28,28 @@ from kafka_ferry.wire.partitions.times import offsets_at
 _OPTION: Final = "topics.start"
 
 
-def with_starts(flow: Flow, ledger: LedgerTable, found: Found, pairs: Iterable[Pair]) -> Found:
-    """``found`` with where partitions of ``pairs`` begin that have no position, if the option says it.
+def topic_starts(
+    flow: Flow,
+    ledger: LedgerTable,
+    bounds: Mapping[TopicPartition, LogBounds],
+    pairs: Iterable[Pair],
+) -> TopicStarts:
+    """Where partitions of ``pairs`` begin that have no position, if the option says it.
 
     What is copied again, such as a remote topic that was deleted, begins where it began before.
+
+    Args:
+        flow: the flow.
+        ledger: its ledger.
+        bounds: the source's logs.
+        pairs: its topics.
 
     Raises:
         ConfigError: a file that the option names is not what it must be.
         FerryError: the source does not answer.
     """
     if not flow.topics_start.rules:
-        return found
+        return TopicStarts()
     begun, before = _begun(ledger)
     starts: dict[TopicPartition, int] = {}
     asked: dict[FirstStart, list[TopicPartition]] = defaultdict(list)
@@ -50,22 +61,22 @@ def with_starts(flow: Flow, ledger: LedgerTable, found: Found, pairs: Iterable[P
         for number in range(pair.source.partitions):
             source = TopicPartition(pair.topic, number)
             earlier = before.get((pair.source.topic_id, number))
-            if pair.position(number) or source not in found.bounds:
+            if pair.position(number) or source not in bounds:
                 continue
             if earlier is not None:
                 starts[source] = earlier
             # Nothing that came after the topic was begun is left out.
             elif start.kind != "latest" or not pair.positions:
                 asked[start].append(source)
-    no_starts: dict[str, str] = {}
+    refused: dict[str, str] = {}
     for start, partitions in asked.items():
         try:
-            starts |= _offsets(flow, start, partitions, found)
+            starts |= _offsets(flow, start, {tp: bounds[tp] for tp in partitions})
         except FerryError as error:
             if error.transient or isinstance(error, ConfigError):
                 raise
-            no_starts |= dict.fromkeys((tp.topic for tp in partitions), error.message)
-    return replace(found, starts=starts, no_starts=no_starts, begun=begun)
+            refused |= dict.fromkeys((tp.topic for tp in partitions), error.message)
+    return TopicStarts(starts, refused, begun)
 
 
 def first_offsets(flow: Flow, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -110,15 +121,15 @@ def _begun(ledger: LedgerTable) -> tuple[dict[str, str], dict[tuple[str, int], i
 
 
 def _offsets(
-    flow: Flow, start: FirstStart, partitions: list[TopicPartition], found: Found
+    flow: Flow, start: FirstStart, bounds: Mapping[TopicPartition, LogBounds]
 ) -> dict[TopicPartition, int]:
-    """Where ``partitions`` begin.
+    """Where the partitions in ``bounds`` begin.
 
     Raises:
         FerryError: nothing says it.
     """
-    firsts = {tp: found.bounds[tp].start for tp in partitions}
-    ends = {tp: found.bounds[tp].end for tp in partitions}
+    firsts = {tp: log.start for tp, log in bounds.items()}
+    ends = {tp: log.end for tp, log in bounds.items()}
     match start.kind:
         case "earliest":
             return firsts
@@ -129,7 +140,7 @@ def _offsets(
         case "file":
             return firsts | _of_file(flow, start.name, firsts)
     since = start.ms if start.kind == "moment" else now_ms() - start.ms
-    return ends | first_offsets(flow, dict.fromkeys(partitions, since))
+    return ends | first_offsets(flow, dict.fromkeys(bounds, since))
 
 
 def _of_group(

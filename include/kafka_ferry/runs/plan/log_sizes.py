@@ -11,7 +11,8 @@ from typing import Final
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
-from kafka_ferry.model import Found, TopicPartition
+from kafka_ferry.model import TopicPartition
+from kafka_ferry.model.cluster_state import SourceLogs
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.schedule.retention_risks import Questions, questions, uncopied
 from kafka_ferry.retry import retry
@@ -23,27 +24,29 @@ from kafka_ferry.wire.partitions.times import look_up
 _FIRST: Final = 0
 
 
-def with_sizes(flow: Flow, found: Found, pairs: Iterable[Pair]) -> Found:
-    """``found`` with the input of the plan's estimates and risks.
+def with_sizes(
+    flow: Flow, logs: SourceLogs, pairs: Iterable[Pair]
+) -> tuple[SourceLogs, tuple[str, ...]]:
+    """``logs`` with the input of the plan's estimates and risks, and what of it is not known, in sentences.
 
     Raises:
         ClusterUnreachable: if the source does not answer for a minute.
     """
     pairs = list(pairs)
-    waiting = [source for pair in pairs for source in uncopied(pair, found)]
+    waiting = [source for pair in pairs for source in uncopied(pair, logs)]
     if not waiting:
-        return found
-    asked = questions(flow, found, pairs, now_ms())
+        return logs, ()
+    asked = questions(flow, logs, pairs, now_ms())
     with connected(flow.source) as cluster:
-        return retry(lambda: _ask(cluster, found, waiting, asked))
+        return retry(lambda: _ask(cluster, logs, waiting, asked))
 
 
 def _ask(
-    cluster: WireCluster, found: Found, waiting: Iterable[TopicPartition], asked: Questions
-) -> Found:
+    cluster: WireCluster, logs: SourceLogs, waiting: Iterable[TopicPartition], asked: Questions
+) -> tuple[SourceLogs, tuple[str, ...]]:
     leaders = cluster.leaders(waiting)
     nodes = {tp: leader.node for tp, leader in leaders.items() if leader.node >= 0}
-    unknown = found.unknown
+    unknown = []
     try:
         sizes = log_sizes(cluster, nodes)
     except FerryError as error:
@@ -51,17 +54,17 @@ def _ask(
         if error.transient:
             raise
         sizes = {}
-        unknown += (f"The number of bytes to copy is not known. {error}",)
+        unknown.append(f"The number of bytes to copy is not known. {error}")
     expiring = look_up(cluster, nodes, asked.expiring)
     recent = look_up(cluster, nodes, asked.recent)
     oldest = look_up(cluster, nodes, dict.fromkeys(asked.oldest, _FIRST))
     refused = expiring.refused | recent.refused | oldest.refused
-    return replace(
-        found,
+    logs = replace(
+        logs,
         sizes=sizes,
         # Where all records are older, all of them may go.
         expiring={
-            tp: entry.offset if entry else found.bounds[tp].end
+            tp: entry.offset if entry else logs.bounds[tp].end
             for tp, entry in expiring.entries.items()
         },
         recent={tp: entry.offset for tp, entry in recent.entries.items() if entry},
@@ -70,8 +73,8 @@ def _ask(
             for tp, entry in oldest.entries.items()
             if entry and entry.timestamp >= 0
         },
-        unknown=(*unknown, *_untold(refused)),
     )
+    return logs, (*unknown, *_untold(refused))
 
 
 def _untold(refused: Mapping[TopicPartition, FerryError]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from kafka_ferry.runs.state.flow_state import flow_state
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
-    from kafka_ferry.model import LogBounds, Topic
+    from kafka_ferry.model.cluster_state import SourceState
     from kafka_ferry.runs.provenance.upstream_flows import Upstream
 
 
@@ -72,8 +72,7 @@ def returned_topics(flow: Flow, upstream: Upstream, target_id: str) -> frozenset
 
 def find_returned(
     flow: Flow,
-    topics: Mapping[str, Topic],
-    bounds: Mapping[TopicPartition, LogBounds],
+    source: SourceState,
     positions: Mapping[TopicPartition, Position],
     upstream: Upstream,
     target_id: str,
@@ -83,8 +82,7 @@ def find_returned(
 
     Args:
         flow: the flow.
-        topics: the source's topics that the flow selects.
-        bounds: their logs, whose ends were read earlier.
+        source: the source's topics, and their logs, whose ends were read earlier.
         positions: the flow's positions, by *target* partition.
         upstream: the other flows into the source.
         target_id: the target's cluster id.
@@ -93,7 +91,7 @@ def find_returned(
     Returns:
         An offset in that ledger by topic; and why it could not be read, "" where it could.
     """
-    opposite = opposite_ledger(flow)
+    opposite, topics = opposite_ledger(flow), source.topics
     try:
         require_settled(flow.source, ledger_topic(flow.target.alias))
         end = opposite.project(flow.source, ledger_topic(flow.target.alias))
@@ -106,7 +104,7 @@ def find_returned(
     otherwise = _brought_otherwise(flow, upstream, target_id)
     starts = {
         tp: position.offset if (position := positions.get(_target(tp, remote_names))) else log.start
-        for tp, log in bounds.items()
+        for tp, log in source.logs.bounds.items()
     }
     for offset, tp, topic_id, last in _written(opposite, topics) if topics else ():
         if topic_id in ("", topics[tp.topic].topic_id) and tp.topic not in otherwise:

@@ -82,11 +82,11 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
     remote_names = selection.names
     mirrored = [topic for name, topic in topics.items() if name in remote_names]
     bounds = source.log_bounds(mirrored, flow.isolation_level)
-    known = known_positions(flow, target, flow_ledger(flow))
+    positions = known_positions(flow, target, flow_ledger(flow))
     rows = []
     for tp, log in sorted(bounds.items()):
         remote = TopicPartition(remote_names[tp.topic], tp.partition)
-        position = known.positions.get(remote)
+        position = positions.known.get(remote)
         rows.append(
             Lag(
                 tp.topic,
@@ -94,7 +94,7 @@ def lag(flow: Flow, options: RunOptions = ORDINARY) -> list[Lag]:
                 position.offset if position else None,
                 log.start,
                 log.end,
-                known.moved.get(remote),
+                positions.moved.get(remote),
             )
         )
     return rows

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
 from kafka_ferry.copy.target.preserved.partition_queue import begun
 from kafka_ferry.ledger import LedgerTable, ledger_topic
+from kafka_ferry.model.cluster_state import FlowPositions
 from kafka_ferry.model.positions import Position, position_group
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import connected
@@ -25,25 +26,8 @@ from kafka_ferry.wire.transactions.producer import has_pending_offsets
 _PAUSES_S: Final = (0.1, 0.4, 1.0, 2.0)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownPositions:
-    """Where copying continues, as far as known, by *target* partition.
-
-    Attributes:
-        positions: the ledger's, and the group's where the ledger has none.
-        moved: the group's offset where the ledger has another one.
-        unconfirmed: the partitions with a position only in the group.
-        ledger_end: the ledger offset up to which the ledger was read; 0 where there is none.
-    """
-
-    positions: dict[TopicPartition, Position]
-    moved: dict[TopicPartition, int]
-    unconfirmed: frozenset[TopicPartition]
-    ledger_end: int
-
-
-def known_positions(flow: Flow, target: ClusterControl, ledger: LedgerTable) -> KnownPositions:
-    """Read the flow's group and its ledger, and compare them.
+def known_positions(flow: Flow, target: ClusterControl, ledger: LedgerTable) -> FlowPositions:
+    """Read the flow's group and its ledger, and compare them; what is hidden is not asked for.
 
     Raises:
         AccessDenied: without READ on the flow's group or its ledger.
@@ -52,7 +36,7 @@ def known_positions(flow: Flow, target: ClusterControl, ledger: LedgerTable) -> 
     topic = ledger_topic(flow.source.alias)
     committed = read_positions(flow.target, flow.name)
     if not target.topics([topic]):
-        return KnownPositions(committed, {}, frozenset(committed), 0)
+        return FlowPositions(committed, unconfirmed=frozenset(committed))
     end = ledger.project(flow.target, topic)
     before: Mapping[TopicPartition, Position] = {}
     written = ledger.positions()
@@ -67,8 +51,8 @@ def known_positions(flow: Flow, target: ClusterControl, ledger: LedgerTable) -> 
     moved = _moved(before, committed, written)
     if moved and _is_pending(flow, moved):
         moved = frozenset()
-    return KnownPositions(
-        positions={
+    return FlowPositions(
+        known={
             tp: _merged(committed.get(tp), written.get(tp)) for tp in committed.keys() | written
         },
         moved={tp: committed[tp].offset for tp in moved},

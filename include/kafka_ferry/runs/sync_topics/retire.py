@@ -15,7 +15,7 @@ from kafka_ferry.ledger import (
     ReleasedTopic,
     append_entry,
 )
-from kafka_ferry.model import Found, Plan, position_group
+from kafka_ferry.model import ClusterState, Plan, position_group
 from kafka_ferry.model.positions import is_position_group
 from kafka_ferry.plan.topics.retire import NOBODY_KNOWS, missing_topics
 from kafka_ferry.runs.state.run_context import RunContext
@@ -24,19 +24,22 @@ from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
 _GROUPS: Final = position_group("")
 
 
-def with_missing(flow: Flow, source: ClusterControl, target: ClusterControl, found: Found) -> Found:
-    """``found`` with what must be known of topics that may be gone, if the flow retires their copies."""
+def with_missing(
+    flow: Flow, source: ClusterControl, target: ClusterControl, state: ClusterState
+) -> ClusterState:
+    """``state`` with what must be known of topics that may be gone, if the flow retires their copies."""
     if flow.on_source_topic_deleted != "retire":
-        return found
-    missing = missing_topics(flow, found.source_names, found.copied, found.marks)
+        return state
+    missing = missing_topics(flow, state.source.names, state.ledger.copied, state.ledger.marks)
     if not missing:
-        return found
+        return state
     there = target.topics(missing.values())
+    shared = _shared(flow, target, there) if there else {}
     return replace(
-        found,
-        target_topics={**found.target_topics, **there},
-        gone=frozenset(source.unknown(missing)),
-        shared=_shared(flow, target, there) if there else {},
+        state,
+        source=replace(state.source, gone=frozenset(source.unknown(missing))),
+        target=replace(state.target, topics={**state.target.topics, **there}),
+        other_flows=replace(state.other_flows, shared=shared),
     )
 
 

@@ -61,10 +61,10 @@ def give_back(
         discover(flow, ledger)
         last = ledger.last_run()
         fence_writers(flow, max(flow.writers, last["writers"] if last else 0))
-    found = discover(flow, ledger)
+    state = discover(flow, ledger)
     known = _known(flow, topic)
     records, told, marks = list[NewRecord](), list[TopicHandover](), list[Mark]()
-    for pair in pairs_of(flow, found):
+    for pair in pairs_of(flow, state):
         if pair.remote is None:
             continue
         handover, of_topic = _given_back(flow, pair, known)

@@ -26,11 +26,11 @@ from kafka_ferry.groups.mirrormaker2.connect_offsets import (
     partition_of,
     worker_group,
 )
-from kafka_ferry.model import Found
+from kafka_ferry.model import ClusterState
 from kafka_ferry.model.groups import Group
 from kafka_ferry.model.takeover import TopicHandover
 from kafka_ferry.model.topic_pair import Pair
-from kafka_ferry.plan import select
+from kafka_ferry.plan import selection_of
 from kafka_ferry.plan.topics.provenance import origins_beyond
 from kafka_ferry.runs.plan.discover import discover
 from kafka_ferry.runs.state.flow_state import flow_ledger
@@ -115,9 +115,9 @@ class Takeover:
         dry_run: bool,
         unchanged_names: bool = False,
     ) -> list[TopicHandover]:
-        found = discover(self._flow, self._ledger)
+        state = discover(self._flow, self._ledger)
         raise_if_unverified(self._flow, self._ledger)
-        pairs = [pair for pair in pairs_of(self._flow, found) if pair.remote]
+        pairs = [pair for pair in pairs_of(self._flow, state) if pair.remote]
         if unchanged_names:
             _raise_if_renamed(self._flow, pairs)
         remote = [pair.remote for pair in pairs if pair.remote]
@@ -130,14 +130,14 @@ class Takeover:
             return [topic.handover for topic in aligned]
         prepare(self._flow, self._ledger)
         run = run_id_now("takeover")
-        return [self._adopted(topic, found, run) for topic in aligned]
+        return [self._adopted(topic, state, run) for topic in aligned]
 
-    def _adopted(self, aligned: Aligned, found: Found, run: str) -> TopicHandover:
+    def _adopted(self, aligned: Aligned, state: ClusterState, run: str) -> TopicHandover:
         if not aligned.found:
             if _is_given_back(aligned):
                 mark_owned(self._flow, run, aligned.pair)
             return aligned.handover
-        origins = origins_beyond(found, aligned.pair)
+        origins = origins_beyond(state, aligned.pair)
         try:
             adopt_topic(
                 *(self._flow, self._ledger, run, aligned.pair),
@@ -154,13 +154,11 @@ def _is_given_back(aligned: Aligned) -> bool:
     return aligned.handover.state == "up to date" and mark is not None and mark.given_back
 
 
-def pairs_of(flow: Flow, found: Found) -> Iterator[Pair]:
+def pairs_of(flow: Flow, state: ClusterState) -> Iterator[Pair]:
     """The topics that the flow copies, each with its remote topic, in order."""
-    names = select(
-        flow, found.source_names, found.origins, found.target_cluster_id, found.returned
-    ).names
-    for name in sorted(names.keys() & found.source_topics.keys()):
-        yield Pair.of(name, names[name], found)
+    names = selection_of(flow, state).names
+    for name in sorted(names.keys() & state.source.topics.keys()):
+        yield Pair.of(name, names[name], state)
 
 
 def read_offsets(flow: Flow, topic: str) -> tuple[list[ConnectOffset], int]:

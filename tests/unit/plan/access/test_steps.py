@@ -12,7 +12,7 @@ from kafka_ferry.model import Plan
 from kafka_ferry.model.changes import Acl, Applied, Entity, QuotaChange, UserChange
 from kafka_ferry.model.cluster_state import Access
 from tests.support.access import rule, rules
-from tests.unit.plan.builders import a_flow, a_source, found, planned
+from tests.unit.plan.builders import a_flow, a_source, a_state, planned
 
 ANNA = (("user", "anna"),)
 RATE = "producer_byte_rate"
@@ -26,7 +26,7 @@ def plan_with(
     **options: Any,
 ) -> Plan:
     access = Access(source_acls=rules(*source), target_acls=rules(*target))
-    state = found(*map(a_source, topics), access=access, applied=Applied(acls=rules(*applied)))
+    state = a_state(*map(a_source, topics), access=access, applied=Applied(acls=rules(*applied)))
     return planned(state, a_flow(**{"topics": ["orders", "app-.*"]} | options))
 
 
@@ -209,7 +209,7 @@ def a_flow_that_logs_in(**options: Any) -> Flow:
 def test_no_rule_takes_rights_from_the_flow_itself() -> None:
     source = rules("topic orders: ferry DENY WRITE", "topic orders: * DENY WRITE")
     access = Access(source_acls=source, target_acls=frozenset())
-    plan = planned(found(a_source(), access=access), a_flow_that_logs_in())
+    plan = planned(a_state(a_source(), access=access), a_flow_that_logs_in())
     assert granted(plan) == rules("topic primary.orders: * DENY WRITE")
     left_out, binding = map(str, plan.notes)
     assert "User:ferry" in left_out
@@ -226,7 +226,7 @@ def test_who_may_write_to_a_topic_with_preserved_offsets_is_named() -> None:
     source = rules("prefixed topic or: anna ALLOW WRITE", "topic orders: ferry ALLOW ALL")
     access = Access(source_acls=source, target_acls=frozenset())
     flow = a_flow_that_logs_in(**{"acls.mode": "exact", "offsets": "preserved"})
-    plan = planned(found(a_source(), access=access), flow)
+    plan = planned(a_state(a_source(), access=access), flow)
     assert len(granted(plan)) == 2
     (note,) = plan.notes
     assert note.topic == "orders"
@@ -241,7 +241,7 @@ def test_without_both_sides_nothing_changes() -> None:
         Access(source_acls=rules("topic orders: anna ALLOW READ"), target_acls=None),
         Access(),
     ):
-        plan = planned(found(a_source(), access=access, applied=Applied(acls=mine)))
+        plan = planned(a_state(a_source(), access=access, applied=Applied(acls=mine)))
         assert not plan.acl_changes
         assert [str(note) for note in plan.notes] == list(access.notes)
 
@@ -262,7 +262,7 @@ def quotas_of(
         target_quotas={} if target is None else {what: target},
     )
     applied = Applied(quotas={what: frozenset(ours)} if ours else {})
-    return planned(found(a_source(), access=access, applied=applied), a_flow(**options))
+    return planned(a_state(a_source(), access=access, applied=applied), a_flow(**options))
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def users_of(
         passwords=None if passwords is None else frozenset(passwords),
     )
     made = Applied(users=frozenset((user, SHA) for user in applied))
-    return planned(found(a_source(), access=access, applied=made), flow)
+    return planned(a_state(a_source(), access=access, applied=made), flow)
 
 
 def test_a_user_with_a_known_password_is_created_and_the_others_are_named() -> None:

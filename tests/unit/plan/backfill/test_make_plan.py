@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.config import Flow
-from kafka_ferry.model import Found, Plan, RunOptions, TopicPartition, Window
+from kafka_ferry.model import ClusterState, Plan, RunOptions, TopicPartition, Window
 from kafka_ferry.model.ranges import Backfill, Settled
 from kafka_ferry.plan.backfill.make_plan import WindowFacts, plan_backfill
 from kafka_ferry.plan.backfill.windows import BEGINNING, FOREVER
@@ -18,8 +18,9 @@ from tests.unit.plan.builders import (
     a_flow,
     a_remote,
     a_source,
+    a_state,
     at,
-    found,
+    changed,
     intervals,
     planned,
 )
@@ -31,7 +32,7 @@ LATEST = a_flow(auto_offset_reset="latest")
 
 
 def backfill(
-    state: Found, flow: Flow | None = None, *, topics: tuple[str, ...] = (), **facts: Any
+    state: ClusterState, flow: Flow | None = None, *, topics: tuple[str, ...] = (), **facts: Any
 ) -> Plan:
     return plan_backfill(
         flow or a_flow(),
@@ -43,9 +44,9 @@ def backfill(
     )
 
 
-def copied(position: int = 30, **more: Any) -> Found:
+def copied(position: int = 30, **more: Any) -> ClusterState:
     """A flow that has come to a position."""
-    return found(
+    return a_state(
         a_source(), target=[a_remote()], positions={P0: at(position)}, ledger_end=7, **more
     )
 
@@ -96,12 +97,12 @@ def test_what_is_settled_travels_with_the_range_clipped_to_it() -> None:
             "has all of the source's records",
         ),
         (copied(12), {}, "38 offsets that may be in the window are not below"),
-        (found(a_source()), {"firsts": {SOURCE: 10}}, "40 offsets that may be"),
+        (a_state(a_source()), {"firsts": {SOURCE: 10}}, "40 offsets that may be"),
     ],
     ids=["none", "all there", "all still to come", "never copied"],
 )
 def test_a_backfill_without_anything_to_do_says_why(
-    state: Found, facts: dict[str, Any], note: str
+    state: ClusterState, facts: dict[str, Any], note: str
 ) -> None:
     plan = backfill(state, **facts)
     assert plan.is_idle_backfill
@@ -110,7 +111,7 @@ def test_a_backfill_without_anything_to_do_says_why(
 
 
 def test_a_flow_that_has_never_run_is_pinned_where_it_would_begin() -> None:
-    state = found(a_source(), a_source("payments"))
+    state = a_state(a_source(), a_source("payments"))
     plan = backfill(state, LATEST, topics=("orders",))
     assert intervals(plan) == [("orders", 0, 12, 50)]
     assert {(pin.topic, pin.start, pin.end) for pin in plan.pins} == {
@@ -123,22 +124,22 @@ def test_a_flow_that_has_never_run_is_pinned_where_it_would_begin() -> None:
 
 
 def test_a_flow_that_has_never_run_is_left_alone_where_there_is_nothing_to_backfill() -> None:
-    assert backfill(found(a_source()), LATEST, firsts={}).is_idle_backfill
+    assert backfill(a_state(a_source()), LATEST, firsts={}).is_idle_backfill
 
 
 def test_what_the_flow_refuses_is_refused_to_a_backfill_too() -> None:
-    state = found(a_source(), target=[a_remote()], positions={P0: at(5)})
+    state = a_state(a_source(), target=[a_remote()], positions={P0: at(5)})
     plan = backfill(state)
     assert "were deleted on the source" in str(plan.refused[0])
     assert plan.ranges == ()
 
 
 def test_a_compacted_topic_takes_nothing_that_is_late_and_a_separate_one_is_created() -> None:
-    state = replace(copied(), target_topics={"primary.orders": a_remote(cleanup_policy="compact")})
+    state = changed(copied(), target_topics={"primary.orders": a_remote(cleanup_policy="compact")})
     compacted = replace(
-        state.target_topics["primary.orders"], configs={"cleanup.policy": "delete,compact"}
+        state.target.topics["primary.orders"], configs={"cleanup.policy": "delete,compact"}
     )
-    state = replace(state, target_topics={"primary.orders": compacted})
+    state = changed(state, target_topics={"primary.orders": compacted})
     assert "is compacted" in str(backfill(state).refused[0])
     plan = backfill(state, a_flow(backfill_topic="separate"))
     assert plan.refused == ()

@@ -9,8 +9,8 @@ import pytest
 
 from kafka_ferry.config import Cluster
 from kafka_ferry.model import (
+    ClusterState,
     Creation,
-    Found,
     LogBounds,
     Mark,
     OffsetsChoice,
@@ -30,8 +30,9 @@ from tests.unit.plan.builders import (
     REMOTE,
     a_flow,
     a_source,
+    a_state,
     at,
-    found,
+    changed,
     planned,
 )
 
@@ -54,17 +55,17 @@ def state(
     density: float | None = 1.0,
     topic: Any = None,
     **more: Any,
-) -> Found:
+) -> ClusterState:
     """A topic of one partition and its remote topic; ``remote=None``: its partition has no leader."""
     known: dict[str, Any] = {"target": [REMOTE]}
     known |= {"positions": {P0: position} if position else {}}
     known |= {"marks": {"primary.orders": mark} if mark else {}}
-    known |= {"remote_bounds": {P0: remote} if remote else {}}
+    known |= {"target_bounds": {P0: remote} if remote else {}}
     known |= {"densities": {} if density is None else {SOURCE: density}}
-    return found(topic or a_source(), **known | more)
+    return a_state(topic or a_source(), **known | more)
 
 
-def kept(*, remote: tuple[int, int] = (10, 30), **more: Any) -> Found:
+def kept(*, remote: tuple[int, int] = (10, 30), **more: Any) -> ClusterState:
     """A topic that is marked as preserved and was copied up to 30."""
     position = more.pop("position", KEPT)
     return state(position, mark=a_mark(True), remote=LogBounds(*remote), **more)
@@ -133,7 +134,7 @@ def placed(plan: Plan) -> list[tuple[int, int, int]]:
     ],
 )
 def test_a_topic_keeps_what_it_was_begun_with_and_else_the_option_says(
-    offsets: Any, what: Found, preserved: bool, why: str
+    offsets: Any, what: ClusterState, preserved: bool, why: str
 ) -> None:
     choice = the_choice(planned(what, a_flow(offsets=offsets)))
     assert (choice.topic, choice.remote_topic) == ("orders", "primary.orders")
@@ -168,7 +169,7 @@ def test_a_topic_keeps_what_it_was_begun_with_and_else_the_option_says(
     ],
 )
 def test_what_contradicts_itself_or_cannot_be_told_is_refused(
-    offsets: Any, what: Found, reason: str, advice: str
+    offsets: Any, what: ClusterState, reason: str, advice: str
 ) -> None:
     flow = a_flow(offsets=offsets, on_foreign_records="adopt", on_fill_limit="translate")
     refusal = the_refusal(planned(what, flow))
@@ -222,12 +223,12 @@ RELEASED = frozenset([REMOTE.topic_id])
     ids=["kept", "switched to preserved", "auto", "switched to translated", "recreated"],
 )
 def test_a_remote_topic_that_was_given_up_is_begun_anew_whatever_the_policies_say(
-    offsets: Any, what: Found
+    offsets: Any, what: ClusterState
 ) -> None:
     plan = planned(what, a_flow(offsets=offsets))
     assert the_choice(plan).preserved == (offsets != "translated")
     assert [(range_.start, range_.end) for range_ in plan.ranges] == [(10, 50)]
-    assert len(plan.creations) == (not what.target_topics)
+    assert len(plan.creations) == (not what.target.topics)
     assert plan.notes == ()
 
 
@@ -301,7 +302,7 @@ def test_above_the_limit_a_topic_is_refused_or_translated(option: str) -> None:
     assert (choice.preserved, choice.gaps) == (False, 0)
     assert "more than fill.max.ms allows" in choice.reason
 
-    marked = replace(dear, marks={"primary.orders": a_mark(True)})
+    marked = changed(dear, marks={"primary.orders": a_mark(True)})
     refusal = the_refusal(planned(marked, a_flow(**options)))
     assert refusal.advice == "Set fill.max.ms higher, or fill: markers."
 
@@ -385,7 +386,7 @@ def test_a_start_of_the_source_that_moved_is_followed(
 
 def test_a_start_is_not_followed_that_the_target_has_passed_or_that_nobody_knows() -> None:
     assert placed(planned(kept(bounds=(20, 30), remote=(25, 30)))) == []
-    assert placed(planned(replace(kept(bounds=(20, 30)), remote_bounds={}))) == []
+    assert placed(planned(changed(kept(bounds=(20, 30)), target_bounds={}))) == []
 
 
 def test_gaps_below_the_first_copied_offset_stay_until_the_source_moves_on() -> None:
@@ -439,7 +440,7 @@ EVERYTHING: dict[str, Any] = {
     ],
 )
 def test_what_preserved_offsets_cannot_follow_is_refused_whatever_the_options_say(
-    what: Found, partition: int | None, reason: str, advice: str
+    what: ClusterState, partition: int | None, reason: str, advice: str
 ) -> None:
     plan = planned(what, a_flow(**EVERYTHING))
     (refusal,) = plan.refused
@@ -493,7 +494,7 @@ def test_nobody_but_the_flow_should_write_where_offsets_are_preserved() -> None:
         properties={"bootstrap.servers": "t:1", "sasl.jaas.config": login},
     )
     flow = a_flow(offsets={"orders": "preserved"}).model_copy(update={"target": target})
-    plan = planned(found(a_source(), a_source("payments")), flow)
+    plan = planned(a_state(a_source(), a_source("payments")), flow)
     assert [(choice.topic, choice.preserved) for choice in plan.choices] == [
         ("orders", True),
         ("payments", False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_ferry.model import Estimate, TopicPartition
-from tests.unit.plan.builders import a_remote, a_source, at, found, planned
+from tests.unit.plan.builders import a_remote, a_source, a_state, at, planned
 
 TP, TARGET = TopicPartition("orders", 0), TopicPartition("primary.orders", 0)
 
@@ -25,7 +25,7 @@ TP, TARGET = TopicPartition("orders", 0), TopicPartition("primary.orders", 0)
 def test_records_follow_from_a_sample_and_bytes_from_the_share_of_the_log(
     position: int | None, size: int | None, density: float | None, estimate: tuple[int, int | None]
 ) -> None:
-    state = found(
+    state = a_state(
         a_source(),
         target=[a_remote()],
         bounds=(10, 50),
@@ -37,11 +37,11 @@ def test_records_follow_from_a_sample_and_bytes_from_the_share_of_the_log(
 
 
 def test_what_is_copied_already_has_no_estimate() -> None:
-    state = found(a_source(), target=[a_remote()], positions={TARGET: at(50, at=0)})
+    state = a_state(a_source(), target=[a_remote()], positions={TARGET: at(50, at=0)})
     assert [len(range_) for range_ in planned(state).ranges] == [0]
     assert planned(state).estimates == ()
 
 
 def test_what_could_not_be_found_out_is_a_note() -> None:
-    state = found(a_source(), unknown=("The sizes are not known.",))
+    state = a_state(a_source(), unknown=("The sizes are not known.",))
     assert [str(note) for note in planned(state).notes] == ["The sizes are not known."]

@@ -5,7 +5,18 @@ import pytest
 
 from kafka_ferry.model import LogBounds, Range, TopicPartition
 from kafka_ferry.plan.schedule.priority import by_urgency, waves
-from tests.unit.plan.builders import DAY, HOUR, NOW, a_flow, a_remote, a_source, at, found, planned
+from tests.unit.plan.builders import (
+    DAY,
+    HOUR,
+    NOW,
+    a_flow,
+    a_remote,
+    a_source,
+    a_state,
+    at,
+    changed,
+    planned,
+)
 
 P0 = TopicPartition("orders", 0)
 REMOTE = TopicPartition("primary.orders", 0)
@@ -15,7 +26,7 @@ HOURLY = a_flow(schedule="@hourly")
 
 def expiry(*, position: int = 10, configs: dict[str, str], **more: Any) -> int:
     """When the plan says that [position, 50) of a log [10, 50) expires."""
-    state = found(
+    state = a_state(
         replace(a_source(), configs=configs),
         target=[a_remote()],
         positions={REMOTE: at(position)},
@@ -76,7 +87,7 @@ def test_what_is_known_to_go_before_the_next_run_stands_above_any_estimate() -> 
 
 
 def test_an_empty_range_expires_never() -> None:
-    state = found(
+    state = a_state(
         replace(a_source(), configs=WEEK),
         target=[a_remote()],
         positions={REMOTE: at(50, at=0)},
@@ -138,6 +149,6 @@ def test_a_group_is_as_urgent_as_the_most_urgent_range_in_it() -> None:
 
 
 def test_the_bounds_of_a_partition_that_vanished_do_no_harm() -> None:
-    state = found(replace(a_source(), configs=WEEK), target=[a_remote()], oldest={P0: NOW})
-    state = replace(state, bounds={P0: LogBounds(10, 10)})
+    state = a_state(replace(a_source(), configs=WEEK), target=[a_remote()], oldest={P0: NOW})
+    state = changed(state, bounds={P0: LogBounds(10, 10)})
     assert [range_.expires_at for range_ in planned(state, HOURLY).ranges] == [-1]

@@ -7,10 +7,20 @@ from typing import Any
 
 import pytest
 
-from kafka_ferry.model import Found, Position, Risk, Topic, TopicPartition
+from kafka_ferry.model import ClusterState, Position, Risk, Topic, TopicPartition
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.schedule.retention_risks import Pace, pace_of, questions, retention_ms
-from tests.unit.plan.builders import DAY, HOUR, NOW, a_flow, a_remote, a_source, at, found, planned
+from tests.unit.plan.builders import (
+    DAY,
+    HOUR,
+    NOW,
+    a_flow,
+    a_remote,
+    a_source,
+    a_state,
+    at,
+    planned,
+)
 
 MINUTE = HOUR // 60
 
@@ -50,9 +60,9 @@ def test_a_timetable_of_a_span_of_time_runs_again_after_it() -> None:
 def test_without_a_timetable_nobody_knows() -> None:
     flow = a_flow(schedule="")
     assert pace_of(flow, NOW) is None
-    state = found(kept_for(MINUTE), expiring={TP: 40}, recent={TP: 10})
+    state = a_state(kept_for(MINUTE), expiring={TP: 40}, recent={TP: 10})
     assert planned(state, flow).risks == ()
-    assert questions(flow, state, [pair_of(state)], NOW).expiring == {}
+    assert questions(flow, state.source.logs, [pair_of(state)], NOW).expiring == {}
 
 
 @pytest.mark.parametrize(
@@ -81,11 +91,11 @@ def kept_for(retention: int, partitions: int = 1, **configs: str) -> Topic:
     return a_source(partitions=partitions, configs={"retention.ms": str(retention), **configs})
 
 
-def pair_of(state: Found) -> Pair:
+def pair_of(state: ClusterState) -> Pair:
     return Pair.of("orders", "primary.orders", state)
 
 
-def risks_of(state: Found) -> tuple[Risk, ...]:
+def risks_of(state: ClusterState) -> tuple[Risk, ...]:
     return planned(state, FLOW).risks
 
 
@@ -109,20 +119,20 @@ def test_only_partitions_that_hold_something_uncopied_are_asked_about(
     state: dict[str, Any], expiring: int | None, recent: int | None
 ) -> None:
     state = {"target": [a_remote()]} | state
-    one = found(kept_for(DAY), **state)
-    asked = questions(FLOW, one, [pair_of(one)], NOW)
+    one = a_state(kept_for(DAY), **state)
+    asked = questions(FLOW, one.source.logs, [pair_of(one)], NOW)
     assert (asked.expiring.get(TP), asked.recent.get(TP)) == (expiring, recent)
 
 
 def test_a_topic_that_keeps_everything_is_not_asked_what_expires() -> None:
-    state = found(kept_for(-1))
-    asked = questions(FLOW, state, [pair_of(state)], NOW)
+    state = a_state(kept_for(-1))
+    asked = questions(FLOW, state.source.logs, [pair_of(state)], NOW)
     # By its size it may still lose something.
     assert (asked.expiring, asked.recent) == ({}, {TP: NOW - HOUR})
 
 
 def test_what_expires_before_the_next_run_is_at_risk_if_this_one_fails() -> None:
-    (risk,) = risks_of(found(kept_for(DAY), bounds=(10, 50), expiring={TP: 40}, recent={TP: 30}))
+    (risk,) = risks_of(a_state(kept_for(DAY), bounds=(10, 50), expiring={TP: 40}, recent={TP: 30}))
     assert (risk.topic, risk.partition, risk.partitions, risk.offsets) == ("orders", 0, 1, 30)
     when = datetime.fromtimestamp(PACE.next_run / 1000, UTC)
     assert risk.message == (
@@ -135,19 +145,19 @@ def test_what_expires_before_the_next_run_is_at_risk_if_this_one_fails() -> None
 def test_what_stays_until_the_next_run_is_at_no_risk(
     expiring: dict[TopicPartition, int],
 ) -> None:
-    state = found(kept_for(DAY), bounds=(10, 50), expiring=expiring, recent={TP: 30})
+    state = a_state(kept_for(DAY), bounds=(10, 50), expiring=expiring, recent={TP: 30})
     assert risks_of(state) == ()
 
 
 def test_what_is_copied_already_is_at_no_risk() -> None:
     positions = {TopicPartition("primary.orders", 0): at(40)}
-    state = found(kept_for(DAY), target=[a_remote()], positions=positions, expiring={TP: 40})
+    state = a_state(kept_for(DAY), target=[a_remote()], positions=positions, expiring={TP: 40})
     assert risks_of(state) == ()
 
 
 def test_the_partition_that_would_lose_the_most_is_named_for_all_of_its_topic() -> None:
     expiring = {TopicPartition("orders", number): 10 + number for number in range(4)}
-    (risk,) = risks_of(found(kept_for(DAY, partitions=4), bounds=(10, 50), expiring=expiring))
+    (risk,) = risks_of(a_state(kept_for(DAY, partitions=4), bounds=(10, 50), expiring=expiring))
     assert (risk.partition, risk.partitions, risk.offsets) == (3, 3, 1 + 2 + 3)
 
 
@@ -162,7 +172,7 @@ def test_the_partition_that_would_lose_the_most_is_named_for_all_of_its_topic() 
 def test_a_log_that_holds_less_than_the_time_between_two_runs_is_too_short(
     bounds: tuple[int, int], recent: dict[TopicPartition, int], is_at_risk: bool
 ) -> None:
-    risks = risks_of(found(kept_for(-1), bounds=bounds, recent=recent))
+    risks = risks_of(a_state(kept_for(-1), bounds=bounds, recent=recent))
     assert bool(risks) == is_at_risk
     for risk in risks:
         assert "its log holds less than the time between two runs (1:00:00)" in risk.message
@@ -175,7 +185,7 @@ def test_retention_below_the_time_between_two_runs_is_too_short_whatever_the_log
     retention: int, is_at_risk: bool
 ) -> None:
     # Nothing at all is there to be copied.
-    risks = risks_of(found(kept_for(retention), bounds=(50, 50)))
+    risks = risks_of(a_state(kept_for(retention), bounds=(50, 50)))
     assert [f"retention.ms={retention} is less than" in risk.message for risk in risks] == (
         [True] if is_at_risk else []
     )
@@ -183,12 +193,12 @@ def test_retention_below_the_time_between_two_runs_is_too_short_whatever_the_log
 
 def test_a_compacted_topic_is_at_no_risk() -> None:
     topic = kept_for(0, **{"cleanup.policy": "compact"})
-    assert risks_of(found(topic, bounds=(10, 50), recent={TP: 20})) == ()
+    assert risks_of(a_state(topic, bounds=(10, 50), recent={TP: 20})) == ()
 
 
 def test_a_position_beyond_what_expires_in_one_partition_hides_none_in_another() -> None:
     done: dict[TopicPartition, Position] = {TopicPartition("primary.orders", 0): at(50)}
-    state = found(
+    state = a_state(
         kept_for(DAY, partitions=2),
         target=[a_remote(partitions=2)],
         positions=done,

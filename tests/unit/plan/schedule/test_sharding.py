@@ -14,7 +14,7 @@ from kafka_ferry.plan.schedule.sharding import (
     shares,
     writers_of,
 )
-from tests.unit.plan.builders import a_flow, a_remote, a_source, found, planned
+from tests.unit.plan.builders import a_flow, a_remote, a_source, a_state, planned
 
 
 def a_range(writers: Writers, topic: str, partition: int = 0, size: int = 9) -> Range:
@@ -166,7 +166,7 @@ def test_shares_are_never_more_than_the_whole_and_nobody_has_none(
 
 def test_a_plan_knows_the_ranges_and_the_name_of_each_shard() -> None:
     topics = [f"topic-{number:02}" for number in range(30)]
-    state = found(
+    state = a_state(
         *(a_source(name) for name in topics),
         target=[a_remote(f"primary.{name}") for name in topics],
     )
@@ -189,7 +189,7 @@ def test_a_plan_knows_the_ranges_and_the_name_of_each_shard() -> None:
     ],
 )
 def test_the_name_of_a_shard_is_short(topics: list[str], name: str) -> None:
-    state = found(
+    state = a_state(
         *(a_source(topic) for topic in topics),
         target=[a_remote(f"primary.{topic}") for topic in topics],
     )

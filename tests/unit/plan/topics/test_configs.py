@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafka_ferry.model import Plan, Topic
 from kafka_ferry.model.changes import Applied, ConfigChange, Drift, SetConfigs
 from kafka_ferry.plan.topics.configs import Fate, fate_of, refused_names, wanted_configs
-from tests.unit.plan.builders import a_flow, a_source, found, planned
+from tests.unit.plan.builders import a_flow, a_source, a_state, planned
 
 NAME = "retention.ms"
 ID = "id of primary.orders"
@@ -76,7 +76,7 @@ def test_a_remote_topic_takes_over_what_is_set_on_the_source_and_not_excluded(
 ) -> None:
     flow = a_flow(**options)
     assert wanted_configs(flow, a_topic()) == wanted
-    (creation,) = planned(found(a_topic()), flow).creations
+    (creation,) = planned(a_state(a_topic()), flow).creations
     assert creation.configs == wanted
 
 
@@ -120,7 +120,7 @@ def plan_of(
     applied: Applied,
     **options: Any,
 ) -> Plan:
-    state = found(source_with(wanted), target=[remote_with(there)], applied=applied)
+    state = a_state(source_with(wanted), target=[remote_with(there)], applied=applied)
     return planned(state, a_flow(**options))
 
 
@@ -230,13 +230,15 @@ def test_without_syncing_nothing_is_compared() -> None:
 def test_where_topics_have_no_ids_the_ledger_knows_their_configs_by_name() -> None:
     remote = Topic("primary.orders", "", 1, {NAME: A}, frozenset({NAME}))
     applied = Applied(configs={"primary.orders": {NAME: A}})
-    plan = planned(found(source_with(B), target=[remote], applied=applied))
+    plan = planned(a_state(source_with(B), target=[remote], applied=applied))
     assert (plan.drifts, len(plan.config_changes)) == ((), 1)
     assert [sets.remote_topic_id for sets in plan.set_configs] == ["primary.orders"]
 
 
 def test_of_a_topic_that_is_refused_no_config_is_changed() -> None:
-    state = found(source_with(A), target=[remote_with(None)], foreign=frozenset({"primary.orders"}))
+    state = a_state(
+        source_with(A), target=[remote_with(None)], foreign=frozenset({"primary.orders"})
+    )
     plan = planned(state)
     assert len(plan.refused) == 1
     assert (plan.config_changes, plan.set_configs) == ((), ())

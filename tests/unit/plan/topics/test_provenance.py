@@ -12,8 +12,8 @@ from tests.unit.plan.builders import (
     REMOTE,
     a_flow,
     a_source,
+    a_state,
     at,
-    found,
     intervals,
     planned,
 )
@@ -73,7 +73,7 @@ def test_positions_on_the_source_tell_where_a_topic_came_from(
 def test_a_topic_never_goes_back_to_a_cluster_that_it_came_through(
     options: dict[str, object], origins: tuple[str, ...]
 ) -> None:
-    state = found(a_source(), a_source("payments"), origins={"orders": origins})
+    state = a_state(a_source(), a_source("payments"), origins={"orders": origins})
     plan = planned(state, a_flow(**options))
     assert plan.skipped == (
         Skipped("orders", "its records came from backup itself (cluster id T)"),
@@ -83,18 +83,18 @@ def test_a_topic_never_goes_back_to_a_cluster_that_it_came_through(
 
 
 def test_a_topic_goes_on_to_other_clusters_and_says_where_it_came_from() -> None:
-    plan = planned(found(a_source(), a_source("payments"), origins={"orders": ("X", "A")}))
+    plan = planned(a_state(a_source(), a_source("payments"), origins={"orders": ("X", "A")}))
     assert plan.skipped == ()
     assert [range_.origins for range_ in plan.ranges] == [("A", "S", "X"), ("S",)]
 
 
 def test_topics_that_are_skipped_are_sorted_whatever_the_reason() -> None:
-    state = found(*map(a_source, ("b", "__a", "__c")), origins={"b": ("T",)})
+    state = a_state(*map(a_source, ("b", "__a", "__c")), origins={"b": ("T",)})
     assert [skipped.topic for skipped in planned(state).skipped] == ["__a", "__c", "b"]
 
 
 def test_a_topic_that_goes_back_does_not_take_another_ones_name() -> None:
-    state = found(a_source("a"), a_source("b"), origins={"a": ("T",)})
+    state = a_state(a_source("a"), a_source("b"), origins={"a": ("T",)})
     plan = planned(state, a_flow(topics_rename={"a": "primary.b"}))
     assert [creation.remote_topic for creation in plan.creations] == ["primary.b"]
     assert plan.refused == ()
@@ -115,27 +115,29 @@ def test_what_the_target_knows_of_origins_it_does_not_forget(
 ) -> None:
     """Who may not ask the source's groups today, could perhaps yesterday."""
     options = {"on_source_topic_recreated": "append", "on_target_topic_lost": "recopy"}
-    state = found(a_source(), target=[REMOTE], positions={P0: position})
+    state = a_state(a_source(), target=[REMOTE], positions={P0: position})
     [range_] = planned(state, a_flow(**options)).ranges
     assert range_.origins == origins
 
 
 def test_an_idle_partition_tells_its_origins_again_with_its_position() -> None:
     position = replace(KNOWN, offset=50, at=0)
-    state = found(a_source(), target=[REMOTE], positions={P0: position}, origins={"orders": ("X",)})
+    state = a_state(
+        a_source(), target=[REMOTE], positions={P0: position}, origins={"orders": ("X",)}
+    )
     plan = planned(state)
     assert intervals(plan) == [("orders", 0, 50, 50)]
     assert plan.ranges[0].origins == ("S", "X")
 
 
 def test_what_the_source_does_not_say_is_a_note_of_the_plan() -> None:
-    plan = planned(found(a_source(), unknown=("nobody can tell.",)))
+    plan = planned(a_state(a_source(), unknown=("nobody can tell.",)))
     assert [str(note) for note in plan.notes] == ["nobody can tell."]
     assert len(plan.ranges) == 1
 
 
 def test_a_topic_that_came_back_in_part_is_copied_where_its_records_can_be_told_apart() -> None:
-    state = found(
+    state = a_state(
         a_source(), a_source("payments"), origins={"orders": ("T",)}, returned={"orders": 17}
     )
     plan = planned(state)

@@ -4,7 +4,7 @@ from typing import Any, get_args
 import pytest
 
 from kafka_ferry.config.options.on_events import PolicyOptions
-from kafka_ferry.model import Found, Growth, LogBounds, Note, Position, TopicPartition
+from kafka_ferry.model import ClusterState, Growth, LogBounds, Note, Position, TopicPartition
 from kafka_ferry.plan.topics.refusals import OF_PARTITIONS, OF_TOPICS, Situation
 from tests.unit.plan.builders import (
     KNOWN,
@@ -14,8 +14,9 @@ from tests.unit.plan.builders import (
     a_flow,
     a_remote,
     a_source,
+    a_state,
     at,
-    found,
+    changed,
     intervals,
     planned,
 )
@@ -26,18 +27,18 @@ OTHER = a_source("payments")
 
 def copied_before(
     position: Position = KNOWN, *, bounds: tuple[int, int] = (10, 50), **more: Any
-) -> Found:
+) -> ClusterState:
     """One partition that holds ``bounds`` on the source and was copied up to ``position``."""
     state: dict[str, Any] = {"target": [REMOTE], "positions": {P0: position}}
-    return found(a_source(), bounds=bounds, **state | more)
+    return a_state(a_source(), bounds=bounds, **state | more)
 
 
-def with_another_topic(state: Found) -> Found:
+def with_another_topic(state: ClusterState) -> ClusterState:
     """The same, and a topic in no situation at all."""
-    topics = {**state.source_topics, OTHER.name: OTHER}
-    bounds = {**state.bounds, TopicPartition(OTHER.name, 0): LogBounds(0, 5)}
-    names = state.source_names | {OTHER.name}
-    return replace(state, source_topics=topics, source_names=names, bounds=bounds)
+    topics = {**state.source.topics, OTHER.name: OTHER}
+    bounds = {**state.source.logs.bounds, TopicPartition(OTHER.name, 0): LogBounds(0, 5)}
+    names = state.source.names | {OTHER.name}
+    return changed(state, topics=topics, names=names, bounds=bounds)
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Case:
         created: whether the remote topic is created then.
     """
 
-    state: Found
+    state: ClusterState
     option: str
     go_on: str
     reason: str
@@ -123,7 +124,7 @@ def moved_to(offset: int, by_ledger: int = 30) -> dict[str, Any]:
 
 CASES = {
     "the topic is gone from the source": Case(
-        found(target=[REMOTE], positions={P0: KNOWN}, copied={"orders": "primary.orders"}),
+        a_state(target=[REMOTE], positions={P0: KNOWN}, copied={"orders": "primary.orders"}),
         option="on.source.topic.deleted",
         go_on="keep",
         reason="the topic was deleted on the source, or is no longer visible to the flow.",
@@ -168,7 +169,7 @@ CASES = {
         **LOST,
     ),
     "the target's topic holds foreign records": Case(
-        found(a_source(), target=[REMOTE], foreign=frozenset({"primary.orders"})),
+        a_state(a_source(), target=[REMOTE], foreign=frozenset({"primary.orders"})),
         option="on.foreign.records",
         go_on="adopt",
         reason="primary.orders on the target holds records that this flow has not copied.",
@@ -178,7 +179,7 @@ CASES = {
         copied=(10, 50),
     ),
     "the target's topic may not be read": Case(
-        found(a_source(), target=[REMOTE], unreadable={"primary.orders": "Not authorized."}),
+        a_state(a_source(), target=[REMOTE], unreadable={"primary.orders": "Not authorized."}),
         option="on.foreign.records",
         go_on="adopt",
         reason="primary.orders on the target holds something, and whose records they are is "
@@ -293,8 +294,8 @@ def test_once_it_was_copied_nothing_is_left_to_say_or_to_do(name: str) -> None:
     case = CASES[name]
     assert case.copied
     end = case.copied[1]
-    after = replace(case.state, positions={P0: at(end, at=NOW)}, diverged={}, moved={})
-    after = replace(after, foreign=frozenset(), unreadable={}, target_topics={REMOTE.name: REMOTE})
+    after = changed(case.state, known={P0: at(end, at=NOW)}, diverged={}, moved={})
+    after = changed(after, foreign=frozenset(), unreadable={}, target_topics={REMOTE.name: REMOTE})
     plan = planned(after)
     assert (plan.ranges, plan.notes, plan.refused) == ((), (), ())
 
@@ -319,10 +320,10 @@ def test_a_vanished_target_topic_is_not_made_anew_after_its_refusal() -> None:
 # Several at once
 
 
-def two_partitions(first: Position, second: Position, **more: Any) -> Found:
+def two_partitions(first: Position, second: Position, **more: Any) -> ClusterState:
     positions = {P0: first, TopicPartition("primary.orders", 1): second}
     state: dict[str, Any] = {"target": [a_remote(partitions=2)], "positions": positions}
-    return found(a_source(partitions=2), **state | more)
+    return a_state(a_source(partitions=2), **state | more)
 
 
 def test_only_the_partitions_that_were_not_yet_begun_anew_begin_anew() -> None:
@@ -376,7 +377,7 @@ def test_where_a_topic_was_made_anew_its_old_position_is_measured_against_no_log
 
 
 def test_a_remote_topic_that_is_gone_on_with_grows_too() -> None:
-    state = found(a_source(partitions=3), target=[REMOTE], foreign=frozenset({"primary.orders"}))
+    state = a_state(a_source(partitions=3), target=[REMOTE], foreign=frozenset({"primary.orders"}))
     assert planned(state).growths == ()
     assert planned(state, a_flow(on_foreign_records="adopt")).growths == (
         Growth("primary.orders", 3),
@@ -404,7 +405,7 @@ def test_logs_that_part_at_the_position_are_one() -> None:
 
 
 def test_records_deleted_before_a_first_copy_are_no_loss() -> None:
-    plan = planned(found(a_source(), target=[REMOTE], bounds=(10, 50)))
+    plan = planned(a_state(a_source(), target=[REMOTE], bounds=(10, 50)))
     assert intervals(plan) == [("orders", 0, 10, 50)]
     assert (plan.refused, plan.notes) == ((), ())
 
@@ -424,14 +425,16 @@ def test_nothing_is_copied_where_an_open_transaction_begins_below_where_the_logs
 @pytest.mark.parametrize(
     "state",
     [
-        found(copied={"orders": "primary.orders"}),
-        found(target=[REMOTE], copied={"orders": "primary.orders"}, vanished=["orders"]),
-        found(target=[a_remote("primary.__x")], copied={"__x": "primary.__x"}),
-        found(target=[a_remote("primary.old")], copied={"old": "primary.old"}),
+        a_state(copied={"orders": "primary.orders"}),
+        a_state(target=[REMOTE], copied={"orders": "primary.orders"}, vanished=["orders"]),
+        a_state(target=[a_remote("primary.__x")], copied={"__x": "primary.__x"}),
+        a_state(target=[a_remote("primary.old")], copied={"old": "primary.old"}),
     ],
     ids=["its copy is gone too", "it vanished this moment", "internal", "excluded since"],
 )
-def test_of_some_topics_that_are_gone_there_is_nothing_to_say(state: Found, value: str) -> None:
+def test_of_some_topics_that_are_gone_there_is_nothing_to_say(
+    state: ClusterState, value: str
+) -> None:
     flow = a_flow(on_source_topic_deleted=value, topics_exclude=["old"], topics_optional=[".*"])
     plan = planned(state, flow)
     assert (plan.notes, plan.refused, plan.ranges, plan.creations) == ((), (), (), ())
@@ -439,7 +442,7 @@ def test_of_some_topics_that_are_gone_there_is_nothing_to_say(state: Found, valu
 
 def test_a_topic_that_is_gone_is_named_with_the_copy_that_was_made_of_it() -> None:
     """The flow may have been given another policy since."""
-    state = found(target=[a_remote("primary.orders")], copied={"orders": "primary.orders"})
+    state = a_state(target=[a_remote("primary.orders")], copied={"orders": "primary.orders"})
     flow = a_flow(replication_policy_class="IdentityReplicationPolicy")
     assert "Its copy primary.orders stays" in planned(state, flow).notes[0].message
 
@@ -451,7 +454,7 @@ def test_a_topic_that_is_gone_is_named_with_the_copy_that_was_made_of_it() -> No
 def test_a_remote_topic_with_more_partitions_is_noted_and_copied_to(
     options: dict[str, Any],
 ) -> None:
-    state = found(a_source(partitions=2), target=[a_remote(partitions=5)])
+    state = a_state(a_source(partitions=2), target=[a_remote(partitions=5)])
     plan = planned(state, a_flow(**options))
     assert [r.partition for r in plan.ranges] == [0, 1]
     (note,) = plan.notes
@@ -461,7 +464,7 @@ def test_a_remote_topic_with_more_partitions_is_noted_and_copied_to(
 
 
 def test_of_a_refused_topic_only_the_refusal_is_said() -> None:
-    state = found(
+    state = a_state(
         a_source(), target=[a_remote(partitions=5)], foreign=frozenset({"primary.orders"})
     )
     plan = planned(state)

@@ -10,11 +10,30 @@ from typing import Any
 import pytest
 
 from kafka_ferry.config import Flow
-from kafka_ferry.model import Creation, Found, Growth, Plan, Refusal, RunOptions, Topic, Window
+from kafka_ferry.model import (
+    ClusterState,
+    Creation,
+    Growth,
+    Plan,
+    Refusal,
+    RunOptions,
+    Topic,
+    Window,
+)
 from kafka_ferry.model.changes import Misplacement
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.plan.backfill.make_plan import WindowFacts, plan_backfill
-from tests.unit.plan.builders import NOW, P0, a_flow, a_remote, a_source, at, found, planned
+from tests.unit.plan.builders import (
+    NOW,
+    P0,
+    a_flow,
+    a_remote,
+    a_source,
+    a_state,
+    at,
+    changed,
+    planned,
+)
 
 RACKS = {1: "r1", 2: "r2", 3: "r3", 4: "r1"}
 PLACED = {"r1": 2, "r2": 1}
@@ -36,10 +55,10 @@ def state(
     partitions: int = 2,
     racks: Mapping[int, str] = RACKS,
     **more: Any,
-) -> Found:
+) -> ClusterState:
     """A topic beside another one; the remote topic exists if it has replicas."""
     target = [remote(*replicas)] if replicas else []
-    return found(a_source(partitions=partitions), OTHER, target=target, racks=racks, **more)
+    return a_state(a_source(partitions=partitions), OTHER, target=target, racks=racks, **more)
 
 
 def refused(plan: Plan) -> list[tuple[str, int | None, str, str]]:
@@ -122,8 +141,8 @@ def test_partitions_are_not_added_with_another_number_of_replicas_than_the_other
 
 
 def test_partitions_that_only_the_flow_wants_are_a_note_while_a_rack_is_down() -> None:
-    found_ = state((1, 2, 4), partitions=1, racks={1: "r1", 4: "r1"})
-    plan = planned(found_, placing(topics_partitions=4))
+    both = state((1, 2, 4), partitions=1, racks={1: "r1", 4: "r1"})
+    plan = planned(both, placing(topics_partitions=4))
     assert (plan.refused, plan.growths) == ((), ())
     assert [note.topic for note in plan.notes] == ["orders"]
     assert "which has no live broker" in str(plan.notes[0])
@@ -149,8 +168,8 @@ def test_partitions_that_only_the_flow_wants_are_a_note_while_a_rack_is_down() -
 def test_replicas_on_other_racks_are_named(
     replicas: tuple[int, ...], racks: tuple[str, ...] | None
 ) -> None:
-    found_ = state((1, 2, 4), replicas, racks={**RACKS, 5: ""})
-    plan = planned(found_, placing())
+    both = state((1, 2, 4), replicas, racks={**RACKS, 5: ""})
+    plan = planned(both, placing())
     wanted = Misplacement("orders", "primary.orders", PLACED, {1: racks}) if racks else None
     assert plan.misplacements == ((wanted,) if wanted else ())
     # It is a thing to know: nothing is changed, nothing is refused.
@@ -160,9 +179,9 @@ def test_replicas_on_other_racks_are_named(
 
 
 def test_without_the_option_replicas_may_be_anywhere() -> None:
-    found_ = state((3, 2, 1), partitions=1)
-    assert planned(found_, a_flow()).misplacements == ()
-    assert planned(found_, placing()).misplacements != ()
+    both = state((3, 2, 1), partitions=1)
+    assert planned(both, a_flow()).misplacements == ()
+    assert planned(both, placing()).misplacements != ()
 
 
 def test_a_sentence_names_some_partitions_their_racks_and_the_tool_that_moves_them() -> None:
@@ -176,11 +195,11 @@ def test_a_sentence_names_some_partitions_their_racks_and_the_tool_that_moves_th
     )
 
 
-def backfill(found_: Found, flow: Flow, **facts: Any) -> Plan:
+def backfill(both: ClusterState, flow: Flow, **facts: Any) -> Plan:
     firsts = {TopicPartition("orders", 0): 12}
     return plan_backfill(
         flow,
-        found_,
+        both,
         WindowFacts(firsts=firsts, **facts),
         run="backfill",
         at=NOW,
@@ -190,18 +209,18 @@ def backfill(found_: Found, flow: Flow, **facts: Any) -> Plan:
 
 def test_a_backfills_separate_topic_is_placed_as_well() -> None:
     flow = placing(backfill_topic="separate")
-    found_ = state((1, 2, 4), partitions=1, positions={P0: at(30)}, ledger_end=7)
+    both = state((1, 2, 4), partitions=1, positions={P0: at(30)}, ledger_end=7)
     separate = "primary.orders.backfill"
-    (creation,) = backfill(found_, flow).creations
+    (creation,) = backfill(both, flow).creations
     assert (creation.remote_topic, {*creation.assignment[0]}) == (separate, {1, 2, 4})
 
     there = {separate: Topic(separate, "id", 1, replicas=((1, 2, 4),))}
     wider = placing(backfill_topic="separate", topics_partitions=3)
-    growths = backfill(found_, wider, separate=there).growths
+    growths = backfill(both, wider, separate=there).growths
     (grown,) = [growth for growth in growths if growth.remote_topic == separate]
     assert {*chain.from_iterable(grown.assignment)} == {1, 2, 4}
 
-    plan = backfill(replace(found_, racks={1: "r1", 4: "r1"}), flow)
+    plan = backfill(changed(both, racks={1: "r1", 4: "r1"}), flow)
     (refusal,) = plan.refused
     assert isinstance(refusal, Refusal)
     assert "the rack r2 of backup, which has no live broker" in refusal.reason

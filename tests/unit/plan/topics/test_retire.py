@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka_ferry.model import Found, Mark, Plan
+from kafka_ferry.model import ClusterState, Mark, Plan
 from kafka_ferry.model.changes import Applied, Retirement
 from kafka_ferry.plan.topics.retire import _KEEPS, NOBODY_KNOWS
 from tests.unit.plan.builders import (
@@ -18,7 +18,7 @@ from tests.unit.plan.builders import (
     a_flow,
     a_remote,
     a_source,
-    found,
+    a_state,
     planned,
 )
 
@@ -26,7 +26,7 @@ ID = "id of primary.orders"
 MARK = Mark("orders", "id of orders", "primary.orders", ID, preserved=False, created=True)
 
 
-def gone(**more: Any) -> Found:
+def gone(**more: Any) -> ClusterState:
     """A copy of "orders", which the source says it does not have; "payments" is there."""
     state: dict[str, Any] = {
         "target": [REMOTE],
@@ -34,10 +34,10 @@ def gone(**more: Any) -> Found:
         "marks": {"primary.orders": MARK},
         "gone": frozenset({"orders"}),
     }
-    return found(a_source("payments"), **state | more)
+    return a_state(a_source("payments"), **state | more)
 
 
-def retiring(state: Found, **options: Any) -> Plan:
+def retiring(state: ClusterState, **options: Any) -> Plan:
     return planned(state, a_flow(on_source_topic_deleted="retire", **options))
 
 
@@ -85,7 +85,7 @@ def test_a_copy_that_was_given_up_and_not_deleted_yet_still_goes() -> None:
     ],
     ids=["the copy is gone too", "the topic is there", "it was never copied"],
 )
-def test_there_may_be_nothing_to_retire(state: Found) -> None:
+def test_there_may_be_nothing_to_retire(state: ClusterState) -> None:
     plan = retiring(state)
     assert (plan.retirements, plan.refused, plan.notes) == ((), (), ())
 
@@ -130,7 +130,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize(("state", "why"), KEPT.values(), ids=KEPT)
-def test_a_copy_stays_where_deleting_it_could_be_wrong(state: Found, why: str) -> None:
+def test_a_copy_stays_where_deleting_it_could_be_wrong(state: ClusterState, why: str) -> None:
     plan = retiring(state, retire_after_ms=0)
     (note,) = plan.notes
     assert note.topic == "orders"

@@ -1,26 +1,24 @@
-from dataclasses import replace
-
 import pytest
 
 from kafka_ferry.errors import ConfigError, FerryError
-from kafka_ferry.model import Found, Plan, RunOptions, Window
+from kafka_ferry.model import ClusterState, Plan, RunOptions, Window
 from kafka_ferry.model.changes import Acl
 from kafka_ferry.model.cluster_state import Access, Mark
 from kafka_ferry.model.rate import Rate
 from kafka_ferry.model.run_options import rate_of
 from kafka_ferry.plan import make_plan
-from tests.unit.plan.builders import NOW, a_flow, a_remote, a_source, found
+from tests.unit.plan.builders import NOW, a_flow, a_remote, a_source, a_state
 
 TOPICS = ("orders", "orders-eu", "payments")
 
 
-def state(**more: object) -> Found:
-    return found(*map(a_source, TOPICS), **more)  # type: ignore[arg-type]
+def state(**more: object) -> ClusterState:
+    return a_state(*map(a_source, TOPICS), **more)  # type: ignore[arg-type]
 
 
-def about(*topics: str, found: Found | None = None, **options: object) -> Plan:
+def about(*topics: str, both: ClusterState | None = None, **options: object) -> Plan:
     asked = RunOptions(topics=topics)
-    return make_plan(a_flow(**options), found or state(), run="run-1", at=NOW, options=asked)
+    return make_plan(a_flow(**options), both or state(), run="run-1", at=NOW, options=asked)
 
 
 def planned_topics(plan: Plan) -> list[str]:
@@ -81,15 +79,15 @@ def test_two_topics_that_want_one_remote_topic_are_refused_although_a_run_is_abo
 def test_nothing_is_retired_by_a_run_that_did_not_look_at_all_topics() -> None:
     remote = a_remote("primary.gone")
     mark = Mark("gone", "id of gone", remote.name, remote.topic_id, preserved=False, created=True)
-    gone = replace(
-        state(target=[remote]),
+    gone = state(
+        target=[remote],
         copied={"gone": remote.name},
         gone=frozenset({"gone"}),
         marks={remote.name: mark},
     )
     retiring = {"on_source_topic_deleted": "retire"}
-    assert about("orders", found=gone, **retiring).retirements == ()
-    assert len(about(found=gone, **retiring).retirements) == 1
+    assert about("orders", both=gone, **retiring).retirements == ()
+    assert len(about(both=gone, **retiring).retirements) == 1
 
 
 def test_of_access_only_rules_about_the_topics_are_synced() -> None:
@@ -102,10 +100,10 @@ def test_of_access_only_rules_about_the_topics_are_synced() -> None:
         source_quotas={((("user", "anna"),), "producer_byte_rate"): 5.0},
         target_quotas={},
     )
-    plan = about("orders", found=state(access=access))
+    plan = about("orders", both=state(access=access))
     assert [change.acl.name for change in plan.acl_changes] == ["primary.orders"]
     assert plan.quota_changes == ()
-    whole = about(found=state(access=access))
+    whole = about(both=state(access=access))
     assert (len(whole.acl_changes), len(whole.quota_changes)) == (3, 1)
 
 

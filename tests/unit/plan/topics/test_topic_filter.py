@@ -7,7 +7,7 @@ from kafka_ferry.errors import ConfigError
 from kafka_ferry.model import Skipped
 from kafka_ferry.plan import naming, policy_of, select_topics
 from kafka_ferry.plan.topics.replication_policy import DefaultReplicationPolicy, KeptNames
-from tests.unit.plan.builders import a_flow, a_source, found, planned
+from tests.unit.plan.builders import a_flow, a_source, a_state, planned
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ from tests.unit.plan.builders import a_flow, a_source, found, planned
 )
 def test_a_topic_is_skipped_with_a_reason(options: dict[str, Any], topic: str, reason: str) -> None:
     optional = options.get("topics", [".*"])
-    plan = planned(found(a_source(topic)), a_flow(**options, topics_optional=optional))
+    plan = planned(a_state(a_source(topic)), a_flow(**options, topics_optional=optional))
     [skipped] = plan.skipped
     assert skipped.topic == topic
     assert reason in skipped.reason
@@ -94,14 +94,14 @@ def test_a_topic_is_skipped_with_a_reason(options: dict[str, Any], topic: str, r
 def test_a_topic_is_copied_under_its_remote_name(
     options: dict[str, Any], topic: str, remote: str
 ) -> None:
-    plan = planned(found(a_source(topic)), a_flow(**options))
+    plan = planned(a_state(a_source(topic)), a_flow(**options))
     assert [creation.remote_topic for creation in plan.creations] == [remote]
     assert [r.remote_topic for r in plan.ranges] == [remote]
     assert plan.skipped == ()
 
 
 def test_a_topic_that_vanished_meanwhile_is_skipped() -> None:
-    plan = planned(found(a_source(), vanished=["payments"]))
+    plan = planned(a_state(a_source(), vanished=["payments"]))
     assert plan.skipped == (Skipped("payments", "it was deleted while the run was planned"),)
     assert [r.topic for r in plan.ranges] == ["orders"]
 
@@ -177,7 +177,7 @@ IDENTITY = "IdentityReplicationPolicy"
 def test_a_topic_that_can_have_no_name_of_its_own_is_refused_and_the_others_copied(
     options: dict[str, Any], topics: list[str], reasons: dict[str, str]
 ) -> None:
-    plan = planned(found(*map(a_source, sorted({*topics, "c"}))), a_flow(**options))
+    plan = planned(a_state(*map(a_source, sorted({*topics, "c"}))), a_flow(**options))
     refused = {refusal.topic: refusal for refusal in plan.refused}
     assert refused.keys() == reasons.keys()
     for topic, reason in reasons.items():
@@ -223,7 +223,7 @@ NO_POLICY = "a text"
 
 def test_a_policy_of_somebodys_own_names_topics_and_knows_cycles() -> None:
     flow = a_flow(replication_policy_class=f"{__name__}.Behind", replication_policy_separator="-")
-    plan = planned(found(*map(a_source, ("orders", "orders-backup", "orders-other"))), flow)
+    plan = planned(a_state(*map(a_source, ("orders", "orders-backup", "orders-other"))), flow)
     assert [creation.remote_topic for creation in plan.creations] == [
         "orders-primary",
         "orders-other-primary",

@@ -1,14 +1,12 @@
 """Which logs a plan looks at before it believes where copying began; the target here answers nothing."""
 
-from dataclasses import replace
-
 import pytest
 
 from kafka_ferry.model import LogBounds
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.runs.plan import first_copied
 from kafka_ferry.runs.plan.first_copied import confirmed
-from tests.unit.plan.builders import KNOWN, P0, a_flow, a_remote, a_source, found
+from tests.unit.plan.builders import KNOWN, P0, a_flow, a_remote, a_source, a_state
 
 
 @pytest.mark.parametrize(
@@ -36,11 +34,10 @@ def test_only_a_log_whose_start_would_move_is_looked_at(
         return True
 
     monkeypatch.setattr(first_copied, "_holds_copies", look)
-    state = found(a_source(), target=[a_remote(**configs)], positions={P0: KNOWN})
-    state = replace(state, remote_bounds={P0: LogBounds(*remote)}, first_copied={P0: 20})
+    state = a_state(a_source(), target=[a_remote(**configs)], positions={P0: KNOWN})
     pair = Pair.of("orders", "primary.orders", state)
 
-    believed = confirmed(a_flow(**options), state, [pair])
+    believed = confirmed(a_flow(**options), {P0: 20}, {P0: LogBounds(*remote)}, [pair])
 
     assert looked == [(P0, 0, 20)] * is_looked_at
     assert believed == ({} if is_looked_at else {P0: 20})

@@ -15,7 +15,7 @@ from kafka_ferry.runs.state.flow_state import flow_state
 from kafka_ferry.runs.state.run_folder import STEPS, RunFolder
 from kafka_ferry.verify import Verdict
 from tests.support.reports import a_report, changed
-from tests.unit.plan.builders import NOW, a_source, found
+from tests.unit.plan.builders import NOW, a_source, a_state
 
 GREEN = dict.fromkeys(STEPS, "success")
 RED = GREEN | {"mirror": "failed", "publish": "failed"}
@@ -36,7 +36,7 @@ def leave(
 ) -> None:
     """What the steps of a run leave: a plan, a record of each, and a report if it was published."""
     folder = folder_of(flow, run)
-    state = found(a_source())
+    state = a_state(a_source())
     folder.save_plan(make_plan(flow, state, run=run, at=NOW, options=options or RunOptions()))
     for step in STEPS if report else [*errors]:
         try:

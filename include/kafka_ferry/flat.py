@@ -6,10 +6,11 @@ the members of an enumeration, as a ``Counter[Reason]``, is a number for each me
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import EnumMeta
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, Final, get_args, get_type_hints
 
@@ -19,47 +20,104 @@ from pydantic_core import core_schema
 Column = Callable[[Any], Any]
 """Gives a value of an object."""
 
+_Composition = tuple[dict[str, type], dict[str, dict[str, Any]]]
+
 
 class Flat:
     """Gives a dataclass a flat stored form.
 
     Attributes:
         STORED: derived values that are stored as well.
+        NESTED: fields that are dataclasses and no parts: they are stored as they are.
+        FORMER: by name, another one under which earlier releases have stored the value.
     """
 
     __slots__ = ()
     STORED: ClassVar[tuple[str, ...]] = ()
+    NESTED: ClassVar[tuple[str, ...]] = ()
+    FORMER: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def __get_pydantic_core_schema__(
         cls, kind: Any, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        parts, counts = _composition(cls)
-
-        def nested(stored: Any) -> Any:
-            if not isinstance(stored, dict):
-                return stored
-            # A part takes what it knows of the whole.
-            found = stored | dict.fromkeys(parts, stored)
-            for name, members in counts.items():
-                found[name] = {one: stored[key] for key, one in members.items() if stored.get(key)}
-            return found
-
-        def flat(whole: Flat, serialize: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-            found = {name: getattr(whole, name) for name in cls.STORED}
-            for name, value in serialize(whole).items():
-                if name in counts:
-                    found |= {key: value.get(one, 0) for key, one in counts[name].items()}
-                else:
-                    found |= value if name in parts else {name: value}
-            return found
-
-        made = handler(kind)
-        return core_schema.no_info_before_validator_function(
-            nested,
-            made,
-            serialization=core_schema.wrap_serializer_function_ser_schema(flat, schema=made),
+        values = _stored_fields(cls, handler)
+        for name, former in cls.FORMER.items():
+            names: list[list[str | int]] = [[name], [former]]
+            values[name]["validation_alias"] = names
+        stored = core_schema.typed_dict_schema(values)
+        composed = core_schema.no_info_after_validator_function(partial(_composed, cls), stored)
+        # JSON is read and written by fields, so that a large object is never a tree of Python's.
+        return core_schema.json_or_python_schema(
+            composed,
+            core_schema.union_schema([core_schema.is_instance_schema(cls), composed]),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                _flattened, return_schema=stored
+            ),
         )
+
+
+def _stored_fields(
+    kind: type, handler: GetCoreSchemaHandler
+) -> dict[str, core_schema.TypedDictField]:
+    """By name, the values of the stored form."""
+    parts, counts = _stored_composition(kind)
+    hints = get_type_hints(kind, include_extras=True)
+    found = dict.fromkeys(_derived(kind), _optional(core_schema.any_schema()))
+    for field in fields(kind):
+        if field.name in parts:
+            found |= _stored_fields(parts[field.name], handler)
+        elif field.name in counts:
+            found |= dict.fromkeys(counts[field.name], _optional(core_schema.int_schema()))
+        else:
+            found[field.name] = core_schema.typed_dict_field(
+                handler.generate_schema(hints[field.name]),
+                required=field.default is MISSING and field.default_factory is MISSING,
+            )
+    return found
+
+
+def _optional(schema: core_schema.CoreSchema) -> core_schema.TypedDictField:
+    return core_schema.typed_dict_field(schema, required=False)
+
+
+def _composed(kind: Any, values: Mapping[str, Any]) -> Any:
+    """An object from the values of its stored form."""
+    parts, counts = _stored_composition(kind)
+    found = {}
+    for name in (field.name for field in fields(kind)):
+        if name in parts:
+            found[name] = _composed(parts[name], values)
+        elif name in counts:
+            members = counts[name].items()
+            found[name] = Counter({one: values[key] for key, one in members if values.get(key)})
+        elif name in values:
+            found[name] = values[name]
+    return kind(**found)
+
+
+def _flattened(whole: Any) -> dict[str, Any]:
+    """The values of an object's stored form."""
+    parts, counts = _stored_composition(type(whole))
+    found = {name: getattr(whole, name) for name in _derived(type(whole))}
+    for name in (field.name for field in fields(whole)):
+        value = getattr(whole, name)
+        if name in parts:
+            found |= _flattened(value)
+        elif name in counts:
+            found |= {key: value.get(one, 0) for key, one in counts[name].items()}
+        else:
+            found[name] = value
+    return found
+
+
+def _derived(kind: type) -> tuple[str, ...]:
+    return kind.STORED if issubclass(kind, Flat) else ()
+
+
+def _stored_composition(kind: type) -> _Composition:
+    """The same as ``_composition``, for the stored form: what is not ``Flat`` is stored as it is."""
+    return _composition(kind) if issubclass(kind, Flat) else ({}, {})
 
 
 def _columns_of(kind: type) -> Mapping[str, Column]:
@@ -82,15 +140,21 @@ def _after(part: Column, value: Column) -> Column:
     return lambda whole: value(part(whole))
 
 
-def _composition(kind: type) -> tuple[dict[str, type], dict[str, dict[str, Any]]]:
+def _find_composition(kind: type) -> _Composition:
     """The fields that are parts, with their types; and those that count, with what, by its name."""
     hints = get_type_hints(kind)
+    nested = kind.NESTED if issubclass(kind, Flat) else ()
     parts: dict[str, type] = {}
     counts: dict[str, dict[str, Any]] = {}
     for name in (field.name for field in fields(kind)):
         counted, *_ = *get_args(hints[name]), None
+        if name in nested:
+            continue
         if is_dataclass(hints[name]):
             parts[name] = hints[name]
         elif isinstance(counted, EnumMeta):
             counts[name] = {str(one.name).lower(): one for one in list[Any](counted)}
     return parts, counts
+
+
+_composition: Final[Callable[[type], _Composition]] = cache(_find_composition)

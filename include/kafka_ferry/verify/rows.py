@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Final, NamedTuple
-
-from pydantic import AliasChoices, Field
+from typing import ClassVar, Final, NamedTuple
 
 from kafka_ferry.batches import Reason
 from kafka_ferry.flat import Flat
@@ -227,8 +225,7 @@ class RemoteLog:
     """
 
     target_beyond: int = 0
-    # Runs of earlier snapshots have stored it as "unsealed".
-    uncommitted: Annotated[int, Field(validation_alias=AliasChoices("uncommitted", "unsealed"))] = 0
+    uncommitted: int = 0
     target_before: int = 0
     unreached: int = 0
     exposed: int = 0
@@ -256,6 +253,8 @@ class PartitionRow(Flat):
         log: what the target's log has around the ranges.
         preserved: whether records keep their offsets.
     """
+
+    FORMER: ClassVar = {"uncommitted": "unsealed"}
 
     topic: str
     partition: int

@@ -141,7 +141,7 @@ def flow_of(folder: Path, source: str, target: str, writers: int) -> Path:
 def plan_ranges(flow: Flow, _: Any) -> list[Range]:
     """The ranges that a run would copy."""
     plan = Run(flow, "growth").plan(save=False)
-    assert not plan.refused, plan.refused
+    assert not plan.remarks.refused, plan.remarks.refused
     return list(plan.ranges)
 
 

@@ -31,7 +31,7 @@ def main(file: str, run: str, engine: str) -> None:
         flow = load_flow(file)
         this = Run(flow, run)
         this.plan()
-        failures = [str(refusal) for refusal in this.sync_topics().refused]
+        failures = [str(refusal) for refusal in this.sync_topics().remarks.refused]
         failures += copy(flow, this)
     except RangesFailed as error:
         failures = list(error.failures)

@@ -80,11 +80,11 @@ def topic(primary: KafkaCluster, unique: Unique) -> str:
 
 
 def granted(plan: Plan) -> frozenset[Acl]:
-    return frozenset(it.acl for it in plan.acl_changes if it.change == "grant")
+    return frozenset(it.acl for it in plan.access.acl_changes if it.change == "grant")
 
 
 def revoked(plan: Plan) -> frozenset[Acl]:
-    return frozenset(it.acl for it in plan.acl_changes if it.change == "revoke")
+    return frozenset(it.acl for it in plan.access.acl_changes if it.change == "revoke")
 
 
 def rules_on(broker: KafkaCluster, name: str) -> frozenset[Acl]:
@@ -125,18 +125,18 @@ def test_rules_follow_the_source_and_nobody_elses_are_touched(
     mine = f"topic {copy}: {anna} ALLOW READ", f"topic {copy}: {bob} DENY READ from 10.0.0.1"
     theirs = f"topic {copy}: {carl} ALLOW READ"
     wait_until(lambda: rules_on(backup, copy) == rules(*mine, theirs))
-    assert plan_now(flow, "run-2").acl_changes == ()
+    assert plan_now(flow, "run-2").access.acl_changes == ()
 
     # The source has one rule less, and one that somebody has given on the target already.
     forget(primary, f"topic {topic}: {anna} ALLOW ALL")
     allow(primary, f"topic {topic}: {carl} ALLOW READ")
     third = plan_now(flow, "run-3")
 
-    assert third.acl_changes == (AclChange(rule(mine[0]), "revoke"),)
+    assert third.access.acl_changes == (AclChange(rule(mine[0]), "revoke"),)
     wait_until(lambda: rules_on(backup, copy) == rules(mine[1], theirs))
 
     forget(primary, f"topic {topic}: {carl} ALLOW READ")
-    assert plan_now(flow, "run-4").acl_changes == ()
+    assert plan_now(flow, "run-4").access.acl_changes == ()
     assert rules_on(backup, copy) == rules(mine[1], theirs)
 
 
@@ -201,9 +201,9 @@ def test_a_rule_that_is_refused_stops_none_but_those_that_it_was_to_narrow(
 
     plan = plan_now(flow)
 
-    assert not plan.refused
-    assert len(plan.unapplied) == 2
-    held, refused = sorted(plan.unapplied)
+    assert not plan.remarks.refused
+    assert len(plan.remarks.unapplied) == 2
+    held, refused = sorted(plan.remarks.unapplied)
     assert "Held back" in held
     assert remote(flow, narrowed) in refused
     assert "principal" in refused
@@ -251,7 +251,7 @@ def test_a_run_killed_before_it_creates_a_rule_leaves_nothing_that_it_claims(
     # The same rule, by somebody else's hand.
     allow(backup, f"topic {copy}: anna ALLOW READ")
 
-    assert plan_now(flow, "run-3").acl_changes == ()
+    assert plan_now(flow, "run-3").access.acl_changes == ()
 
 
 def test_a_run_killed_after_it_created_a_rule_has_claimed_it(
@@ -266,7 +266,7 @@ def test_a_run_killed_after_it_created_a_rule_has_claimed_it(
     allow(primary, f"topic {topic}: anna ALLOW READ")
     killed_at(monkeypatch, flow, "run-1", acls_module, "_told")
     wait_until(lambda: rules_on(backup, copy) == rules(f"topic {copy}: anna ALLOW READ"))
-    assert plan_now(flow, "run-2").acl_changes == ()
+    assert plan_now(flow, "run-2").access.acl_changes == ()
 
     forget(primary, f"topic {topic}: anna ALLOW READ")
     plan_now(flow, "run-3")
@@ -286,7 +286,7 @@ def test_what_somebody_does_between_plan_and_change_is_left_alone(
     run.sync_topics()
     forget(primary, f"topic {topic}: anna ALLOW READ")
 
-    assert plan_now(flow, "run-2").acl_changes == ()
+    assert plan_now(flow, "run-2").access.acl_changes == ()
     assert rules_on(backup, copy) == rules(f"topic {copy}: anna ALLOW READ")
 
 
@@ -316,9 +316,9 @@ def test_a_cluster_without_an_authorizer_is_said_once(
     plan = plan_now(flow, "run-2")
 
     alias = flow.source.alias if side == "source" else flow.target.alias
-    notes = [str(note) for note in plan.notes if "authorizer" in str(note)]
+    notes = [str(note) for note in plan.remarks.notes if "authorizer" in str(note)]
     assert notes == [f"{alias} has no authorizer: ACLs are not synced."]
-    assert (plan.acl_changes, plan.refused, plan.unapplied) == ((), (), ())
+    assert (plan.access.acl_changes, plan.remarks.refused, plan.remarks.unapplied) == ((), (), ())
     assert ledger_of(flow).applied().acls == {claim.acl}
     assert target is open_ or rules_on(backup, remote(flow, topic)) == {claim.acl}
 
@@ -338,8 +338,8 @@ def test_without_the_right_to_look_a_note_says_so(
     )
     plan = plan_now(logged_in(flow, "source", guarded, *WEAK))
 
-    assert not plan.refused
-    notes = [str(note) for note in plan.notes]
+    assert not plan.remarks.refused
+    notes = [str(note) for note in plan.remarks.notes]
     for what, right in (
         ("ACLs", "DESCRIBE"),
         ("client quotas", "DESCRIBE_CONFIGS"),
@@ -371,7 +371,7 @@ def test_without_the_right_to_change_topics_are_copied_and_the_run_says_what_is_
     try:
         flow = logged_in(flow, "target", guarded, *WEAK)
         assert not failures(copy_now(flow))
-        rules_said, quotas_said = plan_now(flow, "run-2").unapplied
+        rules_said, quotas_said = plan_now(flow, "run-2").remarks.unapplied
         assert "refuses 2 changes of ACLs" in rules_said
         assert "Grant the flow ALTER on the cluster" in rules_said
         assert "refuses a change of client quotas" in quotas_said
@@ -415,7 +415,7 @@ def test_a_reader_of_the_source_logs_in_at_the_target_reads_and_may_not_write(
         scram_passwords_file=str(passwords),
     )
     missing = plan_now(flow, "no file")
-    assert any("passwords.properties cannot be read" in said for said in missing.unapplied)
+    assert any("passwords.properties cannot be read" in said for said in missing.remarks.unapplied)
     escaped = password.replace("\\", "\\\\")
     passwords.write_text(f"{anna}={escaped}\n", "utf-8")
 
@@ -423,7 +423,7 @@ def test_a_reader_of_the_source_logs_in_at_the_target_reads_and_may_not_write(
 
     assert users_of(guarded)[anna] == 5000
     assert bob not in users_of(guarded)
-    (note,) = (str(it) for it in Run(flow, "look").plan(save=False).notes if bob in str(it))
+    (note,) = (str(it) for it in Run(flow, "look").plan(save=False).remarks.notes if bob in str(it))
     assert "scram.passwords.file" in note
     reader = Consumer(
         as_user(guarded, anna, password, **{"group.id": topic, "auto.offset.reset": "earliest"})
@@ -478,7 +478,7 @@ def test_no_password_is_in_what_a_run_writes_or_says(
         scram_passwords_file=str(passwords),
     )
     plan = plan_now(flow)
-    assert [it.user for it in plan.user_changes] == [anna]
+    assert [it.user for it in plan.access.user_changes] == [anna]
     written = [it.read_bytes() for it in Path(flow.state_path).rglob("*") if it.is_file()]
     rows = str(ledger_of(flow).read().to_pylist())
     assert anna in rows
@@ -537,7 +537,7 @@ def test_quotas_follow_the_source_as_kafkas_own_tool_sees_them(
         quotas = quotas_of(backup)
         assert quotas[everybody, "request_percentage"] == 12.5
         assert quotas[address, "connection_creation_rate"] == 7
-        assert plan_now(flow, "run-2").quota_changes == ()
+        assert plan_now(flow, "run-2").access.quota_changes == ()
     finally:
         for entity, key in (
             (whole, RATE),
@@ -568,7 +568,7 @@ def test_somebody_elses_quota_is_named_and_kept_unless_the_flow_says_otherwise(
 
     plan = plan_now(flow, "run-2")
 
-    assert ["changed by another client" in str(note) for note in plan.notes] == [True]
+    assert ["changed by another client" in str(note) for note in plan.remarks.notes] == [True]
     wait_until(lambda: quotas_of(backup)[client, RATE] == value)
 
 
@@ -588,11 +588,13 @@ def test_a_quota_is_the_flows_own_wherever_a_run_was_killed(
         set_quota(primary, client, RATE, rate)
         killed_at(monkeypatch, flow, f"killed-{rate}", *place)
         plan = plan_now(flow, f"next-{rate}")
-        assert not [note for note in plan.notes if RATE in str(note)]
+        assert not [note for note in plan.remarks.notes if RATE in str(note)]
         wait_until(lambda rate=rate: quotas_of(backup)[client, RATE] == rate)
 
     set_quota(primary, client, RATE, None)
-    assert plan_now(flow, "last").quota_changes == (QuotaChange(client, RATE, None, before=2048),)
+    assert plan_now(flow, "last").access.quota_changes == (
+        QuotaChange(client, RATE, None, before=2048),
+    )
     wait_until(lambda: (client, RATE) not in quotas_of(backup))
 
 
@@ -605,7 +607,7 @@ def test_a_quota_that_somebody_changes_after_the_plan_waits_for_the_next(
     run.plan()
     set_quota(backup, client, RATE, 5)
 
-    (said,) = run.sync_topics().unapplied
+    (said,) = run.sync_topics().remarks.unapplied
 
     assert f"another client has changed {RATE}" in said
     assert quotas_of(backup)[client, RATE] == 5

@@ -106,7 +106,7 @@ def copy_backfill(flow: Flow, plan: Plan) -> list[Outcome]:
 def backfill(flow: Flow, window: Window, run: str = "backfill") -> RunReport:
     """A whole backfill, proved; its report."""
     plan = plan_backfill(flow, window, run)
-    assert not plan.refused, plan.refused
+    assert not plan.remarks.refused, plan.remarks.refused
     assert failures(copy_backfill(flow, plan)) == []
     ledger_of(flow)
     return proved(flow, run)
@@ -176,7 +176,7 @@ def test_a_day_is_backfilled_exactly_and_once(
 
     plan = plan_backfill(latest, day(1), "day-1-again")
     assert (plan.ranges, plan.pins) == ((), ())
-    assert "Nothing to backfill" in str(plan.notes[-1])
+    assert "Nothing to backfill" in str(plan.remarks.notes[-1])
     assert backfill(latest, day(1), "day-1-again").counts.records == 0
 
     ordinary(latest, "second")
@@ -267,7 +267,7 @@ def test_a_flow_that_has_never_run_begins_afterwards_where_it_would_have_begun(
     flow = make_flow(folder, primary, backup, [one, two, idle], auto_offset_reset="latest")
 
     nothing = plan_backfill(flow, day(9), "nothing")
-    assert (nothing.ranges, nothing.pins, nothing.creations) == ((), (), ())
+    assert (nothing.ranges, nothing.pins, nothing.topics.creations) == ((), (), ())
     assert verified(flow, "nothing").state == "verified"
 
     plan = plan_backfill(flow, day(1), topics=(one,))
@@ -299,7 +299,7 @@ def test_what_the_flows_own_runs_copy_is_left_to_them(
     plan = plan_backfill(flow, day(1))
     assert (plan.ranges, plan.pins) == ((), ())
     assert "4 offsets that may be in the window are not below the flow's position" in str(
-        plan.notes[-1]
+        plan.remarks.notes[-1]
     )
     ordinary(flow, "ordinary")
     assert backfill(flow, day(1), "again").counts.records == 0
@@ -318,7 +318,7 @@ def test_a_separate_topic_takes_what_is_late(
     three_days(primary, topic)
     flow = make_flow(folder, primary, backup, [topic], auto_offset_reset="latest")
     refused = plan_backfill(flow, day(1), "same")
-    assert "is compacted" in str(refused.refused[0])
+    assert "is compacted" in str(refused.remarks.refused[0])
     assert refused.ranges == ()
 
     flow = flow.model_copy(update={"backfill_topic": "separate"})
@@ -326,7 +326,7 @@ def test_a_separate_topic_takes_what_is_late(
     a_topic(backup, late)
     write(backup, late, ("somebody's", at(1)))
     assert "holds records that the flow has not copied" in str(
-        plan_backfill(flow, day(1), "foreign").refused[0]
+        plan_backfill(flow, day(1), "foreign").remarks.refused[0]
     )
     delete_topic(backup, late)
     backfill(flow, day(1))
@@ -346,7 +346,7 @@ def test_preserved_offsets_have_no_place_for_what_is_late(
         folder, primary, backup, [orders], auto_offset_reset="latest", offsets="preserved"
     )
     plan = plan_backfill(flow, day(1))
-    assert "keeps the source's offsets" in str(plan.refused[0])
+    assert "keeps the source's offsets" in str(plan.remarks.refused[0])
     assert plan.ranges == ()
 
 
@@ -358,7 +358,7 @@ def test_what_the_source_has_lost_is_named_and_nothing_is_made_up(
     delete_before(primary, orders, 4)
     plan = plan_backfill(latest, day(1))
     assert [(it.start, it.end) for it in plan.ranges] == [(4, 7)]
-    assert "starts within" in str(plan.notes[-1])
+    assert "starts within" in str(plan.remarks.notes[-1])
     delete_before(primary, orders, 5)
     assert failures(copy_backfill(latest, plan)) == []
     report = proved(latest, "backfill")

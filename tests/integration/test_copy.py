@@ -297,11 +297,11 @@ def test_records_deleted_before_the_position_are_no_loss_and_after_it_are_named(
     copy_now(flow)
     produce(primary.bootstrap, topic, [Record(value=b"%d" % i) for i in range(30)])
     delete_before(primary, topic, 20)
-    assert Run(flow, "run-2").plan(save=False).refused == ()
+    assert Run(flow, "run-2").plan(save=False).remarks.refused == ()
 
     delete_before(primary, topic, 45)
 
-    (refusal,) = Run(flow, "run-2").plan(save=False).refused
+    (refusal,) = Run(flow, "run-2").plan(save=False).remarks.refused
     assert (refusal.topic, refusal.partition) == (topic, 0)
     assert "offsets [30, 45) were deleted on the source before they were copied" in refusal.reason
 
@@ -325,7 +325,7 @@ def test_a_topic_that_was_made_anew_is_refused_by_name(
     plan = Run(flow, "run-2").plan(save=False)
 
     assert plan.ranges == ()
-    (refusal,) = plan.refused
+    (refusal,) = plan.remarks.refused
     assert refusal.topic == topic
     assert f"the {side}'s topic was deleted" in refusal.reason
 

@@ -55,7 +55,7 @@ def test_what_no_ledger_on_the_source_says_of_origins_counts_for_nothing(
     plan = Run(flow, "run-1").plan(save=False)
 
     assert [(range_.topic, len(range_)) for range_ in plan.ranges] == [(topic, 10)]
-    told = " ".join(note.message for note in plan.notes)
+    told = " ".join(note.message for note in plan.remarks.notes)
     for group in strangers:
         assert f"Another client has committed in the group {group}" in told
     assert not failures(copy_now(flow))

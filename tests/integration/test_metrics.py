@@ -212,7 +212,7 @@ def test_a_failed_run_says_what_is_behind_and_that_it_failed(
     flow = make_flow(folder, primary, backup, [good, bad], **options)
 
     plan = plan_now(flow)
-    assert [refusal.topic for refusal in plan.refused] == [bad]
+    assert [refusal.topic for refusal in plan.remarks.refused] == [bad]
     report = published(flow, "run-1", copy_planned(flow, plan))
 
     assert report.state == "failed"

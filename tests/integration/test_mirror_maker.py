@@ -179,7 +179,7 @@ def test_a_blacklist_copies_all_others_but_kafkas_own_topics(
     assert [(r.topic, r.remote_topic) for r in plan.ranges] == [
         (f"{prefix}-{name}", f"{prefix}-{name}") for name in ("__canary", "a")
     ]
-    skipped = {skipped.topic: skipped.reason for skipped in plan.skipped}
+    skipped = {skipped.topic: skipped.reason for skipped in plan.remarks.skipped}
     assert "__transaction_state" in skipped
     assert "excluded by" in skipped[f"{prefix}-b.c"]
 

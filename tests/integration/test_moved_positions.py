@@ -80,7 +80,7 @@ def test_a_moved_position_is_refused_by_name_or_the_ledgers_is_restored(
 
     _, plan = planned(copied, "run-3")
 
-    (refusal,) = plan.refused
+    (refusal,) = plan.remarks.refused
     assert f"the position {offset}, but by the ledger copying has reached 200" in str(refusal)
     assert plan.ranges == ()
     assert position(copied) == offset, "a refused partition is left as it is"
@@ -89,7 +89,7 @@ def test_a_moved_position_is_refused_by_name_or_the_ledgers_is_restored(
 
     flow = with_policy(copied, "ledger")
     run, plan = planned(flow, "run-4")
-    assert "Copying continues at 200" in str(plan.notes)
+    assert "Copying continues at 200" in str(plan.remarks.notes)
     assert position(flow) == 200
     assert not failures(copy_planned(flow, plan))
     run.verify(NO_SPARK)
@@ -120,7 +120,7 @@ def test_a_position_that_is_committed_as_it_is_loses_its_metadata_and_nothing_el
     """``--reset-offsets --to-current``."""
     move(copied, backup, 200)
     run, plan = planned(copied, "run-3")
-    assert (plan.refused, plan.notes) == ((), ())
+    assert (plan.remarks.refused, plan.remarks.notes) == ((), ())
     assert not failures(copy_planned(copied, plan))
     run.verify(NO_SPARK)
     assert_same(primary, copied.topics[0], backup, target_of(copied).topic)
@@ -141,5 +141,5 @@ def test_a_position_of_which_the_ledger_knows_nothing_skips_nothing(
 
     _, plan = planned(flow, "run-2")
 
-    (refusal,) = plan.refused
+    (refusal,) = plan.remarks.refused
     assert "offsets [0, 7) would be left out" in str(refusal)

@@ -304,7 +304,7 @@ def test_a_signed_assertion_gets_in_also_from_a_machine_without_the_key(
     sides = (plainly(backup), secured) if as_target else (secured, plainly(backup))
     flow = secured_flow(folder, *sides, topic)
     plan = plan_now(flow)
-    assert not plan.refused
+    assert not plan.remarks.refused
     sent, before = packed(flow), len(provider.assertions)
     lines = key.read_text().splitlines()[1:-1]
     key.unlink()

@@ -197,8 +197,8 @@ def test_a_config_that_an_old_broker_does_not_know_is_left_out_and_named(
 
     plan = plan_now(flow)
 
-    assert not plan.refused
-    (said,) = plan.unapplied
+    assert not plan.remarks.refused
+    (said,) = plan.remarks.unapplied
     assert "Unknown topic config name: compression.zstd.level" in said
     assert "config.properties.exclude" in said
     configs = ClusterControl(flow.target).topics([remote(flow, topic)])[remote(flow, topic)].configs

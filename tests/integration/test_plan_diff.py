@@ -151,7 +151,7 @@ def test_without_the_right_to_see_sizes_a_plan_says_so_once_and_is_made_all_the_
     plan = look(make_flow(folder, reserved, backup, ["one", "two"]))
 
     assert [estimate.bytes for estimate in plan.estimates] == [None] * 4
-    said = [str(note) for note in plan.notes if "bytes" in str(note)]
+    said = [str(note) for note in plan.remarks.notes if "bytes" in str(note)]
     assert len(said) == 1
     assert "DESCRIBE on the cluster" in said[0]
     assert "CLUSTER_AUTHORIZATION_FAILED" in said[0]
@@ -185,7 +185,7 @@ def test_a_partition_whose_times_its_broker_cannot_tell_is_unknown_alone(
     assert {(range_.topic, range_.partition) for range_ in plan.ranges} == {
         (topic, partition) for topic in ("damaged", "whole") for partition in (0, 1)
     }
-    (said,) = [str(note) for note in plan.notes if "UNKNOWN_SERVER_ERROR" in str(note)]
+    (said,) = [str(note) for note in plan.remarks.notes if "UNKNOWN_SERVER_ERROR" in str(note)]
     assert "damaged-0" in said
     assert "is not known" in said
 
@@ -198,7 +198,7 @@ def test_a_remote_topic_that_nobody_can_read_is_refused_alone(
     identity = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
     flow = make_flow(folder, primary, damaged, ["torn", "whole"], replication_policy_class=identity)
 
-    refused = {refusal.topic: refusal.reason for refusal in look(flow).refused}
+    refused = {refusal.topic: refusal.reason for refusal in look(flow).remarks.refused}
 
     assert "torn-0" in refused["torn"]
     assert "wrong CRC" in refused["torn"]
@@ -229,7 +229,7 @@ def test_topics_that_may_lose_records_before_they_are_copied_are_named(
     topics = [expires, short, brief, safe]
     flow = make_flow(folder, primary, backup, topics, schedule=in_hours(5))
 
-    risks = {risk.topic: risk for risk in look(flow).risks}
+    risks = {risk.topic: risk for risk in look(flow).remarks.risks}
 
     assert risks.keys() == {expires, short, brief}
     assert (risks[expires].partition, risks[expires].offsets) == (1, 3)
@@ -242,4 +242,4 @@ def test_topics_that_may_lose_records_before_they_are_copied_are_named(
     copy_now(flow)
 
     # What is copied is safe; what comes next is not where no run may be in time for it.
-    assert [risk.topic for risk in look(flow).risks] == [brief]
+    assert [risk.topic for risk in look(flow).remarks.risks] == [brief]

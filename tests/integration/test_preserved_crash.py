@@ -54,7 +54,7 @@ def plan(
         folder.mkdir()
         flow = make_flow(folder, primary, backup, [topic], offsets="preserved", fill=fill)
         plan = plan_now(flow)
-        assert not plan.refused, plan.refused
+        assert not plan.remarks.refused, plan.remarks.refused
         assert len({range_.owner for range_ in plan.ranges}) == 1
         return flow, plan
 

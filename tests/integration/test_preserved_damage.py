@@ -82,7 +82,7 @@ class Copied:
     def assert_named(self, *words: str) -> None:
         """The next run names the first topic with ``words``, and copies the other one."""
         plan = plan_now(self.flow, "run-2")
-        told = [*map(str, plan.refused), *failures(copy_planned(self.flow, plan))]
+        told = [*map(str, plan.remarks.refused), *failures(copy_planned(self.flow, plan))]
         assert len(told) == 1, told
         assert all(word in told[0] for word in (self.topic, *words)), told
         assert_same_offsets(self.source, self.other, self.target, remote(self.flow, self.other))

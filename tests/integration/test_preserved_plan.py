@@ -42,13 +42,13 @@ def topic(primary: KafkaCluster, unique: Unique) -> str:
 
 def choice_of(plan: Plan) -> OffsetsChoice:
     (choice,) = plan.choices
-    assert not plan.refused
+    assert not plan.remarks.refused
     return choice
 
 
 def refusal_of(plan: Plan) -> Refusal:
-    (refusal,) = plan.refused
-    assert (plan.choices, plan.ranges, plan.creations) == ((), (), ())
+    (refusal,) = plan.remarks.refused
+    assert (plan.choices, plan.ranges, plan.topics.creations) == ((), (), ())
     return refusal
 
 
@@ -81,7 +81,7 @@ def test_a_topic_whose_offsets_are_to_be_preserved_is_created_and_marked_once(
     assert planned(plan) == [(0, 10, 0)]
     assert plan.ranges[0].remote_topic_id == ""
     assert Plan.from_json(plan.to_json()) == plan
-    advised = {str(acl) for acl in plan.advised_acls}
+    advised = {str(acl) for acl in plan.access.advised_acls}
     assert f"ALLOW WRITE on {remote(flow, topic)} to the flow's principal" in advised
     assert f"ALLOW READ on {remote(flow, topic)} to User:*" in advised
 
@@ -120,7 +120,7 @@ def test_by_itself_a_flow_preserves_what_is_not_mostly_gaps(
 
     plan = plan_now(flow)
 
-    assert not plan.refused
+    assert not plan.remarks.refused
     why = {choice.topic: (choice.preserved, choice.reason) for choice in plan.choices}
     assert why[dense] == (True, "auto: about 99% of the source's offsets have a record.")
     assert why[sparse][0] is False
@@ -274,7 +274,7 @@ def test_a_mirror_cannot_begin_after_the_end(
 ) -> None:
     produce(primary.bootstrap, topic, named("first", 30))
     flow = make_flow(folder, primary, backup, [topic], offsets="preserved", offsets_start=31)
-    (refusal,) = plan_now(flow).refused
+    (refusal,) = plan_now(flow).remarks.refused
     assert (refusal.partition, refusal.reason) == (
         *(0, "its mirror is to begin at 31, but its log ends at 30."),
     )
@@ -339,7 +339,7 @@ def test_a_target_that_has_lost_records_is_named(
     produce(primary.bootstrap, topic, named("first", 40))
     flow = make_flow(folder, primary, backup, [topic], offsets="preserved")
     copied_to(flow, topic, 35, 30)
-    (refusal,) = plan_now(flow, "run-3").refused
+    (refusal,) = plan_now(flow, "run-3").remarks.refused
     assert (refusal.topic, refusal.partition) == (topic, 0)
     assert f"{remote(flow, topic)} ends at 30, before the position 35" in refusal.reason
     assert "ferry repair" in refusal.advice

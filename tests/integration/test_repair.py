@@ -104,7 +104,7 @@ class Copied:
         """And its verification passes; the other topic is the one that it was."""
         whole = self.id_of(self.whole)
         plan = plan_now(self.flow, run)
-        assert (plan.refused, plan.notes) == ((), ())
+        assert (plan.remarks.refused, plan.remarks.notes) == ((), ())
         assert not failures(copy_planned(self.flow, plan))
         for topic in (self.topic, self.other):
             assert_same_offsets(self.source, topic, self.target, remote(self.flow, topic))
@@ -253,7 +253,7 @@ def test_a_remote_topic_that_is_gone_is_copied_again_without_a_policy(
         delete_topic(copy.target, copy.remote)
     said = "recreated" if anew else "it was deleted on the target."
     assert said in copy.look().problem
-    assert plan_now(copy.flow, "run-2").refused
+    assert plan_now(copy.flow, "run-2").remarks.refused
     repaired(copy)
     copy.assert_the_next_run_copies_all()
     copy.assert_later_runs_go_on()
@@ -306,7 +306,7 @@ def test_a_topic_that_was_given_up_may_be_begun_with_other_offsets(
     this.give_up(this.look([copy.remote, copy.whole]))
     copy.flow = make_flow(folder, primary, backup, [copy.topic, copy.other], offsets="preserved")
     plan = plan_now(copy.flow, "run-2")
-    assert not plan.refused
+    assert not plan.remarks.refused
     assert not failures(copy_planned(copy.flow, plan))
     copy.assert_the_next_run_copies_all()
 
@@ -345,7 +345,7 @@ def test_killed_between_release_and_deletion_it_is_finished(
 
     # A run meanwhile leaves it alone, and is proved for the others.
     plan = plan_now(copy.flow, "run-2")
-    (refusal,) = plan.refused
+    (refusal,) = plan.remarks.refused
     assert "was given up, and still exists" in refusal.reason
     assert not failures(copy_planned(copy.flow, plan))
     verdict = verified(copy.flow, "run-2").proof.verdict

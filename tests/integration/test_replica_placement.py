@@ -74,14 +74,14 @@ def test_partitions_are_created_and_added_on_the_racks_that_the_flow_says(
     plan_now(flow, "run-2")
     # A task that is repeated finds that it is done.
     plan = Run(flow, "run-2").sync_topics()
-    assert plan.refused == ()
+    assert plan.remarks.refused == ()
     assert lines(plan, "grow") == [f"grow {copy} to 7 partitions on racks (r1: 1, r3: 1)"]
     copy_planned(flow, plan)
     assert [{*of} for of in replicas(backup, copy)] == [{1, 3}] * 7
     leaders = [leader for leader, _ in replicas(backup, copy)]
     assert sorted(map(leaders.count, (1, 3))) == [3, 4]
     assert_same(primary, topic, backup, copy)
-    assert plan_now(flow, "run-3").misplacements == ()
+    assert plan_now(flow, "run-3").topics.misplacements == ()
 
 
 @pytest.mark.long
@@ -123,7 +123,7 @@ def test_replicas_that_were_moved_are_drift_until_they_are_back(
 
     assert reassign(backup, {moved: before[1]})
     wait_until(lambda: replicas(backup, copy) == before)
-    assert plan_now(flow, "run-4").misplacements == ()
+    assert plan_now(flow, "run-4").topics.misplacements == ()
 
 
 def test_a_rack_without_a_broker_refuses_what_would_be_new_and_nothing_else(
@@ -140,7 +140,7 @@ def test_a_rack_without_a_broker_refuses_what_would_be_new_and_nothing_else(
 
     flow = flow_with({"r9": 1, "r1": 1})
     plan = plan_now(flow)
-    (refusal,) = plan.refused
+    (refusal,) = plan.remarks.refused
     assert str(refusal) == (
         f"{topic}: topics.replica.placement places 1 replica of each partition on the rack r9 of backup, "
         "which has no live broker. Start brokers there, or change topics.replica.placement: live brokers "
@@ -154,12 +154,12 @@ def test_a_rack_without_a_broker_refuses_what_would_be_new_and_nothing_else(
     add_partitions(primary, topic, 2)
     produce(primary.bootstrap, topic, named("second", 20))
     plan = plan_now(flow, "run-3")
-    assert [(it.topic, it.partition) for it in plan.refused] == [(topic, 1)]
+    assert [(it.topic, it.partition) for it in plan.remarks.refused] == [(topic, 1)]
     copied = {(it.topic, it.partition) for it in plan.ranges if it.topic == topic}
     assert copied == {(topic, 0)}
     plan = plan_now(flow_with(["r1", "r2"]), "run-4")
-    assert [(it.topic, it.partition) for it in plan.refused] == [(topic, 1)]
-    assert f"those of {remote(flow, topic)} have 1" in plan.refused[0].reason
+    assert [(it.topic, it.partition) for it in plan.remarks.refused] == [(topic, 1)]
+    assert f"those of {remote(flow, topic)} have 1" in plan.remarks.refused[0].reason
     copy_planned(flow, plan)
     copy_now(flow_with(["r2"]), "run-5")
     assert replicas(backup, remote(flow, topic)) == [[1], [2]]
@@ -175,6 +175,6 @@ def test_brokers_without_racks_are_named(
     bare = Broker(folder / "bare")
     with bare:
         flow = make_flow(folder, primary, bare, [topic], topics_replica_placement=["r1"])
-        (refusal,) = plan_now(flow).refused
+        (refusal,) = plan_now(flow).remarks.refused
         assert refusal.advice.startswith("Set broker.rack on the brokers without one (1), ")
     bare.wipe()

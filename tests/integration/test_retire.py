@@ -76,7 +76,7 @@ def exists(broker: KafkaCluster, topic: str) -> bool:
 
 def retired(plan: Plan) -> list[tuple[str, bool]]:
     """The topics that are retired, and whether their time has come."""
-    return [(it.topic, it.is_due(plan.at)) for it in plan.retirements]
+    return [(it.topic, it.is_due(plan.at)) for it in plan.topics.retirements]
 
 
 def test_a_copy_goes_when_its_topic_was_gone_for_long_enough_and_comes_back_with_it(
@@ -103,21 +103,21 @@ def test_a_copy_goes_when_its_topic_was_gone_for_long_enough_and_comes_back_with
     gone = sorted([topic, empty])
     for plan in (first, second):
         assert retired(plan) == [(name, False) for name in gone]
-    since = {it.topic: (it.since, it.due) for it in first.retirements}
-    assert since == {it.topic: (it.since, it.due) for it in second.retirements}
+    since = {it.topic: (it.since, it.due) for it in first.topics.retirements}
+    assert since == {it.topic: (it.since, it.due) for it in second.topics.retirements}
     assert all(exists(backup, remote(flow, name)) for name in (topic, empty, other))
 
     later(1)
     last = plan_now(flow, "run-4")
 
     assert retired(last) == [(name, True) for name in gone]
-    assert (last.unapplied, last.refused, last.notes) == ((), (), ())
+    assert (last.remarks.unapplied, last.remarks.refused, last.remarks.notes) == ((), (), ())
     assert [exists(backup, remote(flow, name)) for name in (topic, empty, other)] == [
         False,
         False,
         True,
     ]
-    assert plan_now(flow, "run-5").retirements == ()
+    assert plan_now(flow, "run-5").topics.retirements == ()
 
     # A topic of the same name is a new one, copied from its start.
     create_topic(primary.bootstrap, topic)
@@ -193,9 +193,11 @@ def test_a_topic_that_the_flow_did_not_create_stays(
 
     plan = plan_now(flow, "run-2")
 
-    assert (plan.retirements, plan.refused) == ((), ())
-    assert sorted(note.topic for note in plan.notes) == sorted([topic, theirs])
-    assert all("stays: this flow has not created it." in note.message for note in plan.notes)
+    assert (plan.topics.retirements, plan.remarks.refused) == ((), ())
+    assert sorted(note.topic for note in plan.remarks.notes) == sorted([topic, theirs])
+    assert all(
+        "stays: this flow has not created it." in note.message for note in plan.remarks.notes
+    )
     assert exists(backup, remote(flow, topic))
     assert exists(backup, remote(flow, theirs))
 
@@ -224,7 +226,7 @@ def test_a_topic_that_another_flow_copies_to_stays(
         flows.append(flow)
     delete_topic(primary, topic)
 
-    (note,) = plan_now(flows[0], "run-2").notes
+    (note,) = plan_now(flows[0], "run-2").remarks.notes
 
     assert f"stays: {flows[1].name} copies to it too." in note.message
     assert exists(backup, topic)
@@ -243,8 +245,8 @@ def test_a_copy_of_another_cluster_stays(
 
     plan = plan_now(moved, "run-2")
 
-    assert plan.retirements == ()
-    assert any("a copy of a cluster other than" in note.message for note in plan.notes)
+    assert plan.topics.retirements == ()
+    assert any("a copy of a cluster other than" in note.message for note in plan.remarks.notes)
     assert exists(backup, remote(flow, topic))
 
 
@@ -262,8 +264,8 @@ def test_a_topic_that_is_only_hidden_is_no_topic_that_is_gone(
 
     plan = plan_now(flow, "run-2")
 
-    assert (plan.retirements, plan.refused) == ((), ())
-    (note,) = plan.notes
+    assert (plan.topics.retirements, plan.remarks.refused) == ((), ())
+    (note,) = plan.remarks.notes
     assert "the source does not let the flow see it, which is no proof" in note.message
     assert exists(backup, remote(flow, topic))
 
@@ -284,8 +286,10 @@ def test_where_groups_may_be_hidden_nobody_knows_who_else_copies_to_a_topic(
 
     plan = plan_now(flow, "run-3")
 
-    assert plan.retirements == ()
-    assert any("Grant DESCRIBE on the target cluster" in note.message for note in plan.notes)
+    assert plan.topics.retirements == ()
+    assert any(
+        "Grant DESCRIBE on the target cluster" in note.message for note in plan.remarks.notes
+    )
     assert exists(strict, remote(flow, topic))
 
 
@@ -301,7 +305,7 @@ def test_a_topic_that_is_back_since_the_plan_keeps_its_copy(
     assert retired(run.plan()) == [(topic, True)]
     create_topic(primary.bootstrap, topic)
 
-    (sentence,) = run.sync_topics().unapplied
+    (sentence,) = run.sync_topics().remarks.unapplied
 
     assert f"{topic} is on the source again" in sentence
     assert exists(backup, remote(flow, topic))
@@ -343,11 +347,11 @@ def test_whoever_dies_while_retiring_a_topic_leaves_the_rest_to_the_next_run(
 
     plan = plan_now(flow, "run-3")
 
-    assert (plan.unapplied, plan.refused, plan.notes) == ((), (), ())
+    assert (plan.remarks.unapplied, plan.remarks.refused, plan.remarks.notes) == ((), (), ())
     assert not exists(backup, remote(flow, topic))
     create_topic(primary.bootstrap, topic)
     produce(primary.bootstrap, topic, named("anew", 20))
     plan = plan_now(flow, "run-4")
-    assert plan.refused == ()
+    assert plan.remarks.refused == ()
     assert failures(copy_planned(flow, plan)) == []
     assert_same(primary, topic, backup, remote(flow, topic))

@@ -149,10 +149,10 @@ def test_a_topic_stays_left_out_whole_unless_the_flow_says_otherwise(
     write(primary, orders, "a0")
     copy_now(there)
     back = reverse_flow(there).model_copy(update={"on_returned_records": "skip"})
-    reasons = {skip.topic: skip.reason for skip in plan_now(back).skipped}
+    reasons = {skip.topic: skip.reason for skip in plan_now(back).remarks.skipped}
     assert "its records came from" in reasons[orders]
     uncommitted = reverse_flow(there).model_copy(update={"isolation_level": "read_uncommitted"})
-    assert orders in {skip.topic for skip in plan_now(uncommitted, "uncommitted").skipped}
+    assert orders in {skip.topic for skip in plan_now(uncommitted, "uncommitted").remarks.skipped}
 
 
 def test_a_topic_that_a_third_flow_brought_back_is_left_out_whole(
@@ -164,7 +164,7 @@ def test_a_topic_that_a_third_flow_brought_back_is_left_out_whole(
         update={"source": there.source.model_copy(update={"alias": f"{folder.name}-too"})}
     )
     copy_now(other)
-    assert orders in {skip.topic for skip in plan_now(reverse_flow(there)).skipped}
+    assert orders in {skip.topic for skip in plan_now(reverse_flow(there)).remarks.skipped}
 
 
 def test_a_recreated_topic_is_no_copy_any_more(
@@ -197,8 +197,8 @@ def test_a_ledger_that_cannot_be_read_leaves_the_topic_out(
     copy_now(there)
     monkeypatch.setattr(opposite_flow, "require_settled", deny)
     plan = plan_now(reverse_flow(there))
-    assert "No right. So topics" in str(plan.notes[0])
-    assert orders in {skip.topic for skip in plan.skipped}
+    assert "No right. So topics" in str(plan.remarks.notes[0])
+    assert orders in {skip.topic for skip in plan.remarks.skipped}
 
 
 def test_what_a_killed_run_has_written_with_its_offsets_came_from_there_too(

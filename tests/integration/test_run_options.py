@@ -114,7 +114,7 @@ def test_a_run_may_be_about_some_topics_and_the_next_one_is_about_all_again(
         report = this.publish()
 
     assert {range_.topic for range_ in plan.ranges} == {orders}
-    assert plan.retirements == ()
+    assert plan.topics.retirements == ()
     assert copied(flow) == {orders: 250, payments: 50, gone: 50}
     # 400 kB, of which neither the last batch nor a second's worth need be waited for.
     (outcome,) = outcomes
@@ -130,7 +130,7 @@ def test_a_run_may_be_about_some_topics_and_the_next_one_is_about_all_again(
     assert tables.count([orders, "1", "200"]) == 2, "of the copy, and of the report"
 
     this, plan = planned(flow, "run-2")
-    assert len(plan.retirements) == 1
+    assert len(plan.topics.retirements) == 1
     assert not failures(copy_planned(flow, this.sync_topics()))
     assert copied(flow) == {orders: 250, payments: 250, gone: 50}
 
@@ -165,7 +165,7 @@ def test_a_dry_run_changes_nothing_whatever_is_done_with_it(
         with pytest.raises(FerryError, match="run-1 is a dry run"):
             step()  # type: ignore[operator]
 
-    assert Run(flow, "run-1").plan().creations, "the remote topic is still to be created"
+    assert Run(flow, "run-1").plan().topics.creations, "the remote topic is still to be created"
 
 
 def test_all_that_was_ever_copied_can_be_proved_again(

@@ -55,7 +55,7 @@ def test_a_remote_topic_with_aborted_records_alone_is_not_foreign(
 
     plan = plan_now(flow)
 
-    assert (plan.refused, plan.notes) == ((), ())
+    assert (plan.remarks.refused, plan.remarks.notes) == ((), ())
     assert len(plan.ranges) == 1
 
 
@@ -70,7 +70,7 @@ def test_one_committed_record_after_aborted_ones_makes_it_foreign(
         records = named("theirs", 5)
         produce(backup.bootstrap, remote(flow, topic), records, transactional_id=topic, abort=abort)
 
-    (refusal,) = plan_now(flow).refused
+    (refusal,) = plan_now(flow).remarks.refused
 
     assert (refusal.topic, refusal.partition) == (topic, None)
     assert f"{remote(flow, topic)} on the target holds records" in refusal.reason
@@ -87,10 +87,10 @@ def test_records_in_a_remote_topic_that_others_made_anew_are_foreign(
     flow = make_flow(folder, primary, backup, [topic], on_target_topic_lost="recopy")
     assert failures(copy_now(flow)) == []
     recreate_topic(backup, remote(flow, topic))
-    assert plan_now(flow, "run-2").refused == ()
+    assert plan_now(flow, "run-2").remarks.refused == ()
     produce(backup.bootstrap, remote(flow, topic), named("theirs", 5))
 
-    (refusal,) = plan_now(flow, "run-3").refused
+    (refusal,) = plan_now(flow, "run-3").remarks.refused
 
     assert "holds records that this flow has not copied" in refusal.reason
 
@@ -110,7 +110,7 @@ def test_foreign_records_are_seen_where_both_topics_were_made_anew_too(
     recreate_topic(backup, remote(flow, topic))
     produce(backup.bootstrap, remote(flow, topic), named("theirs", 5))
 
-    (refusal,) = plan_now(flow, "run-2").refused
+    (refusal,) = plan_now(flow, "run-2").remarks.refused
     assert "holds records that this flow has not copied" in refusal.reason
 
     flow = make_flow(folder, primary, backup, [topic], on_foreign_records="adopt")
@@ -142,7 +142,7 @@ def test_records_that_may_not_be_read_are_not_written_after(
 
     plan = plan_now(flow)
 
-    (refusal,) = plan.refused
+    (refusal,) = plan.remarks.refused
     assert refusal.topic == topic
     assert "whose records they are is unknown" in refusal.reason
     assert "TOPIC_AUTHORIZATION_FAILED" in refusal.reason
@@ -217,7 +217,7 @@ def test_the_end_of_the_positions_leader_epoch_is_where_the_log_was_cut(
 
         assert before == {"cut": 30, "whole": 30}
         assert ends_of_positions(flow) == {"cut": 20, "whole": 30}
-        assert [refusal.topic for refusal in plan_now(flow, "run-2").refused] == ["cut"]
+        assert [refusal.topic for refusal in plan_now(flow, "run-2").remarks.refused] == ["cut"]
         assert ends_of(flow, {"cut": 1_000_000}) == {}
     source.wipe()
 
@@ -258,9 +258,9 @@ def test_a_log_that_was_cut_back_and_has_nothing_new_yet_is_followed_once_it_has
 
         plan = plan_now(flow, "run-2")
         assert [(range_.start, range_.end) for range_ in plan.ranges] == [(20, 20)]
-        assert ["[20, 30) were copied from a branch" in note.message for note in plan.notes] == [
-            True
-        ]
+        assert [
+            "[20, 30) were copied from a branch" in note.message for note in plan.remarks.notes
+        ] == [True]
         assert failures(copy_planned(flow, plan)) == []
         produce(source.bootstrap, "cut", named("new", 40))
         assert failures(copy_now(flow, "run-3")) == []

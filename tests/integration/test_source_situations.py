@@ -98,7 +98,7 @@ def test_records_deleted_before_they_were_copied_are_named_as_lost(
     plan = plan_now(flow, "run-2")
     if when == "between plan and copy":
         delete_before(primary, topic, 45)
-    said = [*map(str, plan.refused), *failures(copy_planned(flow, plan))]
+    said = [*map(str, plan.remarks.refused), *failures(copy_planned(flow, plan))]
 
     have = values(backup, remote(flow, topic))
     assert_same(primary, other, backup, remote(flow, other))
@@ -217,7 +217,11 @@ def test_a_topic_deleted_on_the_source_stays_on_the_target_and_is_named(
     assert failures(copy_planned(flow, plan)) == []
     assert values(backup, remote(flow, topic)) == told("first", 10)
     assert_same(primary, other, backup, remote(flow, other))
-    noted, refused = (plan.notes, plan.refused) if policy == "keep" else (plan.refused, plan.notes)
+    noted, refused = (
+        (plan.remarks.notes, plan.remarks.refused)
+        if policy == "keep"
+        else (plan.remarks.refused, plan.remarks.notes)
+    )
     assert [note.topic for note in noted] == [topic]
     assert "deleted on the source" in str(noted[0])
     assert refused == ()
@@ -241,7 +245,7 @@ def test_a_topic_made_anew_goes_whole_after_the_old_one_or_nowhere(
     recreate_topic(primary, topic)
     produce(primary.bootstrap, topic, named("new", count))
 
-    (refusal,) = plan_now(failing, "run-2").refused
+    (refusal,) = plan_now(failing, "run-2").remarks.refused
     assert "deleted and recreated" in refusal.reason
 
     flow = make_flow(folder, primary, backup, [topic], on_source_topic_recreated="append")
@@ -459,7 +463,7 @@ def test_a_log_that_was_cut_back_is_noticed_and_by_policy_followed(
     flow = cut.flow
     plan = cut.plan or plan_now(flow, "run-2")
 
-    said = [*map(str, plan.refused), *failures(copy_planned(flow, plan))]
+    said = [*map(str, plan.remarks.refused), *failures(copy_planned(flow, plan))]
 
     old = [text for part in range(3) for text in told(f"old {part}", 10)]
     have = values(backup, remote(flow, cut.topic))
@@ -472,7 +476,7 @@ def test_a_log_that_was_cut_back_is_noticed_and_by_policy_followed(
     if cut.plan:
         # The plan's end was the old log's; the next run's is the new one's.
         plan = plan_now(flow, "run-3")
-        assert [*plan.refused, *failures(copy_planned(flow, plan))] == []
+        assert [*plan.remarks.refused, *failures(copy_planned(flow, plan))] == []
         have = values(backup, remote(flow, cut.topic))
     else:
         assert said == []

@@ -193,7 +193,7 @@ def test_killed_in_mid_stream_it_is_gone_on_with_and_given_back(
     # Of what has not grown since it was taken over, MirrorMaker 2's own position may do.
     assert set(given.values()) <= {"given back", "up to date"}
     assert {topic.state for topic in give_back(flow)} == {"up to date"}
-    refused = {refusal.topic: str(refusal) for refusal in plan_now(flow, "between").refused}
+    refused = {refusal.topic: str(refusal) for refusal in plan_now(flow, "between").remarks.refused}
     assert refused.keys() == set(copied)
     assert "given to MirrorMaker 2" in refused[live]
     mm2 = mirror(flow, primary, backup, folder, *copied)

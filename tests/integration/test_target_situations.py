@@ -77,14 +77,14 @@ def test_a_remote_topic_that_was_lost_is_named_or_filled_again(
 
     assert_same(primary, other, backup, remote(flow, other))
     if policy == "fail":
-        (refusal,) = plan.refused
+        (refusal,) = plan.remarks.refused
         assert (refusal.topic, refusal.partition) == (topic, None)
         assert "its history there is gone" in refusal.reason
         if fate == "recreated":
             assert values(backup, remote(flow, topic)) == []
     else:
-        assert plan.refused == ()
-        assert [note.topic for note in plan.notes] == [topic]
+        assert plan.remarks.refused == ()
+        assert [note.topic for note in plan.remarks.notes] == [topic]
         assert_same(primary, topic, backup, remote(flow, topic))
         assert copy_now(flow, "run-3") == []
 
@@ -134,7 +134,7 @@ def test_a_remote_topic_lost_between_plan_and_copy_is_named_and_left_to_the_next
         assert_same(primary, topic, backup, remote(flow, topic))
         assert copy_now(flow, "run-4") == []
     else:
-        (refusal,) = plan_now(flow, "run-3").refused
+        (refusal,) = plan_now(flow, "run-3").remarks.refused
         assert "its history there is gone" in refusal.reason
 
 
@@ -169,7 +169,7 @@ def test_a_remote_topic_with_more_partitions_is_noted_and_filled_as_the_source(
     plan = plan_now(flow)
 
     assert failures(copy_planned(flow, plan)) == []
-    (note,) = plan.notes
+    (note,) = plan.remarks.notes
     assert "has 3 partitions, the source's topic has 2" in note.message
     have = content(read_all(backup.bootstrap, remote(flow, topic)))
     assert have == content(read_all(primary.bootstrap, topic)) | {2: []}
@@ -203,11 +203,11 @@ def test_a_remote_topic_with_foreign_records_is_left_alone_or_gone_on_with(
 
     assert_same(primary, other, backup, other)
     if policy == "fail":
-        (refusal,) = plan.refused
+        (refusal,) = plan.remarks.refused
         assert refusal.topic == topic
         assert values(backup, topic) == told("foreign", 5)
     else:
-        assert plan.refused == ()
+        assert plan.remarks.refused == ()
         produce(primary.bootstrap, topic, named("second", 10))
         assert failures(copy_now(flow, "run-2")) == []
         have = told("foreign", 5) + told("first", 10) + told("second", 10)
@@ -231,7 +231,7 @@ def test_a_remote_topic_that_cannot_be_created_is_named_and_the_others_are_copie
 
     plan = plan_now(flow)
 
-    (refusal,) = plan.refused
+    (refusal,) = plan.remarks.refused
     assert refusal.topic == topic
     assert remote(flow, topic) in refusal.reason
     assert failures(copy_planned(flow, plan)) == []
@@ -267,7 +267,7 @@ def test_every_topic_that_is_not_mirrored_is_listed_with_the_reason(
     plan: Plan = plan_now(flow)
     assert failures(copy_planned(flow, plan)) == []
 
-    skipped = {skipped.topic: skipped.reason for skipped in plan.skipped}
+    skipped = {skipped.topic: skipped.reason for skipped in plan.remarks.skipped}
     copied = {range_.topic for range_ in plan.ranges}
     assert skipped.keys() | copied >= {plain, *names}
     assert skipped.keys() & copied == set()

@@ -99,7 +99,12 @@ def entries_of(flow: Flow) -> int:
 
 def unchanged(plan: Plan) -> bool:
     """Whether the plan leaves all configs as they are, and has nothing to say of them."""
-    return (plan.config_changes, plan.drifts, plan.set_configs, plan.unapplied) == ((), (), (), ())
+    return (
+        plan.topics.config_changes,
+        plan.topics.drifts,
+        plan.topics.set_configs,
+        plan.remarks.unapplied,
+    ) == ((), (), (), ())
 
 
 # New remote topics
@@ -138,7 +143,7 @@ def test_a_remote_topic_has_what_the_flow_says_instead(
     other = make_flow(folder, primary, three_brokers, [topic], topics_partitions={topic: 5})
     options = ("topics_configs", "topics_partitions")
     flow = flow.model_copy(update={name: getattr(other, name) for name in options})
-    assert plan_now(flow, "run-3").growths == (Growth(copy, 5),)
+    assert plan_now(flow, "run-3").topics.growths == (Growth(copy, 5),)
     wait_for_config(three_brokers.bootstrap, copy, "retention.ms", "3600000")
     assert overrides(three_brokers, copy)["min.insync.replicas"] == "2"
 
@@ -251,7 +256,7 @@ def test_what_changes_on_the_source_is_changed_on_the_target_and_nothing_else_is
             ]
         }
     ]
-    assert (plan.drifts, plan.unapplied) == ((), ())
+    assert (plan.topics.drifts, plan.remarks.unapplied) == ((), ())
     assert overrides(backup, name) == {"retention.ms": "2000000", "max.message.bytes": "2000000"}
     written = entries_of(flow)
     assert unchanged(plan_now(flow, "run-3"))
@@ -273,7 +278,7 @@ def test_without_syncing_a_remote_topic_keeps_what_it_was_created_with(
     # Whoever turns it on later finds the flow's own value, and no drift.
     flow = make_flow(folder, primary, backup, [topic])
     plan = plan_now(flow, "run-3")
-    assert (len(plan.config_changes), plan.drifts) == (1, ())
+    assert (len(plan.topics.config_changes), plan.topics.drifts) == (1, ())
     assert overrides(backup, remote(flow, topic)) == {"retention.ms": "2000000"}
 
 
@@ -300,14 +305,14 @@ def test_what_somebody_else_set_on_the_target_is_named_and_kept_or_overwritten(
         if policy == "overwrite" and number == 3:
             assert unchanged(plan)
             continue
-        found = [(it.name, it.wanted, it.found, it.overwritten) for it in plan.drifts]
+        found = [(it.name, it.wanted, it.found, it.overwritten) for it in plan.topics.drifts]
         over = policy == "overwrite"
         assert found == [
             ("flush.ms", None, "5000", over),
             ("retention.ms", "1000000", "9000000", over),
             ("segment.ms", "700000", None, over),
         ]
-        assert plan.unapplied == ()
+        assert plan.remarks.unapplied == ()
     ours = {"retention.ms": "1000000", "segment.ms": "700000"}
     assert overrides(backup, name) == (theirs if policy == "keep" else ours)
 
@@ -330,7 +335,7 @@ def test_of_a_topic_that_the_flow_did_not_create_only_what_is_missing_is_set(
 
     plan = plan_now(flow)
 
-    assert [(it.name, it.found) for it in plan.drifts] == [
+    assert [(it.name, it.found) for it in plan.topics.drifts] == [
         ("flush.ms", "5000"),
         ("retention.ms", "9000000"),
     ]
@@ -356,7 +361,7 @@ def test_two_flows_into_one_topic_do_not_overwrite_each_other(
     set_config(primary, topic, "retention.ms", "2000000")
     plan = plan_now(flows[1])
 
-    assert [(it.wanted, it.found) for it in plan.drifts] == [("2000000", "1000000")]
+    assert [(it.wanted, it.found) for it in plan.topics.drifts] == [("2000000", "1000000")]
     assert overrides(backup, topic) == {"retention.ms": "1000000"}
 
 
@@ -375,14 +380,14 @@ def test_what_somebody_changes_while_a_plan_waits_is_left_alone_and_named(
     set_config(backup, remote(flow, topic), "retention.ms", "9000000")
     recreate_topic(backup, remote(flow, lost), retention_ms="5000000")
 
-    unapplied = run.sync_topics().unapplied
+    unapplied = run.sync_topics().remarks.unapplied
 
     assert len(unapplied) == 2
     assert any("another client has changed it since the run was planned" in it for it in unapplied)
     assert any("the topic was deleted since the run was planned" in it for it in unapplied)
     assert overrides(backup, remote(flow, topic)) == {"retention.ms": "9000000"}
     assert overrides(backup, remote(flow, lost)) == {"retention.ms": "5000000"}
-    (drift, *_) = [it for it in plan_now(flow, "run-3").drifts if it.topic == topic]
+    (drift, *_) = [it for it in plan_now(flow, "run-3").topics.drifts if it.topic == topic]
     assert (drift.wanted, drift.found, drift.overwritten) == ("2000000", "9000000", False)
 
 
@@ -403,7 +408,7 @@ def test_a_step_that_is_repeated_after_newer_runs_leaves_what_they_did(
     assert overrides(backup, name) == {"retention.ms": "3000000"}
     assert unchanged(plan_now(flow, "run-4"))
     set_config(primary, topic, "retention.ms", "4000000")
-    assert plan_now(flow, "run-5").drifts == ()
+    assert plan_now(flow, "run-5").topics.drifts == ()
     assert overrides(backup, name) == {"retention.ms": "4000000"}
 
 
@@ -413,17 +418,22 @@ def test_a_step_that_is_repeated_after_newer_runs_leaves_what_they_did(
 def with_configs(plan: Plan, **configs: str) -> Plan:
     """The plan of a source that has configs which no broker of this version knows, or takes."""
     names = {name.replace("_", "."): value for name, value in configs.items()}
-    return replace(
-        plan,
-        creations=tuple(replace(it, configs={**it.configs, **names}) for it in plan.creations),
-        config_changes=plan.config_changes
+    changes = replace(
+        plan.topics,
+        creations=tuple(
+            replace(it, configs={**it.configs, **names}) for it in plan.topics.creations
+        ),
+        config_changes=plan.topics.config_changes
         + tuple(
             ConfigChange(it.remote_topic, it.remote_topic, name, value, None)
-            for it in plan.set_configs
+            for it in plan.topics.set_configs
             for name, value in names.items()
         ),
-        set_configs=tuple(replace(it, configs={**it.configs, **names}) for it in plan.set_configs),
+        set_configs=tuple(
+            replace(it, configs={**it.configs, **names}) for it in plan.topics.set_configs
+        ),
     )
+    return replace(plan, topics=changes)
 
 
 UNTAKEN = [
@@ -457,10 +467,10 @@ def test_a_config_that_the_target_does_not_take_is_named_and_left_out(
 
     plan = run.sync_topics()
 
-    assert plan.refused == ()
+    assert plan.remarks.refused == ()
     named_ = sorted(name.replace("_", ".") for name in untaken)
-    assert len(plan.unapplied) == len(named_)
-    for name, sentence in zip(named_, plan.unapplied, strict=True):
+    assert len(plan.remarks.unapplied) == len(named_)
+    for name, sentence in zip(named_, plan.remarks.unapplied, strict=True):
         assert f"{remote(flow, topic)}: {name} could not be set." in sentence
         assert "config.properties.exclude" in sentence
     kept = {"retention.ms": "1000000" if how == "create" else "2000000"}
@@ -471,7 +481,7 @@ def test_a_config_that_the_target_does_not_take_is_named_and_left_out(
     (sets,) = ledger_of(flow).applied().configs.values()
     assert sets == kept
     if how == "alter":  # a step that is repeated comes to the same
-        assert run.sync_topics().unapplied == plan.unapplied
+        assert run.sync_topics().remarks.unapplied == plan.remarks.unapplied
 
 
 def test_a_refusal_that_names_no_config_refuses_the_topic(
@@ -482,10 +492,11 @@ def test_a_refusal_that_names_no_config_refuses_the_topic(
     flow = make_flow(folder, primary, backup, [topic])
     run = Run(flow, "run-1")
     plan = run.plan()
-    (creation,) = plan.creations
-    run._folder.save_plan(replace(plan, creations=(replace(creation, replication_factor=4),)))
+    (creation,) = plan.topics.creations
+    many = replace(plan.topics, creations=(replace(creation, replication_factor=4),))
+    run._folder.save_plan(replace(plan, topics=many))
 
-    (refusal,) = run.sync_topics().refused
+    (refusal,) = run.sync_topics().remarks.refused
 
     assert refusal.topic == topic
     assert "INVALID_REPLICATION_FACTOR" in refusal.reason
@@ -564,7 +575,7 @@ def test_what_a_run_created_before_it_died_is_the_flows_own(
 
     plan = plan_now(flow, "run-2")
 
-    assert (plan.drifts, plan.unapplied) == ((), ())
+    assert (plan.topics.drifts, plan.remarks.unapplied) == ((), ())
     assert overrides(backup, remote(flow, topic)) == {"retention.ms": "2000000"}
     ledger = ledger_of(flow)
     assert [mark.created for mark in ledger.marks().values()] == [True]
@@ -610,8 +621,8 @@ def test_what_a_run_changed_before_it_died_is_the_flows_own(
     plan = plan_now(flow, "run-3")
 
     drifted = ["retention.ms"] if then == "somebody changes it" else []
-    assert [it.name for it in plan.drifts] == drifted
-    assert plan.unapplied == ()
+    assert [it.name for it in plan.topics.drifts] == drifted
+    assert plan.remarks.unapplied == ()
     assert overrides(backup, name) == want
     assert ledger_of(flow).applied().pending == {}
     if not drifted:
@@ -655,15 +666,19 @@ def test_a_broker_that_changes_no_single_config_is_told_of_once(
         flow = make_flow(
             folder, primary, old, topics, sync_topic_acls_enabled=False, replication_factor=1
         )
-        assert plan_now(flow).notes == ()
+        assert plan_now(flow).remarks.notes == ()
         for topic in topics:
             set_config(primary, topic, "retention.ms", "2000000")
         for number in (2, 3):
             plan = plan_now(flow, f"run-{number}")
-            assert len(plan.config_changes) == 2
-            (note,) = plan.notes
+            assert len(plan.topics.config_changes) == 2
+            (note,) = plan.remarks.notes
             assert "cannot change single configs of a topic" in str(note)
-            assert (plan.unapplied, plan.drifts, plan.refused) == ((), (), ())
+            assert (plan.remarks.unapplied, plan.topics.drifts, plan.remarks.refused) == (
+                (),
+                (),
+                (),
+            )
 
 
 def test_creations_of_topics_that_exist_by_then_are_compared(
@@ -679,13 +694,13 @@ def test_creations_of_topics_that_exist_by_then_are_compared(
     create_topic(primary.bootstrap, topic, retention_ms="1000000")
     flow = make_flow(folder, primary, backup, [topic])
     run = Run(flow, "run-1")
-    assert [type(it) for it in run.plan().creations] == [Creation]
+    assert [type(it) for it in run.plan().topics.creations] == [Creation]
     create_topic(backup.bootstrap, remote(flow, topic), retention_ms="9000000")
 
     plan = run.sync_topics()
 
-    (sentence,) = plan.unapplied
+    (sentence,) = plan.remarks.unapplied
     assert "retention.ms should be 1000000 by now, and is not" in sentence
-    (drift,) = plan_now(flow, "run-2").drifts
+    (drift,) = plan_now(flow, "run-2").topics.drifts
     assert (drift.wanted, drift.found) == ("1000000", "9000000")
     delete_topic(backup, remote(flow, topic))

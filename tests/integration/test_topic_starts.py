@@ -105,7 +105,7 @@ def test_it_begins_where_a_group_stands(
 ) -> None:
     group = unique("billing")
     refused = flow(f"group={group}")
-    assert [refusal.topic for refusal in plan_now(refused).refused] == [topic]
+    assert [refusal.topic for refusal in plan_now(refused).remarks.refused] == [topic]
 
     commit_alone(primary, group, {TopicPartition(topic, 0): 3})
     assert failures(copy_now(refused, "run-2")) == []
@@ -154,9 +154,9 @@ def test_the_ledger_has_the_option_where_it_began_and_a_change_is_refused(
     assert failures(copy_now(made, "run-2")) == []
     assert [(row["start"], row["begin"]) for row in ledger_rows(made)] == [(2, "-7d"), (5, "")]
 
-    (refusal,) = plan_now(flow("-30d"), "run-3").refused
+    (refusal,) = plan_now(flow("-30d"), "run-3").remarks.refused
     assert "topics.start is -30d, but its copy was begun with -7d" in refusal.reason
-    assert plan_now(made, "run-4").refused == ()
+    assert plan_now(made, "run-4").remarks.refused == ()
 
 
 def test_a_copy_that_was_lost_begins_where_it_began(

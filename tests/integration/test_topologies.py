@@ -75,7 +75,7 @@ def skipped(plan: Plan) -> dict[str, str]:
     """Why users' topics are not copied."""
     return {
         skip.topic: skip.reason
-        for skip in plan.skipped
+        for skip in plan.remarks.skipped
         if not skip.topic.startswith(("__", "ferry-"))
     }
 
@@ -297,7 +297,7 @@ def test_a_topic_that_was_copied_and_is_left_out_for_where_it_came_from_is_refus
 
     plan = plan_now(there, "second")
 
-    (refusal,) = plan.refused
+    (refusal,) = plan.remarks.refused
     assert "came from B itself" in str(refusal)
     assert "this flow has copied it before" in str(refusal)
 
@@ -312,9 +312,9 @@ def test_a_topic_that_was_made_anew_is_nobodys_copy(folder: Path, clusters: Clus
     plan = plan_now(back, "back")
 
     assert skipped(plan) == {}
-    assert ["holds records that this flow has not copied" in it.reason for it in plan.refused] == [
-        True
-    ]
+    assert [
+        "holds records that this flow has not copied" in it.reason for it in plan.remarks.refused
+    ] == [True]
 
 
 def test_where_the_groups_may_not_be_read_a_note_says_so_and_names_still_count(
@@ -327,10 +327,10 @@ def test_where_the_groups_may_not_be_read_a_note_says_so_and_names_still_count(
     with denied(clusters["B"], "ferry.A->B"):
         plan = plan_now(back, "back")
 
-    assert "B does not let the positions of A->B be read" in str(plan.notes[0])
+    assert "B does not let the positions of A->B be read" in str(plan.remarks.notes[0])
     assert list(skipped(plan)) == ["A.orders"]
-    assert plan.refused == ()
-    assert not plan_now(back, "again").notes
+    assert plan.remarks.refused == ()
+    assert not plan_now(back, "again").remarks.notes
 
 
 def test_what_was_known_of_origins_stays_while_they_cannot_be_read(
@@ -379,12 +379,12 @@ def test_a_ledger_without_positions_is_noted(folder: Path, clusters: Clusters) -
     client = AdminClient({"bootstrap.servers": b.bootstrap})
     client.delete_consumer_groups(["ferry.A->B"])["ferry.A->B"].result()
 
-    (note,) = plan_now(back, "back").notes
+    (note,) = plan_now(back, "back").remarks.notes
     assert str(note).startswith("B has no positions of A->B")
     copy_all([there], "there again")
     positions = read_positions(there.target, "A->B")
     assert positions[TopicPartition("A.orders", 0)].origins == (cluster_id(clusters["A"]),)
-    assert plan_now(back, "back again").notes == ()
+    assert plan_now(back, "back again").remarks.notes == ()
 
 
 # Beginning at the end

@@ -64,7 +64,7 @@ def test_records_that_vanish_from_the_source_after_they_were_copied(
 
     before = told("kept", 20) + told("lost", 10)
     plan = plan_now(flows["fail"], "run-2")
-    (problem,) = [*map(str, plan.refused), *failures(copy_planned(flows["fail"], plan))]
+    (problem,) = [*map(str, plan.remarks.refused), *failures(copy_planned(flows["fail"], plan))]
     assert "fail" in problem
     assert "[20, 30)" in problem
     assert values(backup, remote(flows["fail"], "fail")) == before
@@ -116,7 +116,7 @@ def test_records_that_vanish_from_the_target_after_they_were_committed(
     for name in topics.values():
         produce(primary.bootstrap, name, named("new", 5))
     plan = plan_now(flow, "run-3")
-    said = [*map(str, plan.refused), *failures(copy_planned(flow, plan))]
+    said = [*map(str, plan.remarks.refused), *failures(copy_planned(flow, plan))]
     (problem,) = [text for text in said if topics["preserved"] in text]
     assert "records that were copied are gone" in problem
     for name in broken:

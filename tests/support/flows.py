@@ -88,7 +88,7 @@ def copy_planned(flow: Flow, plan: Plan) -> list[Outcome]:
 def copy_now(flow: Flow, run: str = "run-1") -> list[Outcome]:
     """Plan, create topics and copy in this process; nothing may be refused."""
     plan = plan_now(flow, run)
-    assert not plan.refused, plan.refused
+    assert not plan.remarks.refused, plan.remarks.refused
     return copy_planned(flow, plan)
 
 

@@ -1,4 +1,4 @@
-"""Reports and their rows, made and changed by the names that stored values have."""
+"""Reports, their rows and plans, made and changed by the names that stored values have."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def copy_all(flows: Iterable[Flow], run: str) -> list[Plan]:
     plans = []
     for flow in flows:
         plan = plan_now(flow, run)
-        assert not plan.refused, plan.refused
+        assert not plan.remarks.refused, plan.remarks.refused
         assert failures(copy_planned(flow, plan)) == []
         plans.append(plan)
     return plans
@@ -83,9 +83,9 @@ def settle(flows: Sequence[Flow], run: str, *, at_most: int) -> list[list[Plan]]
     for number in range(at_most):
         plans = copy_all(flows, f"{run}-{number}")
         rounds.append(plans)
-        if not any(plan.ranges or plan.creations for plan in plans):
+        if not any(plan.ranges or plan.topics.creations for plan in plans):
             return rounds
-    busy = [str(step) for plan in rounds[-1] for step in (*plan.ranges, *plan.creations)]
+    busy = [str(step) for plan in rounds[-1] for step in (*plan.ranges, *plan.topics.creations)]
     raise AssertionError(f"not settled after {at_most} rounds: {busy}")
 
 

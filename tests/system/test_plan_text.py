@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.model import Note, Plan, Refusal, Skipped
+from kafka_ferry.model.remarks import PlanRemarks
 from kafka_ferry.report.plan_text import plan_text
 
 PLAN = Plan(
     *("primary->backup", "run-1", 1, "A", "B"),
-    skipped=(Skipped("mm2-x.internal", "it is internal"),),
-    notes=(Note("orders", 3, "offsets [40, 100) were deleted: 100% of {them}."),),
-    refused=(Refusal("old", None, "it was recreated.", "Rename it."),),
+    remarks=PlanRemarks(
+        skipped=(Skipped("mm2-x.internal", "it is internal"),),
+        notes=(Note("orders", 3, "offsets [40, 100) were deleted: 100% of {them}."),),
+        refused=(Refusal("old", None, "it was recreated.", "Rename it."),),
+    ),
 )
 
 
@@ -65,7 +68,8 @@ def test_a_plan_too_long_for_a_page_is_cut_and_says_so() -> None:
     from kafka_ferry_airflow.dags.plan_text import plan_markdown  # noqa: PLC0415
 
     notes = tuple(Note("orders", number, "odd.") for number in range(1000))
-    shown = plan_markdown(Plan(*("a->b", "run-1", 1, "A", "B"), notes=notes)).splitlines()
+    plan = Plan(*("a->b", "run-1", 1, "A", "B"), remarks=PlanRemarks(notes=notes))
+    shown = plan_markdown(plan).splitlines()
 
     assert len(shown) == 403
     assert shown[-2] == "... and 601 more lines: see the log of the task plan."

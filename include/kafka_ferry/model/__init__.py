@@ -6,17 +6,14 @@ from kafka_ferry.model.plan import (
     Creation,
     Estimate,
     Growth,
-    Note,
     OffsetsChoice,
     Plan,
-    Refusal,
-    Risk,
-    Skipped,
     read_plan,
     save_plan,
 )
 from kafka_ferry.model.positions import Position, ProducerState, position_group
 from kafka_ferry.model.ranges import Range, TopicPartition, writer_of
+from kafka_ferry.model.remarks import Note, Refusal, Risk, Skipped
 from kafka_ferry.model.run_options import ORDINARY, RunOptions, Window
 
 __all__ = [

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from kafka_ferry.as_json import AsJson
 from kafka_ferry.errors import FerryError
+from kafka_ferry.flat import Flat
 from kafka_ferry.model.changes import (
     AclChange,
     ConfigChange,
@@ -19,6 +20,7 @@ from kafka_ferry.model.changes import (
     UserChange,
 )
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.remarks import PlanRemarks
 from kafka_ferry.model.run_options import ORDINARY, RunOptions
 
 if TYPE_CHECKING:
@@ -70,54 +72,6 @@ class Growth:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """A source topic that the flow does not mirror, and why."""
-
-    topic: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A topic or partition that cannot be mirrored as things are; the run copies the others and then fails.
-
-    Attributes:
-        topic: the source's topic, "" for the whole flow.
-        partition: the partition, None for the whole topic.
-        reason: what is wrong.
-        advice: what to do.
-    """
-
-    topic: str
-    partition: int | None
-    reason: str
-    advice: str
-
-    def __str__(self) -> str:
-        return f"{_where(self.topic, self.partition)}: {self.reason} {self.advice}".rstrip()
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A remark on a topic or partition that fails nothing.
-
-    Attributes:
-        topic: the source's topic, "" for the whole flow.
-        partition: the partition, None for the whole topic.
-        message: the remark, in sentences.
-    """
-
-    topic: str
-    partition: int | None
-    message: str
-
-    def __str__(self) -> str:
-        return (
-            f"{_where(self.topic, self.partition)}: {self.message}" if self.topic else self.message
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Estimate:
     """An estimate of how much there is to copy of a partition.
 
@@ -138,31 +92,6 @@ class Estimate:
     def source(self) -> TopicPartition:
         """The partition on the source."""
         return TopicPartition(self.topic, self.partition)
-
-
-@dataclass(frozen=True, slots=True)
-class Risk:
-    """A topic of which the source may delete records before they are copied.
-
-    Attributes:
-        topic: the source's topic.
-        partition: the partition where the most is at risk.
-        partitions: in how many partitions records are at risk.
-        offsets: how many offsets are at risk, in all of them; 0 if only future ones are.
-        message: what may happen, and when.
-        advice: what to do.
-    """
-
-    topic: str
-    partition: int
-    partitions: int
-    offsets: int
-    message: str
-    advice: str
-
-    def __str__(self) -> str:
-        more = f" So in {self.partitions:,} of its partitions." if self.partitions > 1 else ""
-        return f"{self.topic}-{self.partition}: {self.message}{more} {self.advice}"
 
 
 PLAINLY_TRANSLATED: Final = "offsets: translated."
@@ -214,12 +143,66 @@ class AdvisedAcl:
         return f"{self.permission} {self.operation} on {self.remote_topic} to {self.principal}"
 
 
-def _where(topic: str, partition: int | None) -> str:
-    return topic if partition is None else f"{topic}-{partition}"
+@dataclass(frozen=True, slots=True)
+class TopicChanges:
+    """What a run changes about remote topics, other than their records.
+
+    Attributes:
+        creations: remote topics to create before.
+        growths: remote topics to give more partitions before.
+        config_changes: configs of remote topics to set or to unset.
+        set_configs: the ledger's new entries about remote topics' configs.
+        drifts: configs of remote topics that another client has changed.
+        misplacements: remote topics with replicas on other racks than the flow says.
+        retirements: remote topics to delete, now or later, since their source topics are gone.
+    """
+
+    creations: tuple[Creation, ...] = ()
+    growths: tuple[Growth, ...] = ()
+    config_changes: tuple[ConfigChange, ...] = ()
+    set_configs: tuple[SetConfigs, ...] = ()
+    drifts: tuple[Drift, ...] = ()
+    misplacements: tuple[Misplacement, ...] = ()
+    retirements: tuple[Retirement, ...] = ()
+
+    def counts(self, at: int) -> dict[str, int]:
+        """The number of changes of each kind that are due at a time, in milliseconds since 1970."""
+        return {
+            "topics to create": len(self.creations),
+            "topics to grow": len(self.growths),
+            "configs to change": len(self.config_changes),
+            "topics to delete": sum(gone.is_due(at) for gone in self.retirements),
+        }
 
 
 @dataclass(frozen=True, slots=True)
-class Plan(AsJson):
+class AccessChanges:
+    """What a run changes about who may do what on the target.
+
+    Attributes:
+        acl_changes: ACLs to create or to delete.
+        quota_changes: client quotas to set or to delete.
+        user_changes: SCRAM users to create or to delete.
+        advised_acls: the ACLs that remote topics with preserved offsets should have; none is set.
+    """
+
+    acl_changes: tuple[AclChange, ...] = ()
+    quota_changes: tuple[QuotaChange, ...] = ()
+    user_changes: tuple[UserChange, ...] = ()
+    advised_acls: tuple[AdvisedAcl, ...] = ()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of changes of each kind."""
+        return {
+            "ACLs to change": len(self.acl_changes),
+            "quotas to change": len(self.quota_changes),
+            "users to change": len(self.user_changes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Flat, AsJson):
     """What one run of a flow does.
 
     Attributes:
@@ -230,33 +213,20 @@ class Plan(AsJson):
         target_cluster_id: the target's.
         ledger_end: the ledger's end when it was planned: what this run copies comes after it.
         file: the flow's file, by its name and its folder's.
-        ranges: what to copy; empty ranges refresh a position.
-        creations: remote topics to create before.
-        growths: remote topics to give more partitions before.
-        skipped: topics that are not mirrored.
-        refused: topics and partitions that should be and cannot.
-        notes: what is unusual but does not stop the run.
-        choices: how the offsets of each planned topic are kept.
-        advised_acls: the ACLs that remote topics with preserved offsets should have.
-        config_changes: configs of remote topics to set or to unset.
-        drifts: configs of remote topics that another client has changed.
-        misplacements: remote topics with replicas on other racks than the flow says.
-        set_configs: the ledger's new entries about remote topics' configs.
-        retirements: remote topics to delete, now or later, since their source topics are gone.
-        acl_changes: ACLs to create or to delete on the target.
-        quota_changes: client quotas to set or to delete there.
-        user_changes: SCRAM users to create or to delete there.
-        estimates: about how much each partition that has something to copy holds.
-        risks: partitions whose records the source may delete before they are copied.
-        unapplied: what could not be changed on the target, a sentence each; records are copied anyway,
-            and then the run fails.
         options: the run's options.
+        ranges: what to copy; empty ranges refresh a position.
         pins: in a backfill's plan, empty ordinary ranges that are copied first: where a flow begins that
             only copies future records, and that has not begun yet.
         shards: the writers of each shard that copies independently; empty where one task copies all.
+        estimates: about how much each partition that has something to copy holds.
+        choices: how the offsets of each planned topic are kept.
+        topics: what changes about remote topics.
+        access: what changes about ACLs, quotas and users.
+        remarks: what it says of topics and partitions.
     """
 
     WHAT: ClassVar = "a plan"
+    NESTED: ClassVar = ("options",)
 
     flow: str
     run: str
@@ -265,28 +235,15 @@ class Plan(AsJson):
     target_cluster_id: str
     ledger_end: int = 0
     file: str = ""
-    ranges: tuple[Range, ...] = ()
-    creations: tuple[Creation, ...] = ()
-    growths: tuple[Growth, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
-    refused: tuple[Refusal, ...] = ()
-    notes: tuple[Note, ...] = ()
-    choices: tuple[OffsetsChoice, ...] = ()
-    advised_acls: tuple[AdvisedAcl, ...] = ()
-    config_changes: tuple[ConfigChange, ...] = ()
-    drifts: tuple[Drift, ...] = ()
-    misplacements: tuple[Misplacement, ...] = ()
-    set_configs: tuple[SetConfigs, ...] = ()
-    retirements: tuple[Retirement, ...] = ()
-    acl_changes: tuple[AclChange, ...] = ()
-    quota_changes: tuple[QuotaChange, ...] = ()
-    user_changes: tuple[UserChange, ...] = ()
-    estimates: tuple[Estimate, ...] = ()
-    risks: tuple[Risk, ...] = ()
-    unapplied: tuple[str, ...] = ()
     options: RunOptions = ORDINARY
+    ranges: tuple[Range, ...] = ()
     pins: tuple[Range, ...] = ()
     shards: tuple[tuple[int, ...], ...] = ()
+    estimates: tuple[Estimate, ...] = ()
+    choices: tuple[OffsetsChoice, ...] = ()
+    topics: TopicChanges = TopicChanges()
+    access: AccessChanges = AccessChanges()
+    remarks: PlanRemarks = field(default_factory=PlanRemarks)
 
     def of_shard(self, shard: int | None) -> tuple[Range, ...]:
         """The ranges that a shard copies; all of them for None.
@@ -329,15 +286,7 @@ class Plan(AsJson):
     @property
     def changes(self) -> dict[str, int]:
         """What a run changes on the target other than records and positions: the number of each kind."""
-        counts = {
-            "topics to create": len(self.creations),
-            "topics to grow": len(self.growths),
-            "configs to change": len(self.config_changes),
-            "topics to delete": sum(gone.is_due(self.at) for gone in self.retirements),
-            "ACLs to change": len(self.acl_changes),
-            "quotas to change": len(self.quota_changes),
-            "users to change": len(self.user_changes),
-        }
+        counts = self.topics.counts(self.at) | self.access.counts
         return {kind: count for kind, count in counts.items() if count}
 
     @property
@@ -348,7 +297,7 @@ class Plan(AsJson):
         """
         counts = {
             "partitions to copy": sum(range_.is_work for range_ in self.ranges),
-            "refused": len(self.refused),
+            "refused": len(self.remarks.refused),
         }
         return self.changes | {kind: count for kind, count in counts.items() if count}
 

@@ -19,16 +19,16 @@ from kafka_ferry.model.changes import (
 )
 from kafka_ferry.model.cluster_state import ClusterState, LogBounds, SourceLogs, Topic
 from kafka_ferry.model.plan import (
+    AccessChanges,
     Creation,
     Growth,
-    Note,
     OffsetsChoice,
     Plan,
-    Refusal,
-    Skipped,
+    TopicChanges,
 )
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.remarks import Note, PlanRemarks, Refusal, Skipped
 from kafka_ferry.model.run_options import ORDINARY, RunOptions
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.access.steps import access_steps
@@ -113,26 +113,32 @@ def make_plan(
         target_cluster_id=state.target.cluster_id,
         ledger_end=state.positions.ledger_end,
         file=flow.short_file,
-        ranges=ranges,
-        creations=all_of(Creation),
-        growths=all_of(Growth),
-        skipped=all_of(Skipped),
-        refused=all_of(Refusal),
-        notes=all_of(Note),
-        choices=choices,
-        advised_acls=tuple(advised_acls(flow, choices)),
-        config_changes=all_of(ConfigChange),
-        drifts=all_of(Drift),
-        misplacements=all_of(Misplacement),
-        set_configs=all_of(SetConfigs),
-        retirements=all_of(Retirement),
-        acl_changes=all_of(AclChange),
-        quota_changes=all_of(QuotaChange),
-        user_changes=all_of(UserChange),
-        estimates=sizes,
-        risks=tuple(risks(flow, state.source, choices, ranges, at)),
         options=options,
+        ranges=ranges,
         shards=shards_of(flow, ranges, sizes),
+        estimates=sizes,
+        choices=choices,
+        topics=TopicChanges(
+            creations=all_of(Creation),
+            growths=all_of(Growth),
+            config_changes=all_of(ConfigChange),
+            set_configs=all_of(SetConfigs),
+            drifts=all_of(Drift),
+            misplacements=all_of(Misplacement),
+            retirements=all_of(Retirement),
+        ),
+        access=AccessChanges(
+            acl_changes=all_of(AclChange),
+            quota_changes=all_of(QuotaChange),
+            user_changes=all_of(UserChange),
+            advised_acls=tuple(advised_acls(flow, choices)),
+        ),
+        remarks=PlanRemarks(
+            skipped=all_of(Skipped),
+            refused=all_of(Refusal),
+            notes=all_of(Note),
+            risks=tuple(risks(flow, state.source, choices, ranges, at)),
+        ),
     )
 
 

@@ -16,8 +16,8 @@ from kafka_ferry.model.plan import (
     Estimate,
     OffsetsChoice,
     Plan,
-    Skipped,
 )
+from kafka_ferry.model.remarks import Skipped
 
 Tone = Literal["plain", "warning", "refusal", "aside"]
 
@@ -46,14 +46,14 @@ def plan_text(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
     yield from _lines(_partitions(plan) if verbose else _topics(plan))
     yield from _lines(_choices(plan))
     yield from _lines(_changes(plan))
-    yield from _lines(_advice(plan.advised_acls), "aside")
-    yield from _lines(_skipped(plan.skipped, verbose=verbose), "aside")
-    drifts = (*plan.drifts, *plan.misplacements)
+    yield from _lines(_advice(plan.access.advised_acls), "aside")
+    yield from _lines(_skipped(plan.remarks.skipped, verbose=verbose), "aside")
+    drifts = (*plan.topics.drifts, *plan.topics.misplacements)
     yield from _lines((f"DRIFT {drift}" for drift in drifts), "warning")
-    yield from _lines((f"RISK {risk}" for risk in plan.risks), "warning")
-    yield from _lines((f"NOTE {note}" for note in plan.notes), "warning")
-    yield from _lines((f"REFUSED {refusal}" for refusal in plan.refused), "refusal")
-    yield from _lines((f"NOT APPLIED {sentence}" for sentence in plan.unapplied), "refusal")
+    yield from _lines((f"RISK {risk}" for risk in plan.remarks.risks), "warning")
+    yield from _lines((f"NOTE {note}" for note in plan.remarks.notes), "warning")
+    yield from _lines((f"REFUSED {refusal}" for refusal in plan.remarks.refused), "refusal")
+    yield from _lines((f"NOT APPLIED {sentence}" for sentence in plan.remarks.unapplied), "refusal")
 
 
 def summary(plan: Plan) -> str:
@@ -143,17 +143,17 @@ def _choices(plan: Plan) -> Iterator[str]:
 
 def _changes(plan: Plan) -> Iterator[str]:
     """What a run changes on the target other than records."""
-    yield from map(_creation, plan.creations)
-    for growth in plan.growths:
+    yield from map(_creation, plan.topics.creations)
+    for growth in plan.topics.growths:
         racks = _racks(growth.placement)
         yield f"grow {growth.remote_topic} to {growth.partitions} partitions{racks}"
-    for change in plan.config_changes:
+    for change in plan.topics.config_changes:
         yield f"alter {change}"
-    for retirement in plan.retirements:
+    for retirement in plan.topics.retirements:
         yield f"{'delete' if retirement.is_due(plan.at) else 'retire'} {retirement}"
-    yield from map(_acl, plan.acl_changes)
-    yield from map(_quota, plan.quota_changes)
-    yield from map(_user, plan.user_changes)
+    yield from map(_acl, plan.access.acl_changes)
+    yield from map(_quota, plan.access.quota_changes)
+    yield from map(_user, plan.access.user_changes)
 
 
 def _creation(creation: Creation) -> str:

@@ -61,12 +61,14 @@ def topic_rows(
     planned = _planned_partitions(plan)
     chosen = {range_.remote_topic: (range_.topic, range_.preserved) for range_ in plan.ranges}
     chosen |= {choice.remote_topic: (choice.topic, choice.preserved) for choice in plan.choices}
-    misplaced = {misplacement.remote_topic: misplacement for misplacement in plan.misplacements}
+    misplaced = {
+        misplacement.remote_topic: misplacement for misplacement in plan.topics.misplacements
+    }
     rows = []
     for name, (topic, preserved) in sorted(chosen.items()):
         there, wanted = topics.get(name), planned.get(name, 0)
         has = there.partitions if there else 0
-        drifts = [d for d in plan.drifts if d.remote_topic == name and not d.overwritten]
+        drifts = [d for d in plan.topics.drifts if d.remote_topic == name and not d.overwritten]
         known = {drift.name for drift in drifts}
         unlike = tuple(_unlike(configs.get(name, {}), there, known)) if there else ()
         rows.append(
@@ -91,8 +93,8 @@ def topic_rows(
 def _planned_partitions(plan: Plan) -> dict[str, int]:
     planned: dict[str, int] = {}
     counts = [(range_.remote_topic, range_.partition + 1) for range_ in plan.ranges]
-    counts += [(made.remote_topic, made.partitions) for made in plan.creations]
-    counts += [(grown.remote_topic, grown.partitions) for grown in plan.growths]
+    counts += [(made.remote_topic, made.partitions) for made in plan.topics.creations]
+    counts += [(grown.remote_topic, grown.partitions) for grown in plan.topics.growths]
     for name, partitions in counts:
         planned[name] = max(partitions, planned.get(name, 0))
     return planned

@@ -14,6 +14,7 @@ from kafka_ferry.cli.entry import _one_value_each
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
 from kafka_ferry.model import Creation, Plan
+from kafka_ferry.model.plan import TopicChanges
 
 PROPERTIES = """
 clusters = west, east, north
@@ -62,8 +63,8 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> dict[str, FerryError | Creation
             outcome = found.get(self.name)
             if isinstance(outcome, FerryError):
                 raise outcome
-            creations = (outcome,) if outcome else ()
-            return Plan(self.name, self.run_id, 1, "A", "B", creations=creations)
+            changes = TopicChanges(creations=(outcome,) if outcome else ())
+            return Plan(self.name, self.run_id, 1, "A", "B", topics=changes)
 
     monkeypatch.setattr("kafka_ferry.runs.Run", Run)
     return found

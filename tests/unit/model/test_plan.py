@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -18,17 +19,21 @@ from kafka_ferry.model import (
     Range,
     Refusal,
     Risk,
+    RunOptions,
     Skipped,
+    Window,
 )
 from kafka_ferry.model.changes import (
     Acl,
     AclChange,
     ConfigChange,
     Drift,
+    Misplacement,
     QuotaChange,
     Retirement,
     UserChange,
 )
+from tests.support.reports import changed
 
 AT = 1_000_000
 PLAN = Plan("primary->backup", "run-1", AT, "A", "B")
@@ -37,6 +42,22 @@ ACL = Acl("TOPIC", "primary.orders", "LITERAL", "User:anna", "*", "READ", "ALLOW
 GONE = Retirement("old", "primary.old", "id", AT - 10, AT)
 DRIFT = Drift("orders", "primary.orders", "retention.ms", "7", "5", False)
 
+KEYS = (
+    *(
+        "flow",
+        "run",
+        "at",
+        "source_cluster_id",
+        "target_cluster_id",
+        "ledger_end",
+        "file",
+        "options",
+    ),
+    *("ranges", "pins", "shards", "estimates", "choices"),
+    *("creations", "growths", "config_changes", "set_configs", "drifts", "misplacements"),
+    *("retirements", "acl_changes", "quota_changes", "user_changes", "advised_acls"),
+    *("skipped", "refused", "notes", "risks", "unapplied"),
+)
 CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"creations": (Creation("primary.orders", 3, 1, {}),)}, "topics to create"),
     ({"growths": (Growth("primary.orders", 4),)}, "topics to grow"),
@@ -63,6 +84,7 @@ NOTHING: list[dict[str, Any]] = [
     {"choices": (OffsetsChoice("orders", "primary.orders", True, "offsets: preserved."),)},
     {"advised_acls": (AdvisedAcl("primary.orders", "User:ferry", "WRITE", "ALLOW"),)},
     {"drifts": (DRIFT,)},
+    {"misplacements": (Misplacement("orders", "primary.orders", {"r1": 1}, {7: ("r2",)}),)},
     {"retirements": (replace(GONE, due=AT + 1),)},
     {"risks": (Risk("orders", 0, 1, 4, "it may go.", "Hurry."),)},
     {"estimates": (Estimate("orders", 0, 4, None),)},
@@ -73,7 +95,7 @@ NOTHING: list[dict[str, Any]] = [
 def test_what_changes_the_target_beside_records_is_a_change_and_a_difference(
     what: dict[str, Any], kind: str
 ) -> None:
-    plan = replace(PLAN, **what)
+    plan = changed(PLAN, **what)
     assert plan.changes == plan.differences == {kind: 1}
 
 
@@ -81,22 +103,34 @@ def test_what_changes_the_target_beside_records_is_a_change_and_a_difference(
 def test_records_and_refusals_are_differences_and_change_nothing_else(
     what: dict[str, Any], kind: str
 ) -> None:
-    plan = replace(PLAN, **what)
+    plan = changed(PLAN, **what)
     assert (plan.changes, plan.differences) == ({}, {kind: 1})
 
 
 @pytest.mark.parametrize("what", NOTHING, ids=lambda what: next(iter(what), "nothing"))
 def test_what_a_run_only_says_or_refreshes_is_no_difference(what: dict[str, Any]) -> None:
-    assert replace(PLAN, **what).differences == {}
+    assert changed(PLAN, **what).differences == {}
 
 
-def test_a_plan_is_the_same_after_it_was_stored() -> None:
-    plan = PLAN
+def test_a_plan_is_stored_flat_as_programs_and_earlier_releases_know_it() -> None:
+    plan = replace(PLAN, options=RunOptions(topics=("orders",), window=Window(1, 2)))
     for what, _ in CHANGES + OTHER_DIFFERENCES:
-        plan = replace(plan, **what)
+        plan = changed(plan, **what)
     for what in NOTHING[4:]:
-        plan = replace(plan, **what)
+        plan = changed(plan, **what)
+    stored = json.loads(plan.to_json())
+    assert sorted(stored) == sorted(KEYS)
+    assert stored["options"]["window"] == {"since_ms": 1, "until_ms": 2}
+    assert stored["misplacements"][0]["racks"] == {"7": ["r2"]}
     assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_a_plan_of_an_earlier_release_is_read_without_what_it_did_not_store() -> None:
+    older = {"flow": "primary->backup", "run": "run-1", "at": AT}
+    older |= {"source_cluster_id": "A", "target_cluster_id": "B"}
+    refused = {"topic": "old", "partition": None, "reason": "gone.", "advice": "Rename it."}
+    plan = Plan.from_json(json.dumps(older | {"refused": [refused], "retried": 3}))
+    assert plan == changed(PLAN, refused=(Refusal("old", None, "gone.", "Rename it."),))
 
 
 def test_a_risk_names_its_worst_partition_and_how_many_there_are() -> None:

@@ -58,7 +58,7 @@ def test_a_partition_is_copied_from_its_position_to_the_end_of_what_may_be_read(
 ) -> None:
     plan = plan_of_one(position)
     assert intervals(plan) == [("orders", 0, start, 50)]
-    assert (plan.refused, plan.creations, plan.growths) == ((), (), ())
+    assert (plan.remarks.refused, plan.topics.creations, plan.topics.growths) == ((), (), ())
     assert plan.offsets == 50 - start
 
 
@@ -100,7 +100,7 @@ def test_an_idle_partition_is_only_refreshed_before_the_broker_forgets_it(
 ) -> None:
     plan = plan_of_one(position)
     assert intervals(plan) == ([("orders", 0, 50, 50)] if refreshed else [])
-    assert (plan.offsets, plan.refused) == (0, ())
+    assert (plan.offsets, plan.remarks.refused) == (0, ())
 
 
 @pytest.mark.parametrize("bounds", [(0, 0), (50, 50)])
@@ -111,7 +111,7 @@ def test_an_empty_topic_that_was_never_copied_gets_a_position_in_one_partition(
     state = a_state(a_source(partitions=3), target=[a_remote(partitions=3)], bounds=bounds)
     plan = planned(state)
     assert intervals(plan) == [("orders", 0, bounds[1], bounds[1])]
-    assert (plan.offsets, plan.refused) == (0, ())
+    assert (plan.offsets, plan.remarks.refused) == (0, ())
 
 
 @pytest.mark.parametrize("others", [{1: (0, 5)}, {2: (5, 5)}])
@@ -133,7 +133,7 @@ def test_a_partition_without_a_leader_is_refused_and_the_others_are_copied() -> 
     bounds = {tp: log for tp, log in state.source.logs.bounds.items() if tp.partition != 1}
     plan = planned(changed(state, bounds=bounds))
     assert [r.partition for r in plan.ranges] == [0, 2]
-    [refusal] = plan.refused
+    [refusal] = plan.remarks.refused
     assert (refusal.topic, refusal.partition) == ("orders", 1)
     assert "no leader" in refusal.reason
     assert "down?" in refusal.advice
@@ -144,7 +144,7 @@ def test_a_refused_partition_does_not_hold_the_others_back() -> None:
     state = a_state(a_source(partitions=3), target=[a_remote(partitions=3)], positions=positions)
     plan = planned(state)
     assert [r.partition for r in plan.ranges] == [0, 2]
-    assert [r.partition for r in plan.refused] == [1]
+    assert [r.partition for r in plan.remarks.refused] == [1]
 
 
 def test_positions_are_those_of_the_target_partition() -> None:
@@ -174,14 +174,14 @@ def test_the_remote_topic_gets_as_many_partitions_as_the_sources(
 ) -> None:
     target = [a_remote(partitions=remote)] if remote else []
     plan = planned(a_state(a_source(partitions=partitions), target=target))
-    assert list(plan.creations) == creations
-    assert list(plan.growths) == growths
+    assert list(plan.topics.creations) == creations
+    assert list(plan.topics.growths) == growths
     assert [r.partition for r in plan.ranges] == list(range(partitions))
 
 
 def test_an_empty_topic_is_created_too() -> None:
     plan = planned(a_state(a_source(), bounds=(0, 0)))
-    assert [creation.remote_topic for creation in plan.creations] == ["primary.orders"]
+    assert [creation.remote_topic for creation in plan.topics.creations] == ["primary.orders"]
     assert plan.offsets == 0
 
 
@@ -202,7 +202,7 @@ def test_a_remote_topic_is_created_with_the_configs_that_somebody_set() -> None:
         configs=copied | left_out | {"segment.bytes": "a default"},
         overrides=frozenset(copied | left_out),
     )
-    [creation] = planned(a_state(topic), a_flow(replication_factor=3)).creations
+    [creation] = planned(a_state(topic), a_flow(replication_factor=3)).topics.creations
     assert creation == Creation("primary.orders", 1, 3, copied)
     assert list(creation.configs) == sorted(copied)
 
@@ -233,12 +233,12 @@ def test_a_topic_that_cannot_be_a_faithful_copy_is_refused_whole(
 ) -> None:
     topic = replace(topic, partitions=2)
     plan = planned(a_state(topic, a_source("payments"), target=[target] if target else []))
-    [refusal] = plan.refused
+    [refusal] = plan.remarks.refused
     assert (refusal.topic, refusal.partition, refusal.advice) == (topic.name, None, advice)
     assert refusal.reason.startswith(reason)
     assert [r.topic for r in plan.ranges] == ["payments"]
-    assert [creation.remote_topic for creation in plan.creations] == ["primary.payments"]
-    assert plan.growths == ()
+    assert [creation.remote_topic for creation in plan.topics.creations] == ["primary.payments"]
+    assert plan.topics.growths == ()
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_a_topic_that_can_be_a_faithful_copy_is_not_refused(
     topic: Topic, target: Topic | None
 ) -> None:
     plan = planned(a_state(topic, target=[target] if target else []))
-    assert plan.refused == ()
+    assert plan.remarks.refused == ()
     assert len(plan.ranges) == 1
 
 
@@ -268,5 +268,5 @@ def test_a_topic_of_which_nothing_was_copied_may_be_made_anew(
     stored: dict[str, str], offset: int, refused: bool
 ) -> None:
     plan = plan_of_one(at(offset, **stored))
-    assert bool(plan.refused) == refused
+    assert bool(plan.remarks.refused) == refused
     assert intervals(plan) == ([] if refused else [("orders", 0, 10, 50)])

@@ -30,6 +30,7 @@ from kafka_ferry.model.changes import (
 )
 from kafka_ferry.model.plan import PLAINLY_TRANSLATED
 from kafka_ferry.report.plan_text import plan_text, summary
+from tests.support.reports import changed
 
 DAY = 24 * 3600 * 1000
 PLAN = Plan("primary->backup", "run-1", 9 * DAY, "A", "B")
@@ -48,7 +49,7 @@ def test_a_plan_that_changes_nothing_says_so() -> None:
     assert lines(PLAN) == ["primary->backup: nothing to do"]
 
 
-TWO_TOPICS = replace(
+TWO_TOPICS = changed(
     PLAN,
     ranges=(
         a_range("payments", 0, 5, 4_005),
@@ -97,14 +98,14 @@ def test_each_partition_is_listed_when_it_is_asked_for() -> None:
 def test_bytes_are_said_in_a_unit_that_fits_and_only_where_they_are_known(
     size: int | None, said: str | None
 ) -> None:
-    plan = replace(
+    plan = changed(
         PLAN, ranges=(a_range("orders", 0, 0, 10),), estimates=(Estimate("orders", 0, 10, size),)
     )
     assert summary(plan) == f"about 10 records{f' ({said})' if said else ''} in 1 partitions"
 
 
 def test_everything_that_a_run_changes_is_a_line_and_counted_in_the_first() -> None:
-    plan = replace(
+    plan = changed(
         PLAN,
         creations=(
             Creation("primary.orders", 3, 2, {"retention.ms": "7"}),
@@ -158,7 +159,7 @@ def test_everything_that_a_run_changes_is_a_line_and_counted_in_the_first() -> N
 def test_how_offsets_are_kept_is_said_with_why_and_what_it_takes() -> None:
     share = "auto: about 91% of the source's offsets have a record."
     few = "auto: about 12% of the source's offsets have a record."
-    plan = replace(
+    plan = changed(
         PLAN,
         choices=(
             OffsetsChoice("orders", "primary.orders", False, PLAINLY_TRANSLATED),
@@ -182,11 +183,11 @@ def test_how_offsets_are_kept_is_said_with_why_and_what_it_takes() -> None:
 
 def test_nothing_is_said_of_offsets_that_are_all_translated_anyway() -> None:
     choice = OffsetsChoice("orders", "primary.orders", False, PLAINLY_TRANSLATED)
-    assert len(lines(replace(PLAN, choices=(choice,)))) == 1
+    assert len(lines(changed(PLAN, choices=(choice,)))) == 1
 
 
 def test_what_a_person_must_see_comes_last_and_has_a_tone_of_its_own() -> None:
-    plan = replace(
+    plan = changed(
         PLAN,
         skipped=(Skipped("mm2-x.internal", "it is internal"),),
         drifts=(Drift("orders", "primary.orders", "retention.ms", "7", "5", False),),
@@ -212,7 +213,7 @@ def test_what_a_person_must_see_comes_last_and_has_a_tone_of_its_own() -> None:
 def test_topics_left_out_for_one_reason_are_one_line_and_the_first_ones_are_named() -> None:
     names = [f"t{number:02}" for number in range(12)]
     skipped = (*(Skipped(name, "excluded") for name in names), Skipped("x", "internal"))
-    plan = replace(PLAN, skipped=skipped)
+    plan = changed(PLAN, skipped=skipped)
     assert lines(plan)[1:] == [
         f"skip {', '.join(names[:10])} and 2 more: excluded",
         "skip x: internal",

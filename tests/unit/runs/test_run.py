@@ -14,6 +14,7 @@ from kafka_ferry.errors import Fenced, FerryError, GroupsFailed, NotApplied, Ran
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.ledger import LedgerTable
 from kafka_ferry.model import Plan, Range, Refusal
+from kafka_ferry.model.remarks import PlanRemarks
 from kafka_ferry.runs import STEPS, Run
 from kafka_ferry.runs.mirror.mirror import Copying
 from kafka_ferry.runs.state.run_folder import Reconciliation
@@ -30,14 +31,16 @@ def run(flow: Flow) -> Run:
     return Run(flow, "run-1")
 
 
+def a_plan(**more: Any) -> Plan:
+    return Plan("primary->backup", "run-1", now_ms(), "A", "B", **more)
+
+
 @pytest.fixture
 def mirror(run: Run, monkeypatch: pytest.MonkeyPatch) -> MirrorOf:
     """Does the step ``mirror`` of the run, whose copy ends with the given failures."""
 
     def do(*failures: Failure, newest: str = "run-1", refused: tuple[Refusal, ...] = ()) -> None:
-        plan = Plan(
-            "primary->backup", "run-1", now_ms(), "A", "B", ranges=(RANGE,), refused=refused
-        )
+        plan = a_plan(ranges=(RANGE,), remarks=PlanRemarks(refused=refused))
         outcomes = [Outcome(RANGE, failure.offset, failure) for failure in failures]
         monkeypatch.setattr(Copying, "copy", lambda *_: outcomes)
         monkeypatch.setattr(LedgerTable, "last_run", lambda _: {"run": newest, "writers": 32})
@@ -133,7 +136,7 @@ def ended(run: Run, monkeypatch: pytest.MonkeyPatch, *unapplied: str) -> Run:
     for step in STEPS[:-1]:
         with run._folder.step(step):
             pass
-    run._folder.save_plan(Plan("primary->backup", "run-1", now_ms(), "A", "B", unapplied=unapplied))
+    run._folder.save_plan(a_plan(remarks=PlanRemarks(unapplied=unapplied)))
     return run
 
 

@@ -3,13 +3,14 @@
 from kafka_ferry.model import Creation, Growth, OffsetsChoice, Plan, Range, Topic
 from kafka_ferry.model.changes import Drift, Misplacement
 from kafka_ferry.verify.topics import TopicRow, topic_rows
+from tests.support.reports import changed
 
 REMOTE = "eu.orders"
 
 
 def a_plan(**more: object) -> Plan:
     choice = OffsetsChoice("orders", REMOTE, preserved=False, reason="offsets: translated.")
-    return Plan("eu->us", "r", 1, "A", "B", choices=(choice,), **more)
+    return changed(Plan("eu->us", "r", 1, "A", "B", choices=(choice,)), **more)
 
 
 def a_range(partition: int) -> Range:

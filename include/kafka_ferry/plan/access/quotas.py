@@ -23,7 +23,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.config.types.principal_mapping import PrincipalRules, principal_rules
 from kafka_ferry.model.changes import Applied, Entity, QuotaChange, Quotas, amount, quota_name
 from kafka_ferry.model.cluster_state import Access
-from kafka_ferry.model.plan import Note
+from kafka_ferry.model.remarks import Note
 
 _NEVER_SET: Final = frozenset({None})
 _USER: Final = "User:"

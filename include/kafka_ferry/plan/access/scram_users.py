@@ -12,7 +12,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.config.types.principal_mapping import principal_rules
 from kafka_ferry.model.changes import Applied, UserChange
 from kafka_ferry.model.cluster_state import Access
-from kafka_ferry.model.plan import Note
+from kafka_ferry.model.remarks import Note
 from kafka_ferry.plan.access.acls import own_principals
 
 

@@ -13,7 +13,8 @@ from typing import Final
 from kafka_ferry.config import Flow
 from kafka_ferry.model.changes import Acl, AclChange, QuotaChange, UserChange
 from kafka_ferry.model.cluster_state import ClusterState
-from kafka_ferry.model.plan import Note, OffsetsChoice
+from kafka_ferry.model.plan import OffsetsChoice
+from kafka_ferry.model.remarks import Note
 from kafka_ferry.plan.access.acls import WantedRules, covers, own_principals, wanted_rules
 from kafka_ferry.plan.access.quotas import quota_steps
 from kafka_ferry.plan.access.scram_users import user_steps

@@ -7,12 +7,13 @@ applied: configs, access and deleted topics wait for the flow's own runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.model.plan import Creation, Growth, Note, OffsetsChoice, Plan, Refusal
+from kafka_ferry.model.plan import Creation, Growth, OffsetsChoice, Plan, TopicChanges
 from kafka_ferry.model.ranges import Backfill, Range, Settled, TopicPartition
+from kafka_ferry.model.remarks import Note, PlanRemarks, Refusal
 from kafka_ferry.model.run_options import ORDINARY, RunOptions, Window
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.backfill.windows import Span, hull, whole_spans, within
@@ -103,8 +104,22 @@ def plan_backfill(
         target_cluster_id=state.target.cluster_id,
         ledger_end=state.positions.ledger_end,
         file=flow.short_file,
+        options=options,
         ranges=with_expiries(flow, state.source, ranges, at),
         pins=pins,
+        shards=shards_of(flow, (*ranges, *pins), sizes),
+        estimates=sizes,
+        choices=tuple(choice for choice in ordinary.choices if choice.topic in touched),
+        topics=_topic_changes(ordinary.topics, remote, topics),
+        remarks=_remarks(narrow.remarks, topics),
+    )
+
+
+def _topic_changes(
+    ordinary: TopicChanges, remote: Collection[str], topics: Sequence[_Topic]
+) -> TopicChanges:
+    """The remote topics that a backfill needs; those in ``remote`` are the ordinary plan's."""
+    return TopicChanges(
         creations=(
             *(it for it in ordinary.creations if it.remote_topic in remote),
             *(it for topic in topics if topic.is_work for it in topic.creations),
@@ -113,13 +128,14 @@ def plan_backfill(
             *(it for it in ordinary.growths if it.remote_topic in remote),
             *(it for topic in topics if topic.is_work for it in topic.growths),
         ),
-        skipped=narrow.skipped,
-        refused=(*narrow.refused, *(topic.refusal for topic in topics if topic.refusal)),
-        notes=(*narrow.notes, *(note for topic in topics for note in topic.notes)),
-        choices=tuple(choice for choice in ordinary.choices if choice.topic in touched),
-        estimates=sizes,
-        shards=shards_of(flow, (*ranges, *pins), sizes),
-        options=options,
+    )
+
+
+def _remarks(ordinary: PlanRemarks, topics: Sequence[_Topic]) -> PlanRemarks:
+    return PlanRemarks(
+        skipped=ordinary.skipped,
+        refused=(*ordinary.refused, *(topic.refusal for topic in topics if topic.refusal)),
+        notes=(*ordinary.notes, *(note for topic in topics for note in topic.notes)),
     )
 
 
@@ -145,7 +161,7 @@ class _Topic:
         planned = {
             range_.partition: range_ for range_ in ordinary.ranges if range_.topic == choice.topic
         }
-        refused = {it.partition for it in ordinary.refused if it.topic == choice.topic}
+        refused = {it.partition for it in ordinary.remarks.refused if it.topic == choice.topic}
         self.ranges = [
             range_
             for number in range(self._source.partitions)

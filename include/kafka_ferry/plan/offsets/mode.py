@@ -12,8 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.model.plan import PLAINLY_TRANSLATED, OffsetsChoice, Refusal
+from kafka_ferry.model.plan import PLAINLY_TRANSLATED, OffsetsChoice
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.remarks import Refusal
 from kafka_ferry.plan.offsets.start_offsets import rest_of
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from kafka_ferry.model.plan import Refusal
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.remarks import Refusal
 from kafka_ferry.plan.topics.configs import wanted_configs
 
 if TYPE_CHECKING:

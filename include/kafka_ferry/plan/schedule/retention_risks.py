@@ -25,8 +25,9 @@ from croniter import croniter
 from kafka_ferry.clock import moment_text
 from kafka_ferry.config import Flow
 from kafka_ferry.model.cluster_state import SourceLogs, SourceState, Topic
-from kafka_ferry.model.plan import OffsetsChoice, Risk
+from kafka_ferry.model.plan import OffsetsChoice
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.remarks import Risk
 from kafka_ferry.model.topic_pair import Pair
 
 _SECOND_MS: Final = 1000

@@ -14,7 +14,7 @@ import regex
 
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.name_filter import NameFilter, compile_patterns
-from kafka_ferry.model.plan import Refusal
+from kafka_ferry.model.remarks import Refusal
 from kafka_ferry.plan.topics.topic_filter import Selection
 
 # org.apache.kafka.common.internals.Topic.LEGAL_CHARS

@@ -12,8 +12,8 @@ from typing import Final, Generic, TypeVar
 
 from kafka_ferry.config import Flow
 from kafka_ferry.model.cluster_state import LogBounds
-from kafka_ferry.model.plan import Note, Refusal
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.remarks import Note, Refusal
 from kafka_ferry.model.topic_pair import Pair
 
 

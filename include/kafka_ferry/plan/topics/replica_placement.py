@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.model.changes import Misplacement
-from kafka_ferry.model.plan import Creation, Growth, Note, Refusal
+from kafka_ferry.model.plan import Creation, Growth
+from kafka_ferry.model.remarks import Note, Refusal
 from kafka_ferry.plan.topics.configs import wanted_configs
 from kafka_ferry.plan.topics.replica_assignment import assign_replicas
 

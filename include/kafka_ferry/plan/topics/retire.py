@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.model.changes import Retirement
-from kafka_ferry.model.plan import Note
+from kafka_ferry.model.remarks import Note
 from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan.topics.topic_filter import select_topics
 

@@ -12,7 +12,8 @@ from typing import Final
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.changes import AclChange, QuotaChange, UserChange
-from kafka_ferry.model.plan import Note, OffsetsChoice
+from kafka_ferry.model.plan import OffsetsChoice
+from kafka_ferry.model.remarks import Note
 from kafka_ferry.model.run_options import RunOptions
 from kafka_ferry.plan.topics.topic_filter import Selection
 

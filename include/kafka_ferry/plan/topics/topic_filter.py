@@ -13,7 +13,7 @@ import regex
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.values import topic_name
 from kafka_ferry.model.cluster_state import ClusterState
-from kafka_ferry.model.plan import Refusal, Skipped
+from kafka_ferry.model.remarks import Refusal, Skipped
 from kafka_ferry.plan.topics.replication_policy import ReplicationPolicy, policy_of
 
 _OURS: Final = regex.compile(r"ferry-(ledger|dead-letter|certificates)\..*\.internal")

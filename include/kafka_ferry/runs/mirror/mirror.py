@@ -137,7 +137,7 @@ class Copying:
                 advice="What this run has committed stays; the newer run copies the rest.",
             )
         # Refused partitions belong to no shard: the first shard fails for them.
-        refused = () if shard else plan.refused
+        refused = () if shard else plan.remarks.refused
         of_shard = "" if shard is None else f"Shard {shard}: "
         sentences = [*map(str, refused), *(f"{of_shard}{failure}" for failure in failures)]
         if sentences:

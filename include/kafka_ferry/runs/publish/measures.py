@@ -58,7 +58,9 @@ def measure_run(run: RunContext, report: RunReport) -> Measures:
 
 def _partitions(plan: Plan, counts: Mapping[TopicPartition, Counts]) -> Partitions:
     """Partitions that are planned, that have nothing new, or that were copied before and are refused now."""
-    topics = {choice.topic for choice in plan.choices} | {refusal.topic for refusal in plan.refused}
+    topics = {choice.topic for choice in plan.choices} | {
+        refusal.topic for refusal in plan.remarks.refused
+    }
     before = {
         target: TopicPartition(count.topic, target.partition)
         for target, count in counts.items()

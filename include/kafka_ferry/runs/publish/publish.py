@@ -121,25 +121,30 @@ def _write(folder: RunFolder, report: RunReport) -> None:
 
 
 def _topics(plan: Plan) -> RunTopics:
-    changes = (*plan.config_changes, *plan.acl_changes, *plan.quota_changes, *plan.user_changes)
+    changes = (
+        *plan.topics.config_changes,
+        *plan.access.acl_changes,
+        *plan.access.quota_changes,
+        *plan.access.user_changes,
+    )
     return RunTopics(
-        skipped=tuple((skipped.topic, skipped.reason) for skipped in plan.skipped),
-        notes=tuple(map(str, plan.notes)),
+        skipped=tuple((skipped.topic, skipped.reason) for skipped in plan.remarks.skipped),
+        notes=tuple(map(str, plan.remarks.notes)),
         changes=tuple(map(str, changes)),
-        drifts=tuple(map(str, (*plan.drifts, *plan.misplacements))),
-        retirements=tuple(map(str, plan.retirements)),
+        drifts=tuple(map(str, (*plan.topics.drifts, *plan.topics.misplacements))),
+        retirements=tuple(map(str, plan.topics.retirements)),
         choices=plan.choices,
     )
 
 
 def _problems(plan: Plan, ended: Mapping[str, StepRecord], verdict: Verdict | None) -> RunProblems:
-    refused = tuple(map(str, plan.refused))
+    refused = tuple(map(str, plan.remarks.refused))
     partitions, others = step_sentences(ended, refused, verdict)
     return RunProblems(
         failures=tuple(chain.from_iterable(partitions.values())),
         step_failures=others,
         refused=refused,
-        unapplied=plan.unapplied,
+        unapplied=plan.remarks.unapplied,
         group_failures=ended[_GROUPS_STEP].failures if _GROUPS_STEP in ended else (),
     )
 

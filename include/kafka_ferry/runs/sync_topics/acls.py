@@ -32,6 +32,7 @@ from kafka_ferry.model.changes import (
     UserChange,
     quota_name,
 )
+from kafka_ferry.model.plan import AccessChanges
 from kafka_ferry.plan.access.acls import EVERY
 from kafka_ferry.runs.state.run_context import RunContext
 
@@ -58,12 +59,12 @@ def apply_access(run: RunContext, plan: Plan) -> list[str]:
         FerryError: if the target does not answer, or rejects the ledger's record.
     """
     run.project_ledger()
-    granting = _Granting(run.flow, plan, run.ledger.applied())
+    granting = _Granting(run.flow, plan.run, plan.access, run.ledger.applied())
     sentences: list[str] = []
     for change, planned in (
-        (granting.change_rules, plan.acl_changes),
-        (granting.change_quotas, plan.quota_changes),
-        (granting.change_users, plan.user_changes),
+        (granting.change_rules, plan.access.acl_changes),
+        (granting.change_quotas, plan.access.quota_changes),
+        (granting.change_users, plan.access.user_changes),
     ):
         try:
             sentences += change()
@@ -79,11 +80,12 @@ def apply_access(run: RunContext, plan: Plan) -> list[str]:
 @dataclass(frozen=True)
 class _Granting:
     flow: Flow
-    plan: Plan
+    run: str
+    planned: AccessChanges
     applied: Applied
 
     def change_rules(self) -> list[str]:
-        changes, claimed = self.plan.acl_changes, self.applied.acls
+        changes, claimed = self.planned.acl_changes, self.applied.acls
         if not self.flow.sync_topic_acls_enabled or not (changes or claimed):
             return []
         with AccessControl(self.flow.target) as target:
@@ -101,7 +103,7 @@ class _Granting:
     def change_quotas(self) -> list[str]:
         claimed = self.applied.quotas
         unsure = {what for what, ours in claimed.items() if len(ours) > 1}
-        planned = {(it.entity, it.key): it for it in self.plan.quota_changes}
+        planned = {(it.entity, it.key): it for it in self.planned.quota_changes}
         if not self.flow.sync_client_quotas_enabled or not (planned or unsure):
             return []
         alias = self.flow.target.alias
@@ -123,7 +125,7 @@ class _Granting:
         return meanwhile + _told(errors, "client quotas", "ALTER_CONFIGS", alias)
 
     def change_users(self) -> list[str]:
-        changes, claimed = self.plan.user_changes, self.applied.users
+        changes, claimed = self.planned.user_changes, self.applied.users
         if not self.flow.sync_scram_users_enabled or not (changes or claimed):
             return []
         with AccessControl(self.flow.target) as target:
@@ -162,7 +164,7 @@ class _Granting:
         users: Iterable[UserChange] = (),
     ) -> None:
         """Append to the ledger what is about to be changed, or was changed."""
-        flow, run = self.flow.name, self.plan.run
+        flow, run = self.flow.name, self.run
         for rules in _some(acls):
             append_entry(self.flow, AppliedEntry(flow=flow, run=run, at=now_ms(), acls=rules))
         for some in _some(quotas):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kafka_ferry.control import ClusterControl
@@ -33,27 +33,22 @@ def apply_changes(run: RunContext, target: ClusterControl, plan: Plan) -> Plan:
     Raises:
         FerryError: if the target rejects the ledger's record.
     """
-    # This attempt may succeed where an earlier one failed.
-    plan = replace(plan, unapplied=())
     configs = ConfigChanges(run, target, plan)
     configs.announce()
-    errors = configs.create() | target.grow_topics(plan.growths)
+    errors = configs.create() | target.grow_topics(plan.topics.growths)
     errors |= mark_topics(run, target, plan, without=errors.keys())
     configs.alter()
     configs.confirm(without=errors.keys())
-    plan = _with_notes(_refuse(plan, errors), configs.notes)
+    plan = _refuse(plan, errors)
     unapplied = configs.unapplied
     unapplied += apply_access(run, plan)
     # A run of some topics does not know which of the others are missing.
     if plan.options.is_whole:
         unapplied += retire_topics(run, target, plan)
-    return replace(plan, unapplied=tuple(unapplied))
-
-
-def _with_notes(plan: Plan, sentences: Iterable[str]) -> Plan:
-    """The plan with notes on the whole flow, each once."""
-    notes = (Note("", None, sentence) for sentence in sentences)
-    return replace(plan, notes=tuple(dict.fromkeys((*plan.notes, *notes))))
+    # Each note once, and nothing that only an earlier attempt could not change.
+    notes = (*plan.remarks.notes, *(Note("", None, sentence) for sentence in configs.notes))
+    remarks = replace(plan.remarks, notes=tuple(dict.fromkeys(notes)), unapplied=tuple(unapplied))
+    return replace(plan, remarks=remarks)
 
 
 def _refuse(plan: Plan, errors: Mapping[str, FerryError]) -> Plan:
@@ -64,6 +59,7 @@ def _refuse(plan: Plan, errors: Mapping[str, FerryError]) -> Plan:
         Refusal(topics.get(remote, remote), None, f"{remote}: {error.message}", error.advice)
         for remote, error in errors.items()
     )
+    advised = tuple(acl for acl in plan.access.advised_acls if acl.remote_topic not in errors)
     return replace(
         plan,
         ranges=tuple(
@@ -73,6 +69,6 @@ def _refuse(plan: Plan, errors: Mapping[str, FerryError]) -> Plan:
         ),
         pins=tuple(range_ for range_ in plan.pins if range_.remote_topic not in errors),
         choices=tuple(choice for choice in plan.choices if choice.remote_topic not in errors),
-        advised_acls=tuple(acl for acl in plan.advised_acls if acl.remote_topic not in errors),
-        refused=plan.refused + refused,
+        access=replace(plan.access, advised_acls=advised),
+        remarks=replace(plan.remarks, refused=plan.remarks.refused + refused),
     )

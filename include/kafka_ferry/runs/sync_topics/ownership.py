@@ -41,7 +41,7 @@ def mark_topics(
     flow, ledger = run.flow, run.ledger
     run.project_ledger()
     choices = [choice for choice in plan.choices if choice.remote_topic not in without]
-    created = {creation.remote_topic for creation in plan.creations} - without
+    created = {creation.remote_topic for creation in plan.topics.creations} - without
     ids = target.topic_ids([choice.remote_topic for choice in choices], wait_for=created)
     known = ledger.marks()
     # An interrupted run may have created topics and not marked them.

@@ -53,7 +53,7 @@ def retire_topics(run: RunContext, target: ClusterControl, plan: Plan) -> list[s
         FerryError: if the target rejects the ledger's record.
     """
     _note_missed(run, plan)
-    due = [retirement for retirement in plan.retirements if retirement.is_due(plan.at)]
+    due = [retirement for retirement in plan.topics.retirements if retirement.is_due(plan.at)]
     if not due:
         return []
     # A plan may be hours old, and a deletion cannot be undone.
@@ -81,7 +81,7 @@ def retire_topics(run: RunContext, target: ClusterControl, plan: Plan) -> list[s
 def _note_missed(run: RunContext, plan: Plan) -> None:
     """Record in the ledger since when topics are missing, and which are back."""
     flow, known = run.flow, run.ledger.applied().missed
-    missed = {it.remote_topic_id: it.since for it in plan.retirements}
+    missed = {it.remote_topic_id: it.since for it in plan.topics.retirements}
     news = {topic_id: since for topic_id, since in missed.items() if topic_id not in known}
     news |= dict.fromkeys(known.keys() - missed.keys(), 0)
     if news:

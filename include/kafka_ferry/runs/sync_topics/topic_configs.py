@@ -27,6 +27,7 @@ from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.ledger import AppliedEntry, append_entry
 from kafka_ferry.model import Plan, Topic
 from kafka_ferry.model.changes import ConfigChange
+from kafka_ferry.model.plan import TopicChanges
 from kafka_ferry.plan.topics.configs import config_key, refused_names
 from kafka_ferry.runs.state.run_context import RunContext
 
@@ -49,15 +50,20 @@ class ConfigChanges:
         run: the run; the ledger's topic exists.
         target: the target.
         plan: the plan.
+        changes: what it changes about topics, without what a newer run has changed.
         notes: notes on the target as a whole.
     """
 
     run: RunContext
     target: ClusterControl
     plan: Plan
+    changes: TopicChanges = field(init=False)
     notes: list[str] = field(default_factory=list)
     _overtaken: frozenset[str] = frozenset()
     _failures: Failures = field(default_factory=lambda: defaultdict(dict))
+
+    def __post_init__(self) -> None:
+        self.changes = self.plan.topics
 
     @property
     def unapplied(self) -> list[str]:
@@ -70,16 +76,16 @@ class ConfigChanges:
         """Record in the ledger what is about to be set, and what the flow had set before."""
         self._leave_to_newer_runs()
         before: dict[str, dict[str, str | None]] = defaultdict(dict)
-        overwritten = {(drift.remote_topic, drift.name) for drift in self.plan.drifts}
-        for change in self.plan.config_changes:
+        overwritten = {(drift.remote_topic, drift.name) for drift in self.changes.drifts}
+        for change in self.changes.config_changes:
             # A value that another client set does not become the flow's by being overwritten.
             if (change.remote_topic, change.name) not in overwritten:
                 before[change.remote_topic][change.name] = change.before
-        sets = self.plan.set_configs
+        sets = self.changes.set_configs
         self._append(
             configs={it.remote_topic_id: dict(it.configs) for it in sets},
             pending={it.remote_topic_id: before.get(it.remote_topic, {}) for it in sets},
-            creations={it.remote_topic: dict(it.configs) for it in self.plan.creations},
+            creations={it.remote_topic: dict(it.configs) for it in self.changes.creations},
         )
 
     def create(self) -> dict[str, FerryError]:
@@ -89,7 +95,7 @@ class ConfigChanges:
             An error for each that could not be created.
         """
         errors: dict[str, FerryError] = {}
-        left = list(self.plan.creations)
+        left = list(self.changes.creations)
         while left:
             failed, again = self.target.create_topics(left), []
             for creation in left:
@@ -108,7 +114,7 @@ class ConfigChanges:
     def alter(self) -> None:
         """Change the configs of topics that existed before."""
         left: dict[str, list[ConfigChange]] = defaultdict(list)
-        for change in self.plan.config_changes:
+        for change in self.changes.config_changes:
             left[change.remote_topic].append(change)
         left = self._still_as_planned(left)
         while left:
@@ -130,12 +136,12 @@ class ConfigChanges:
             without: remote topics that could not be created.
         """
         created = {
-            it.remote_topic: it for it in self.plan.creations if it.remote_topic not in without
+            it.remote_topic: it for it in self.changes.creations if it.remote_topic not in without
         }
         expected: dict[str, dict[str, str | None]] = {
             name: dict(creation.configs) for name, creation in created.items()
         }
-        for change in self.plan.config_changes:
+        for change in self.changes.config_changes:
             expected.setdefault(change.remote_topic, {})[change.name] = change.value
         there = self._read_back(expected)
         configs = {
@@ -143,19 +149,21 @@ class ConfigChanges:
             for name, creation in created.items()
             if name in there and config_key(there[name]) not in self._overtaken
         }
-        overwritten = {(drift.remote_topic, drift.name) for drift in self.plan.drifts}
-        for sets in self.plan.set_configs:
+        overwritten = {(drift.remote_topic, drift.name) for drift in self.changes.drifts}
+        for sets in self.changes.set_configs:
             if sets.remote_topic in expected:
                 before = {
                     change.name: change.before
-                    for change in self.plan.config_changes
+                    for change in self.changes.config_changes
                     if change.remote_topic == sets.remote_topic
                     and (change.remote_topic, change.name) not in overwritten
                 }
                 configs[sets.remote_topic_id] = self._settled(
                     sets.remote_topic, sets.configs, {**sets.before, **before}
                 )
-        planned = without | created.keys() | {sets.remote_topic for sets in self.plan.set_configs}
+        planned = (
+            without | created.keys() | {sets.remote_topic for sets in self.changes.set_configs}
+        )
         announced = self.run.ledger.applied().creations.keys() & planned
         self._append(configs=configs, creations=dict.fromkeys(announced))
 
@@ -172,24 +180,28 @@ class ConfigChanges:
 
         A step that is repeated later would otherwise record old values as the newest.
         """
-        if not (self.plan.set_configs or self.plan.creations):
+        if not (self.changes.set_configs or self.changes.creations):
             return
         self.run.project_ledger()
         self._overtaken = self.run.ledger.applied_since(self.plan.ledger_end, but_by=self.plan.run)
         names = {
-            it.remote_topic for it in self.plan.set_configs if it.remote_topic_id in self._overtaken
+            it.remote_topic
+            for it in self.changes.set_configs
+            if it.remote_topic_id in self._overtaken
         }
-        for change in self.plan.config_changes:
+        for change in self.changes.config_changes:
             if change.remote_topic in names:
                 self._failures[change.remote_topic][change.name] = (
                     f"{change} was left out: a newer run has changed configs there."
                 )
-        self.plan = replace(
-            self.plan,
+        self.changes = replace(
+            self.changes,
             config_changes=tuple(
-                it for it in self.plan.config_changes if it.remote_topic not in names
+                it for it in self.changes.config_changes if it.remote_topic not in names
             ),
-            set_configs=tuple(it for it in self.plan.set_configs if it.remote_topic not in names),
+            set_configs=tuple(
+                it for it in self.changes.set_configs if it.remote_topic not in names
+            ),
         )
 
     def _append(
@@ -221,7 +233,7 @@ class ConfigChanges:
         """The changes that are still to be made: a plan may be hours old when it is approved."""
         there = self.target.topics(changes) if changes else {}
         left = defaultdict(list)
-        ids = {it.remote_topic: it.remote_topic_id for it in self.plan.set_configs}
+        ids = {it.remote_topic: it.remote_topic_id for it in self.changes.set_configs}
         for name, of_topic in changes.items():
             topic = there.get(name)
             if topic is None or config_key(topic) != ids.get(name):

@@ -76,7 +76,7 @@ def proved_partitions(
         plan: the run's plan.
         found: what the verification found.
     """
-    refused = {(refusal.topic, refusal.partition) for refusal in plan.refused}
+    refused = {(refusal.topic, refusal.partition) for refusal in plan.remarks.refused}
     off = _off(plan, found)
     for target, source in partitions.items():
         is_refused = refused & {(source.topic, None), (source.topic, source.partition)}
@@ -98,7 +98,7 @@ def proved_topics(run: RunContext) -> list[TopicProof]:
     verdict = found.verdict if found else None
     if found is None or verdict is None or any(map(_spoils_all, verdict.expectations)):
         return []
-    failed = {refusal.topic for refusal in plan.refused}
+    failed = {refusal.topic for refusal in plan.remarks.refused}
     failed_remotely = {target.topic for target in _off(plan, found)}
     window = plan.options.window
     ends: dict[str, dict[int, int]] = {}

@@ -31,15 +31,15 @@ def plan_with(
 
 
 def granted(plan: Plan) -> frozenset[Acl]:
-    return frozenset(it.acl for it in plan.acl_changes if it.change == "grant")
+    return frozenset(it.acl for it in plan.access.acl_changes if it.change == "grant")
 
 
 def revoked(plan: Plan) -> frozenset[Acl]:
-    return frozenset(it.acl for it in plan.acl_changes if it.change == "revoke")
+    return frozenset(it.acl for it in plan.access.acl_changes if it.change == "revoke")
 
 
 def said(plan: Plan) -> str:
-    return "\n".join(map(str, plan.notes))
+    return "\n".join(map(str, plan.remarks.notes))
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_read_only_says_once_which_rules_on_many_topics_it_leaves_out(policy: st
         ],
         **{"replication.policy.class": policy},
     )
-    assert not plan.acl_changes
-    on_all, by_prefix = map(str, plan.notes)
+    assert not plan.access.acl_changes
+    on_all, by_prefix = map(str, plan.remarks.notes)
     assert "User:anna" in on_all
     assert "User:bob" in on_all
     assert "app-" in by_prefix
@@ -167,7 +167,7 @@ def test_only_what_the_flow_created_is_ever_deleted(
         [remote] if target else [],
         [remote] if applied else [],
     )
-    assert [(it.change, it.acl) for it in plan.acl_changes] == (
+    assert [(it.change, it.acl) for it in plan.access.acl_changes] == (
         [(change, rule(remote))] if change else []
     )
 
@@ -211,14 +211,14 @@ def test_no_rule_takes_rights_from_the_flow_itself() -> None:
     access = Access(source_acls=source, target_acls=frozenset())
     plan = planned(a_state(a_source(), access=access), a_flow_that_logs_in())
     assert granted(plan) == rules("topic primary.orders: * DENY WRITE")
-    left_out, binding = map(str, plan.notes)
+    left_out, binding = map(str, plan.remarks.notes)
     assert "User:ferry" in left_out
     assert "apply to the flow itself" in binding
 
 
 def test_rules_whose_operation_has_no_name_here_are_named() -> None:
     plan = plan_with(["transactional_id writer: anna ALLOW UNKNOWN"], **{"acls.mode": "exact"})
-    assert not plan.acl_changes
+    assert not plan.access.acl_changes
     assert "User:anna on the transactional id writer" in said(plan)
 
 
@@ -228,7 +228,7 @@ def test_who_may_write_to_a_topic_with_preserved_offsets_is_named() -> None:
     flow = a_flow_that_logs_in(**{"acls.mode": "exact", "offsets": "preserved"})
     plan = planned(a_state(a_source(), access=access), flow)
     assert len(granted(plan)) == 2
-    (note,) = plan.notes
+    (note,) = plan.remarks.notes
     assert note.topic == "orders"
     assert "User:anna write to primary.orders" in str(note)
     assert "ferry" not in str(note)
@@ -242,8 +242,8 @@ def test_without_both_sides_nothing_changes() -> None:
         Access(),
     ):
         plan = planned(a_state(a_source(), access=access, applied=Applied(acls=mine)))
-        assert not plan.acl_changes
-        assert [str(note) for note in plan.notes] == list(access.notes)
+        assert not plan.access.acl_changes
+        assert [str(note) for note in plan.remarks.notes] == list(access.notes)
 
 
 # Quotas
@@ -297,12 +297,12 @@ def test_a_quota_is_set_unless_somebody_else_set_it(
     plan = quotas_of(source, target, ours, **{"on.config.drift": policy})
     changed = becomes == "set" or (becomes == "drift" and policy == "overwrite")
     expected = (QuotaChange(ANNA, RATE, source, before=target),) if changed else ()
-    assert plan.quota_changes == expected
-    assert len(plan.notes) == (becomes == "drift")
+    assert plan.access.quota_changes == expected
+    assert len(plan.remarks.notes) == (becomes == "drift")
 
 
 def test_drift_of_a_quota_says_who_has_what() -> None:
-    (note,) = quotas_of(10_485_760.0, 1024.0).notes
+    (note,) = quotas_of(10_485_760.0, 1024.0).remarks.notes
     assert str(note) == (
         "producer_byte_rate of the user anna: primary has 10,485,760, backup has 1,024, changed "
         "by another client. It stays (on.config.drift)."
@@ -326,7 +326,7 @@ def test_users_of_quotas_are_called_as_in_access_rules(
     plan = quotas_of(
         5.0, None, entity=entity, **{"acls.principals": "RULE:User:anna/User:dr-anna/"}
     )
-    assert [it.entity for it in plan.quota_changes] == ([mapped] if mapped else [])
+    assert [it.entity for it in plan.access.quota_changes] == ([mapped] if mapped else [])
 
 
 # SCRAM users
@@ -352,7 +352,7 @@ def users_of(
 
 def test_a_user_with_a_known_password_is_created_and_the_others_are_named() -> None:
     plan = users_of(["anna", "bob", "carl"], ["carl"], passwords=["anna"])
-    assert plan.user_changes == (UserChange("anna", SHA, 4096, "create"),)
+    assert plan.access.user_changes == (UserChange("anna", SHA, 4096, "create"),)
     assert "bob" in said(plan)
     assert "scram.passwords.file" in said(plan)
     assert "carl" not in said(plan)
@@ -360,18 +360,18 @@ def test_a_user_with_a_known_password_is_created_and_the_others_are_named() -> N
 
 def test_passwords_that_cannot_be_read_now_may_be_when_they_are_needed() -> None:
     plan = users_of(["anna"], passwords=None)
-    assert plan.user_changes == (UserChange("anna", SHA, 4096, "create"),)
+    assert plan.access.user_changes == (UserChange("anna", SHA, 4096, "create"),)
 
 
 def test_only_users_that_the_flow_created_are_deleted_and_never_its_own() -> None:
     plan = users_of([], ["anna", "bob", "ferry"], ["anna", "ferry"], flow=a_flow_that_logs_in())
-    assert plan.user_changes == (UserChange("anna", SHA, 8192, "delete"),)
+    assert plan.access.user_changes == (UserChange("anna", SHA, 8192, "delete"),)
 
 
 def test_users_are_called_as_in_access_rules() -> None:
     flow = a_flow(**{"acls.principals": "RULE:User:anna/User:dr-anna/"})
     plan = users_of(["anna", "bob"], passwords=["dr-anna", "bob"], flow=flow)
-    assert plan.user_changes == (UserChange("dr-anna", SHA, 4096, "create"),)
+    assert plan.access.user_changes == (UserChange("dr-anna", SHA, 4096, "create"),)
 
 
 def test_a_plan_with_changes_of_access_can_be_stored() -> None:

@@ -79,7 +79,7 @@ def test_a_backfill_looks_at_what_may_be_missing(
     assert isinstance(range_.backfill, Backfill)
     assert range_.backfill.ledger_since == 7
     assert range_.remote_topic_id == "id of primary.orders"
-    assert (plan.pins, plan.config_changes, plan.acl_changes) == ((), (), ())
+    assert (plan.pins, plan.topics.config_changes, plan.access.acl_changes) == ((), (), ())
 
 
 def test_what_is_settled_travels_with_the_range_clipped_to_it() -> None:
@@ -106,8 +106,8 @@ def test_a_backfill_without_anything_to_do_says_why(
 ) -> None:
     plan = backfill(state, **facts)
     assert plan.is_idle_backfill
-    assert (plan.creations, plan.choices, plan.refused) == ((), (), ())
-    assert note in " ".join(map(str, plan.notes))
+    assert (plan.topics.creations, plan.choices, plan.remarks.refused) == ((), (), ())
+    assert note in " ".join(map(str, plan.remarks.notes))
 
 
 def test_a_flow_that_has_never_run_is_pinned_where_it_would_begin() -> None:
@@ -119,7 +119,10 @@ def test_a_flow_that_has_never_run_is_pinned_where_it_would_begin() -> None:
         ("payments", 50, 50),
     }
     assert all(pin.backfill is None for pin in plan.pins)
-    assert {it.remote_topic for it in plan.creations} == {"primary.orders", "primary.payments"}
+    assert {it.remote_topic for it in plan.topics.creations} == {
+        "primary.orders",
+        "primary.payments",
+    }
     assert set(plan.pins) <= set(planned(state, LATEST).ranges)
 
 
@@ -130,7 +133,7 @@ def test_a_flow_that_has_never_run_is_left_alone_where_there_is_nothing_to_backf
 def test_what_the_flow_refuses_is_refused_to_a_backfill_too() -> None:
     state = a_state(a_source(), target=[a_remote()], positions={P0: at(5)})
     plan = backfill(state)
-    assert "were deleted on the source" in str(plan.refused[0])
+    assert "were deleted on the source" in str(plan.remarks.refused[0])
     assert plan.ranges == ()
 
 
@@ -140,20 +143,20 @@ def test_a_compacted_topic_takes_nothing_that_is_late_and_a_separate_one_is_crea
         state.target.topics["primary.orders"], configs={"cleanup.policy": "delete,compact"}
     )
     state = changed(state, target_topics={"primary.orders": compacted})
-    assert "is compacted" in str(backfill(state).refused[0])
+    assert "is compacted" in str(backfill(state).remarks.refused[0])
     plan = backfill(state, a_flow(backfill_topic="separate"))
-    assert plan.refused == ()
-    assert [it.remote_topic for it in plan.creations] == ["primary.orders.backfill"]
+    assert plan.remarks.refused == ()
+    assert [it.remote_topic for it in plan.topics.creations] == ["primary.orders.backfill"]
     assert plan.ranges[0].remote_topic == "primary.orders.backfill"
 
 
 def test_a_separate_topic_that_is_anothers_is_refused() -> None:
     flow = a_flow(backfill_topic="separate")
     foreign = backfill(copied(), flow, foreign=frozenset({"primary.orders.backfill"}))
-    assert "has not copied" in str(foreign.refused[0])
+    assert "has not copied" in str(foreign.remarks.refused[0])
     taken = backfill(copied(copied={"orders.backfill": "primary.orders.backfill"}), flow)
-    assert "of another topic of the flow" in str(taken.refused[0])
-    assert (foreign.ranges, foreign.creations, taken.ranges) == ((), (), ())
+    assert "of another topic of the flow" in str(taken.remarks.refused[0])
+    assert (foreign.ranges, foreign.topics.creations, taken.ranges) == ((), (), ())
 
 
 def test_a_window_is_told_in_utc() -> None:

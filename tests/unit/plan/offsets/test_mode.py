@@ -72,20 +72,25 @@ def kept(*, remote: tuple[int, int] = (10, 30), **more: Any) -> ClusterState:
 
 
 def the_choice(plan: Plan) -> OffsetsChoice:
-    assert plan.refused == ()
+    assert plan.remarks.refused == ()
     (choice,) = plan.choices
     assert {range_.preserved for range_ in plan.ranges} <= {choice.preserved}
     return choice
 
 
 def the_refusal(plan: Plan) -> Refusal:
-    (refusal,) = plan.refused
-    assert (plan.ranges, plan.choices, plan.creations, plan.advised_acls) == ((), (), (), ())
+    (refusal,) = plan.remarks.refused
+    assert (plan.ranges, plan.choices, plan.topics.creations, plan.access.advised_acls) == (
+        (),
+        (),
+        (),
+        (),
+    )
     return refusal
 
 
 def placed(plan: Plan) -> list[tuple[int, int, int]]:
-    assert plan.refused == ()
+    assert plan.remarks.refused == ()
     return [(range_.start, range_.end, range_.log_start) for range_ in plan.ranges]
 
 
@@ -198,7 +203,7 @@ def test_a_lost_remote_topic_is_decided_anew() -> None:
     plan = planned(lost, a_flow(**options))
     assert the_choice(plan).reason == "offsets: preserved."
     assert placed(plan) == [(10, 50, 10)]
-    assert len(plan.notes) == 1
+    assert len(plan.remarks.notes) == 1
 
 
 RELEASED = frozenset([REMOTE.topic_id])
@@ -228,8 +233,8 @@ def test_a_remote_topic_that_was_given_up_is_begun_anew_whatever_the_policies_sa
     plan = planned(what, a_flow(offsets=offsets))
     assert the_choice(plan).preserved == (offsets != "translated")
     assert [(range_.start, range_.end) for range_ in plan.ranges] == [(10, 50)]
-    assert len(plan.creations) == (not what.target.topics)
-    assert plan.notes == ()
+    assert len(plan.topics.creations) == (not what.target.topics)
+    assert plan.remarks.notes == ()
 
 
 @pytest.mark.parametrize("offsets", ["preserved", "auto", "translated"])
@@ -339,7 +344,7 @@ def test_a_mirror_begins_at_the_logs_start_or_where_the_flow_says(
 
 def test_a_mirror_that_would_begin_after_the_end_is_refused_partition_by_partition() -> None:
     plan = planned(state(), a_flow(offsets="preserved", offsets_start=51))
-    (refusal,) = plan.refused
+    (refusal,) = plan.remarks.refused
     assert (refusal.partition, plan.ranges) == (0, ())
     assert refusal.reason == "its mirror is to begin at 51, but its log ends at 50."
 
@@ -400,7 +405,7 @@ def test_gaps_below_the_first_copied_offset_stay_until_the_source_moves_on() -> 
 def test_what_was_lost_before_it_was_copied_is_passed_over() -> None:
     flow = a_flow(on_source_truncation="continue")
     assert placed(planned(kept(bounds=(40, 50)), flow)) == [(30, 50, 40)]
-    assert "were deleted on the source" in planned(kept(bounds=(40, 50))).refused[0].reason
+    assert "were deleted on the source" in planned(kept(bounds=(40, 50))).remarks.refused[0].reason
 
 
 # Situations
@@ -443,7 +448,7 @@ def test_what_preserved_offsets_cannot_follow_is_refused_whatever_the_options_sa
     what: ClusterState, partition: int | None, reason: str, advice: str
 ) -> None:
     plan = planned(what, a_flow(**EVERYTHING))
-    (refusal,) = plan.refused
+    (refusal,) = plan.remarks.refused
     assert (refusal.partition, plan.ranges) == (partition, ())
     assert reason in refusal.reason
     assert advice in refusal.advice
@@ -460,7 +465,7 @@ def test_records_of_a_run_that_ended_early_lie_after_the_position() -> None:
 def test_each_planned_remote_topic_gets_one_mark() -> None:
     plan = planned(state(target=(), density=None), a_flow(offsets="preserved"))
     ids = {"primary.orders": "new id"}
-    created = [creation.remote_topic for creation in plan.creations]
+    created = [creation.remote_topic for creation in plan.topics.creations]
     marks = new_marks(plan.choices, ids, {}, created)
     assert marks == (Mark("orders", "id of orders", "primary.orders", "new id", True, True),)
     known = {mark.remote_topic: mark for mark in marks}
@@ -499,12 +504,12 @@ def test_nobody_but_the_flow_should_write_where_offsets_are_preserved() -> None:
         ("orders", True),
         ("payments", False),
     ]
-    assert {acl.remote_topic for acl in plan.advised_acls} == {"primary.orders"}
-    said = [str(acl) for acl in plan.advised_acls]
+    assert {acl.remote_topic for acl in plan.access.advised_acls} == {"primary.orders"}
+    said = [str(acl) for acl in plan.access.advised_acls]
     assert "ALLOW WRITE on primary.orders to User:f" in said
     assert "ALLOW READ on primary.orders to User:*" in said
     assert Plan.from_json(plan.to_json()) == plan
-    assert plan.creations == (
+    assert plan.topics.creations == (
         Creation("primary.orders", 1, 2, {}),
         Creation("primary.payments", 1, 2, {}),
     )

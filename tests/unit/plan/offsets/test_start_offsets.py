@@ -39,7 +39,7 @@ def test_the_first_run_begins_every_partition_at_its_end_and_records_that() -> N
     plan = latest(changed(state, bounds={**state.source.logs.bounds, **logs}))
     assert intervals(plan) == [("orders", 0, 50, 50), ("orders", 1, 0, 0), ("orders", 2, 7, 7)]
     assert plan.offsets == 0
-    assert [creation.remote_topic for creation in plan.creations] == ["primary.orders"]
+    assert [creation.remote_topic for creation in plan.topics.creations] == ["primary.orders"]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_topic_begins_where_the_option_says_and_the_plan_says_what_is_left_out
     plan = planned(a_state(a_source(), starts=TopicStarts({PARTITION: 30})), AGO)
     (range_,) = plan.ranges
     assert (range_.start, range_.end, range_.begin) == (30, 50, "-7d")
-    (note,) = plan.notes
+    (note,) = plan.remarks.notes
     assert "begins by topics.start (-7d): 20 older offsets are left out" in str(note)
 
 
@@ -127,7 +127,7 @@ def test_a_topic_begins_where_the_option_says_and_the_plan_says_what_is_left_out
 def test_what_is_gone_already_is_not_left_out(first: int) -> None:
     plan = planned(a_state(a_source(), starts=TopicStarts({PARTITION: first})), AGO)
     assert intervals(plan) == [("orders", 0, 10, 50)]
-    assert plan.notes == ()
+    assert plan.remarks.notes == ()
 
 
 def test_an_empty_range_records_that_a_topic_begins_at_its_end() -> None:
@@ -136,7 +136,9 @@ def test_an_empty_range_records_that_a_topic_begins_at_its_end() -> None:
 
 
 def test_no_mirror_begins_after_the_end() -> None:
-    (refusal,) = planned(a_state(a_source(), starts=TopicStarts({PARTITION: 51})), AGO).refused
+    (refusal,) = planned(
+        a_state(a_source(), starts=TopicStarts({PARTITION: 51})), AGO
+    ).remarks.refused
     assert "begin at 51, but its log ends at 50" in refusal.reason
     assert "topics.start" in refusal.advice
 
@@ -187,9 +189,11 @@ def test_a_begun_topic_is_refused_where_the_option_has_changed(
         starts=TopicStarts(begun={} if before is None else {REMOTE.topic_id: before}),
     )
     plan = planned(state, a_flow(topics_start=now))
-    assert [told in refusal.reason for refusal in plan.refused if told] == [True] * bool(told)
-    assert bool(plan.refused) == bool(told)
-    for refusal in plan.refused:
+    assert [told in refusal.reason for refusal in plan.remarks.refused if told] == [True] * bool(
+        told
+    )
+    assert bool(plan.remarks.refused) == bool(told)
+    for refusal in plan.remarks.refused:
         assert f"Set it to {before or 'earliest'}" in refusal.advice
         assert "ferry repair --topic primary.orders" in refusal.advice
 
@@ -201,6 +205,8 @@ def test_a_topic_whose_start_nothing_says_is_refused_alone() -> None:
         starts=TopicStarts(refused={"orders": "The group x has no positions."}),
     )
     plan = planned(state, a_flow(topics_start={"orders": "group=x"}))
-    assert [refusal.topic for refusal in plan.refused] == ["orders"]
-    assert plan.refused[0].reason == "topics.start is group=x. The group x has no positions."
+    assert [refusal.topic for refusal in plan.remarks.refused] == ["orders"]
+    assert (
+        plan.remarks.refused[0].reason == "topics.start is group=x. The group x has no positions."
+    )
     assert [range_.topic for range_ in plan.ranges] == ["clicks"]

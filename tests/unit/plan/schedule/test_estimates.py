@@ -44,4 +44,4 @@ def test_what_is_copied_already_has_no_estimate() -> None:
 
 def test_what_could_not_be_found_out_is_a_note() -> None:
     state = a_state(a_source(), unknown=("The sizes are not known.",))
-    assert [str(note) for note in planned(state).notes] == ["The sizes are not known."]
+    assert [str(note) for note in planned(state).remarks.notes] == ["The sizes are not known."]

@@ -61,7 +61,7 @@ def test_without_a_timetable_nobody_knows() -> None:
     flow = a_flow(schedule="")
     assert pace_of(flow, NOW) is None
     state = a_state(kept_for(MINUTE), expiring={TP: 40}, recent={TP: 10})
-    assert planned(state, flow).risks == ()
+    assert planned(state, flow).remarks.risks == ()
     assert questions(flow, state.source.logs, [pair_of(state)], NOW).expiring == {}
 
 
@@ -96,7 +96,7 @@ def pair_of(state: ClusterState) -> Pair:
 
 
 def risks_of(state: ClusterState) -> tuple[Risk, ...]:
-    return planned(state, FLOW).risks
+    return planned(state, FLOW).remarks.risks
 
 
 @pytest.mark.parametrize(

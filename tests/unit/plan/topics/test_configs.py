@@ -76,7 +76,7 @@ def test_a_remote_topic_takes_over_what_is_set_on_the_source_and_not_excluded(
 ) -> None:
     flow = a_flow(**options)
     assert wanted_configs(flow, a_topic()) == wanted
-    (creation,) = planned(a_state(a_topic()), flow).creations
+    (creation,) = planned(a_state(a_topic()), flow).topics.creations
     assert creation.configs == wanted
 
 
@@ -142,9 +142,9 @@ def test_three_values_say_what_becomes_of_a_config(
     overwritten = fate is DRIFTED and policy == "overwrite"
     changed = fate is CHANGED or overwritten
     change = ConfigChange("orders", "primary.orders", NAME, wanted, there)
-    assert plan.config_changes == ((change,) if changed else ())
+    assert plan.topics.config_changes == ((change,) if changed else ())
     drift = Drift("orders", "primary.orders", NAME, wanted, there, overwritten)
-    assert plan.drifts == ((drift,) if fate is DRIFTED else ())
+    assert plan.topics.drifts == ((drift,) if fate is DRIFTED else ())
     after = ours if fate is DRIFTED and not overwritten else wanted
     said = SetConfigs(
         "primary.orders",
@@ -152,7 +152,7 @@ def test_three_values_say_what_becomes_of_a_config(
         {NAME: after} if after else {},
         {NAME: ours} if ours else {},
     )
-    assert plan.set_configs == ((said,) if changed or after != ours else ())
+    assert plan.topics.set_configs == ((said,) if changed or after != ours else ())
 
 
 @given(*(st.sampled_from([None, A, B, C]) for _ in range(3)))
@@ -161,22 +161,22 @@ def test_a_run_that_made_its_changes_has_none_left(
 ) -> None:
     for policy in ("keep", "overwrite"):
         plan = plan_of(wanted, there, applied_of(ours), on_config_drift=policy)
-        now = plan.config_changes[0].value if plan.config_changes else there
-        says = plan.set_configs[0].configs.get(NAME) if plan.set_configs else ours
+        now = plan.topics.config_changes[0].value if plan.topics.config_changes else there
+        says = plan.topics.set_configs[0].configs.get(NAME) if plan.topics.set_configs else ours
 
         again = plan_of(wanted, now, applied_of(says), on_config_drift=policy)
 
-        assert (again.config_changes, again.set_configs) == ((), ())
-        kept = [drift for drift in plan.drifts if not drift.overwritten]
-        assert list(again.drifts) == kept
+        assert (again.topics.config_changes, again.topics.set_configs) == ((), ())
+        kept = [drift for drift in plan.topics.drifts if not drift.overwritten]
+        assert list(again.topics.drifts) == kept
 
 
 def test_where_the_ledger_says_nothing_what_is_missing_is_set_and_what_is_there_is_drift() -> None:
-    assert plan_of(A, None, Applied()).config_changes[0].value == A
-    assert plan_of(A, B, Applied()).drifts[0].found == B
+    assert plan_of(A, None, Applied()).topics.config_changes[0].value == A
+    assert plan_of(A, B, Applied()).topics.drifts[0].found == B
     same = plan_of(A, A, Applied())
-    assert (same.config_changes, same.drifts) == ((), ())
-    assert [sets.configs for sets in same.set_configs] == [{NAME: A}]
+    assert (same.topics.config_changes, same.topics.drifts) == ((), ())
+    assert [sets.configs for sets in same.topics.set_configs] == [{NAME: A}]
 
 
 @pytest.mark.parametrize(("there", "is_drift"), [(A, False), (B, False), (C, True), (None, True)])
@@ -185,17 +185,17 @@ def test_after_a_crash_what_was_there_before_is_the_flows_own_too(
 ) -> None:
     """The ledger says that B was to be set where A was."""
     plan = plan_of("40", there, applied_of(B, {NAME: A}))
-    assert bool(plan.drifts) == is_drift
-    assert bool(plan.config_changes) != is_drift
+    assert bool(plan.topics.drifts) == is_drift
+    assert bool(plan.topics.config_changes) != is_drift
 
 
 def test_after_a_crash_that_nothing_was_set_before_is_known_too() -> None:
     plan = plan_of("40", None, applied_of(B, {NAME: None}))
-    assert (plan.drifts, plan.config_changes[0].value) == ((), "40")
+    assert (plan.topics.drifts, plan.topics.config_changes[0].value) == ((), "40")
 
 
 def test_what_was_pending_is_settled_even_if_nothing_changes() -> None:
-    (sets,) = plan_of(B, B, applied_of(B, {NAME: A})).set_configs
+    (sets,) = plan_of(B, B, applied_of(B, {NAME: A})).topics.set_configs
     assert sets.configs == {NAME: B}
 
 
@@ -204,35 +204,35 @@ def test_a_topic_that_was_about_to_be_created_has_the_flows_own_configs(
     there: str, is_drift: bool
 ) -> None:
     plan = plan_of(C, there, Applied(creations={"primary.orders": {NAME: A}}))
-    assert bool(plan.drifts) == is_drift
-    assert [sets.before for sets in plan.set_configs] == [{NAME: A}]
+    assert bool(plan.topics.drifts) == is_drift
+    assert [sets.before for sets in plan.topics.set_configs] == [{NAME: A}]
 
 
 def test_what_is_excluded_by_now_is_left_alone_and_forgotten() -> None:
     plan = plan_of(A, B, applied_of(C), config_properties_exclude=[NAME])
-    assert (plan.config_changes, plan.drifts) == ((), ())
-    assert [sets.configs for sets in plan.set_configs] == [{}]
+    assert (plan.topics.config_changes, plan.topics.drifts) == ((), ())
+    assert [sets.configs for sets in plan.topics.set_configs] == [{}]
 
 
 @pytest.mark.parametrize(("there", "is_drift"), [(A, False), (B, True)])
 def test_what_the_flow_says_is_set_like_what_the_source_has(there: str, is_drift: bool) -> None:
     """A is what an earlier run has set."""
     plan = plan_of(A, there, applied_of(A), topics_configs={"orders": {NAME: C}})
-    assert [change.value for change in plan.config_changes] == [C] * (not is_drift)
-    assert [drift.wanted for drift in plan.drifts] == [C] * is_drift
+    assert [change.value for change in plan.topics.config_changes] == [C] * (not is_drift)
+    assert [drift.wanted for drift in plan.topics.drifts] == [C] * is_drift
 
 
 def test_without_syncing_nothing_is_compared() -> None:
     plan = plan_of(A, B, applied_of(C), sync_topic_configs_enabled=False)
-    assert (plan.config_changes, plan.drifts, plan.set_configs) == ((), (), ())
+    assert (plan.topics.config_changes, plan.topics.drifts, plan.topics.set_configs) == ((), (), ())
 
 
 def test_where_topics_have_no_ids_the_ledger_knows_their_configs_by_name() -> None:
     remote = Topic("primary.orders", "", 1, {NAME: A}, frozenset({NAME}))
     applied = Applied(configs={"primary.orders": {NAME: A}})
     plan = planned(a_state(source_with(B), target=[remote], applied=applied))
-    assert (plan.drifts, len(plan.config_changes)) == ((), 1)
-    assert [sets.remote_topic_id for sets in plan.set_configs] == ["primary.orders"]
+    assert (plan.topics.drifts, len(plan.topics.config_changes)) == ((), 1)
+    assert [sets.remote_topic_id for sets in plan.topics.set_configs] == ["primary.orders"]
 
 
 def test_of_a_topic_that_is_refused_no_config_is_changed() -> None:
@@ -240,8 +240,8 @@ def test_of_a_topic_that_is_refused_no_config_is_changed() -> None:
         source_with(A), target=[remote_with(None)], foreign=frozenset({"primary.orders"})
     )
     plan = planned(state)
-    assert len(plan.refused) == 1
-    assert (plan.config_changes, plan.set_configs) == ((), ())
+    assert len(plan.remarks.refused) == 1
+    assert (plan.topics.config_changes, plan.topics.set_configs) == ((), ())
 
 
 CONFIGS = {

@@ -75,29 +75,29 @@ def test_a_topic_never_goes_back_to_a_cluster_that_it_came_through(
 ) -> None:
     state = a_state(a_source(), a_source("payments"), origins={"orders": origins})
     plan = planned(state, a_flow(**options))
-    assert plan.skipped == (
+    assert plan.remarks.skipped == (
         Skipped("orders", "its records came from backup itself (cluster id T)"),
     )
     assert [range_.topic for range_ in plan.ranges] == ["payments"]
-    assert len(plan.creations) == 1
+    assert len(plan.topics.creations) == 1
 
 
 def test_a_topic_goes_on_to_other_clusters_and_says_where_it_came_from() -> None:
     plan = planned(a_state(a_source(), a_source("payments"), origins={"orders": ("X", "A")}))
-    assert plan.skipped == ()
+    assert plan.remarks.skipped == ()
     assert [range_.origins for range_ in plan.ranges] == [("A", "S", "X"), ("S",)]
 
 
 def test_topics_that_are_skipped_are_sorted_whatever_the_reason() -> None:
     state = a_state(*map(a_source, ("b", "__a", "__c")), origins={"b": ("T",)})
-    assert [skipped.topic for skipped in planned(state).skipped] == ["__a", "__c", "b"]
+    assert [skipped.topic for skipped in planned(state).remarks.skipped] == ["__a", "__c", "b"]
 
 
 def test_a_topic_that_goes_back_does_not_take_another_ones_name() -> None:
     state = a_state(a_source("a"), a_source("b"), origins={"a": ("T",)})
     plan = planned(state, a_flow(topics_rename={"a": "primary.b"}))
-    assert [creation.remote_topic for creation in plan.creations] == ["primary.b"]
-    assert plan.refused == ()
+    assert [creation.remote_topic for creation in plan.topics.creations] == ["primary.b"]
+    assert plan.remarks.refused == ()
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_an_idle_partition_tells_its_origins_again_with_its_position() -> None:
 
 def test_what_the_source_does_not_say_is_a_note_of_the_plan() -> None:
     plan = planned(a_state(a_source(), unknown=("nobody can tell.",)))
-    assert [str(note) for note in plan.notes] == ["nobody can tell."]
+    assert [str(note) for note in plan.remarks.notes] == ["nobody can tell."]
     assert len(plan.ranges) == 1
 
 
@@ -141,7 +141,7 @@ def test_a_topic_that_came_back_in_part_is_copied_where_its_records_can_be_told_
         a_source(), a_source("payments"), origins={"orders": ("T",)}, returned={"orders": 17}
     )
     plan = planned(state)
-    assert plan.skipped == ()
+    assert plan.remarks.skipped == ()
     assert {range_.topic: range_.returned_since for range_ in plan.ranges} == {
         "orders": 17,
         "payments": -1,

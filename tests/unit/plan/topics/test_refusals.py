@@ -231,24 +231,24 @@ def test_a_situation_is_refused_by_name_under_any_value_that_does_not_let_it_go_
     # To retire is neither to refuse nor to go on.
     for value in set(case.values) - {case.go_on, "retire"}:
         plan = planned(with_another_topic(case.state), a_flow(**set_to(case.option, value)))
-        (refusal,) = plan.refused
+        (refusal,) = plan.remarks.refused
         assert (refusal.topic, refusal.partition) == ("orders", case.partition)
         assert refusal.reason == case.reason
         assert refusal.advice == f"{case.advice} Or set {case.option}: {case.go_on}."
         assert intervals(plan) == [("payments", 0, 0, 5)]
-        assert [creation.remote_topic for creation in plan.creations] == ["primary.payments"]
-        assert plan.notes == ()
+        assert [creation.remote_topic for creation in plan.topics.creations] == ["primary.payments"]
+        assert plan.remarks.notes == ()
 
 
 @in_each_situation
 def test_a_situation_is_noted_and_gone_on_with_where_its_option_says_so(case: Case) -> None:
     plan = planned(with_another_topic(case.state), a_flow(**set_to(case.option, case.go_on)))
-    assert plan.notes == (Note("orders", case.partition, f"{case.reason} {case.outcome}"),)
-    assert plan.refused == ()
+    assert plan.remarks.notes == (Note("orders", case.partition, f"{case.reason} {case.outcome}"),)
+    assert plan.remarks.refused == ()
     copied = [("orders", 0, *case.copied)] if case.copied else []
     assert intervals(plan) == [*copied, ("payments", 0, 0, 5)]
     created = ["primary.orders"] if case.created else []
-    have = [creation.remote_topic for creation in plan.creations]
+    have = [creation.remote_topic for creation in plan.topics.creations]
     assert have == [*created, "primary.payments"]
 
 
@@ -259,7 +259,9 @@ def test_an_option_says_nothing_of_other_situations(case: Case) -> None:
     options = set_to(case.option, refusing)
     for option, value in others.items():
         options |= set_to(option, value)
-    assert [r.reason for r in planned(case.state, a_flow(**options)).refused] == [case.reason]
+    assert [r.reason for r in planned(case.state, a_flow(**options)).remarks.refused] == [
+        case.reason
+    ]
 
 
 @pytest.mark.parametrize("situation", EACH, ids=lambda situation: situation.reason[:30])
@@ -297,7 +299,7 @@ def test_once_it_was_copied_nothing_is_left_to_say_or_to_do(name: str) -> None:
     after = changed(case.state, known={P0: at(end, at=NOW)}, diverged={}, moved={})
     after = changed(after, foreign=frozenset(), unreadable={}, target_topics={REMOTE.name: REMOTE})
     plan = planned(after)
-    assert (plan.ranges, plan.notes, plan.refused) == ((), (), ())
+    assert (plan.ranges, plan.remarks.notes, plan.remarks.refused) == ((), (), ())
 
 
 @pytest.mark.parametrize("remote", [None, REMOTE], ids=["deleted", "recreated"])
@@ -307,14 +309,18 @@ def test_a_new_topic_begins_at_its_start_once_the_remote_topic_of_the_old_one_is
     old = at(30, topic_id="another id", remote_topic_id="another id")
     plan = planned(copied_before(old, target=[remote] if remote else []))
     assert intervals(plan) == [("orders", 0, 10, 50)]
-    assert (len(plan.creations), plan.refused, plan.notes) == (0 if remote else 1, (), ())
+    assert (len(plan.topics.creations), plan.remarks.refused, plan.remarks.notes) == (
+        0 if remote else 1,
+        (),
+        (),
+    )
 
 
 def test_a_vanished_target_topic_is_not_made_anew_after_its_refusal() -> None:
     """Else the next plan goes on in the new one, if the position does not name the old one."""
     first = planned(copied_before(Position(30), target=()))
-    assert "history there is gone" in first.refused[0].reason
-    assert first.creations == ()
+    assert "history there is gone" in first.remarks.refused[0].reason
+    assert first.topics.creations == ()
 
 
 # Several at once
@@ -331,35 +337,38 @@ def test_only_the_partitions_that_were_not_yet_begun_anew_begin_anew() -> None:
     appended = two_partitions(at(20), at(30, topic_id="another id"))
     plan = planned(appended, a_flow(on_source_topic_recreated="append"))
     assert intervals(plan) == [("orders", 0, 20, 50), ("orders", 1, 10, 50)]
-    assert len(plan.notes) == 1
+    assert len(plan.remarks.notes) == 1
 
     copied_again = two_partitions(at(20), at(30, remote_topic_id="another id"))
     plan = planned(copied_again, a_flow(on_target_topic_lost="recopy"))
     assert intervals(plan) == [("orders", 0, 20, 50), ("orders", 1, 10, 50)]
-    assert len(plan.notes) == 1
+    assert len(plan.remarks.notes) == 1
 
 
 def test_a_topic_in_two_situations_needs_both_options() -> None:
     state = two_partitions(at(30, topic_id="another id"), at(30, remote_topic_id="another id"))
     both = planned(state, a_flow(**EVERYTHING_GOES_ON))
-    assert ["recreated" in both.notes[0].message, "history" in both.notes[1].message] == [True] * 2
+    assert [
+        "recreated" in both.remarks.notes[0].message,
+        "history" in both.remarks.notes[1].message,
+    ] == [True] * 2
     assert intervals(both) == [("orders", 0, 10, 50), ("orders", 1, 10, 50)]
 
     one = planned(state, a_flow(on_source_topic_recreated="append"))
-    assert ["history there is gone" in refusal.reason for refusal in one.refused] == [True]
-    assert (len(one.notes), one.ranges) == (1, ())
+    assert ["history there is gone" in refusal.reason for refusal in one.remarks.refused] == [True]
+    assert (len(one.remarks.notes), one.ranges) == (1, ())
 
 
 def test_truncation_is_judged_from_where_the_logs_part() -> None:
     state = copied_before(diverged={SOURCE: 5})
     both = planned(state, a_flow(**EVERYTHING_GOES_ON))
     assert intervals(both) == [("orders", 0, 5, 50)]
-    assert "[5, 30) were copied from a branch" in both.notes[0].message
-    assert "[5, 10) were deleted" in both.notes[1].message
+    assert "[5, 30) were copied from a branch" in both.remarks.notes[0].message
+    assert "[5, 10) were deleted" in both.remarks.notes[1].message
 
     one = planned(state, a_flow(on_source_divergence="continue"))
-    assert ["[5, 10) were deleted" in refusal.reason for refusal in one.refused] == [True]
-    assert (len(one.notes), one.ranges) == (1, ())
+    assert ["[5, 10) were deleted" in refusal.reason for refusal in one.remarks.refused] == [True]
+    assert (len(one.remarks.notes), one.ranges) == (1, ())
 
 
 @pytest.mark.parametrize(
@@ -373,13 +382,13 @@ def test_where_a_topic_was_made_anew_its_old_position_is_measured_against_no_log
     state = copied_before(replace(position, offset=5), diverged={SOURCE: 3})
     plan = planned(state, a_flow(**EVERYTHING_GOES_ON))
     assert intervals(plan) == [("orders", 0, 10, 50)]
-    assert [note.partition for note in plan.notes] == [None]
+    assert [note.partition for note in plan.remarks.notes] == [None]
 
 
 def test_a_remote_topic_that_is_gone_on_with_grows_too() -> None:
     state = a_state(a_source(partitions=3), target=[REMOTE], foreign=frozenset({"primary.orders"}))
-    assert planned(state).growths == ()
-    assert planned(state, a_flow(on_foreign_records="adopt")).growths == (
+    assert planned(state).topics.growths == ()
+    assert planned(state, a_flow(on_foreign_records="adopt")).topics.growths == (
         Growth("primary.orders", 3),
     )
 
@@ -389,33 +398,33 @@ def test_a_remote_topic_that_is_gone_on_with_grows_too() -> None:
 
 def test_a_log_that_ends_before_the_position_is_refused_whatever_the_options_say() -> None:
     plan = planned(copied_before(at(51)), a_flow(**EVERYTHING_GOES_ON))
-    (refusal,) = plan.refused
+    (refusal,) = plan.remarks.refused
     assert (refusal.topic, refusal.partition) == ("orders", 0)
     assert "log ends at 50, before the position 51" in refusal.reason
     assert "where the logs diverge is unknown" in refusal.reason
     assert "unclean leader election" in refusal.advice
     assert "Or set" not in refusal.advice
-    assert (plan.ranges, plan.notes) == ((), ())
+    assert (plan.ranges, plan.remarks.notes) == ((), ())
 
 
 def test_logs_that_part_at_the_position_are_one() -> None:
     plan = planned(copied_before(diverged={SOURCE: 30}))
     assert intervals(plan) == [("orders", 0, 30, 50)]
-    assert (plan.refused, plan.notes) == ((), ())
+    assert (plan.remarks.refused, plan.remarks.notes) == ((), ())
 
 
 def test_records_deleted_before_a_first_copy_are_no_loss() -> None:
     plan = planned(a_state(a_source(), target=[REMOTE], bounds=(10, 50)))
     assert intervals(plan) == [("orders", 0, 10, 50)]
-    assert (plan.refused, plan.notes) == ((), ())
+    assert (plan.remarks.refused, plan.remarks.notes) == ((), ())
 
 
 def test_nothing_is_copied_where_an_open_transaction_begins_below_where_the_logs_part() -> None:
     """The marker that ended it was in the lost branch."""
     state = copied_before(diverged={SOURCE: 20}, bounds=(10, 15))
     plan = planned(state, a_flow(on_source_divergence="continue"))
-    assert (plan.ranges, plan.refused) == ((), ())
-    assert len(plan.notes) == 1
+    assert (plan.ranges, plan.remarks.refused) == ((), ())
+    assert len(plan.remarks.notes) == 1
 
 
 # Topics that are gone from the source
@@ -437,14 +446,19 @@ def test_of_some_topics_that_are_gone_there_is_nothing_to_say(
 ) -> None:
     flow = a_flow(on_source_topic_deleted=value, topics_exclude=["old"], topics_optional=[".*"])
     plan = planned(state, flow)
-    assert (plan.notes, plan.refused, plan.ranges, plan.creations) == ((), (), (), ())
+    assert (plan.remarks.notes, plan.remarks.refused, plan.ranges, plan.topics.creations) == (
+        (),
+        (),
+        (),
+        (),
+    )
 
 
 def test_a_topic_that_is_gone_is_named_with_the_copy_that_was_made_of_it() -> None:
     """The flow may have been given another policy since."""
     state = a_state(target=[a_remote("primary.orders")], copied={"orders": "primary.orders"})
     flow = a_flow(replication_policy_class="IdentityReplicationPolicy")
-    assert "Its copy primary.orders stays" in planned(state, flow).notes[0].message
+    assert "Its copy primary.orders stays" in planned(state, flow).remarks.notes[0].message
 
 
 # Partitions
@@ -457,7 +471,7 @@ def test_a_remote_topic_with_more_partitions_is_noted_and_copied_to(
     state = a_state(a_source(partitions=2), target=[a_remote(partitions=5)])
     plan = planned(state, a_flow(**options))
     assert [r.partition for r in plan.ranges] == [0, 1]
-    (note,) = plan.notes
+    (note,) = plan.remarks.notes
     assert (note.topic, note.partition) == ("orders", None)
     assert "primary.orders has 5 partitions, the source's topic has 2" in note.message
     assert "producers that choose partitions by key choose different ones" in note.message
@@ -468,7 +482,7 @@ def test_of_a_refused_topic_only_the_refusal_is_said() -> None:
         a_source(), target=[a_remote(partitions=5)], foreign=frozenset({"primary.orders"})
     )
     plan = planned(state)
-    assert (len(plan.refused), plan.notes) == (1, ())
+    assert (len(plan.remarks.refused), plan.remarks.notes) == (1, ())
 
 
 # Positions that the ledger does not have
@@ -482,7 +496,7 @@ def test_a_position_of_which_the_ledger_knows_nothing_leaves_nothing_out(
     offset: int, bounds: tuple[int, int], skipped: str
 ) -> None:
     state = copied_before(at(offset), bounds=bounds, unconfirmed=frozenset({P0}))
-    (refusal,) = planned(state, a_flow(**EVERYTHING_GOES_ON)).refused
+    (refusal,) = planned(state, a_flow(**EVERYTHING_GOES_ON)).remarks.refused
     assert f"offsets {skipped} would be left out" in refusal.reason
     assert "ferry repair --topic primary.orders" in refusal.advice
 
@@ -493,4 +507,4 @@ def test_a_position_of_which_the_ledger_knows_nothing_is_believed_where_nothing_
 ) -> None:
     state = copied_before(at(offset), bounds=(offset, 50), unconfirmed=frozenset({P0}))
     plan = planned(state)
-    assert (intervals(plan), plan.refused) == ([("orders", 0, offset, 50)], ())
+    assert (intervals(plan), plan.remarks.refused) == ([("orders", 0, offset, 50)], ())

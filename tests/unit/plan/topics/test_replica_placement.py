@@ -62,12 +62,12 @@ def state(
 
 
 def refused(plan: Plan) -> list[tuple[str, int | None, str, str]]:
-    return [(it.topic, it.partition, it.reason, it.advice) for it in plan.refused]
+    return [(it.topic, it.partition, it.reason, it.advice) for it in plan.remarks.refused]
 
 
 def test_a_new_remote_topic_is_created_on_the_racks_that_the_flow_says() -> None:
     plan = planned(state(), placing())
-    placed, other = plan.creations
+    placed, other = plan.topics.creations
     assert (placed.remote_topic, placed.replication_factor) == ("primary.orders", 3)
     assert placed.placement == PLACED
     assert [{*replicas} for replicas in placed.assignment] == [{1, 2, 4}] * 2
@@ -77,11 +77,11 @@ def test_a_new_remote_topic_is_created_on_the_racks_that_the_flow_says() -> None
 
 
 def test_added_partitions_are_placed_too() -> None:
-    (growth,) = planned(state((1, 2, 4), partitions=3), placing()).growths
+    (growth,) = planned(state((1, 2, 4), partitions=3), placing()).topics.growths
     assert (growth.remote_topic, growth.partitions) == ("primary.orders", 3)
     assert [{*replicas} for replicas in growth.assignment] == [{1, 2, 4}] * 2
     assert growth.assignment[0][0] != 1
-    (elsewhere,) = planned(state((1, 2, 4), partitions=3), a_flow()).growths
+    (elsewhere,) = planned(state((1, 2, 4), partitions=3), a_flow()).topics.growths
     assert elsewhere == Growth("primary.orders", 3)
 
 
@@ -114,7 +114,7 @@ def test_a_topic_that_cannot_be_placed_is_refused_by_its_rack_and_the_others_are
     plan = planned(state(racks=racks), placing())
     assert refused(plan) == [("orders", None, reason, advice)]
     assert {range_.topic for range_ in plan.ranges} == {"payments"}
-    assert [it.remote_topic for it in plan.creations] == ["primary.payments"]
+    assert [it.remote_topic for it in plan.topics.creations] == ["primary.payments"]
     assert [choice.topic for choice in plan.choices] == ["payments"]
 
 
@@ -124,7 +124,7 @@ def test_partitions_that_cannot_be_placed_do_not_hold_those_back_that_exist(
 ) -> None:
     plan = planned(state((1, 2, 4), partitions=3, racks=racks), placing())
     assert refused(plan) == [("orders", number, reason, advice) for number in (1, 2)]
-    assert plan.growths == ()
+    assert plan.topics.growths == ()
     assert [it.source for it in plan.ranges if it.topic == "orders"] == [
         TopicPartition("orders", 0)
     ]
@@ -132,20 +132,23 @@ def test_partitions_that_cannot_be_placed_do_not_hold_those_back_that_exist(
 
 def test_partitions_are_not_added_with_another_number_of_replicas_than_the_others_have() -> None:
     plan = planned(state((1, 2), partitions=3), placing())
-    assert [(it.topic, it.partition) for it in plan.refused] == [("orders", 1), ("orders", 2)]
+    assert [(it.topic, it.partition) for it in plan.remarks.refused] == [
+        ("orders", 1),
+        ("orders", 2),
+    ]
     assert "places 3 replicas of each partition, and those of primary.orders have 2" in str(plan)
-    assert "kafka-reassign-partitions.sh" in plan.refused[0].advice
+    assert "kafka-reassign-partitions.sh" in plan.remarks.refused[0].advice
     assert [it.partition for it in plan.ranges if it.topic == "orders"] == [0]
-    (growth,) = planned(state((1, 2), partitions=3), a_flow()).growths
+    (growth,) = planned(state((1, 2), partitions=3), a_flow()).topics.growths
     assert growth.partitions == 3
 
 
 def test_partitions_that_only_the_flow_wants_are_a_note_while_a_rack_is_down() -> None:
     both = state((1, 2, 4), partitions=1, racks={1: "r1", 4: "r1"})
     plan = planned(both, placing(topics_partitions=4))
-    assert (plan.refused, plan.growths) == ((), ())
-    assert [note.topic for note in plan.notes] == ["orders"]
-    assert "which has no live broker" in str(plan.notes[0])
+    assert (plan.remarks.refused, plan.topics.growths) == ((), ())
+    assert [note.topic for note in plan.remarks.notes] == ["orders"]
+    assert "which has no live broker" in str(plan.remarks.notes[0])
     assert {range_.topic for range_ in plan.ranges} == {"orders", "payments"}
 
 
@@ -171,17 +174,17 @@ def test_replicas_on_other_racks_are_named(
     both = state((1, 2, 4), replicas, racks={**RACKS, 5: ""})
     plan = planned(both, placing())
     wanted = Misplacement("orders", "primary.orders", PLACED, {1: racks}) if racks else None
-    assert plan.misplacements == ((wanted,) if wanted else ())
+    assert plan.topics.misplacements == ((wanted,) if wanted else ())
     # It is a thing to know: nothing is changed, nothing is refused.
-    assert plan.growths == plan.refused == plan.notes == ()
+    assert plan.topics.growths == plan.remarks.refused == plan.remarks.notes == ()
     assert "orders" in {range_.topic for range_ in plan.ranges}
     assert Plan.from_json(plan.to_json()) == plan
 
 
 def test_without_the_option_replicas_may_be_anywhere() -> None:
     both = state((3, 2, 1), partitions=1)
-    assert planned(both, a_flow()).misplacements == ()
-    assert planned(both, placing()).misplacements != ()
+    assert planned(both, a_flow()).topics.misplacements == ()
+    assert planned(both, placing()).topics.misplacements != ()
 
 
 def test_a_sentence_names_some_partitions_their_racks_and_the_tool_that_moves_them() -> None:
@@ -211,17 +214,17 @@ def test_a_backfills_separate_topic_is_placed_as_well() -> None:
     flow = placing(backfill_topic="separate")
     both = state((1, 2, 4), partitions=1, positions={P0: at(30)}, ledger_end=7)
     separate = "primary.orders.backfill"
-    (creation,) = backfill(both, flow).creations
+    (creation,) = backfill(both, flow).topics.creations
     assert (creation.remote_topic, {*creation.assignment[0]}) == (separate, {1, 2, 4})
 
     there = {separate: Topic(separate, "id", 1, replicas=((1, 2, 4),))}
     wider = placing(backfill_topic="separate", topics_partitions=3)
-    growths = backfill(both, wider, separate=there).growths
+    growths = backfill(both, wider, separate=there).topics.growths
     (grown,) = [growth for growth in growths if growth.remote_topic == separate]
     assert {*chain.from_iterable(grown.assignment)} == {1, 2, 4}
 
     plan = backfill(changed(both, racks={1: "r1", 4: "r1"}), flow)
-    (refusal,) = plan.refused
+    (refusal,) = plan.remarks.refused
     assert isinstance(refusal, Refusal)
     assert "the rack r2 of backup, which has no live broker" in refusal.reason
-    assert (plan.creations, plan.ranges) == ((), ())
+    assert (plan.topics.creations, plan.ranges) == ((), ())

@@ -61,19 +61,19 @@ def test_a_copy_is_deleted_when_its_topic_was_missed_for_long_enough(
     applied: Applied, options: dict[str, Any], since: int, is_due: bool
 ) -> None:
     plan = retiring(gone(applied=applied), **options)
-    (retirement,) = plan.retirements
+    (retirement,) = plan.topics.retirements
     after = options.get("retire_after_ms", 7 * DAY)
     assert retirement == Retirement("orders", "primary.orders", ID, since, since + after)
     assert retirement.is_due(NOW) == is_due
-    assert (plan.refused, plan.notes) == ((), ())
+    assert (plan.remarks.refused, plan.remarks.notes) == ((), ())
 
 
 def test_a_copy_that_never_had_a_record_is_known_by_its_mark() -> None:
-    assert len(retiring(gone(copied={})).retirements) == 1
+    assert len(retiring(gone(copied={})).topics.retirements) == 1
 
 
 def test_a_copy_that_was_given_up_and_not_deleted_yet_still_goes() -> None:
-    assert len(retiring(gone(released=frozenset({ID}))).retirements) == 1
+    assert len(retiring(gone(released=frozenset({ID}))).topics.retirements) == 1
 
 
 @pytest.mark.parametrize(
@@ -87,16 +87,16 @@ def test_a_copy_that_was_given_up_and_not_deleted_yet_still_goes() -> None:
 )
 def test_there_may_be_nothing_to_retire(state: ClusterState) -> None:
     plan = retiring(state)
-    assert (plan.retirements, plan.refused, plan.notes) == ((), (), ())
+    assert (plan.topics.retirements, plan.remarks.refused, plan.remarks.notes) == ((), (), ())
 
 
 def test_a_topic_that_the_flow_does_not_select_any_more_is_not_missing() -> None:
-    assert retiring(gone(), topics_exclude=["orders"]).retirements == ()
+    assert retiring(gone(), topics_exclude=["orders"]).topics.retirements == ()
 
 
 @pytest.mark.parametrize("value", ["keep", "fail"])
 def test_other_policies_delete_nothing(value: str) -> None:
-    assert planned(gone(), a_flow(on_source_topic_deleted=value)).retirements == ()
+    assert planned(gone(), a_flow(on_source_topic_deleted=value)).topics.retirements == ()
 
 
 KEPT = {
@@ -132,11 +132,11 @@ KEPT = {
 @pytest.mark.parametrize(("state", "why"), KEPT.values(), ids=KEPT)
 def test_a_copy_stays_where_deleting_it_could_be_wrong(state: ClusterState, why: str) -> None:
     plan = retiring(state, retire_after_ms=0)
-    (note,) = plan.notes
+    (note,) = plan.remarks.notes
     assert note.topic == "orders"
     assert "Its copy primary.orders stays: " in note.message
     assert why in note.message
-    assert (plan.retirements, plan.refused) == ((), ())
+    assert (plan.topics.retirements, plan.remarks.refused) == ((), ())
 
 
 @pytest.mark.parametrize(("_", "words"), _KEEPS, ids=range(len(_KEEPS)))
@@ -145,7 +145,7 @@ def test_every_line_of_the_table_is_tried(_: object, words: str) -> None:
 
 
 def test_of_the_same_source_cluster_a_copy_goes() -> None:
-    assert len(retiring(gone(applied=Applied(sources={ID: "S"}))).retirements) == 1
+    assert len(retiring(gone(applied=Applied(sources={ID: "S"}))).topics.retirements) == 1
 
 
 def test_a_sentence_says_since_when_and_until_when() -> None:

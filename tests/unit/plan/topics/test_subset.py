@@ -38,23 +38,23 @@ def planned_topics(plan: Plan) -> list[str]:
 def test_a_run_is_about_the_topics_that_match(topics: tuple[str, ...], expected: list[str]) -> None:
     plan = about(*topics)
     assert planned_topics(plan) == expected
-    assert [creation.remote_topic for creation in plan.creations] == [
+    assert [creation.remote_topic for creation in plan.topics.creations] == [
         f"primary.{topic}" for topic in expected
     ]
     assert plan.options.topics == topics
 
 
 def test_a_note_says_what_waits() -> None:
-    (note,) = about("orders").notes
+    (note,) = about("orders").remarks.notes
     assert "only for orders: 1 of the flow's topics" in str(note)
     assert "The other 2" in str(note)
-    assert about().notes == ()
+    assert about().remarks.notes == ()
 
 
 def test_topics_that_the_flow_leaves_out_are_left_out_whatever_is_asked() -> None:
     plan = about("orders", "payments", topics_exclude=["payments"])
     assert planned_topics(plan) == ["orders"]
-    assert [skipped.topic for skipped in plan.skipped] == ["payments"]
+    assert [skipped.topic for skipped in plan.remarks.skipped] == ["payments"]
 
 
 def test_a_name_that_matches_nothing_is_an_error_and_says_why_where_it_can() -> None:
@@ -73,7 +73,7 @@ def test_two_topics_that_want_one_remote_topic_are_refused_although_a_run_is_abo
     renamed = {"orders": "primary.payments"}
     plan = about("orders", topics_rename=renamed)
     assert planned_topics(plan) == []
-    assert [refusal.topic for refusal in plan.refused] == ["orders"]
+    assert [refusal.topic for refusal in plan.remarks.refused] == ["orders"]
 
 
 def test_nothing_is_retired_by_a_run_that_did_not_look_at_all_topics() -> None:
@@ -86,8 +86,8 @@ def test_nothing_is_retired_by_a_run_that_did_not_look_at_all_topics() -> None:
         marks={remote.name: mark},
     )
     retiring = {"on_source_topic_deleted": "retire"}
-    assert about("orders", both=gone, **retiring).retirements == ()
-    assert len(about(both=gone, **retiring).retirements) == 1
+    assert about("orders", both=gone, **retiring).topics.retirements == ()
+    assert len(about(both=gone, **retiring).topics.retirements) == 1
 
 
 def test_of_access_only_rules_about_the_topics_are_synced() -> None:
@@ -101,10 +101,10 @@ def test_of_access_only_rules_about_the_topics_are_synced() -> None:
         target_quotas={},
     )
     plan = about("orders", both=state(access=access))
-    assert [change.acl.name for change in plan.acl_changes] == ["primary.orders"]
-    assert plan.quota_changes == ()
+    assert [change.acl.name for change in plan.access.acl_changes] == ["primary.orders"]
+    assert plan.access.quota_changes == ()
     whole = about(both=state(access=access))
-    assert (len(whole.acl_changes), len(whole.quota_changes)) == (3, 1)
+    assert (len(whole.access.acl_changes), len(whole.access.quota_changes)) == (3, 1)
 
 
 @pytest.mark.parametrize(

@@ -51,10 +51,10 @@ from tests.unit.plan.builders import a_flow, a_source, a_state, planned
 def test_a_topic_is_skipped_with_a_reason(options: dict[str, Any], topic: str, reason: str) -> None:
     optional = options.get("topics", [".*"])
     plan = planned(a_state(a_source(topic)), a_flow(**options, topics_optional=optional))
-    [skipped] = plan.skipped
+    [skipped] = plan.remarks.skipped
     assert skipped.topic == topic
     assert reason in skipped.reason
-    assert (plan.ranges, plan.creations, plan.refused) == ((), (), ())
+    assert (plan.ranges, plan.topics.creations, plan.remarks.refused) == ((), (), ())
 
 
 @pytest.mark.parametrize(
@@ -95,14 +95,16 @@ def test_a_topic_is_copied_under_its_remote_name(
     options: dict[str, Any], topic: str, remote: str
 ) -> None:
     plan = planned(a_state(a_source(topic)), a_flow(**options))
-    assert [creation.remote_topic for creation in plan.creations] == [remote]
+    assert [creation.remote_topic for creation in plan.topics.creations] == [remote]
     assert [r.remote_topic for r in plan.ranges] == [remote]
-    assert plan.skipped == ()
+    assert plan.remarks.skipped == ()
 
 
 def test_a_topic_that_vanished_meanwhile_is_skipped() -> None:
     plan = planned(a_state(a_source(), vanished=["payments"]))
-    assert plan.skipped == (Skipped("payments", "it was deleted while the run was planned"),)
+    assert plan.remarks.skipped == (
+        Skipped("payments", "it was deleted while the run was planned"),
+    )
     assert [r.topic for r in plan.ranges] == ["orders"]
 
 
@@ -178,7 +180,7 @@ def test_a_topic_that_can_have_no_name_of_its_own_is_refused_and_the_others_copi
     options: dict[str, Any], topics: list[str], reasons: dict[str, str]
 ) -> None:
     plan = planned(a_state(*map(a_source, sorted({*topics, "c"}))), a_flow(**options))
-    refused = {refusal.topic: refusal for refusal in plan.refused}
+    refused = {refusal.topic: refusal for refusal in plan.remarks.refused}
     assert refused.keys() == reasons.keys()
     for topic, reason in reasons.items():
         assert refused[topic].reason.startswith(reason)
@@ -224,11 +226,11 @@ NO_POLICY = "a text"
 def test_a_policy_of_somebodys_own_names_topics_and_knows_cycles() -> None:
     flow = a_flow(replication_policy_class=f"{__name__}.Behind", replication_policy_separator="-")
     plan = planned(a_state(*map(a_source, ("orders", "orders-backup", "orders-other"))), flow)
-    assert [creation.remote_topic for creation in plan.creations] == [
+    assert [creation.remote_topic for creation in plan.topics.creations] == [
         "orders-primary",
         "orders-other-primary",
     ]
-    assert [skipped.topic for skipped in plan.skipped] == ["orders-backup"]
+    assert [skipped.topic for skipped in plan.remarks.skipped] == ["orders-backup"]
 
 
 @pytest.mark.parametrize(

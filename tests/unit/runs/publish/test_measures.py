@@ -14,6 +14,7 @@ from kafka_ferry.config import Flow
 from kafka_ferry.copy import Outcome, OutcomeFiles
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model import OffsetsChoice, Plan, Range, Refusal, TopicPartition
+from kafka_ferry.model.remarks import PlanRemarks
 from kafka_ferry.report.measures import Measures, VerifiedUntil
 from kafka_ferry.runs.publish import measures as measures_module
 from kafka_ferry.runs.publish.lag import Behind
@@ -72,8 +73,8 @@ def measured(run: RunContext, monkeypatch: pytest.MonkeyPatch) -> Any:
         plan = Plan(
             *(run.flow.name, run.run_id, PLANNED_AT, "A", "B"),
             ranges=ranges,
-            refused=refused,
             choices=choices,
+            remarks=PlanRemarks(refused=refused),
         )
         run.folder.save_plan(plan)
         fields: dict[str, Any] = {"seconds": {"plan": 9.5, "mirror": 7.0}} | report

@@ -14,6 +14,8 @@ from kafka_ferry.ledger import CopiedRange
 from kafka_ferry.model import Note, OffsetsChoice, Plan
 from kafka_ferry.model.changes import Acl, AclChange, ConfigChange, Drift, Retirement
 from kafka_ferry.model.groups import Group
+from kafka_ferry.model.plan import AccessChanges, TopicChanges
+from kafka_ferry.model.remarks import PlanRemarks
 from kafka_ferry.report import RunReport
 from kafka_ferry.runs.publish.publish import publish_run, step_sentences
 from kafka_ferry.runs.state.run_context import RunContext
@@ -62,13 +64,16 @@ def report(run_with: Callable[..., RunContext], monkeypatch: pytest.MonkeyPatch)
     topics = ("orders", "primary.orders")
     plan = Plan(
         *(run.flow.name, run.run_id, 1, "A", "B"),
-        notes=(note,),
         choices=(choice,),
-        config_changes=(ConfigChange(*topics, "flush.ms", "5", None),),
-        acl_changes=(AclChange(ANNA, "grant"),),
-        drifts=(Drift(*topics, "segment.ms", None, "7", overwritten=False),),
-        retirements=(Retirement("old", "primary.old", "id", 0, 0),),
-        unapplied=("primary.orders: its configs could not be changed.",),
+        topics=TopicChanges(
+            config_changes=(ConfigChange(*topics, "flush.ms", "5", None),),
+            drifts=(Drift(*topics, "segment.ms", None, "7", overwritten=False),),
+            retirements=(Retirement("old", "primary.old", "id", 0, 0),),
+        ),
+        access=AccessChanges(acl_changes=(AclChange(ANNA, "grant"),)),
+        remarks=PlanRemarks(
+            notes=(note,), unapplied=("primary.orders: its configs could not be changed.",)
+        ),
     )
     folder.save_plan(plan)
     with suppress(GroupsFailed), folder.step("sync_groups"):

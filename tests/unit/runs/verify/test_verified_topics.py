@@ -13,6 +13,7 @@ from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.state.run_folder import Reconciliation
 from kafka_ferry.runs.verify.verified_topics import TopicProof, proved_topics
 from kafka_ferry.verify import ExpectationResult, Verdict
+from tests.support.reports import changed
 from tests.unit.ledger.entries import a_copied_range, a_transaction
 from tests.unit.runs.publish.test_measures import PLANNED_AT, PROVED, a_range, a_range_row, a_row
 
@@ -37,7 +38,7 @@ def proofs(run_with: Callable[..., RunContext]) -> Any:
         choices = tuple(OffsetsChoice(t, f"primary.{t}", False, "") for t in ("orders", "clicks"))
         plan = Plan("primary->backup", "run-2", PLANNED_AT, "A", "B", choices=choices)
         run.folder.save_plan(
-            replace(plan, **{"ranges": (a_range(), a_range("clicks", 5, 5)), **more})
+            changed(plan, **{"ranges": (a_range(), a_range("clicks", 5, 5)), **more})
         )
         if found:
             run.folder.save_reconciliation(found)

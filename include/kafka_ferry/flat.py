@@ -52,7 +52,7 @@ class Flat:
             composed,
             core_schema.union_schema([core_schema.is_instance_schema(cls), composed]),
             serialization=core_schema.plain_serializer_function_ser_schema(
-                _flattened, return_schema=stored
+                flat_values, return_schema=stored
             ),
         )
 
@@ -96,14 +96,14 @@ def _composed(kind: Any, values: Mapping[str, Any]) -> Any:
     return kind(**found)
 
 
-def _flattened(whole: Any) -> dict[str, Any]:
-    """The values of an object's stored form."""
+def flat_values(whole: Any) -> dict[str, Any]:
+    """The values of an object's stored form, by their names."""
     parts, counts = _stored_composition(type(whole))
     found = {name: getattr(whole, name) for name in _derived(type(whole))}
     for name in (field.name for field in fields(whole)):
         value = getattr(whole, name)
         if name in parts:
-            found |= _flattened(value)
+            found |= flat_values(value)
         elif name in counts:
             found |= {key: value.get(one, 0) for key, one in counts[name].items()}
         else:

@@ -39,11 +39,11 @@ def test_what_real_runs_leave_is_shown_without_a_broker(
     file.write_text(text)
     showing = Showing(load_flow(file))
 
-    assert [(one.run, one.records, one.state) for one in showing.history()] == [
+    assert [(one.run, one.copied.records, one.state) for one in showing.history()] == [
         ("run-1", 30, "not verified"),
         ("run-2", 31, "not verified"),
     ]
-    assert showing.history()[-1].records_behind == 1
+    assert showing.history()[-1].lag.records_behind == 1
     (shown,) = showing.topics()
     assert (shown.topic, shown.remote_topic) == (topic, remote(flow, topic))
     assert (shown.partitions, shown.records, shown.records_behind) == (2, 61, 1)

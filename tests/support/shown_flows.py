@@ -30,7 +30,7 @@ from kafka_ferry.runs.state.run_folder import RunFolder, StepRecord
 from kafka_ferry.verify import PartitionRow, Verdict
 from kafka_ferry.verify.rows import Coverage
 from tests.support.dags import have_read
-from tests.support.reports import a_report
+from tests.support.reports import a_report, changed
 
 HOUR_MS = 3_600_000
 NAMES = (
@@ -76,7 +76,7 @@ def write_past(flow: Flow, past: Past, *, now: int | None = None) -> list[str]:
         summary = summarise(report)
         if not report.measures or ago >= past.reports:
             partitions = sum(count for _, count in past.topics)
-            summary = replace(summary, topics=len(past.topics), partitions=partitions)
+            summary = changed(summary, topics=len(past.topics), partitions=partitions)
         lines.append(summary.to_json().replace("\n", ""))
         names.insert(0, report.run)
         if ago < past.reports:

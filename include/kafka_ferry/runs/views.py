@@ -187,7 +187,7 @@ class Showing:
             files = self._folder(summary.run).files
             found = LARGE.parsed(files, REPORT_DATA, _partitions) or ()
             views.insert(0, found)
-            if (summary.is_whole and found) or len(views) > _OVERLAID:
+            if (summary.scope.is_whole and found) or len(views) > _OVERLAID:
                 break
         return views
 

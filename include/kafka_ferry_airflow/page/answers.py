@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, Final
 
 from kafka_ferry.config import Flow
+from kafka_ferry.flat import flat_values
 from kafka_ferry.report import RunReport
 from kafka_ferry.report.summary import RunSummary
 from kafka_ferry.report.views import GroupView, PartitionView, TopicView
@@ -28,7 +29,7 @@ def flow_answer(
     """A flow in the list of all flows; its ``history`` is read unless it is given."""
     if history is None:
         history = Showing(flow).history()
-    whole = [one for one in history if one.is_whole]
+    whole = [one for one in history if one.scope.is_whole]
     last = history[-1] if history else None
     current = whole[-1] if whole else last
     return {
@@ -40,10 +41,10 @@ def flow_answer(
         "dag": asdict(dag) if dag else None,
         "status": _status(last, dag),
         "activity": dag.latest.state if dag and dag.latest and dag.latest.goes_on else None,
-        "last": asdict(last) if last else None,
-        "current": asdict(current) if current else None,
+        "last": flat_values(last) if last else None,
+        "current": flat_values(current) if current else None,
         # A backfill, or a run for one topic, does not say how far the flow's copy is proved.
-        "behind": [one.records_behind for one in whole[-_SPARK:]],
+        "behind": [one.lag.records_behind for one in whole[-_SPARK:]],
     }
 
 
@@ -92,11 +93,11 @@ def history_answer(flow: Flow) -> dict[str, Any]:
                 "run": one.run,
                 "at": one.finished_at,
                 "state": one.state,
-                "records": one.records,
-                "bytes": one.bytes,
-                "copying_seconds": one.copying_seconds,
-                "records_behind": one.records_behind if one.is_whole else None,
-                "seconds_behind": one.seconds_behind if one.is_whole else None,
+                "records": one.copied.records,
+                "bytes": one.copied.bytes,
+                "copying_seconds": one.copied.copying_seconds,
+                "records_behind": one.lag.records_behind if one.scope.is_whole else None,
+                "seconds_behind": one.lag.seconds_behind if one.scope.is_whole else None,
             }
             for one in runs
         ]
@@ -157,14 +158,14 @@ def _run_row(run: str, known: DagRunState | None, summary: RunSummary | None) ->
         state=known.state if known else "",
         outcome=summary.state if summary else "",
         headline=summary.headline if summary else "",
-        records=summary.records if summary else None,
-        bytes=summary.bytes if summary else None,
-        seconds=summary.seconds if summary else None,
-        records_behind=summary.records_behind if summary else None,
-        lost=summary.lost if summary else None,
-        partial=bool(summary and summary.partial),
-        since=summary.since if summary else -1,
-        until=summary.until if summary else -1,
+        records=summary.copied.records if summary else None,
+        bytes=summary.copied.bytes if summary else None,
+        seconds=summary.copied.seconds if summary else None,
+        records_behind=summary.lag.records_behind if summary else None,
+        lost=summary.problems.lost if summary else None,
+        partial=bool(summary and summary.scope.partial),
+        since=summary.scope.since if summary else -1,
+        until=summary.scope.until if summary else -1,
     )
 
 
@@ -177,7 +178,7 @@ def run_answer(
     return {
         "dag_run": asdict(known) if known else None,
         "tasks": list(tasks),
-        "summary": asdict(view.summary) if view and view.summary else None,
+        "summary": flat_values(view.summary) if view and view.summary else None,
         "options": asdict(view.options) if view and view.options else None,
         "steps": [
             {"step": step.name} | (asdict(step.record) if step.record else {"seconds": None})

@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-from kafka_ferry.model import RunOptions, Window
-from kafka_ferry.report.summary import RunSummary, summarise
+from kafka_ferry.report.summary import RunSummary
 from kafka_ferry.runs.state import history
 from kafka_ferry.runs.state.history import HISTORY, read_history, remember
 from kafka_ferry.state import StateFolder
 from tests.support.reports import changed
-from tests.unit.report.reports import REPORT
 
 
 def a_run(name: str, finished_at: int, **more: object) -> RunSummary:
     """A run of which nothing else matters."""
-    return replace(RunSummary(name, finished_at - 1, finished_at, "verified"), **more)  # type: ignore[arg-type]
-
-
-def test_a_summary_has_the_numbers_of_the_report() -> None:
-    summary = summarise(REPORT)
-    assert (summary.run, summary.records, summary.bytes, summary.seconds) == (
-        "run",
-        100,
-        5_000,
-        3.5,
-    )
-    assert (summary.topics, summary.partitions) == (2, 3)
-    assert (summary.records_behind, summary.seconds_behind) == (5, 2.5)
-    assert (summary.state, summary.dead_lettered) == ("verified", 2)
-    assert summary.is_whole
-
-
-def test_a_lag_that_nobody_could_tell_is_none_and_not_0() -> None:
-    summary = summarise(changed(REPORT, measures=None))
-    assert (summary.records_behind, summary.seconds_behind) == (None, None)
-
-
-def test_a_run_for_some_topics_or_for_a_window_says_nothing_of_the_whole_flow() -> None:
-    assert not summarise(REPORT, RunOptions(topics=("orders",))).is_whole
-    backfill = summarise(REPORT, RunOptions(window=Window(5, 9)))
-    assert (backfill.is_whole, backfill.since, backfill.until) == (False, 5, 9)
+    return changed(RunSummary(name, finished_at - 1, finished_at, "verified"), **more)
 
 
 def test_runs_are_remembered_in_the_order_in_which_they_ended(tmp_path: Path) -> None:
@@ -56,7 +28,7 @@ def test_a_run_that_is_published_again_replaces_its_line(tmp_path: Path) -> None
     remember(runs, a_run("a", 10, records=1))
     remember(runs, a_run("b", 20))
     remember(runs, a_run("a", 30, records=2))
-    assert [(one.run, one.records) for one in read_history(runs)] == [("b", 0), ("a", 2)]
+    assert [(one.run, one.copied.records) for one in read_history(runs)] == [("b", 0), ("a", 2)]
 
 
 def test_only_the_newest_runs_are_kept(tmp_path: Path, monkeypatch) -> None:

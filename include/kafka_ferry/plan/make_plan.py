@@ -99,11 +99,8 @@ def make_plan(
     chosen = [step for step in steps if isinstance(step, OffsetsChoice)]
     access = access_steps(flow, state, chosen)
     steps += access_of(chosen, access) if options.topics else access
-
-    def all_of(kind: type[_Kind]) -> tuple[_Kind, ...]:
-        return tuple(step for step in steps if isinstance(step, kind))
-
-    ranges, choices = with_expiries(flow, state.source, all_of(Range), at), all_of(OffsetsChoice)
+    ranges = with_expiries(flow, state.source, _all_of(steps, Range), at)
+    choices = _all_of(steps, OffsetsChoice)
     sizes = tuple(estimates(state.source.logs, ranges))
     return Plan(
         flow=flow.name,
@@ -118,27 +115,35 @@ def make_plan(
         shards=shards_of(flow, ranges, sizes),
         estimates=sizes,
         choices=choices,
-        topics=TopicChanges(
-            creations=all_of(Creation),
-            growths=all_of(Growth),
-            config_changes=all_of(ConfigChange),
-            set_configs=all_of(SetConfigs),
-            drifts=all_of(Drift),
-            misplacements=all_of(Misplacement),
-            retirements=all_of(Retirement),
-        ),
+        topics=_topic_changes(steps),
         access=AccessChanges(
-            acl_changes=all_of(AclChange),
-            quota_changes=all_of(QuotaChange),
-            user_changes=all_of(UserChange),
+            acl_changes=_all_of(steps, AclChange),
+            quota_changes=_all_of(steps, QuotaChange),
+            user_changes=_all_of(steps, UserChange),
             advised_acls=tuple(advised_acls(flow, choices)),
         ),
         remarks=PlanRemarks(
-            skipped=all_of(Skipped),
-            refused=all_of(Refusal),
-            notes=all_of(Note),
+            skipped=_all_of(steps, Skipped),
+            refused=_all_of(steps, Refusal),
+            notes=_all_of(steps, Note),
             risks=tuple(risks(flow, state.source, choices, ranges, at)),
         ),
+    )
+
+
+def _all_of(steps: Iterable[_Step], kind: type[_Kind]) -> tuple[_Kind, ...]:
+    return tuple(step for step in steps if isinstance(step, kind))
+
+
+def _topic_changes(steps: Collection[_Step]) -> TopicChanges:
+    return TopicChanges(
+        creations=_all_of(steps, Creation),
+        growths=_all_of(steps, Growth),
+        config_changes=_all_of(steps, ConfigChange),
+        set_configs=_all_of(steps, SetConfigs),
+        drifts=_all_of(steps, Drift),
+        misplacements=_all_of(steps, Misplacement),
+        retirements=_all_of(steps, Retirement),
     )
 
 

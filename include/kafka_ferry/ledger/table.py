@@ -263,6 +263,13 @@ class LedgerTable:
         rows = self.read(pc.field("type") == "transaction", ["topic", "remote_topic"])
         return dict(zip(rows["topic"].to_pylist(), rows["remote_topic"].to_pylist(), strict=True))
 
+    def rules(self) -> dict[str, str]:
+        """By source topic that was ever copied, the fingerprint of the rule of its newest records; "" for none."""
+        rows = self.read(pc.field("type") == "transaction", ["topic", "transform"])
+        # Earlier releases did not store it.
+        told = pc.fill_null(rows["transform"], "")
+        return dict(zip(rows["topic"].to_pylist(), told.to_pylist(), strict=True))
+
     def marks(self) -> dict[str, Mark]:
         """The newest mark on each remote topic's name; its id tells whether it is still that topic."""
         rows = self.read(

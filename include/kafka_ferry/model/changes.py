@@ -87,6 +87,33 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleChange:
+    """A topic's records go through another transform rule than before.
+
+    Attributes:
+        topic: the source's topic.
+        rule: the rule's place in the flow's list, from 1 on; 0 if they are copied as they are from now on.
+        fingerprint: the rule's; "" for none.
+        before: the fingerprint of the rule before, "" if they were copied as they are, None if none of
+            them was copied.
+    """
+
+    topic: str
+    rule: int
+    fingerprint: str
+    before: str | None = None
+
+    def __str__(self) -> str:
+        now = (
+            f"go through rule {self.rule} ({self.fingerprint})" if self.rule else "stay as they are"
+        )
+        if self.before is None:
+            return f"records of {self.topic} {now}"
+        earlier = f"went through rule {self.before}" if self.before else "stayed as they are"
+        return f"records of {self.topic} {now} from now on; earlier ones {earlier}"
+
+
+@dataclass(frozen=True, slots=True)
 class Misplacement:
     """A remote topic with replicas on other racks than ``topics.replica.placement`` says.
 

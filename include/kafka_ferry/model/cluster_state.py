@@ -200,6 +200,8 @@ class LedgerState:
         marks: the newest mark on each remote topic's name.
         released: the ids of remote topics that the flow has given up: positions in them and marks
             on them no longer count.
+        rules: by source topic that was copied, the fingerprint of the transform rule that its newest records
+            went through; "" for none.
         applied: what the flow has applied on the target so far.
         first_marked: the ids of the remote topics that the flow's first run has marked, if it matters.
         first_copied: by *target* partition of topics whose offsets are or could be preserved, the
@@ -209,6 +211,7 @@ class LedgerState:
     copied: Mapping[str, str] = field(default_factory=dict)
     marks: Mapping[str, Mark] = field(default_factory=dict)
     released: frozenset[str] = frozenset()
+    rules: Mapping[str, str] = field(default_factory=dict)
     applied: Applied = field(default_factory=Applied)
     first_marked: frozenset[str] = frozenset()
     first_copied: Mapping[TopicPartition, int] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from kafka_ferry.model.changes import (
     Misplacement,
     QuotaChange,
     Retirement,
+    RuleChange,
     SetConfigs,
     UserChange,
 )
@@ -220,6 +221,7 @@ class Plan(Flat, AsJson):
         shards: the writers of each shard that copies independently; empty where one task copies all.
         estimates: about how much each partition that has something to copy holds.
         choices: how the offsets of each planned topic are kept.
+        rules: topics whose records go through another transform rule than before.
         topics: what changes about remote topics.
         access: what changes about ACLs, quotas and users.
         remarks: what it says of topics and partitions.
@@ -241,6 +243,7 @@ class Plan(Flat, AsJson):
     shards: tuple[tuple[int, ...], ...] = ()
     estimates: tuple[Estimate, ...] = ()
     choices: tuple[OffsetsChoice, ...] = ()
+    rules: tuple[RuleChange, ...] = ()
     topics: TopicChanges = TopicChanges()
     access: AccessChanges = AccessChanges()
     remarks: PlanRemarks = field(default_factory=PlanRemarks)
@@ -285,8 +288,10 @@ class Plan(Flat, AsJson):
 
     @property
     def changes(self) -> dict[str, int]:
-        """What a run changes on the target other than records and positions: the number of each kind."""
-        counts = self.topics.counts(self.at) | self.access.counts
+        """What a run changes other than records and positions: the number of each kind."""
+        # That of a new topic is no change of what is there.
+        rules = {"transform rules to change": sum(it.before is not None for it in self.rules)}
+        counts = self.topics.counts(self.at) | self.access.counts | rules
         return {kind: count for kind, count in counts.items() if count}
 
     @property

@@ -53,6 +53,7 @@ from kafka_ferry.plan.topics.provenance import origins_beyond
 from kafka_ferry.plan.topics.refusals import Place, judge_partition, judge_topic
 from kafka_ferry.plan.topics.replica_placement import creation_of, growth_of, misplacement_of
 from kafka_ferry.plan.topics.retire import retire
+from kafka_ferry.plan.topics.rules import rule_changes
 from kafka_ferry.plan.topics.subset import access_of, narrowed
 from kafka_ferry.plan.topics.topic_filter import select_topics, selection_of
 
@@ -115,6 +116,7 @@ def make_plan(
         shards=shards_of(flow, ranges, sizes),
         estimates=sizes,
         choices=choices,
+        rules=tuple(rule_changes(flow, ranges, state.ledger.rules)),
         topics=_topic_changes(steps),
         access=AccessChanges(
             acl_changes=_all_of(steps, AclChange),

@@ -45,6 +45,7 @@ def plan_text(plan: Plan, *, verbose: bool = False) -> Iterator[Line]:
     yield Line(f"{plan.flow}: {summary(plan)}")
     yield from _lines(_partitions(plan) if verbose else _topics(plan))
     yield from _lines(_choices(plan))
+    yield from _lines(map(str, plan.rules))
     yield from _lines(_changes(plan))
     yield from _lines(_advice(plan.access.advised_acls), "aside")
     yield from _lines(_skipped(plan.remarks.skipped, verbose=verbose), "aside")

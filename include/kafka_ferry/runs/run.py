@@ -104,22 +104,27 @@ class Run:
         """What ``verify`` found the last time, None if it never got to a verdict."""
         return self._folder.reconciliation()
 
-    def plan(self, options: RunOptions = ORDINARY, *, save: bool = True) -> Plan:
+    def plan(
+        self, options: RunOptions = ORDINARY, *, save: bool = True, spark: SparkSource | None = None
+    ) -> Plan:
         """Plan what is to be done; changes nothing on either cluster.
 
         Args:
             options: the run's options; the later steps use them too.
             save: whether to store the plan for the later steps.
+            spark: gives a session; called only if records are to go through a new transform rule, which
+                Spark checks. Without one, the rules are checked when copying begins.
 
         Raises:
+            ConfigError: Spark cannot make sense of a transform rule.
             SameCluster, ClusterUnreachable, AccessDenied: as ``discover``.
         """
         if not save:
-            return self._make_plan(options)
+            return self._make_plan(options, spark)
         # They were executed for another plan.
         self._folder.forget(*STEPS)
         with self._folder.step("plan"):
-            plan = self._make_plan(options)
+            plan = self._make_plan(options, spark)
             self._folder.save_plan(plan)
         return plan
 
@@ -336,7 +341,15 @@ class Run:
     def _retry_time(self) -> AbstractContextManager[None]:
         return retry_for(self.flow.admin_timeout_ms / 1000)
 
-    def _make_plan(self, options: RunOptions) -> Plan:
+    def _make_plan(self, options: RunOptions, spark: SparkSource | None) -> Plan:
+        plan = self._made_plan(options)
+        if spark and any(change.rule for change in plan.rules):
+            from kafka_ferry.spark.transforms import checked_rules
+
+            checked_rules(spark(), self.flow)
+        return plan
+
+    def _made_plan(self, options: RunOptions) -> Plan:
         if options.window:
             from kafka_ferry.runs.plan.backfill import make_backfill_plan
 

@@ -62,7 +62,10 @@ class PlanOperator(StepOperator):
 
     def step(self, run: Run, context: Context) -> Any:
         """Plans what the run's form, or a backfill's interval, asks for."""
-        planned = run.plan(options_of(context))
+        from kafka_ferry.spark.session import terminal_spark  # noqa: PLC0415  (pyspark)
+
+        with terminal_spark(f"rules of {self.flow.name}", 1) as spark:
+            planned = run.plan(options_of(context), spark=spark)
         log_plan(log, planned)
         if self.flow.shards > 1:
             # Airflow can only map over a list that a task returns.

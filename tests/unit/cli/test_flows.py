@@ -58,7 +58,7 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> dict[str, FerryError | Creation
         def __init__(self, flow: Flow, run_id: str) -> None:
             self.name, self.run_id = flow.name, run_id
 
-        def plan(self, options: object, *, save: bool) -> Plan:
+        def plan(self, options: object, *, save: bool, spark: object) -> Plan:
             assert not save
             outcome = found.get(self.name)
             if isinstance(outcome, FerryError):

@@ -31,6 +31,7 @@ from kafka_ferry.model.changes import (
     Misplacement,
     QuotaChange,
     Retirement,
+    RuleChange,
     UserChange,
 )
 from tests.support.reports import changed
@@ -53,7 +54,7 @@ KEYS = (
         "file",
         "options",
     ),
-    *("ranges", "pins", "shards", "estimates", "choices"),
+    *("ranges", "pins", "shards", "estimates", "choices", "rules"),
     *("creations", "growths", "config_changes", "set_configs", "drifts", "misplacements"),
     *("retirements", "acl_changes", "quota_changes", "user_changes", "advised_acls"),
     *("skipped", "refused", "notes", "risks", "unapplied"),
@@ -68,6 +69,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"retirements": (GONE,)}, "topics to delete"),
     ({"acl_changes": (AclChange(ACL, "revoke"),)}, "ACLs to change"),
     ({"quota_changes": (QuotaChange((("user", None),), "k", 1.0, None),)}, "quotas to change"),
+    ({"rules": (RuleChange("orders", 1, "now", "before"),)}, "transform rules to change"),
     ({"user_changes": (UserChange("anna", "SCRAM-SHA-512", 4096, "create"),)}, "users to change"),
 ]
 OTHER_DIFFERENCES: list[tuple[dict[str, Any], str]] = [
@@ -81,6 +83,7 @@ NOTHING: list[dict[str, Any]] = [
     {"ranges": (replace(RANGE, start=0, end=0, log_start=0),)},
     {"skipped": (Skipped("mm2-offsets.internal", "internal"),)},
     {"notes": (Note("orders", None, "odd."),)},
+    {"rules": (RuleChange("orders", 1, "now"),)},
     {"choices": (OffsetsChoice("orders", "primary.orders", True, "offsets: preserved."),)},
     {"advised_acls": (AdvisedAcl("primary.orders", "User:ferry", "WRITE", "ALLOW"),)},
     {"drifts": (DRIFT,)},

@@ -38,11 +38,13 @@ def plan(
 ) -> None:
     """Show what a run would do, and change nothing on either cluster. Exits with 2 if it would do anything."""
     from kafka_ferry.runs import Run
+    from kafka_ferry.spark.session import terminal_spark
 
     flows = flows_of(config, flow, clusters)
 
     def planned(flow: Flow) -> Plan:
-        found = Run(flow, "plan").plan(run_options(topics), save=False)
+        with terminal_spark(f"rules of {flow.name}", 1) as spark:
+            found = Run(flow, "plan").plan(run_options(topics), save=False, spark=spark)
         if not as_json:
             show_plan(found, verbose=verbose)
         return found

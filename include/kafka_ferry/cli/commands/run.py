@@ -91,8 +91,10 @@ def run_flows(
 
 def _plan_flow(flow: Flow, run_id: str, asked: RunOptions, *, as_json: bool) -> dict[str, Any]:
     from kafka_ferry.runs import Run
+    from kafka_ferry.spark.session import terminal_spark
 
-    planned = Run(flow, run_id).plan(asked)
+    with terminal_spark(f"rules of {flow.name}", 1) as spark:
+        planned = Run(flow, run_id).plan(asked, spark=spark)
     if not as_json:
         show_plan(planned)
     return plan_json(planned)
@@ -114,7 +116,7 @@ def _run_flow(
 
     this = Run(flow, run_id)
     with terminal_spark(f"ferry {flow.name}", tasks) as spark:
-        if this.plan(asked).ranges:
+        if this.plan(asked, spark=spark).ranges:
             spark.begin()
         planned = this.sync_topics()
         messages.print(f"{flow.name}, run {run_id}: {summary(planned)}", markup=False)

@@ -25,6 +25,7 @@ from kafka_ferry.plan.schedule.sharding import shards_of, writers_of
 from kafka_ferry.plan.topics.configs import wanted_configs
 from kafka_ferry.plan.topics.provenance import origins_beyond
 from kafka_ferry.plan.topics.replica_placement import creation_of, growth_of
+from kafka_ferry.plan.topics.rules import rule_changes
 
 if TYPE_CHECKING:
     from kafka_ferry.config import Flow
@@ -107,6 +108,7 @@ def plan_backfill(
         options=options,
         ranges=with_expiries(flow, state.source, ranges, at),
         pins=pins,
+        rules=tuple(rule_changes(flow, ranges, state.ledger.rules)),
         shards=shards_of(flow, (*ranges, *pins), sizes),
         estimates=sizes,
         choices=tuple(choice for choice in ordinary.choices if choice.topic in touched),

@@ -135,6 +135,7 @@ def _with_ledger(target: ClusterControl, ledger: LedgerTable, state: ClusterStat
             copied=ledger.topics(),
             marks=ledger.marks(),
             released=ledger.released(),
+            rules=ledger.rules(),
             applied=ledger.applied(),
             first_marked=first_marked(ledger),
         ),

@@ -122,6 +122,7 @@ def _write(folder: RunFolder, report: RunReport) -> None:
 
 def _topics(plan: Plan) -> RunTopics:
     changes = (
+        *plan.rules,
         *plan.topics.config_changes,
         *plan.access.acl_changes,
         *plan.access.quota_changes,

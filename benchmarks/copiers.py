@@ -154,7 +154,9 @@ class MirrorMaker:
         source, target = self.clusters.reached
         properties = one_way(job.alias, source, "target", target, [job.topic])
         flow = f"{job.alias}->target"
-        properties |= {f"{flow}.{key}": value for key, value in (TUNED_CONNECTOR | job.connector).items()}
+        properties |= {
+            f"{flow}.{key}": value for key, value in (TUNED_CONNECTOR | job.connector).items()
+        }
         return properties | {f"target.{key}": value for key, value in TUNED_PRODUCER.items()}
 
 

@@ -73,7 +73,12 @@ class Topic:
         if not self.fields:
             return random.encode()
         half = self.size // 2
-        fields = {"id": number, "email": f"{number}@example.org", "a": random[:half], "b": random[half:]}
+        fields = {
+            "id": number,
+            "email": f"{number}@example.org",
+            "a": random[:half],
+            "b": random[half:],
+        }
         return json.dumps(fields).encode()
 
     def _headers(self, number: int) -> Headers:

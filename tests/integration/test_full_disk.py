@@ -166,9 +166,10 @@ def test_one_of_two_disks_of_a_broker_is_full(
     """The broker lives on, and leads what is on its other disk."""
     recount_here(monkeypatch)
     for each in target.brokers.values():
-        # For so long a leader waits for a replica that was in sync on the lost disk, if its broker lives
-        # (``Partition.shouldWaitForReplicaToJoinIsr``): Kafka's own topics may have one there.
-        each.config["replica.lag.time.max.ms"] = "8000"
+        # Kafka's own topics may have a replica on the lost disk. For so long their leaders wait for it, since its
+        # broker lives (``Partition.shouldWaitForReplicaToJoinIsr``), and then until something else is appended:
+        # a coordinator's answer does not come, and the next request's does.
+        each.config["replica.lag.time.max.ms"] = "4000"
     broker = target.brokers[LOST]
     with SmallDisk(broker.directory / "small", 64 * MIB) as disk:
         broker.config["log.dirs"] = f"{broker.directory / 'data'},{disk.folder}"
@@ -184,6 +185,11 @@ def test_one_of_two_disks_of_a_broker_is_full(
             transaction_max_bytes=400_000,
             fetch_max_bytes=400_000,
             partition_wait_ms=WAIT_MS,
+            target={
+                "alias": "backup",
+                "bootstrap.servers": target.bootstrap,
+                "producer.request.timeout.ms": 6_000,
+            },
         )
         create_topic(primary.bootstrap, topic, 6)
         write(primary, topic, 6, 5)

@@ -72,6 +72,7 @@ format: $(SETUP) ## Bring the code into its format
 docs: $(SETUP) ## Write the generated pages and build the docs into site/
 	@python -m kafka_ferry.config.files.reference options > docs/reference/options.md
 	@python -m kafka_ferry.config.files.reference mirrormaker2 > docs/reference/mirrormaker2.md
+	@python -m kafka_ferry.runs.rights > docs/reference/rights.md
 	@python -m kafka_ferry.report.catalogue > docs/reference/metrics.md
 	@python .ci/licences.py > docs/reference/licences.md
 	@python -m kafka_ferry.config.files.schema > include/configs/flow.schema.json

@@ -347,7 +347,7 @@ def test_without_the_right_to_look_a_note_says_so(
     ):
         (note,) = (it for it in notes if what in it)
         assert f"{flow.source.alias} does not let the flow see its {what}" in note
-        assert f"Grant it {right} on the cluster" in note
+        assert f"Grant {right} on the cluster: " in note
 
 
 def test_without_the_right_to_change_topics_are_copied_and_the_run_says_what_is_missing(
@@ -373,7 +373,7 @@ def test_without_the_right_to_change_topics_are_copied_and_the_run_says_what_is_
         assert not failures(copy_now(flow))
         rules_said, quotas_said = plan_now(flow, "run-2").remarks.unapplied
         assert "refuses 2 changes of ACLs" in rules_said
-        assert "Grant the flow ALTER on the cluster" in rules_said
+        assert "Grant ALTER on the cluster: " in rules_said
         assert "refuses a change of client quotas" in quotas_said
         assert "ALTER_CONFIGS" in quotas_said
     finally:

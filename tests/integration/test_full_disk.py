@@ -6,13 +6,14 @@ name, and costs the others nothing: not even those of the same writer, with whic
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kafka_ferry.config import Flow
+from kafka_ferry.config import Flow, load_flow
 from kafka_ferry.copy import Outcome
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.wire.transactions.producer import TransactionalProducer
@@ -30,6 +31,7 @@ from tests.support.flows import (
     make_flow,
     plan_now,
     remote,
+    write_flow,
 )
 from tests.support.leaders import leaders
 from tests.support.proof import recount_here, verified
@@ -176,7 +178,7 @@ def test_one_of_two_disks_of_a_broker_is_full(
         format_storage(disk.folder, KAFKA, str(LOST), broker.cluster_id)
         start_all([target])
         topic = folder.name
-        flow = make_flow(
+        file = write_flow(
             folder,
             primary,
             target,
@@ -185,12 +187,11 @@ def test_one_of_two_disks_of_a_broker_is_full(
             transaction_max_bytes=400_000,
             fetch_max_bytes=400_000,
             partition_wait_ms=WAIT_MS,
-            target={
-                "alias": "backup",
-                "bootstrap.servers": target.bootstrap,
-                "producer.request.timeout.ms": 6_000,
-            },
         )
+        options = json.loads(file.read_text())
+        options["target"]["producer.request.timeout.ms"] = 6_000
+        file.write_text(json.dumps(options))
+        flow = load_flow(file)
         create_topic(primary.bootstrap, topic, 6)
         write(primary, topic, 6, 5)
         create_alone(target, remote(flow, topic), *[LOST] * 6)

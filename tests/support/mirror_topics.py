@@ -55,7 +55,7 @@ def moves_of(flow: Flow, groups: Mapping[str, Commits], metadata: str = "") -> G
 
 def emit_now(flow: Flow, moves: GroupMoves) -> list[str]:
     """Writes MirrorMaker 2's topics; gives what could not be written."""
-    return emit(flow, ledger_of(flow), moves, run="run")
+    return emit(flow, ledger_of(flow), moves, run="run")[0]
 
 
 def records_in(broker: KafkaCluster, topic: str) -> list[tuple[bytes, bytes]]:

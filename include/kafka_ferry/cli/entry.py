@@ -18,6 +18,7 @@ from kafka_ferry.cli.commands import (
     lag,
     mirror_maker,
     plan,
+    rights,
     run,
     takeover,
     translate,
@@ -35,6 +36,7 @@ app = typer.Typer(
 for _command in (
     init.init,
     check.check,
+    rights.rights,
     plan.plan,
     run.run,
     backfill.backfill,

@@ -9,6 +9,7 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException
 
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
+from kafka_ferry.model.rights import Right, advice_on
 from kafka_ferry.wire.error_codes import is_transient
 
 _UNREACHABLE: Final = frozenset(
@@ -36,21 +37,22 @@ _DENIED: Final = frozenset(
 
 
 @contextmanager
-def as_ours(alias: str, doing: str) -> Iterator[None]:
+def as_ours(alias: str, doing: str, *needed: Right) -> Iterator[None]:
     """Raises confluent-kafka's exceptions in the body as ``as_ferry_error`` translates them."""
     try:
         yield
     except KafkaException as raised:
-        raise as_ferry_error(raised, alias, doing) from raised
+        raise as_ferry_error(raised, alias, doing, *needed) from raised
 
 
-def as_ferry_error(raised: KafkaException, alias: str, doing: str) -> FerryError:
+def as_ferry_error(raised: KafkaException, alias: str, doing: str, *needed: Right) -> FerryError:
     """The error for one of confluent-kafka's.
 
     Args:
         raised: the exception.
         alias: the cluster's alias.
         doing: the operation, to follow "while".
+        needed: the rights that it needs, of which a broker may say that one is missing.
     """
     error = raised.args[0]
     message = f"{alias}, while {doing}: {error.str()} ({error.name()})."
@@ -60,7 +62,8 @@ def as_ferry_error(raised: KafkaException, alias: str, doing: str) -> FerryError
             advice=f"Check {alias}.bootstrap.servers and security.protocol, and that its brokers run.",
         )
     if error.code() in _DENIED:
-        return AccessDenied(message, advice="Check the login and the principal's permissions.")
+        advice = advice_on(error.code(), needed)
+        return AccessDenied(message, advice=advice or "Check the login.")
     return BrokerError(
         message,
         code=error.code(),

@@ -28,6 +28,7 @@ from kafka_ferry.model.changes import ConfigChange
 from kafka_ferry.model.cluster_state import LogBounds, Topic
 from kafka_ferry.model.plan import Creation, Growth
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.retry import at_most, retried
 
 _T = TypeVar("_T")
@@ -184,7 +185,9 @@ class ClusterControl:
         if not topics:
             return {}
         return self._each(
-            "creating", self._admin.create_topics(topics, operation_timeout=at_most(_TIMEOUT_S))
+            "creating",
+            "CREATE",
+            self._admin.create_topics(topics, operation_timeout=at_most(_TIMEOUT_S)),
         )
 
     def grow_topics(self, growths: Sequence[Growth]) -> dict[str, FerryError]:
@@ -198,6 +201,7 @@ class ClusterControl:
             return {}
         return self._each(
             "adding partitions to",
+            "ALTER",
             self._admin.create_partitions(wanted, operation_timeout=at_most(_TIMEOUT_S)),
         )
 
@@ -217,7 +221,7 @@ class ClusterControl:
                 asked, request_timeout=at_most(_TIMEOUT_S)
             )
             named = {resource.name: future for resource, future in futures.items()}
-            errors |= self._each("changing the configs of", named)
+            errors |= self._each("changing the configs of", "ALTER_CONFIGS", named)
         return errors
 
     @retried
@@ -233,7 +237,7 @@ class ClusterControl:
                 futures = self._admin.describe_topics(
                     TopicCollection(some), request_timeout=at_most(_TIMEOUT_S)
                 )
-            for error_of, error in self._each("describing", futures).items():
+            for error_of, error in self._each("describing", "READ", futures).items():
                 if getattr(error, "code", None) == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     unknown.add(error_of)
                 elif not isinstance(error, AccessDenied):
@@ -255,14 +259,14 @@ class ClusterControl:
         if AclOperation.DESCRIBE not in (described.authorized_operations or ()):
             raise AccessDenied(
                 f"{self.alias} does not let all groups be seen.",
-                advice="Grant DESCRIBE on the cluster.",
+                advice=how_to_grant(Right.cluster("DESCRIBE")),
             )
         return self.group_names()
 
     @retried
     def group_names(self) -> list[str]:
         """The names of the consumer groups that the principal may see."""
-        with self._errors("listing groups"):
+        with self._errors("listing groups", Right.cluster("DESCRIBE")):
             listed = self._admin.list_consumer_groups(request_timeout=at_most(_TIMEOUT_S)).result()
             for error in listed.errors or ():
                 # Its documentation says exceptions; what comes are the errors in them.
@@ -281,6 +285,7 @@ class ClusterControl:
             return {}
         errors = self._each(
             "deleting",
+            "DELETE",
             self._admin.delete_topics(names, operation_timeout=at_most(_TIMEOUT_S)),
             done=KafkaError.UNKNOWN_TOPIC_OR_PART,
         )
@@ -303,7 +308,7 @@ class ClusterControl:
         described = {}
         for name, future in futures.items():
             try:
-                with self._errors(f"describing the topic {name}"):
+                with self._errors(f"describing the topic {name}", Right.topic("READ", name)):
                     topic = future.result()
             except BrokerError as error:
                 if error.code != KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -330,7 +335,8 @@ class ClusterControl:
         configs = {}
         for resource, future in asked.items():
             try:
-                with self._errors(f"reading the configs of the topic {resource.name}"):
+                doing = f"reading the configs of the topic {resource.name}"
+                with self._errors(doing, Right.topic("DESCRIBE_CONFIGS", resource.name)):
                     configs[resource.name] = future.result()
             except BrokerError as error:
                 if error.code != KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -340,15 +346,19 @@ class ClusterControl:
     def _each(
         self,
         doing: str,
+        operation: str,
         futures: Mapping[str, Future[object]],
         *,
         done: int = KafkaError.TOPIC_ALREADY_EXISTS,
     ) -> dict[str, FerryError]:
-        """Wait for all of them; ``done`` is the error code that means that nothing was to be done."""
+        """Wait for all of them, each of which needs a right to ``operation`` on its topic.
+
+        ``done`` is the error code that means that nothing was to be done.
+        """
         errors: dict[str, FerryError] = {}
         for name, future in futures.items():
             try:
-                with self._errors(f"{doing} the topic {name}"):
+                with self._errors(f"{doing} the topic {name}", Right.topic(operation, name)):
                     future.result()
             except FerryError as error:
                 if not (isinstance(error, BrokerError) and error.code == done):
@@ -356,9 +366,9 @@ class ClusterControl:
         return errors
 
     @contextmanager
-    def _errors(self, doing: str) -> Iterator[None]:
+    def _errors(self, doing: str, *needed: Right) -> Iterator[None]:
         try:
-            with as_ours(self.alias, doing):
+            with as_ours(self.alias, doing, *needed):
                 yield
         except ClusterUnreachable:
             forget_clients()

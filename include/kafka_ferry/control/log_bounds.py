@@ -15,6 +15,7 @@ from kafka_ferry.control.client_errors import as_ours
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.cluster_state import LogBounds
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import at_most
 from kafka_ferry.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 
@@ -86,7 +87,7 @@ def _offsets(
     for asked_of, future in futures.items():
         tp = TopicPartition(asked_of.topic, asked_of.partition)
         try:
-            with as_ours(alias, f"reading the ends of {tp}"):
+            with as_ours(alias, f"reading the ends of {tp}", Right.topic("READ", tp.topic)):
                 offsets[tp] = int(future.result().offset)
         except BrokerError as error:
             if not error.transient:

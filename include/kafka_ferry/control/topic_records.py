@@ -18,6 +18,7 @@ from kafka_ferry.config import Cluster, confluent_config
 from kafka_ferry.control.client_errors import as_ferry_error, as_ours
 from kafka_ferry.control.clients import new_client
 from kafka_ferry.errors import FerryError
+from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import at_most, retry
 
 READER: Final = "ferry-ledger-reader"
@@ -55,6 +56,7 @@ class TopicRecords:
         self._cluster, self._topic, self._starts = cluster, topic, starts
         self._isolation, self._doing = isolation, doing or f"reading {topic}"
         self._known_ends: dict[int, int] = {}
+        self._needed = (Right.topic("READ", topic), Right.group("DESCRIBE", READER))
 
     @classmethod
     def whole(cls, cluster: Cluster, topic: str, partitions: int) -> TopicRecords:
@@ -85,7 +87,7 @@ class TopicRecords:
             consumer.close()
 
     def _next(self, consumer: Consumer) -> list[Message]:
-        with as_ours(self._cluster.alias, self._doing):
+        with as_ours(self._cluster.alias, self._doing, *self._needed):
             first = consumer.poll(at_most(_READ_S))
             if first is None:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
@@ -98,7 +100,8 @@ class TopicRecords:
             # A growing partition continues after its earlier end.
             return message.partition() not in self.ends
         if error.code() != KafkaError._PARTITION_EOF:
-            raise as_ferry_error(KafkaException(error), self._cluster.alias, self._doing)
+            alias = self._cluster.alias
+            raise as_ferry_error(KafkaException(error), alias, self._doing, *self._needed)
         # A newly elected leader returns less than is committed, until followers have
         # answered it; only then does it say where its log ends (KIP-207).
         if message.offset() >= self._known_ends[message.partition()]:
@@ -107,11 +110,11 @@ class TopicRecords:
 
     def _ask_ends(self, consumer: Consumer) -> dict[int, int]:
         try:
-            with as_ours(self._cluster.alias, self._doing):
+            with as_ours(self._cluster.alias, self._doing, *self._needed):
                 return {number: self._ask_end(consumer, number) for number in self._starts}
         except FerryError:
             # The leader may have moved, and librdkafka does not look it up again by itself.
-            with as_ours(self._cluster.alias, self._doing):
+            with as_ours(self._cluster.alias, self._doing, *self._needed):
                 consumer.list_topics(self._topic, timeout=at_most(_READ_S))
             raise
 
@@ -167,7 +170,7 @@ def append_records(cluster: Cluster, topic: str, records: Iterable[NewRecord]) -
         FerryError: the error of the first refused record, ``AccessDenied`` without WRITE on the topic;
             some may have been written.
     """
-    doing = f"writing to {topic}"
+    doing, needed = f"writing to {topic}", Right.topic("WRITE", topic)
     failed: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, _: Message) -> None:
@@ -175,7 +178,7 @@ def append_records(cluster: Cluster, topic: str, records: Iterable[NewRecord]) -
             failed.append(error)
 
     timeout_s = at_most(_WRITE_S)
-    with as_ours(cluster.alias, doing):
+    with as_ours(cluster.alias, doing, needed):
         producer = new_client(Producer, _producer_settings(cluster, timeout_s))
         for record in records:
             # The first error counts for all records that follow.
@@ -186,7 +189,7 @@ def append_records(cluster: Cluster, topic: str, records: Iterable[NewRecord]) -
     if left and not failed:
         failed.append(KafkaError(KafkaError._TIMED_OUT))
     if failed:
-        raise _first(failed, cluster.alias, doing)
+        raise _first(failed, cluster.alias, doing, needed)
 
 
 def _producer_settings(cluster: Cluster, timeout_s: float) -> dict[str, object]:
@@ -216,8 +219,8 @@ def _queue(producer: Producer, topic: str, record: NewRecord, delivered: Any) ->
             producer.poll(0.1)
 
 
-def _first(failed: list[KafkaError], alias: str, doing: str) -> FerryError:
+def _first(failed: list[KafkaError], alias: str, doing: str, needed: Right) -> FerryError:
     """The most specific error: records after a refused one only report a timeout."""
     late = (KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._PURGE_QUEUE)
     telling = next((error for error in failed if error.code() not in late), failed[0])
-    return as_ferry_error(KafkaException(telling), alias, doing)
+    return as_ferry_error(KafkaException(telling), alias, doing, needed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kafka_ferry.config import Cluster
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.errors import ClusterUnreachable
+from kafka_ferry.model import Topic
 from kafka_ferry.retry import retry
 
 
@@ -17,7 +18,7 @@ def require_settled(source: Cluster, ledger: str) -> None:
         ClusterUnreachable: if one is still open after a minute, or no broker answers.
     """
     control = ClusterControl(source)
-    topics = list(control.topics([ledger]).values())
+    topics = [Topic(name, topic_id, 1) for name, topic_id in control.topic_ids([ledger]).items()]
     wanted = control.log_bounds(topics, "read_uncommitted")
 
     def ask() -> None:

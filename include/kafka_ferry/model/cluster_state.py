@@ -140,6 +140,8 @@ class SourceState:
         topics: those of them that the flow selects, by name; one that vanished is absent.
         logs: their logs.
         gone: topics that were copied and that the source says it does not have, if the flow asks.
+        invisible: topics that the flow names or has copied, and that it may not see, so that it does not know
+            whether they are there.
     """
 
     cluster_id: str
@@ -147,6 +149,7 @@ class SourceState:
     topics: Mapping[str, Topic]
     logs: SourceLogs = SourceLogs()
     gone: frozenset[str] = frozenset()
+    invisible: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,12 @@ from typing import Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from kafka_ferry.model.rights import Right
+
 _GROUPS: Final = "ferry."
+
+SEE_POSITIONS: Final = Right("GROUP", _GROUPS, "DESCRIBE", prefixed=True)
+"""The right to see the positions of all flows into a cluster."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from kafka_ferry.model.cluster_state import ClusterState, Mark, Topic
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right, how_to_grant
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Pair:
         positions: by partition.
         foreign: whether the remote topic holds records, none of them copied by this flow.
         unreadable: why that is unknown, "" where it is known.
+        invisible: how to let the flow see the source topic, "" where it does.
         mark: the flow's mark on exactly this remote topic.
         preserved: whether records keep their offsets in it.
         released: whether the flow has given it up, and it was not deleted yet.
@@ -34,6 +36,7 @@ class Pair:
     positions: Mapping[int, Position]
     foreign: bool = False
     unreadable: str = ""
+    invisible: str = ""
     mark: Mark | None = None
     preserved: bool = False
     released: bool = False
@@ -54,6 +57,9 @@ class Pair:
             positions={},
             foreign=remote_topic in state.target.foreign,
             unreadable=state.target.unreadable.get(remote_topic, ""),
+            invisible=how_to_grant(Right.topic("READ", topic))
+            if topic in state.source.invisible
+            else "",
             mark=mark if mark and remote and mark.remote_topic_id == remote.topic_id else None,
             released=remote is not None and remote.topic_id in state.ledger.released,
         )

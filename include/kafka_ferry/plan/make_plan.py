@@ -153,7 +153,8 @@ def _steps(flow: Flow, state: ClusterState, at: int, options: RunOptions) -> Ite
     """Collects the plan's content, topic by topic."""
     yield from (Note("", None, sentence) for sentence in state.unknown)
     selection = selection_of(flow, state)
-    yield from missing_topics(flow, state.source.names, state.ledger.copied, selection)
+    source = state.source
+    yield from missing_topics(flow, source.names, state.ledger.copied, selection, source.invisible)
     if options.topics:
         selection, note = narrowed(flow, selection, options)
         yield note

@@ -17,6 +17,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.connections.sockets import Backoff, bootstrap_addresses, idle_limit_s
 from kafka_ferry.wire.error_codes import NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION, fault
@@ -165,7 +166,9 @@ class WireCluster:
         if node is None:
             answer = self.ask_any(lambda: FindCoordinatorRequest(key=key, key_type=kind), newest=3)
             if answer.error_code:
-                raise fault(answer.error_code, f"Finding the coordinator of {key} on {self.alias}")
+                doing = f"Finding the coordinator of {key} on {self.alias}"
+                needed = Right.group("READ", key), Right.transactional_id("WRITE", key)
+                raise fault(answer.error_code, doing, *needed)
             node = self._coordinators[key, kind] = int(answer.node_id)
             self.add_broker(node, answer.host, answer.port)
         return node

@@ -7,6 +7,7 @@ from typing import Final
 from kafka import errors as kafka_errors
 
 from kafka_ferry.errors import AccessDenied, BrokerError, Fenced, FerryError
+from kafka_ferry.model.rights import Right, advice_on
 
 NONE: Final = 0
 OFFSET_OUT_OF_RANGE: Final = 1
@@ -65,20 +66,22 @@ def is_transient(code: int) -> bool:
     return code in _TRANSIENT
 
 
-def fault(code: int, doing: str, *, advice: str = "") -> FerryError:
+def fault(code: int, doing: str, *needed: Right, advice: str = "") -> FerryError:
     """The error for a broker's ``code``.
 
     Args:
         code: Kafka's error code, not 0.
         doing: the request, with topic and partition where there is one.
-        advice: what to do about it.
+        needed: the rights that the request needs, of which the broker may say that one is missing.
+        advice: what to do about it; where a right is missing, what else may help.
     """
     name = error_name(code)
     if code in _FENCED:
         return Fenced(f"{doing}: another run took over ({name}).")
     if code in _DENIED:
+        parts = (advice_on(code, needed), advice)
         return AccessDenied(
-            f"{doing}: {name}.", advice=advice or "Grant the permission, or check the login."
+            f"{doing}: {name}.", advice=" ".join(filter(None, parts)) or "Check the login."
         )
     return BrokerError(
         f"{doing}: {name} ({code}).",

@@ -10,6 +10,7 @@ from typing import Any, Final
 from kafka.protocol.admin import DescribeConfigsRequest
 
 from kafka_ferry.errors import ClusterUnreachable
+from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION, fault
@@ -59,7 +60,8 @@ def _asked(cluster: WireCluster, topics: list[str], keys: list[str]) -> dict[str
             continue
         if result.error_code:
             doing = f"Reading the configs of the topic {result.resource_name} on {cluster.alias}"
-            raise fault(result.error_code, doing)
+            needed = Right.topic("DESCRIBE_CONFIGS", result.resource_name)
+            raise fault(result.error_code, doing, needed)
         configs[result.resource_name] = {
             entry.name: entry.value for entry in result.configs if entry.value is not None
         }

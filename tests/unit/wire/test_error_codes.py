@@ -4,6 +4,7 @@ import pytest
 from kafka import errors as kafka_errors
 
 from kafka_ferry.errors import AccessDenied, BrokerError, Fenced
+from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.wire.error_codes import error_name, fault, is_transient
 
 FENCED = {47: "INVALID_PRODUCER_EPOCH", 90: "PRODUCER_FENCED"}
@@ -78,14 +79,27 @@ def test_a_fence_means_that_another_run_took_over(code: int, name: str) -> None:
     assert not error.transient
 
 
+TOPIC, GROUP = Right.topic("WRITE", "orders"), Right.group("READ", "ferry.a->b")
+CLUSTER, WRITER = Right.cluster("ALTER"), Right.transactional_id("WRITE", "ferry.a->b.0")
+
+
 @table(DENIED)
 def test_a_missing_right_is_final_and_comes_with_advice(code: int, name: str) -> None:
     error = fault(code, "Writing orders-0")
     assert isinstance(error, AccessDenied)
     assert error.message == f"Writing orders-0: {name}."
-    assert "Grant the permission" in error.advice
+    assert error.advice == "Check the login."
     assert not error.transient
     assert fault(code, "Writing", advice="Ask Anna.").advice == "Ask Anna."
+
+
+@pytest.mark.parametrize(("code", "right"), [(29, TOPIC), (30, GROUP), (31, CLUSTER), (53, WRITER)])
+def test_of_the_rights_that_a_request_needs_the_missing_one_is_named(
+    code: int, right: Right
+) -> None:
+    error = fault(code, "Committing", TOPIC, GROUP, CLUSTER, WRITER, advice="Ask Anna.")
+    assert error.advice == f"{how_to_grant(right)} Ask Anna."
+    assert fault(58, "Logging in", TOPIC).advice == "Check the login."
 
 
 @table(TRANSIENT)

@@ -25,6 +25,7 @@ from kafka_ferry.copy.source.read_replicas import ReadReplica, ReadReplicas
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.plan.schedule.priority import waves
 from kafka_ferry.wire import (
     Expected,
@@ -381,7 +382,8 @@ class RangeFetcher:
             self._failed_transiently([cursor], f"the source kept answering {error_name(code)}")
         else:
             doing = f"Reading {cursor.range.source}"
-            self._fail(cursor, str(fault(code, doing)), transient=False)
+            needed = Right.topic("READ", cursor.range.source.topic)
+            self._fail(cursor, str(fault(code, doing, needed)), transient=False)
 
     def _failed_transiently(self, cursors: Iterable[Cursor], why: str) -> None:
         now = time.monotonic()

@@ -18,6 +18,7 @@ from kafka_ferry.ledger import (
 )
 from kafka_ferry.model.positions import Position, PositionMetadata, position_group
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import WireCluster, connected
 from kafka_ferry.wire.error_codes import fault
@@ -77,7 +78,8 @@ def restore_positions(flow: Flow, run: str, positions: Mapping[TopicPartition, P
         producer, settlement = _take_over(cluster, flow, 0)
         producer.add_group(group)
         for tp, code in producer.commit_offsets(group, offsets).items():
-            raise fault(code, f"Committing the position of {tp} on {flow.target.alias}")
+            doing = f"Committing the position of {tp} on {flow.target.alias}"
+            raise fault(code, doing, Right.topic("READ", tp.topic))
         producer.end(commit=True)
         settlement.settle(Ending(TransactionOutcome.COMMITTED), [], positions)
 
@@ -104,10 +106,12 @@ def commit_adopted(
     with connected(flow.target, "producer") as cluster:
         producer, settlement = _take_over(cluster, flow, _WRITER)
         for code in producer.add_partitions([ledger], group).values():
-            raise fault(code, f"Writing to the ledger {ledger.topic} on {flow.target.alias}")
+            doing = f"Writing to the ledger {ledger.topic} on {flow.target.alias}"
+            raise fault(code, doing, Right.topic("WRITE", ledger.topic))
         _append_all(cluster, producer, ledger, flow, run, ranges)
         for tp, code in producer.commit_offsets(group, offsets).items():
-            raise fault(code, f"Committing the position of {tp} on {flow.target.alias}")
+            doing = f"Committing the position of {tp} on {flow.target.alias}"
+            raise fault(code, doing, Right.topic("READ", tp.topic))
         producer.end(commit=True)
         settlement.settle(Ending(TransactionOutcome.COMMITTED), [ledger], positions)
 
@@ -134,7 +138,8 @@ def _append_all(
         request = produce_request({ledger: encoded}, producer.transactional_id)
         answer = cluster.connection(node).call(request).responses[0].partition_responses[0]
         if answer.error_code:
-            raise fault(answer.error_code, f"Writing to the ledger {ledger.topic}")
+            needed = Right.topic("WRITE", ledger.topic)
+            raise fault(answer.error_code, f"Writing to the ledger {ledger.topic}", needed)
         return int(answer.base_offset) + 1
 
     common = {"flow": flow.name, "run": run}

@@ -17,6 +17,7 @@ from kafka_ferry.ledger import (
     ledger_topic,
     read_ledger,
 )
+from kafka_ferry.model import Topic
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.retry import retry
@@ -110,7 +111,8 @@ class LedgerRecovery:
             yield from incarnation
 
     def _require_stable(self) -> None:
-        topics = self._target.topics([self._ledger.topic]).values()
+        ids = self._target.topic_ids([self._ledger.topic])
+        topics = [Topic(name, topic_id, 1) for name, topic_id in ids.items()]
         written = self._target.log_bounds(topics, "read_uncommitted")
         shown = self._target.log_bounds(topics)
         if not shown or shown[self._ledger].end < written[self._ledger].end:

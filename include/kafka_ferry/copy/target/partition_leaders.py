@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from kafka_ferry.batches import TopicLimits
 from kafka_ferry.copy.target.produce_errors import Verdicts
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import PartitionLeader, WireCluster
 from kafka_ferry.wire.error_codes import NOT_ENOUGH_REPLICAS, fault
@@ -25,7 +26,8 @@ def leaders_of(
         leaders = cluster.leaders([*remote, *own])
         for tp in own:
             if leaders[tp].node < 0:
-                raise fault(leaders[tp].error, f"Looking for the topic {tp.topic}")
+                needed = Right.topic("WRITE", tp.topic)
+                raise fault(leaders[tp].error, f"Looking for the topic {tp.topic}", needed)
         return leaders
 
     return retry(ask)

@@ -15,6 +15,7 @@ from kafka_ferry.copy.target.produce_pipeline import Answer
 from kafka_ferry.copy.target.writer import StartOver
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.rights import Right, advice_on
 from kafka_ferry.retry import RETRY_S
 from kafka_ferry.wire.error_codes import (
     NONE,
@@ -127,7 +128,8 @@ class Verdicts:
         elif is_transient(answer.code) and out.range:
             self.failed_transiently(out.range, out.converted.start, answer.code)
         else:
-            error = fault(answer.code, f"Writing {what}")
+            needed = [Right.topic("WRITE", out.range.target.topic)] if out.range else []
+            error = fault(answer.code, f"Writing {what}", *needed)
             if out.range is None or not isinstance(error, BrokerError):
                 raise error
             self.refuse(queue, out, answer)
@@ -153,7 +155,9 @@ class Verdicts:
             except MalformedBatch as malformed:
                 self.fail(range_, converted.start, f"the source sent {malformed}; {message}")
         else:
-            message = f"the target refused the batch of offsets [{converted.start}, {converted.end}): {error}."
+            advice = advice_on(answer.code, [Right.topic("WRITE", range_.target.topic)])
+            at = f"[{converted.start}, {converted.end})"
+            message = f"the target refused the batch of offsets {at}: {error}. {advice}".rstrip()
             failure = Failure(range_, converted.start, message, is_transient(answer.code))
             self._refused[range_.source] = self.failures[range_.source] = failure
             queue.waiting.clear()

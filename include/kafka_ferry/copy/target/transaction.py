@@ -40,6 +40,7 @@ from kafka_ferry.errors import BrokerError, FerryError
 from kafka_ferry.ledger import CopiedRange, encode, ledger_topic
 from kafka_ferry.model.positions import Position, is_of_topics, position_group
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.rights import Right, advice_on
 from kafka_ferry.model.waits import NO_WAITS, Waits
 from kafka_ferry.wire import PartitionLeader, borrowed
 from kafka_ferry.wire.error_codes import (
@@ -295,7 +296,7 @@ class Transaction:
         for tp, code in refused.items():
             queue = self.queues[tp]
             if queue.range is None:
-                raise fault(code, f"Writing to {tp.topic}")
+                raise fault(code, f"Writing to {tp.topic}", Right.topic("WRITE", tp.topic))
             if is_transient(code):
                 # The coordinator does not know the topic yet.
                 self.verdicts.failed_transiently(
@@ -323,7 +324,8 @@ class Transaction:
     def begin(self) -> None:
         """Begin with the ledger alone: once that is possible, the last transaction has ended everywhere."""
         for code in self._add([self._ledger]).values():
-            raise fault(code, f"Writing to {self._ledger.topic}")
+            needed = Right.topic("WRITE", self._ledger.topic)
+            raise fault(code, f"Writing to {self._ledger.topic}", needed)
         self.queues[self._ledger].in_transaction = True
 
     def commit(self, waits: Waits = NO_WAITS) -> dict[TopicPartition, int]:
@@ -391,7 +393,8 @@ class Transaction:
         self.drain()
         for tp, code in refused.items():
             range_, position = positions[tp]
-            message = f"its position could not be committed: {error_name(code)}."
+            advice = advice_on(code, [Right.topic("READ", tp.topic)])
+            message = f"its position could not be committed: {error_name(code)}. {advice}".rstrip()
             if is_transient(code):
                 self.verdicts.failed_transiently(range_, position.offset, code)
             else:

@@ -17,17 +17,13 @@ from kafka_ferry.config.client.property_names import ROLES
 from kafka_ferry.config.types.principal_mapping import principal_rules
 from kafka_ferry.model.changes import Acl
 from kafka_ferry.model.cluster_state import ClusterState
-from kafka_ferry.plan.topics.replication_policy import policy_of
+from kafka_ferry.model.rights import EVERY
+from kafka_ferry.plan.topics.replication_policy import policy_of, remote_prefix
 from kafka_ferry.plan.topics.topic_filter import selection_of
-
-EVERY: Final = "*"
-"""The resource name that stands for all resources of its type."""
 
 _UNKNOWN: Final = "UNKNOWN"
 # Kafka Ferry's own groups and transactional ids, on either cluster.
 _OWN: Final = "ferry."
-# Two name suffixes that no policy treats in a special way.
-_ENDS: Final = ("0", "z9")
 
 
 @dataclass
@@ -114,12 +110,7 @@ class _Names:
 
     def prefix(self, prefix: str) -> str | None:
         """The prefix on the target of topics that begin with ``prefix``; None where they have several."""
-        begins = {
-            name.removesuffix(end)
-            for end in _ENDS
-            if (name := self.remote(prefix + end)).endswith(end)
-        }
-        return begins.pop() if len(begins) == 1 else None
+        return remote_prefix(self._policy, prefix)
 
     def strangers(self, prefix: str, remote_prefix: str) -> Iterator[str]:
         """Renamed topics that have the prefix on the target, and not on the source."""

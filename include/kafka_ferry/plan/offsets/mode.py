@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from kafka_ferry.model.plan import PLAINLY_TRANSLATED, OffsetsChoice
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.remarks import Refusal
+from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.plan.offsets.start_offsets import rest_of
 
 if TYPE_CHECKING:
@@ -180,7 +181,8 @@ def _chosen_by_itself(
             pair.topic,
             None,
             "how many of the source's offsets have a record is unknown: none could be read.",
-            "Grant READ on the topic, or set offsets: preserved or translated for it.",
+            f"{how_to_grant(Right.topic('READ', pair.topic))} Or set offsets: preserved or translated "
+            "for it.",
         )
     share = f"auto: about {costs.density:.0%} of the source's offsets have a record."
     return _choice(pair, costs.density >= _MOSTLY, share)

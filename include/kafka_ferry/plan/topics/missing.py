@@ -15,6 +15,8 @@ import regex
 from kafka_ferry.config import Flow
 from kafka_ferry.config.types.name_filter import NameFilter, compile_patterns
 from kafka_ferry.model.remarks import Refusal
+from kafka_ferry.model.rights import Right, how_to_grant
+from kafka_ferry.plan.topics.resources import resources_of
 from kafka_ferry.plan.topics.topic_filter import Selection
 
 # org.apache.kafka.common.internals.Topic.LEGAL_CHARS
@@ -41,7 +43,11 @@ class _Source:
 
 
 def missing_topics(
-    flow: Flow, names: frozenset[str], copied: Collection[str], selection: Selection
+    flow: Flow,
+    names: frozenset[str],
+    copied: Collection[str],
+    selection: Selection,
+    invisible: Collection[str] = (),
 ) -> Iterator[Refusal]:
     """What the flow is to copy and the source does not have, unless ``topics.optional`` names it.
 
@@ -50,10 +56,15 @@ def missing_topics(
         names: the source's topics.
         copied: topics that were copied before.
         selection: what becomes of the source's topics.
+        invisible: topics that the flow may not see, so that it does not know whether they are there.
     """
     source, required = _Source(names, copied), [*_required(flow)]
     missing = [item for item in required if _NAME.fullmatch(item) and not source.has(item)]
     for item in missing:
+        if item in invisible:
+            reason = f"{flow.source.alias} does not let the flow see whether it has this topic."
+            yield Refusal(item, None, reason, how_to_grant(Right.topic("READ", item)))
+            continue
         alike = get_close_matches(item, sorted(names), n=1)
         hint = f"Did you mean {alike[0]}? " if alike else ""
         advice = f"{hint}If it may be missing, name it in topics.optional."
@@ -63,14 +74,23 @@ def missing_topics(
     # Topics left out because of their origin exist, and deleted ones have a policy of their own.
     meant = [*(skipped.topic for skipped in selection.skipped), *copied]
     if not any(map(flow.topic_filter.matches, meant)):
+        rights = (
+            Right("TOPIC", name, "READ", prefixed) for name, prefixed in resources_of(flow.topics)
+        )
         yield Refusal(
             "",
             None,
             f"{flow.source.alias} has no topic that {', '.join(map(repr, flow.topics))} matches, or "
-            "topics.exclude leaves all of them out.",
+            "topics.exclude leaves all of them out, or the flow may not see them.",
             "Check both, and the source's bootstrap.servers. If that is intended, add the patterns to "
-            "topics.optional exactly as in topics.",
+            "topics.optional exactly as in topics. If the topics are there: "
+            + how_to_grant(*rights),
         )
+
+
+def named_topics(flow: Flow) -> Iterator[str]:
+    """The topics that the flow names, and that must exist."""
+    return filter(_NAME.fullmatch, _required(flow))
 
 
 def _required(flow: Flow) -> Iterator[str]:

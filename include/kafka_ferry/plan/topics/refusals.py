@@ -90,7 +90,15 @@ class Situation(Generic[_Case]):
 
 OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
     Situation(
-        holds=lambda it: it.source is None and it.remote is not None,
+        holds=lambda it: it.source is None and it.remote is not None and bool(it.invisible),
+        reason="the flow may no longer see the topic on the source, if it was not deleted. {it.invisible}",
+        advice="If it was deleted, delete its copy {it.remote_topic} too.",
+        option="on.source.topic.deleted",
+        go_on="keep",
+        outcome="Its copy {it.remote_topic} stays as it is.",
+    ),
+    Situation(
+        holds=lambda it: it.source is None and it.remote is not None and not it.invisible,
         reason="the topic was deleted on the source, or is no longer visible to the flow.",
         advice="Delete its copy {it.remote_topic} too.",
         option="on.source.topic.deleted",
@@ -133,7 +141,7 @@ OF_TOPICS: Final[tuple[Situation[Pair], ...]] = (
         holds=lambda it: it.source is not None and bool(it.unreadable),
         reason="{it.remote_topic} on the target holds something, and whose records they are is "
         "unknown. {it.unreadable}",
-        advice="Grant READ on it, or repair the topic.",
+        advice="Otherwise repair the topic.",
         option="on.foreign.records",
         go_on="adopt",
         outcome="The source's records go after it.",

@@ -246,6 +246,8 @@ POLICIES: dict[str, type[ReplicationPolicy]] = {
 }
 # Old names that files may still use for classes that have moved.
 _EARLIER_NAMES: Final = {"kafka_ferry.plan.kept_names.KeptNames": KeptNames}
+# Two name suffixes that no policy treats in a special way.
+_ENDS: Final = ("0", "z9")
 
 
 def policy_of(flow: Flow) -> ReplicationPolicy:
@@ -269,6 +271,16 @@ def policy_of(flow: Flow) -> ReplicationPolicy:
         name = flow.replication_policy_class
         raise _wrong(flow, f"{name} cannot be instantiated: {error!r}") from error
     return Renamed(made, flow.topics_rename) if flow.topics_rename else made
+
+
+def remote_prefix(policy: ReplicationPolicy, prefix: str) -> str | None:
+    """The prefix of the remote topics of topics that begin with ``prefix``; None where they have several."""
+    begins = {
+        name.removesuffix(end)
+        for end in _ENDS
+        if (name := policy.remote_topic(prefix + end)).endswith(end)
+    }
+    return begins.pop() if len(begins) == 1 else None
 
 
 def _class(flow: Flow) -> type[ReplicationPolicy]:

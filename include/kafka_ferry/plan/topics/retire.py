@@ -51,7 +51,7 @@ _KEEPS: Final[tuple[tuple[Callable[[Pair, ClusterState], bool], str], ...]] = (
     ),
     (
         lambda pair, state: state.other_flows.shared.get(pair.remote_topic) == NOBODY_KNOWS,
-        "whether other flows copy to it is unknown. Grant DESCRIBE on the target cluster.",
+        "whether other flows copy to it is unknown.",
     ),
     (
         lambda pair, state: pair.remote_topic in state.other_flows.shared,
@@ -93,7 +93,8 @@ def retire(flow: Flow, state: ClusterState, at: int) -> Iterator[Retirement | No
         if why:
             other = state.other_flows.shared.get(remote_topic, "")
             said = f"the topic is no longer on the source. Its copy {remote_topic} stays: "
-            yield Note(topic, None, said + why.format(other=other))
+            why = f"{why.format(other=other)} {pair.invisible}".rstrip()
+            yield Note(topic, None, said + why)
             continue
         since = state.ledger.applied.missed.get(_id(pair), at)
         due = since + flow.retire_after_ms

@@ -11,6 +11,7 @@ from kafka_ferry.config.files.password_files import read_passwords
 from kafka_ferry.control.access import AccessControl
 from kafka_ferry.errors import AccessDenied, BrokerError, ConfigError, FerryError
 from kafka_ferry.model.cluster_state import Access
+from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.wire.any_broker import TooOld
 from kafka_ferry.wire.error_codes import SECURITY_DISABLED
 
@@ -26,13 +27,15 @@ def discover_access(flow: Flow) -> Access:
     looking = _Looking(flow)
     found = Access()
     if flow.sync_topic_acls_enabled:
-        rules = looking.at_both("ACLs", "DESCRIBE", AccessControl.acls)
+        rules = looking.at_both("ACLs", ("DESCRIBE", "ALTER"), AccessControl.acls)
         found = replace(found, source_acls=rules[0], target_acls=rules[1])
     if flow.sync_client_quotas_enabled:
-        quotas = looking.at_both("client quotas", "DESCRIBE_CONFIGS", AccessControl.quotas)
+        quotas = looking.at_both(
+            "client quotas", ("DESCRIBE_CONFIGS", "ALTER_CONFIGS"), AccessControl.quotas
+        )
         found = replace(found, source_quotas=quotas[0], target_quotas=quotas[1])
     if flow.sync_scram_users_enabled:
-        users = looking.at_both("SCRAM users", "DESCRIBE", AccessControl.users)
+        users = looking.at_both("SCRAM users", ("DESCRIBE", "ALTER"), AccessControl.users)
         found = replace(found, source_users=users[0], target_users=users[1])
         if users[0] and users[1] is not None and not users[0].keys() <= users[1].keys():
             found = replace(found, passwords=looking.for_passwords())
@@ -47,11 +50,17 @@ class _Looking:
     notes: list[str] = field(default_factory=list)
 
     def at_both(
-        self, what: str, right: str, look: Callable[[AccessControl], _T]
+        self, what: str, rights: tuple[str, str], look: Callable[[AccessControl], _T]
     ) -> tuple[_T, _T] | tuple[None, None]:
-        """What ``look`` gives for the source and the target; None twice if one of them does not show it."""
+        """What ``look`` gives for the source and the target; None twice if one of them does not show it.
+
+        Args:
+            what: what is read.
+            rights: what syncing it needs on the source's cluster and on the target's.
+            look: reads it.
+        """
         seen = []
-        for cluster in (self.flow.source, self.flow.target):
+        for cluster, right in zip((self.flow.source, self.flow.target), rights, strict=True):
             try:
                 with AccessControl(cluster) as access:
                     seen.append(look(access))
@@ -76,8 +85,8 @@ def _why_not(alias: str, what: str, right: str, error: FerryError) -> str:
         return f"{alias} has no authorizer: {what} are not synced."
     if isinstance(error, AccessDenied):
         return (
-            f"{alias} does not let the flow see its {what}, which are not synced. Grant it {right} "
-            "on the cluster, or switch this sync off."
+            f"{alias} does not let the flow see its {what}, which are not synced. "
+            f"{how_to_grant(Right.cluster(right))} Or switch this sync off."
         )
     if isinstance(error, TooOld):
         return f"The brokers of {alias} are too old to be asked about {what}, which are not synced."

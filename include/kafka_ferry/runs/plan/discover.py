@@ -22,6 +22,8 @@ from kafka_ferry.model.topic_pair import Pair
 from kafka_ferry.plan import select, select_topics
 from kafka_ferry.plan.offsets.mode import is_to_be_sampled, may_be_preserved
 from kafka_ferry.plan.offsets.start_offsets import rest_of
+from kafka_ferry.plan.topics.emitted_topics import HEARTBEATS_OPTION, emitted_topics
+from kafka_ferry.plan.topics.missing import named_topics
 from kafka_ferry.retry import retry
 from kafka_ferry.runs.plan.acls import discover_access
 from kafka_ferry.runs.plan.first_copied import confirmed, first_copied
@@ -29,7 +31,6 @@ from kafka_ferry.runs.plan.first_starts import topic_starts
 from kafka_ferry.runs.plan.hidden_copies import hidden_copies
 from kafka_ferry.runs.plan.log_density import sample_densities
 from kafka_ferry.runs.plan.log_sizes import with_sizes
-from kafka_ferry.runs.provenance.emitted_topics import HEARTBEATS_OPTION, emitted_topics
 from kafka_ferry.runs.provenance.opposite_flow import find_returned, leaves_out, returned_topics
 from kafka_ferry.runs.provenance.upstream_flows import Upstream, find_upstream, first_marked
 from kafka_ferry.runs.state.known_positions import known_positions
@@ -67,10 +68,14 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
         positions=positions,
     )
     state = _with_ledger(target, ledger, state)
+    invisible = _invisible(flow, source, state)
+    state = replace(state, source=replace(state.source, invisible=invisible))
     state = _with_remote_topics(flow, target, ledger, state, remote_names)
     wait_s = flow.partition_wait_ms / 1000
     bounds = source.log_bounds(topics.values(), flow.isolation_level, wait_s=wait_s)
-    # Once more: what other flows copied before the logs' ends were read has its position by now.
+    # Once more: what other flows copied before the logs' ends were read has its position by now. Topics that
+    # were left out for what is doubtful are not among those.
+    doubts = upstream.unknown
     upstream = find_upstream(flow, source, names, topics)
     diverged = _diverged(flow, topics, remote_names, state.positions.known)
     state = replace(
@@ -78,7 +83,7 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
         source=replace(state.source, logs=SourceLogs(bounds, diverged)),
         other_flows=OtherFlows({**origins, **upstream.origins}),
         access=discover_access(flow),
-        unknown=upstream.unknown,
+        unknown=tuple(dict.fromkeys((*doubts, *upstream.unknown))),
     )
     state = _with_returned(flow, state, upstream, remote_names)
     state = with_missing(flow, source, target, state)
@@ -92,6 +97,12 @@ def discover(flow: Flow, ledger: LedgerTable) -> ClusterState:
         unknown=(*state.unknown, *unknown),
     )
     return _with_what_offsets_need(flow, target, ledger, state, pairs)
+
+
+def _invisible(flow: Flow, source: ClusterControl, state: ClusterState) -> frozenset[str]:
+    """The topics that the flow names or has copied, and of which the source does not say whether it has them."""
+    lacking = {*named_topics(flow), *state.ledger.copied} - state.source.names
+    return frozenset(lacking - source.unknown(lacking)) if lacking else frozenset()
 
 
 def _with_returned(
@@ -238,7 +249,7 @@ def _foreign(
                     # A topic that cannot be read is refused alone; an unreachable cluster stops everything.
                     if error.transient:
                         raise
-                    unreadable[tp.topic] = error.message
+                    unreadable[tp.topic] = str(error)
     return frozenset(foreign), unreadable
 
 

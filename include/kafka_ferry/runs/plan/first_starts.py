@@ -75,7 +75,7 @@ def topic_starts(
         except FerryError as error:
             if error.transient or isinstance(error, ConfigError):
                 raise
-            refused |= dict.fromkeys((tp.topic for tp in partitions), error.message)
+            refused |= dict.fromkeys((tp.topic for tp in partitions), str(error))
     return TopicStarts(starts, refused, begun)
 
 

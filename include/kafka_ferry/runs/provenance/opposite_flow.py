@@ -98,7 +98,7 @@ def find_returned(
     except (AccessDenied, LedgerError) as error:
         return (
             {},
-            f"{error.message} So topics with records of {flow.target.alias} are left out completely.",
+            f"Topics with records of {flow.target.alias} are left out completely: {error}",
         )
     since = dict.fromkeys(returned_topics(flow, upstream, target_id) & topics.keys(), end)
     otherwise = _brought_otherwise(flow, upstream, target_id)

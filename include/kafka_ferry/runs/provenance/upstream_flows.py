@@ -15,7 +15,8 @@ from kafka_ferry.errors import AccessDenied
 from kafka_ferry.ledger import LedgerError, LedgerTable, ledger_topic
 from kafka_ferry.ledger.settled import require_settled
 from kafka_ferry.model import Position, Topic, TopicPartition, position_group
-from kafka_ferry.model.positions import flow_of, is_position_group
+from kafka_ferry.model.positions import SEE_POSITIONS, flow_of, is_position_group
+from kafka_ferry.model.rights import how_to_grant
 from kafka_ferry.plan.topics.provenance import origins_of, same_topic
 from kafka_ferry.runs.provenance.opposite_flow import opposite_ledger
 from kafka_ferry.runs.state.flow_state import flow_state
@@ -71,7 +72,7 @@ def find_upstream(
     if denied:
         unknown.append(
             f"{flow.source.alias} does not let the positions of {', '.join(denied)} be read: "
-            f"{only_names} Grant DESCRIBE on groups there whose names begin with ferry."
+            f"{only_names} {how_to_grant(SEE_POSITIONS)}"
         )
     elif not positions[back] and ledger_topic(flow.target.alias) in names:
         unknown.append(
@@ -114,8 +115,8 @@ def _confirmed(
                 found = _as_in_ledger(ledger, told, topics)
     except (AccessDenied, LedgerError) as error:
         return committed, [
-            f"{error.message} So what the group {position_group(name)} says of where topics came "
-            f"from is believed. Grant READ on {ledger_name}."
+            f"What the group {position_group(name)} says of where topics came from is believed, since "
+            f"its ledger cannot be read: {error}"
         ]
     doubtful = told.keys() - found.keys()
     believed = {tp: found.get(tp, at) for tp, at in committed.items() if tp not in doubtful}

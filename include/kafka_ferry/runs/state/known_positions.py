@@ -35,7 +35,7 @@ def known_positions(flow: Flow, target: ClusterControl, ledger: LedgerTable) -> 
     """
     topic = ledger_topic(flow.source.alias)
     committed = read_positions(flow.target, flow.name)
-    if not target.topics([topic]):
+    if not target.topic_ids([topic]):
         return FlowPositions(committed, unconfirmed=frozenset(committed))
     end = ledger.project(flow.target, topic)
     before: Mapping[TopicPartition, Position] = {}

@@ -23,15 +23,15 @@ from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.groups.mirrormaker2.offset_syncs import offset_syncs
 from kafka_ferry.groups.mirrormaker2.record_formats import Checkpoint, Heartbeat
 from kafka_ferry.groups.routes import routes
-from kafka_ferry.plan.topics.replication_policy import HEARTBEATS
-from kafka_ferry.retry import retry
-from kafka_ferry.runs.provenance.emitted_topics import (
+from kafka_ferry.plan.topics.emitted_topics import (
     CHECKPOINTS,
     HEARTBEATS_OPTION,
     OFFSET_SYNCS,
     EmittedTopic,
     emitted_topics,
 )
+from kafka_ferry.plan.topics.replication_policy import HEARTBEATS
+from kafka_ferry.retry import retry
 from kafka_ferry.runs.provenance.opposite_flow import opposite_for
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ Records = Iterable[tuple[bytes, Sequence[bytes]]]
 """By key, the values to write one after the other; the last one counts."""
 
 
-def emit(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str) -> list[str]:
+def emit(
+    flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str
+) -> tuple[list[str], list[str]]:
     """Write what the flow's options say; a repetition writes at most another heartbeat.
 
     Args:
@@ -55,7 +57,7 @@ def emit(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str) -> lis
         run: the run, for the log.
 
     Returns:
-        A sentence for each topic that could not be written.
+        A sentence for each topic that could not be written, and one for each that could not be read.
 
     Raises:
         ConfigError: as ``policy_of``.
@@ -73,7 +75,7 @@ def emit(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str) -> lis
         # The flow writes the source's heartbeats there, if the source has any.
         if not (topic.option == HEARTBEATS_OPTION and topic.name in copied)
     ]
-    failed = []
+    failed, unread = [], []
     # Each has a client of its own, whose connections take most of the time.
     with ThreadPoolExecutor(thread_name_prefix="emit") as threads:
         writes = [
@@ -84,20 +86,23 @@ def emit(flow: Flow, ledger: LedgerTable, moves: GroupMoves, *, run: str) -> lis
         ]
     for topic, write in zip(topics, writes, strict=True):
         try:
-            written = write.result()
+            written, doubt = write.result()
+            unread += doubt
             log.info("%s: %d records to %s on %s", run, written, topic.name, topic.cluster.alias)
         except FerryError as error:
             failed.append(_sentence(topic, error))
-    return failed
+    return failed, unread
 
 
-def _write(topic: EmittedTopic, records: Callable[[EmittedTopic], Records], at: int) -> int:
-    """Write those of ``records`` that are new; returns how many."""
+def _write(
+    topic: EmittedTopic, records: Callable[[EmittedTopic], Records], at: int
+) -> tuple[int, list[str]]:
+    """Write those of ``records`` that are new; returns how many, and why it is not known which are."""
     create_compacted(ClusterControl(topic.cluster), topic.name, topic.replication_factor)
     wanted = dict(records(topic))
     if not wanted:
-        return 0
-    known = {} if topic.option == HEARTBEATS_OPTION else _known(topic)
+        return 0, []
+    known, unread = ({}, []) if topic.option == HEARTBEATS_OPTION else _known(topic)
     changed = [
         NewRecord(key, value, at=at)
         for key, values in wanted.items()
@@ -106,15 +111,16 @@ def _write(topic: EmittedTopic, records: Callable[[EmittedTopic], Records], at: 
     ]
     if changed:
         append_records(topic.cluster, topic.name, changed)
-    return len(changed)
+    return len(changed), unread
 
 
-def _known(topic: EmittedTopic) -> Mapping[bytes, bytes]:
+def _known(topic: EmittedTopic) -> tuple[Mapping[bytes, bytes], list[str]]:
     try:
-        return newest_values(topic.cluster, topic.name)
-    except AccessDenied:
+        return newest_values(topic.cluster, topic.name), []
+    except AccessDenied as error:
         # MirrorMaker 2's principal may only write: then all records are written again, which is as correct.
-        return {}
+        where = f"{topic.name} on {topic.cluster.alias}"
+        return {}, [f"All records of {where} were written again, since it cannot be read: {error}"]
 
 
 def _checkpoints(moves: GroupMoves) -> Iterator[tuple[bytes, list[bytes]]]:
@@ -157,6 +163,5 @@ def _offset_syncs(flow: Flow, ledger: LedgerTable) -> Iterator[tuple[bytes, list
 def _sentence(topic: EmittedTopic, error: FerryError) -> str:
     where = f"{topic.name} on {topic.cluster.alias}"
     if isinstance(error, AccessDenied):
-        advice = f"Grant CREATE, DESCRIBE, READ and WRITE on it, or set {topic.option}: false."
-        return f"{where} was not written: {error.message} {advice}"
+        return f"{where} was not written: {error} Or set {topic.option}: false."
     return f"{where} was not written: {error}"

@@ -175,6 +175,6 @@ def _source(
             found = source.topics(topics)
             logs = source.log_bounds(found.values(), flow.isolation_level)
     except (ClusterUnreachable, AccessDenied) as error:
-        note = f"{error.message} So the topics are assumed to be those that were copied last."
+        note = f"{error} So the topics are assumed to be those that were copied last."
         return copied_topic_ids(ledger), {}, [note]
     return {name: topic.topic_id for name, topic in found.items()}, logs, []

@@ -52,9 +52,10 @@ def sync_groups(run: RunContext) -> GroupMoves:
         moves = move_groups(flow, ledger, run=run.run_id, write=write, from_target=True)
     else:
         moves = GroupMoves(now_ms())
-    emitting = emit(flow, ledger, moves, run=run.run_id)
+    emitting, unread = emit(flow, ledger, moves, run=run.run_id)
     moves = replace(
         moves,
+        notes=(*moves.notes, *unread),
         failures=(*moves.failures, *emitting),
         transient=moves.transient and not emitting,
         done_at=now_ms(),

@@ -198,7 +198,7 @@ class Translator:
                 logs = source.log_bounds(found.values(), self._flow.isolation_level)
         except (ClusterUnreachable, AccessDenied) as error:
             self.notes.append(
-                f"{error.message} So the topics are assumed to be those that were copied last, and their "
+                f"{error} So the topics are assumed to be those that were copied last, and their "
                 "logs to hold all that was copied."
             )
             return copied_topic_ids(self._ledger), {}

@@ -33,7 +33,7 @@ from kafka_ferry.model.changes import (
     quota_name,
 )
 from kafka_ferry.model.plan import AccessChanges
-from kafka_ferry.plan.access.acls import EVERY
+from kafka_ferry.model.rights import EVERY
 from kafka_ferry.runs.state.run_context import RunContext
 
 _T = TypeVar("_T")
@@ -98,7 +98,7 @@ class _Granting:
             target.see_acls(grants - errors.keys(), revokes - errors.keys())
         gone = (grants & errors.keys()) | (revokes - errors.keys())
         self._record(acls=_changes(gone, "revoke"))
-        return _told(errors, "ACLs", "ALTER", self.flow.target.alias)
+        return _told(errors, "ACLs", self.flow.target.alias)
 
     def change_quotas(self) -> list[str]:
         claimed = self.applied.quotas
@@ -122,7 +122,7 @@ class _Granting:
             for what, it in planned.items()
             if what not in due and now.get(what) != it.value
         ]
-        return meanwhile + _told(errors, "client quotas", "ALTER_CONFIGS", alias)
+        return meanwhile + _told(errors, "client quotas", alias)
 
     def change_users(self) -> list[str]:
         changes, claimed = self.planned.user_changes, self.applied.users
@@ -143,7 +143,7 @@ class _Granting:
             target.see_users(made, gone)
         gone += [it for it in creates if it in errors]
         self._record(users=[replace(it, change="delete") for it in gone])
-        return sentences + _told(errors, "SCRAM users", "ALTER", self.flow.target.alias)
+        return sentences + _told(errors, "SCRAM users", self.flow.target.alias)
 
     def _passwords(self, creates: Sequence[UserChange]) -> tuple[Mapping[str, str], list[str]]:
         """The passwords, read only if there are users to create, and the users without one."""
@@ -233,7 +233,7 @@ def _some(things: Iterable[_T]) -> Iterator[tuple[_T, ...]]:
         yield some
 
 
-def _told(errors: Mapping[_T, FerryError], what: str, right: str, alias: str) -> list[str]:
+def _told(errors: Mapping[_T, FerryError], what: str, alias: str) -> list[str]:
     """Errors as sentences; those about a missing permission as one."""
     denied = [error for error in errors.values() if isinstance(error, AccessDenied)]
     others = [str(error) for error in errors.values() if not isinstance(error, AccessDenied)]
@@ -242,6 +242,5 @@ def _told(errors: Mapping[_T, FerryError], what: str, right: str, alias: str) ->
         others = [*others[:_AT_MOST_TOLD], more]
     if denied:
         count = f"{len(denied):,} changes of {what}" if len(denied) > 1 else f"a change of {what}"
-        advice = f"Grant the flow {right} on the cluster."
-        others.insert(0, f"{alias} refuses {count}. {denied[0].message} {advice}")
+        others.insert(0, f"{alias} refuses {count}. {denied[0]}")
     return others

@@ -9,14 +9,15 @@ from typing import Final
 from kafka_ferry.clock import now_ms
 from kafka_ferry.config import Flow
 from kafka_ferry.control import ClusterControl, read_positions
-from kafka_ferry.errors import FerryError
+from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.ledger import (
     AppliedEntry,
     ReleasedTopic,
     append_entry,
 )
 from kafka_ferry.model import ClusterState, Plan, position_group
-from kafka_ferry.model.positions import is_position_group
+from kafka_ferry.model.positions import SEE_POSITIONS, is_position_group
+from kafka_ferry.model.rights import how_to_grant
 from kafka_ferry.plan.topics.retire import NOBODY_KNOWS, missing_topics
 from kafka_ferry.runs.state.run_context import RunContext
 from kafka_ferry.runs.sync_topics.delete_topics import delete_released, release
@@ -34,12 +35,18 @@ def with_missing(
     if not missing:
         return state
     there = target.topics(missing.values())
-    shared = _shared(flow, target, there) if there else {}
+    unknown = state.unknown
+    try:
+        shared = _shared(flow, target, there) if there else {}
+    except FerryError as error:
+        shared = dict.fromkeys(there, NOBODY_KNOWS)
+        unknown += (f"Which other flows copy to {', '.join(sorted(there))} is unknown. {error}",)
     return replace(
         state,
         source=replace(state.source, gone=frozenset(source.unknown(missing))),
         target=replace(state.target, topics={**state.target.topics, **there}),
         other_flows=replace(state.other_flows, shared=shared),
+        unknown=unknown,
     )
 
 
@@ -93,13 +100,12 @@ def _shared(flow: Flow, target: ClusterControl, topics: Iterable[str]) -> Mappin
     """Which other flows have positions in ``topics``."""
     own = position_group(flow.name)
     shared: dict[str, str] = {}
-    try:
-        for group in target.all_group_names():
-            if is_position_group(group) and group != own:
-                name = group.removeprefix(_GROUPS)
-                shared |= dict.fromkeys(
-                    (tp.topic for tp in read_positions(flow.target, name)), name
-                )
-    except FerryError:
-        return dict.fromkeys(topics, NOBODY_KNOWS)
+    for group in target.all_group_names():
+        if is_position_group(group) and group != own:
+            name = group.removeprefix(_GROUPS)
+            try:
+                positions = read_positions(flow.target, name)
+            except AccessDenied as error:
+                raise AccessDenied(error.message, advice=how_to_grant(SEE_POSITIONS)) from error
+            shared |= dict.fromkeys((tp.topic for tp in positions), name)
     return {topic: shared[topic] for topic in topics if topic in shared}

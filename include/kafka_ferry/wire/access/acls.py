@@ -14,6 +14,7 @@ from kafka.protocol.admin.acl import CreateAclsRequest, DeleteAclsRequest, Descr
 
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.changes import Acl
+from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.any_broker import ask
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import fault
@@ -71,7 +72,8 @@ def describe_acls(cluster: WireCluster) -> frozenset[Acl]:
     )
     answer = ask(cluster, every, version=_VERSION)
     if answer.error_code:
-        raise fault(answer.error_code, f"Reading the ACLs of {cluster.alias}")
+        doing = f"Reading the ACLs of {cluster.alias}"
+        raise fault(answer.error_code, doing, Right.cluster("DESCRIBE"))
     names = {code: name for name, code in _RESOURCES.items()}
     return frozenset(
         Acl(
@@ -139,7 +141,8 @@ def _paired(
 
 def _error(cluster: WireCluster, doing: str, acl: Acl, result: Any) -> FerryError:
     what = f"{cluster.alias}, while {doing} the ACL {acl}"
-    return fault(result.error_code, what, advice=result.error_message or "")
+    said = result.error_message or ""
+    return fault(result.error_code, what, Right.cluster("ALTER"), advice=said)
 
 
 def _creation(acls: Sequence[Acl]) -> CreateAclsRequest:

@@ -13,6 +13,7 @@ from kafka.protocol.admin.client_quotas import (
 
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.changes import Entity, QuotaChange, quota_name
+from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.any_broker import ask
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import fault
@@ -33,7 +34,8 @@ def describe_quotas(cluster: WireCluster) -> dict[tuple[Entity, str], float]:
     # A filter without components matches everything (``ClientQuotaFilter.all``).
     answer = ask(cluster, DescribeClientQuotasRequest(components=[], strict=False))
     if answer.error_code:
-        raise fault(answer.error_code, f"Reading the client quotas of {cluster.alias}")
+        doing = f"Reading the client quotas of {cluster.alias}"
+        raise fault(answer.error_code, doing, Right.cluster("DESCRIBE_CONFIGS"))
     return {
         (_entity(entry), value.key): value.value
         for entry in answer.entries or ()
@@ -79,7 +81,12 @@ def alter_quotas(
                 raise ClusterUnreachable(f"{cluster.alias} did not answer for {name}.")
             if entry.error_code:
                 doing = f"{cluster.alias}, while changing {name}"
-                errors[change] = fault(entry.error_code, doing, advice=entry.error_message or "")
+                errors[change] = fault(
+                    entry.error_code,
+                    doing,
+                    Right.cluster("ALTER_CONFIGS"),
+                    advice=entry.error_message or "",
+                )
     return errors
 
 

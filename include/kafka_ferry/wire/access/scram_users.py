@@ -16,6 +16,7 @@ from kafka.protocol.admin.users import (
 
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.changes import UserChange
+from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.any_broker import ask
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import fault
@@ -37,7 +38,8 @@ def describe_users(cluster: WireCluster) -> dict[tuple[str, str], int]:
     # Not null for all users: a broker 4.3 that refuses such a request never answers it.
     answer = ask(cluster, DescribeUserScramCredentialsRequest(users=[]))
     if answer.error_code:
-        raise fault(answer.error_code, f"Reading the SCRAM users of {cluster.alias}")
+        doing = f"Reading the SCRAM users of {cluster.alias}"
+        raise fault(answer.error_code, doing, Right.cluster("DESCRIBE"))
     names = {code: name for name, code in _MECHANISMS.items()}
     return {
         (result.user, names[info.mechanism]): info.iterations
@@ -69,7 +71,8 @@ def change_user(cluster: WireCluster, change: UserChange, password: str = "") ->
     if not result.error_code:
         return None
     doing = f"{cluster.alias}, trying to {change}"
-    return fault(result.error_code, doing, advice=result.error_message or "")
+    said = result.error_message or ""
+    return fault(result.error_code, doing, Right.cluster("ALTER"), advice=said)
 
 
 def _deletion(change: UserChange) -> AlterUserScramCredentialsRequest.ScramCredentialDeletion:

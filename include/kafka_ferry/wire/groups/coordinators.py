@@ -11,15 +11,14 @@ from typing import Any, Final, TypeVar
 from kafka.protocol.metadata import FindCoordinatorRequest
 
 from kafka_ferry.errors import ClusterUnreachable, FerryError
+from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.cluster import GROUP, WireCluster
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.error_codes import (
-    GROUP_AUTHORIZATION_FAILED,
     GROUP_ID_NOT_FOUND,
     GROUP_SUBSCRIBED_TO_TOPIC,
     NON_EMPTY_GROUP,
     OFFSET_METADATA_TOO_LARGE,
-    TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_MEMBER_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
     fault,
@@ -38,9 +37,6 @@ _ADVICE: Final = {
     GROUP_SUBSCRIBED_TO_TOPIC: _IDLE,
     UNKNOWN_TOPIC_OR_PARTITION: "The topic does not exist, or has fewer partitions.",
     OFFSET_METADATA_TOO_LARGE: "Raise the broker's offset.metadata.max.bytes.",
-    TOPIC_AUTHORIZATION_FAILED: "Grant READ on the topic.",
-    GROUP_AUTHORIZATION_FAILED: "Grant DESCRIBE on the group to look at it, READ to commit its "
-    "offsets, DELETE to delete them.",
     # A commit to a group that does not exist creates it.
     GROUP_ID_NOT_FOUND: "The cluster has a group of this name of another type.",
 }
@@ -114,7 +110,7 @@ def pipelined(connections: Sequence[Connection], requests: Iterable[Any]) -> Ite
             connection.close()
 
 
-def group_fault(code: int, doing: str, said: str | None = None) -> FerryError:
+def group_fault(code: int, doing: str, *needed: Right, said: str | None = None) -> FerryError:
     """The error for a coordinator's ``code``.
 
     An unknown topic is a terminal error here: callers have already seen the topic elsewhere.
@@ -122,9 +118,10 @@ def group_fault(code: int, doing: str, said: str | None = None) -> FerryError:
     Args:
         code: Kafka's error code, not 0.
         doing: the request, with cluster and group.
+        needed: the rights that it needs.
         said: the coordinator's own message, if any.
     """
-    error = fault(code, doing, advice=_ADVICE.get(code) or said or "")
+    error = fault(code, doing, *needed, advice=_ADVICE.get(code) or said or "")
     if code == UNKNOWN_TOPIC_OR_PARTITION:
         error.transient = False
     return error
@@ -154,7 +151,7 @@ def _coordinators(
     for group, entry in _found(connection, list(groups)):
         if entry.error_code:
             doing = f"Finding the coordinator of the group {group} on {cluster.alias}"
-            errors[group] = group_fault(entry.error_code, doing)
+            errors[group] = group_fault(entry.error_code, doing, Right.group("DESCRIBE", group))
         else:
             cluster.add_broker(entry.node_id, entry.host, entry.port)
             by_node[entry.node_id].append(group)

@@ -17,6 +17,7 @@ from kafka.protocol.admin.groups import (
 
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.groups import Group, GroupType
+from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.any_broker import TooOld
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
@@ -47,7 +48,7 @@ def list_groups(cluster: WireCluster) -> list[Group]:
             raise fault(
                 answer.error_code,
                 f"Listing the groups of {cluster.alias}",
-                advice=f"Grant DESCRIBE on the cluster {cluster.alias}, or on its groups.",
+                Right.cluster("DESCRIBE"),
             )
         for entry in answer.groups:
             found[entry.group_id] = Group(
@@ -73,7 +74,8 @@ def describe_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, 
             for it in answer.groups:
                 name = it.group_id
                 if it.error_code:
-                    yield name, group_fault(it.error_code, f"{cluster.alias}, looking at {name}")
+                    doing = f"{cluster.alias}, looking at {name}"
+                    yield name, group_fault(it.error_code, doing, Right.group("DESCRIBE", name))
                 else:
                     yield name, Group(name, "classic", it.group_state, it.protocol_type)
 
@@ -102,7 +104,8 @@ def delete_groups(cluster: WireCluster, groups: Collection[str]) -> dict[str, Fe
                 name = it.group_id
                 gone = it.error_code in (NONE, GROUP_ID_NOT_FOUND)
                 doing = f"{cluster.alias}, deleting the group {name}"
-                yield name, None if gone else group_fault(it.error_code, doing)
+                needed = Right.group("DELETE", name)
+                yield name, None if gone else group_fault(it.error_code, doing, needed)
 
     return ask_coordinators(cluster, groups, ask)
 

@@ -15,6 +15,7 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest, Of
 from kafka_ferry.errors import ClusterUnreachable, FerryError
 from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.any_broker import TooOld
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
@@ -61,7 +62,7 @@ def fetch_offsets(
         for group, answer in _fetched(connections, some):
             if answer.error_code:
                 doing = f"{cluster.alias}, reading the offsets of the group {group}"
-                yield group, group_fault(answer.error_code, doing)
+                yield group, group_fault(answer.error_code, doing, Right.group("DESCRIBE", group))
             else:
                 yield group, _committed(cluster, group, answer)
 
@@ -85,7 +86,7 @@ def commit_offsets(cluster: WireCluster, offsets: Mapping[str, Offsets]) -> dict
             refused: Refused = {}
             for part in parts[group]:
                 entries = _entries(next(answers))
-                refused |= refused_of(cluster, "committing", group, part, entries)
+                refused |= refused_of(cluster, "committing", group, "READ", part, entries)
             yield group, refused
 
     return of_partitions(
@@ -117,10 +118,11 @@ def delete_offsets(
                 yield group, {}
             elif answer.error_code:
                 doing = f"{cluster.alias}, deleting offsets of the group {group}"
-                yield group, group_fault(answer.error_code, doing)
+                yield group, group_fault(answer.error_code, doing, Right.group("DELETE", group))
             else:
                 entries = _entries(answer)
-                yield group, refused_of(cluster, "deleting", group, partitions[group], entries)
+                asked = partitions[group]
+                yield group, refused_of(cluster, "deleting", group, "DELETE", asked, entries)
 
     return of_partitions(ask_coordinators(cluster, partitions, ask), partitions)
 
@@ -129,10 +131,14 @@ def refused_of(
     cluster: WireCluster,
     doing: str,
     group: str,
+    operation: str,
     asked: Iterable[TopicPartition],
     entries: Mapping[TopicPartition, Any],
 ) -> Refused:
-    """An error for each partition whose entry in an answer has an error code, or that has no entry."""
+    """An error for each partition whose entry in an answer has an error code, or that has no entry.
+
+    The request needs a right to ``operation`` on the group, and READ on the topics.
+    """
     refused: Refused = {}
     for tp in asked:
         entry = entries.get(tp)
@@ -143,7 +149,8 @@ def refused_of(
             what = f"{cluster.alias}, {doing} the offset of {tp} in the group {group}"
             # Only newer versions return a message of the broker.
             said = getattr(entry, "error_message", None) or ""
-            refused[tp] = group_fault(entry.error_code, what, said)
+            needed = Right.group(operation, group), Right.topic("READ", tp.topic)
+            refused[tp] = group_fault(entry.error_code, what, *needed, said=said)
     return refused
 
 
@@ -187,7 +194,7 @@ def _committed(
             tp = TopicPartition(topic.name, entry.partition_index)
             if entry.error_code:
                 doing = f"{cluster.alias}, reading the offset of {tp} in the group {group}"
-                return group_fault(entry.error_code, doing)
+                return group_fault(entry.error_code, doing, Right.topic("READ", tp.topic))
             if entry.committed_offset >= 0:
                 offsets[tp] = Committed(
                     entry.committed_offset, entry.committed_leader_epoch, entry.metadata or ""

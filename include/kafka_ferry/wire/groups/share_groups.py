@@ -16,6 +16,7 @@ from typing import Any
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.groups import Committed
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.any_broker import TooOld
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.connection import Connection
@@ -61,7 +62,9 @@ def fetch_start_offsets(
             for entry in answer.groups:
                 if entry.error_code:
                     doing = f"{cluster.alias}, reading the offsets of the group {entry.group_id}"
-                    yield entry.group_id, group_fault(entry.error_code, doing, entry.error_message)
+                    needed = Right.group("DESCRIBE", entry.group_id)
+                    said = entry.error_message
+                    yield entry.group_id, group_fault(entry.error_code, doing, needed, said=said)
                 else:
                     yield entry.group_id, _starts(cluster, entry)
 
@@ -95,9 +98,9 @@ def alter_start_offsets(cluster: WireCluster, offsets: Mapping[str, Offsets]) ->
             for topic in answer.responses
             for entry in topic.partitions
         }
-        return refused_of(cluster, "setting", group, offsets[group], entries)
+        return refused_of(cluster, "setting", group, "READ", offsets[group], entries)
 
-    return _change(cluster, offsets, request, refused)
+    return _change(cluster, "READ", offsets, request, refused)
 
 
 def delete_start_offsets(
@@ -120,18 +123,19 @@ def delete_start_offsets(
     def refused(group: str, answer: Any) -> Refused:
         topics = {topic.topic_name: topic for topic in answer.responses}
         entries = {tp: topics[tp.topic] for tp in partitions[group] if tp.topic in topics}
-        return refused_of(cluster, "deleting", group, partitions[group], entries)
+        return refused_of(cluster, "deleting", group, "DELETE", partitions[group], entries)
 
-    return _change(cluster, partitions, request, refused)
+    return _change(cluster, "DELETE", partitions, request, refused)
 
 
 def _change(
     cluster: WireCluster,
+    operation: str,
     wanted: Mapping[str, Collection[TopicPartition]],
     request: Callable[[str], Any],
     refused: Callable[[str, Any], Refused],
 ) -> dict[str, Refused]:
-    """Send one request per group."""
+    """Send one request per group, each of which needs a right to ``operation`` on the group."""
 
     def ask(
         connections: Sequence[Connection], some: list[str]
@@ -141,7 +145,8 @@ def _change(
         for group, answer in zip(some, pipelined(connections, requests), strict=True):
             if answer.error_code:
                 doing = f"{cluster.alias}, changing the start offsets of the group {group}"
-                yield group, group_fault(answer.error_code, doing, answer.error_message)
+                needed, said = Right.group(operation, group), answer.error_message
+                yield group, group_fault(answer.error_code, doing, needed, said=said)
             else:
                 yield group, refused(group, answer)
 
@@ -162,7 +167,8 @@ def _starts(cluster: WireCluster, group: Any) -> dict[TopicPartition, Committed]
             tp = TopicPartition(topic.topic_name, entry.partition_index)
             if entry.error_code:
                 doing = f"{cluster.alias}, reading the offset of {tp} in the group {group.group_id}"
-                return group_fault(entry.error_code, doing, entry.error_message)
+                needed, said = Right.topic("DESCRIBE", tp.topic), entry.error_message
+                return group_fault(entry.error_code, doing, needed, said=said)
             if entry.start_offset >= 0:
                 offsets[tp] = Committed(entry.start_offset, entry.leader_epoch)
     return offsets

@@ -9,6 +9,7 @@ from typing import Any, Final
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question
 from kafka_ferry.wire.error_codes import NONE, fault, is_transient
@@ -85,7 +86,7 @@ def _ends(
                     ends[tp] = int(entry.end_offset)
             elif not is_transient(entry.error_code):
                 doing = f"Reading where leader epochs of {tp} end on {cluster.alias}"
-                raise fault(entry.error_code, doing)
+                raise fault(entry.error_code, doing, Right.topic("READ", tp.topic))
         return ends
 
     return Question(cluster.connection(node), request, read)

@@ -13,6 +13,7 @@ from kafka.protocol.consumer import FetchRequest
 from kafka_ferry.batches import AbortedTransaction
 from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.cluster import WireCluster, as_uuid, printed
 from kafka_ferry.wire.connections.connection import Connection
 from kafka_ferry.wire.error_codes import NONE, OFFSET_OUT_OF_RANGE, THROTTLED, fault
@@ -159,7 +160,7 @@ def fetch_one(
         doing = f"Reading {partition} on {cluster.alias} from offset {offset}"
         if error == OFFSET_OUT_OF_RANGE:
             raise ClusterUnreachable(f"{doing}: the log's start has moved on.")
-        raise fault(error, doing)
+        raise fault(error, doing, Right.topic("READ", partition.topic))
     return fetched
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question, ask_together
 from kafka_ferry.wire.error_codes import fault
@@ -121,6 +122,7 @@ def log_offsets(
         for tp, answer in answers.items():
             if answer.error_code:
                 bound = "start" if which == EARLIEST else "end"
-                raise fault(answer.error_code, f"Reading the {bound} of {tp} on {cluster.alias}")
+                doing = f"Reading the {bound} of {tp} on {cluster.alias}"
+                raise fault(answer.error_code, doing, Right.topic("READ", tp.topic))
             found[tp].append(int(answer.offset))
     return found

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from kafka.protocol.admin import DescribeLogDirsRequest
 
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import NONE, fault
 
@@ -47,7 +48,7 @@ def log_sizes(
             raise fault(
                 answer.error_code,
                 f"Reading the sizes of logs on {cluster.alias}",
-                advice=f"Grant DESCRIBE on the cluster {cluster.alias} for this.",
+                Right.cluster("DESCRIBE"),
             )
         for folder in answer.results:
             # A failed disk; its partitions have other leaders.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import fault
 from kafka_ferry.wire.partitions.list_offsets import EARLIEST, LATEST, log_offsets
@@ -71,5 +72,6 @@ def _leaders(
     leaders = look_up(partitions)
     for tp, leader in leaders.items():
         if leader.node < 0:
-            raise fault(leader.error, f"Looking for the leader of {tp} on {cluster.alias}")
+            doing = f"Looking for the leader of {tp} on {cluster.alias}"
+            raise fault(leader.error, doing, Right.topic("READ", tp.topic))
     return {tp: leader.node for tp, leader in leaders.items()}

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.connections.questions import Question
 from kafka_ferry.wire.error_codes import NONE, fault, is_transient
@@ -85,5 +86,9 @@ def look_up(
                 at = Entry(int(entry.offset), int(entry.timestamp))
                 found.entries[tp] = at if at.offset >= 0 else None
             elif not is_transient(code):
-                found.refused[tp] = fault(code, f"Looking a time up in {tp} on {cluster.alias}")
+                found.refused[tp] = fault(
+                    code,
+                    f"Looking a time up in {tp} on {cluster.alias}",
+                    Right.topic("READ", tp.topic),
+                )
     return found

@@ -14,6 +14,7 @@ from kafka.protocol.admin.transactions import (
 )
 
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.wire.cluster import TRANSACTION, PartitionLeader, WireCluster
 from kafka_ferry.wire.connections.questions import Question
 from kafka_ferry.wire.error_codes import (
@@ -119,7 +120,9 @@ def _described(cluster: WireCluster, transactional_id: str) -> Question[Any] | N
             if state.error_code == _TRANSACTIONAL_ID_NOT_FOUND:
                 return None
             if state.error_code:
-                raise fault(state.error_code, f"Describing the transaction of {transactional_id}")
+                doing = f"Describing the transaction of {transactional_id}"
+                needed = Right.transactional_id("WRITE", transactional_id)
+                raise fault(state.error_code, doing, needed)
             return state
         return None
 
@@ -157,7 +160,8 @@ def open_parts(
             leaderless.add(tp)
         elif leader.topic_id:
             code = leader.error or LEADER_NOT_AVAILABLE
-            raise fault(code, f"Looking for the leader of {tp} on {cluster.alias}")
+            doing = f"Looking for the leader of {tp} on {cluster.alias}"
+            raise fault(code, doing, Right.topic("WRITE", tp.topic))
     cluster.open(by_leader)
     questions = {}
     for node, topics in by_leader.items():

@@ -9,6 +9,7 @@ from kafka_ferry.batches import Batch, for_producer
 from kafka_ferry.config import Cluster
 from kafka_ferry.errors import Fenced, FerryError
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import fault
@@ -51,9 +52,10 @@ class ExclusiveWriter:
         """
         cluster, partition = self.cluster, self.partition
         doing = f"Writing to {partition.topic} on {cluster.alias}"
+        needed = Right.topic("WRITE", partition.topic)
         leader = cluster.recent_leaders([partition])[partition]
         if leader.node < 0:
-            raise fault(leader.error, doing)
+            raise fault(leader.error, doing, needed)
         sent = for_producer(
             batch,
             producer_id=self._producer.producer_id,
@@ -63,7 +65,7 @@ class ExclusiveWriter:
         )
         answer = cluster.connection(leader.node).call(produce_request({partition: sent}))
         if code := answer.responses[0].partition_responses[0].error_code:
-            raise fault(code, doing)
+            raise fault(code, doing, needed)
         self._sequence += 1
 
 

@@ -14,8 +14,9 @@ from typing import Final
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest, WriteTxnMarkersRequest
 
-from kafka_ferry.errors import AccessDenied, FerryError
+from kafka_ferry.errors import FerryError
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import WireCluster
 from kafka_ferry.wire.error_codes import CLUSTER_AUTHORIZATION_FAILED, NONE, fault
@@ -66,7 +67,8 @@ def new_producer_id(cluster: WireCluster) -> int:
             )
         )
         if answer.error_code:
-            raise fault(answer.error_code, f"Asking {cluster.alias} for a producer id")
+            doing = f"Asking {cluster.alias} for a producer id"
+            raise fault(answer.error_code, doing, Right.cluster("IDEMPOTENT_WRITE"))
         return int(answer.producer_id)
 
     return retry(ask)
@@ -129,10 +131,11 @@ def write_markers(
         for entry in topic.partitions
     }
     if CLUSTER_AUTHORIZATION_FAILED in codes.values():
-        raise AccessDenied(
-            f"{cluster.alias} does not let the flow write control records "
-            "(CLUSTER_AUTHORIZATION_FAILED).",
-            advice="Grant CLUSTER_ACTION on the cluster, or set fill: transactions.",
+        raise fault(
+            CLUSTER_AUTHORIZATION_FAILED,
+            f"Writing control records on {cluster.alias}",
+            Right.cluster("CLUSTER_ACTION"),
+            advice="Or set fill: transactions.",
         )
     cluster.require_answers(markers, codes)
     return {tp: code for tp, code in codes.items() if code != NONE}

@@ -25,6 +25,7 @@ from kafka.protocol.producer import (
 )
 
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
 from kafka_ferry.wire.cluster import GROUP, TRANSACTION, WireCluster
 from kafka_ferry.wire.connections.connection import Connection
@@ -170,9 +171,8 @@ class TransactionalProducer:
             }
             whole = [code for code in refused.values() if code not in _OF_ONE_PARTITION]
             if whole:
-                raise fault(
-                    whole[0], f"Adding partitions to a transaction of {self.transactional_id}"
-                )
+                doing = f"Adding partitions to a transaction of {self.transactional_id}"
+                raise fault(whole[0], doing, self._right)
             return refused
 
         return Question(self._coordinator(), request, read)
@@ -188,7 +188,7 @@ class TransactionalProducer:
         def read(answer: Any) -> None:
             if answer.error_code:
                 doing = f"Adding the group {group} to the transaction ({self.transactional_id})"
-                raise fault(answer.error_code, doing)
+                raise fault(answer.error_code, doing, self._right, Right.group("READ", group))
 
         return Question(self._coordinator(), request, read)
 
@@ -236,7 +236,8 @@ class TransactionalProducer:
             refused = {tp: code for tp, code in codes.items() if code != NONE}
             whole = [code for code in refused.values() if code not in _OF_ONE_PARTITION]
             if whole:
-                raise fault(whole[0], f"Committing offsets of the group {group}")
+                doing = f"Committing offsets of the group {group}"
+                raise fault(whole[0], doing, self._right, Right.group("READ", group))
             return refused
 
         return self._retried(commit)
@@ -253,6 +254,10 @@ class TransactionalProducer:
             f"{'Committing' if commit else 'Aborting'} a transaction",
         )
 
+    @property
+    def _right(self) -> Right:
+        return Right.transactional_id("WRITE", self.transactional_id)
+
     def _coordinator(self) -> Connection:
         return self._cluster.coordinator(self.transactional_id, TRANSACTION)
 
@@ -260,7 +265,7 @@ class TransactionalProducer:
         def ask() -> Any:
             answer = self._coordinator().call(request())
             if answer.error_code:
-                raise fault(answer.error_code, f"{doing} ({self.transactional_id})")
+                raise fault(answer.error_code, f"{doing} ({self.transactional_id})", self._right)
             return answer
 
         return self._retried(ask)
@@ -329,7 +334,7 @@ def committed_offsets(
             offsets, errors = _offsets(cluster, group, asked, stable=stable).ask()
             for tp, code in errors.items():
                 doing = f"Reading the offset of {tp} in the group {group} on {cluster.alias}"
-                raise fault(code, doing)
+                raise fault(code, doing, Right.topic("READ", tp.topic))
         return offsets
 
     return retry(ask)
@@ -388,7 +393,7 @@ def _read_offsets(
 ) -> _Offsets:
     if answer.error_code:
         doing = f"Reading the offsets of the group {group} on {cluster.alias}"
-        raise fault(answer.error_code, doing)
+        raise fault(answer.error_code, doing, Right.group("READ", group))
     offsets, errors = {}, {}
     answered = set()
     for topic in answer.topics:

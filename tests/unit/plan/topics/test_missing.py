@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from kafka_ferry.model import Skipped
+from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.plan.topics.missing import missing_topics
 from kafka_ferry.plan.topics.topic_filter import select
 from tests.unit.plan.builders import a_flow
@@ -13,6 +14,22 @@ THERE = frozenset({"orders", "payments", "__consumer_offsets", "other.internal"}
 def refused(names: frozenset[str] = THERE, copied: frozenset[str] = frozenset(), **options: Any):
     flow = a_flow(**options)
     return [*missing_topics(flow, names, copied, select(flow, names, {}, "T"))]
+
+
+def test_a_name_that_the_flow_may_not_see_is_refused_with_the_right_to_see_it() -> None:
+    flow = a_flow(topics=["orders", "hidden"])
+    selection = select(flow, THERE, {}, "T")
+    (refusal,) = missing_topics(flow, THERE, (), selection, {"hidden"})
+    assert str(refusal) == (
+        "hidden: primary does not let the flow see whether it has this topic. "
+        + how_to_grant(Right.topic("READ", "hidden"))
+    )
+
+
+def test_where_nothing_matches_the_rights_to_see_it_are_named() -> None:
+    (refusal,) = refused(topics=["sales-.*", "eu-.*"])
+    rights = [Right("TOPIC", name, "READ", prefixed=True) for name in ("sales-", "eu-")]
+    assert refusal.advice.endswith(how_to_grant(*rights))
 
 
 @pytest.mark.parametrize("topics", [["ordres"], ["orders", "ordres"], ["ordres", "pay.*"]])

@@ -5,6 +5,7 @@ import pytest
 
 from kafka_ferry.config.options.on_events import PolicyOptions
 from kafka_ferry.model import ClusterState, Growth, LogBounds, Note, Position, TopicPartition
+from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.plan.topics.refusals import OF_PARTITIONS, OF_TOPICS, Situation
 from tests.unit.plan.builders import (
     KNOWN,
@@ -131,6 +132,20 @@ CASES = {
         outcome="Its copy primary.orders stays as it is.",
         advice="Delete its copy primary.orders too.",
     ),
+    "the topic may no longer be seen on the source": Case(
+        a_state(
+            target=[REMOTE],
+            positions={P0: KNOWN},
+            copied={"orders": "primary.orders"},
+            invisible=frozenset({"orders"}),
+        ),
+        option="on.source.topic.deleted",
+        go_on="keep",
+        reason="the flow may no longer see the topic on the source, if it was not deleted. "
+        + how_to_grant(Right.topic("READ", "orders")),
+        outcome="Its copy primary.orders stays as it is.",
+        advice="If it was deleted, delete its copy primary.orders too.",
+    ),
     "the source's topic was recreated": Case(
         copied_before(at(30, topic_id="another id")), copied=(10, 50), **RECREATED
     ),
@@ -185,7 +200,7 @@ CASES = {
         reason="primary.orders on the target holds something, and whose records they are is "
         "unknown. Not authorized.",
         outcome="The source's records go after it.",
-        advice="Grant READ on it, or repair the topic.",
+        advice="Otherwise repair the topic.",
         copied=(10, 50),
     ),
     "somebody else has moved the position on": Case(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_ferry.errors import AccessDenied, BrokerError, FerryError
+from kafka_ferry.model.rights import Right, how_to_grant
 from kafka_ferry.runs.plan.acls import _why_not
 from kafka_ferry.wire.any_broker import TooOld
 from kafka_ferry.wire.error_codes import SECURITY_DISABLED, fault
@@ -19,8 +20,8 @@ from kafka_ferry.wire.error_codes import SECURITY_DISABLED, fault
         ),
         (
             AccessDenied("No."),
-            "primary does not let the flow see its ACLs, which are not synced. Grant it "
-            "DESCRIBE on the cluster, or switch this sync off.",
+            "primary does not let the flow see its ACLs, which are not synced. "
+            f"{how_to_grant(Right.cluster('DESCRIBE'))} Or switch this sync off.",
         ),
         (
             TooOld("No."),

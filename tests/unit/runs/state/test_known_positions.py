@@ -17,7 +17,7 @@ PARTITION = TopicPartition("primary.orders", 0)
 
 
 class Target:
-    def topics(self, names: list[str]) -> Mapping[str, object]:
+    def topic_ids(self, names: list[str]) -> Mapping[str, object]:
         return dict.fromkeys(names)
 
 

@@ -8,6 +8,7 @@ from kafka_ferry.copy.target.preserved.gap_filler import Fail
 from kafka_ferry.copy.target.preserved.partition_queue import PreservedQueue
 from kafka_ferry.copy.target.produce_errors import Verdicts
 from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right, advice_on
 from kafka_ferry.wire import WireCluster
 from kafka_ferry.wire.error_codes import error_name, is_transient
 from kafka_ferry.wire.partitions.ends import delete_records
@@ -40,7 +41,7 @@ class LogStarts:
             if is_transient(code) and queue.range:
                 self._verdicts.failed_transiently(queue.range, queue.end, code)
             else:
-                self._refuse(queue, starts[tp], code, otherwise)
+                self._refuse(tp, queue, starts[tp], code, otherwise)
 
     def follow(
         self,
@@ -64,16 +65,21 @@ class LogStarts:
             if tp not in refused:
                 queues[tp].starts_at = start
             elif not is_transient(refused[tp]):
-                self._refuse(queues[tp], start, refused[tp], "on.source.start.moved: keep")
+                option = "on.source.start.moved: keep"
+                self._refuse(tp, queues[tp], start, refused[tp], option)
 
     def _delete(
         self, queues: Mapping[TopicPartition, PreservedQueue], starts: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
         return delete_records(self._cluster, {tp: queues[tp].node for tp in starts}, starts)
 
-    def _refuse(self, queue: PreservedQueue, start: int, code: int, otherwise: str) -> None:
+    def _refuse(
+        self, tp: TopicPartition, queue: PreservedQueue, start: int, code: int, otherwise: str
+    ) -> None:
+        denied = advice_on(code, [Right.topic("DELETE", tp.topic)])
+        advice = f"{denied} Or set" if denied else "To avoid this, set"
         message = (
             f"the start of its log could not be moved to {start}: {error_name(code)}. "
-            f"That needs DELETE on the topic; {otherwise} avoids it."
+            f"{advice} {otherwise}."
         )
         self._fail(queue, queue.end, message, code)

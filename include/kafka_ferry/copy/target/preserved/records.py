@@ -54,6 +54,7 @@ from kafka_ferry.copy.target.transaction import Transaction
 from kafka_ferry.copy.target.writer import void_unless_known
 from kafka_ferry.model.positions import Position
 from kafka_ferry.model.ranges import Range, TopicPartition
+from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import PartitionLeader
 from kafka_ferry.wire.error_codes import NONE, fault
@@ -172,7 +173,8 @@ class PreservedRecords:
         leaders = self._cluster.leaders(queues)
         for tp, queue in queues.items():
             if leaders[tp].node < 0:
-                raise fault(leaders[tp].error, f"Looking for the leader of {tp}")
+                needed = Right.topic("WRITE", tp.topic)
+                raise fault(leaders[tp].error, f"Looking for the leader of {tp}", needed)
             queue.node, queue.leader = leaders[tp].node, leaders[tp]
         return settled_ends(self._cluster, leaders)
 

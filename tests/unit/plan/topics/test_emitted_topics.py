@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kafka_ferry.runs.provenance.emitted_topics import emitted_topics
+from kafka_ferry.plan.topics.emitted_topics import emitted_topics
 from tests.unit.config.builders import a_flow
 
 PRIMARY, BACKUP = "primary", "backup"

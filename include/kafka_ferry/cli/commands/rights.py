@@ -1,0 +1,110 @@
+"""``ferry rights``: what a flow's principals must be allowed to do, without any broker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from kafka_ferry.cli.flows import flows_of, for_each
+from kafka_ferry.cli.options import ClustersOption, ConfigOption, FlowOption, JsonOption
+from kafka_ferry.cli.terminal import out, plain_table, show_json
+from kafka_ferry.config import Cluster, Flow
+from kafka_ferry.errors import ConfigError
+from kafka_ferry.model.rights import grant_commands
+from kafka_ferry.runs.rights import NeededRight, needed_rights
+
+PrincipalOption = Annotated[
+    str | None,
+    typer.Option(
+        "--principal",
+        metavar="TYPE:NAME",
+        help="Print the kafka-acls.sh commands that grant the rights to this principal, such as User:ferry.",
+    ),
+]
+CommandConfigOption = Annotated[
+    str,
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        help="The --command-config of these commands: an administrator's client properties.",
+    ),
+]
+
+
+def rights(
+    config: ConfigOption,
+    flow: FlowOption = None,
+    clusters: ClustersOption = None,
+    principal: PrincipalOption = None,
+    command_config: CommandConfigOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """List the rights that a flow needs on its two clusters, and ask no broker."""
+    if principal and ":" not in principal:
+        raise typer.BadParameter("A principal is TYPE:NAME, such as User:ferry.")
+    flows = flows_of(config, flow, clusters)
+
+    def told(flow: Flow) -> object:
+        needed = needed_rights(flow)
+        if not as_json:
+            for cluster, side in ((flow.source, "source"), (flow.target, "target")):
+                there = [it for it in needed if it.side == side]
+                if principal:
+                    _show_commands(cluster, there, principal, command_config)
+                else:
+                    _show(cluster, there)
+        listed = [_as_json(flow, it) for it in needed]
+        return {"flow": flow.name, "rights": listed} if len(flows) > 1 else listed
+
+    attempts = for_each(flows, told)
+    if as_json:
+        show_json(attempts.results, several=len(flows) > 1)
+    attempts.raise_failures()
+
+
+def _show(cluster: Cluster, needed: Sequence[NeededRight]) -> None:
+    out.print(cluster.alias, style="bold", markup=False)
+    table = plain_table("RESOURCE", "OPERATIONS", "WHY", numbers=())
+    operations: dict[tuple[str, str], list[str]] = {}
+    for it in needed:
+        operations.setdefault((it.right.resource, it.why), []).append(it.right.operation)
+    for (resource, why), some in operations.items():
+        table.add_row(resource, ", ".join(some), why)
+    out.print(table)
+
+
+def _show_commands(
+    cluster: Cluster, needed: Sequence[NeededRight], principal: str, command_config: str
+) -> None:
+    print(f"# {cluster.alias}")
+    commands = grant_commands(
+        (it.right for it in needed),
+        principal=principal,
+        bootstrap=_bootstrap(cluster),
+        config=command_config,
+    )
+    print("\n".join(commands))
+
+
+def _bootstrap(cluster: Cluster) -> str:
+    """The cluster's brokers, as far as the file says them here."""
+    try:
+        return cluster.client_properties("admin")["bootstrap.servers"]
+    except ConfigError:
+        # An Airflow connection, a file or a variable that only the workers have.
+        return "BROKER"
+
+
+def _as_json(flow: Flow, needed: NeededRight) -> dict[str, str]:
+    cluster = flow.source if needed.side == "source" else flow.target
+    return {
+        "side": needed.side,
+        "cluster": cluster.alias,
+        "operation": needed.right.operation,
+        "resource_type": needed.right.resource_type,
+        "name": needed.right.name,
+        "pattern_type": needed.right.pattern_type,
+        "why": needed.why,
+    }

@@ -91,6 +91,11 @@ def expire_delegation_token(bootstrap: str, login: Path, hmac: str) -> None:
     _delegation_tokens(bootstrap, login, "--expire", "--expiry-time-period", "-1", "--hmac", hmac)
 
 
+def acls(*arguments: str) -> None:
+    """kafka-acls, with these arguments."""
+    _run("org.apache.kafka.tools.AclCommand", *arguments)
+
+
 def _delegation_tokens(bootstrap: str, login: Path, *arguments: str) -> str:
     at = ("--bootstrap-server", bootstrap, "--command-config", str(login))
     return _run("org.apache.kafka.tools.DelegationTokenCommand", *at, *arguments)

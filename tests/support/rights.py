@@ -56,6 +56,7 @@ _OTHERS: Final[dict[str, object]] = {
     "sync.topic.configs.enabled": False,
     "offset-syncs.topic.location": "target",
     "on.foreign.records": "adopt",
+    "on.returned.records": "leave-out",
 }
 
 Options = Literal["all", "others"]
@@ -149,6 +150,8 @@ class Scene:
         source, target = self.brokers["source"], self.brokers["target"]
         there = ClusterControl(self._plain("target")).topic_names()
         assert f"{self.name}.{self.called('retired')}" not in there
+        leaves_out = self.flow.on_returned_records == "leave-out"
+        assert (f"{self.name}.{self.called('imported')}" in there) == leaves_out
         copied = ["preserved"]
         # Another flow writes to it too.
         copied += ["orders"] if self.flow.on_foreign_records == "fail" else []
@@ -209,15 +212,23 @@ class Scene:
             assert not groups.commit({Group(f"ferry.another->{self.flow.target.alias}"): there})
 
     def _other(self, source: Side, target: Side, topic: str, remote: str) -> Flow:
-        """A flow that may do everything, and copies one topic to a topic of that name."""
-        folder = self.folder / f"{self.name}-from-{source}"
+        """A flow that may do everything, and copies one topic to a topic of that name.
+
+        From the target it is the opposite flow, if this one leaves out what came from there.
+        """
+        leaves_out = self.flow.on_returned_records == "leave-out"
+        opposite = leaves_out and source == "target"
+        of_flow = self.flow.target.alias, self.flow.source.alias
+        others = f"{self.name}-from-{source}", f"{self.name}-into-{target}"
+        alias, into = of_flow if opposite else others
+        folder = self.folder / alias
         folder.mkdir()
         return make_flow(
             folder,
             self.brokers[source],
             self.brokers[target],
             [topic],
-            into=f"{self.name}-into-{target}",
+            into=into,
             topics_rename={topic: remote},
             on_foreign_records="adopt",
             sync_topic_acls_enabled=False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,9 @@ from kafka_ferry.cli.terminal import out, plain_table, show_json
 from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.errors import ConfigError
 from kafka_ferry.model.rights import grant_commands
-from kafka_ferry.runs.rights import NeededRight, needed_rights
+
+if TYPE_CHECKING:
+    from kafka_ferry.runs.rights import NeededRight
 
 PrincipalOption = Annotated[
     str | None,
@@ -42,6 +44,8 @@ def rights(
     as_json: JsonOption = False,
 ) -> None:
     """List the rights that a flow needs on its two clusters, and ask no broker."""
+    from kafka_ferry.runs.rights import needed_rights
+
     if principal and ":" not in principal:
         raise typer.BadParameter("A principal is TYPE:NAME, such as User:ferry.")
     flows = flows_of(config, flow, clusters)

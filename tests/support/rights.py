@@ -20,6 +20,7 @@ from kafka_ferry.errors import FerryError
 from kafka_ferry.model import TopicPartition
 from kafka_ferry.model.changes import Acl
 from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.remarks import PlanRemarks
 from kafka_ferry.model.rights import CLUSTER_NAME, ResourceType, Right
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.mirror.mirror import Copying
@@ -310,8 +311,9 @@ def steps_of(flow: Flow, run: str) -> Iterator[Step]:
     this = Run(flow, run)
     for making in (this.plan, this.sync_topics):
         said, plan = _attempt(making)
-        refused = (*plan.refused, *plan.unapplied) if plan else ()
-        yield Step((*said, *map(str, refused)), tuple(map(str, plan.notes)) if plan else ())
+        remarks = plan.remarks if plan else PlanRemarks()
+        refused = (*remarks.refused, *remarks.unapplied)
+        yield Step((*said, *map(str, refused)), tuple(map(str, remarks.notes)))
         if plan is None:
             return
         planned = plan

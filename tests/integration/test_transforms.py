@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from kafka_ferry.spark.transforms import checked_rules
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce, read_all
 from tests.support.flows import ledger_rows, make_flow, remote
+from tests.support.waiting import wait_until
 
 Unique = Callable[[str], str]
 
@@ -229,3 +231,94 @@ def test_a_rule_that_cannot_be_is_refused_before_anything_is_copied(
 
     assert why in str(error.value)
     assert "transform, rule 1 (orders)" in str(error.value)
+
+
+def test_a_changed_rule_is_in_the_plan_and_holds_from_where_the_ledger_says(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
+) -> None:
+    topic = unique("changing")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, [Record(key=b"a"), Record(key=b"b")])
+    rule = {"topics": [topic], "where": "key = X'61'"}
+    flow = make_flow(folder, primary, backup, [topic], transform=[rule])
+    first = run_all(flow, "run-1", spark)
+    produce(primary.bootstrap, topic, [Record(key=b"a"), Record(key=b"b")])
+    changed = make_flow(folder, primary, backup, [topic])
+
+    second = run_all(changed, "run-2", spark)
+
+    (change,) = first.planned().rules
+    assert (change.rule, change.before) == (1, None)
+    assert not first.planned().changes.keys() & {"transform rules to change"}
+    (change,) = second.planned().rules
+    assert (change.rule, change.before) == (0, flow.transform[0].fingerprint)
+    assert second.planned().changes == {"transform rules to change": 1}
+    assert [it.key for it in read_all(backup.bootstrap, remote(flow, topic))[0]] == [
+        b"a",
+        b"a",
+        b"b",
+    ]
+    told = {(row["start"], row["transform"]) for row in ledger_rows(flow)}
+    assert told == {(0, flow.transform[0].fingerprint), (2, "")}
+
+
+def test_a_rule_that_cannot_be_stops_the_plan(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
+) -> None:
+    topic = unique("wrong")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, [Record(value=b"1")])
+    rule = {"topics": [topic], "where": "uuid() = 'a'"}
+    flow = make_flow(folder, primary, backup, [topic], transform=[rule])
+
+    with pytest.raises(ConfigError, match="depends on chance"):
+        Run(flow, "run-1").plan(spark=spark)
+
+
+def test_a_broker_that_fails_in_mid_copy_costs_and_doubles_nothing(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
+) -> None:
+    topic = unique("again")
+    create_topic(primary.bootstrap, topic, partitions=4)
+    records = [
+        Record(key=b"%d" % i, value=b'{"n":%d, "x":"%s"}' % (i, b"y" * 500), partition=i % 4)
+        for i in range(60_000)
+    ]
+    produce(primary.bootstrap, topic, records)
+    rule = {
+        "topics": [topic],
+        "format": {"value": "json"},
+        "where": "cast(value.n as int) % 2 = 0",
+        "set": {"value.x": "'z'"},
+    }
+    flow = make_flow(
+        folder,
+        primary,
+        backup,
+        [topic],
+        transform=[rule],
+        writers=1,
+        transaction_max_bytes=50_000,
+        fetch_max_bytes=200_000,
+    )
+    this = Run(flow, "run-1")
+    this.plan(spark=spark)
+    this.sync_topics()
+
+    def disturb() -> None:
+        wait_until(lambda: any(read_all(backup.bootstrap, remote(flow, topic)).values()))
+        backup.kill()
+        backup.restart()
+
+    with ThreadPoolExecutor(1) as pool:
+        disturbing = pool.submit(disturb)
+        outcomes = this.mirror(spark)
+        disturbing.result()
+    assert not [it.failure for it in outcomes if it.failure]
+    this.verify(spark)
+    this.sync_groups()
+    this.publish()
+
+    copied = [it for of in read_all(backup.bootstrap, remote(flow, topic)).values() for it in of]
+    assert sorted(int(it.key or b"") for it in copied) == list(range(0, 60_000, 2))
+    assert {it.value for it in copied} == {b'{"n":%d, "x":"z"}' % i for i in range(0, 60_000, 2)}

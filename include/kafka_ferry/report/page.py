@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
+from kafka_ferry.batches import Reason
 from kafka_ferry.groups.moves import GroupMoves
 from kafka_ferry.report.group_rows import group_counts, group_rows, left_alone
 from kafka_ferry.report.measures import Measures
@@ -31,6 +32,7 @@ def render(report: RunReport) -> str:
         differs=any(_differences(report)),
         has_preserved=report.has_preserved,
         has_backfilled=any(row.ledger.backfill for row in proof.ranges),
+        has_filtered=any(Reason.FILTERED in row.ledger.reasons for row in proof.ranges),
         checks=sorted(verdict.expectations, key=lambda check: (not check.failed, check.success)),
         failures=[failure for failure in verdict.failures if failure not in told],
         warnings=[warning for warning in verdict.warnings if warning not in told],

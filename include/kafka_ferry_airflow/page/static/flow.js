@@ -85,6 +85,7 @@ function Kind({ kind }) {
 const WORDS = {
   aborted: "of aborted transactions", control: "transaction markers", compacted: "compacted away on the source", lost: "lost before they were copied",
   "dead-lettered": "sent to the dead letter topic", returned: "came from the target, left out", "outside-window": "outside of the window", "copied-before": "copied before",
+  filtered: "left out by a transform rule",
 };
 
 /** Copied records and all reasons: together they are always all offsets. */

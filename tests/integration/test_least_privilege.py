@@ -83,7 +83,6 @@ RIGHTS = list(_rights())
 
 
 def test_every_line_of_the_list_is_taken_away_below() -> None:
-    """But the target's positions of others, which are as those of the source."""
     operations = {(it.side, it.right.resource_type, it.right.operation) for *_, it in RIGHTS}
     lines = {(need.side, need.kind, operation) for need in NEEDS for operation in need.operations}
     assert lines == operations

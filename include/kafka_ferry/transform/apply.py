@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
+from operator import not_
 from typing import TYPE_CHECKING, Final
 
 from kafka_ferry.batches import Absent, ConvertedBatch, Reason, Rebuilt, Record, TopicLimits
@@ -84,7 +86,7 @@ class Changer:
 def transformed(
     converted: ConvertedBatch,
     records: Sequence[Record],
-    evaluated: Sequence[Evaluated],
+    evaluated: Evaluated,
     changer: Changer,
     topic_limits: TopicLimits,
 ) -> TransformedBatch:
@@ -93,28 +95,36 @@ def transformed(
     Args:
         converted: the converted batch, with a batch to send.
         records: its records, at their source offsets.
-        evaluated: what the rule's expressions gave for each.
+        evaluated: what the rule's expressions gave for them.
         changer: the rule.
         topic_limits: what the target topic takes.
     """
-    kept: list[Record] = []
-    filtered: list[Record] = []
-    errors: dict[int, str] = {}
+    errors = {
+        record[0]: f"{changer.steps[step]} failed"
+        for record, step in zip(records, evaluated.failed, strict=False)
+        if step >= 0
+    }
+    # A record for which a step failed is left as it is.
+    keep = (
+        [k or r[0] in errors for k, r in zip(evaluated.keep, records, strict=True)]
+        if errors
+        else evaluated.keep
+    )
+    filtered = list(compress(records, map(not_, keep)))
+    kept = list(compress(records, keep)) if filtered else list(records)
     is_changed = False
-    for record, found in zip(records, evaluated, strict=True):
-        offset, timestamp, attributes, content = record
-        if found.failed >= 0:
-            errors[offset] = f"{changer.steps[found.failed]} failed"
-        elif not found.keep:
-            filtered.append(record)
-            continue
-        elif changer.changes:
+    if changer.changes:
+        values = evaluated.values or [()] * len(records)
+        for place, (record, given) in enumerate(zip(kept, compress(values, keep), strict=True)):
+            if record[0] in errors:
+                continue
             try:
-                content = changer.changed(content, found.values)
+                content = changer.changed(record[3], given)
             except NotAnObject as error:
-                errors[offset] = str(error)
-            is_changed = is_changed or content != record[3]
-        kept.append((offset, timestamp, attributes, content))
+                errors[record[0]] = str(error)
+            else:
+                is_changed = is_changed or content != record[3]
+                kept[place] = (*record[:3], content)
     if not filtered and not is_changed:
         return TransformedBatch((converted,), errors)
     return TransformedBatch(tuple(_rebuilt(converted, kept, filtered, topic_limits)), errors)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 from kafka_ferry.batches import Record
-from kafka_ferry.batches.record_format.content import Header, key_value_of, read_content
+from kafka_ferry.batches.record_format.content import Header, headers_of, key_value_of
 
 if TYPE_CHECKING:
     from kafka_ferry.model import TopicPartition
@@ -64,11 +64,8 @@ class RecordRows:
         self.offsets += [record[0] for record in records]
         self.timestamps += [record[1] for record in records]
         if columns & _HEADERS:
-            contents = [read_content(record[3]) for record in records]
-            self.keys += [content.key for content in contents]
-            self.values += [content.value for content in contents]
-            self.headers += [content.headers for content in contents]
-        elif columns & _CONTENT:
+            self.headers += [headers_of(record[3]) for record in records]
+        if columns & _CONTENT:
             for record in records:
                 key, value = key_value_of(record[3])
                 self.keys.append(key)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from kafka_ferry.errors import FerryError
@@ -16,20 +17,43 @@ class TransformFailed(FerryError):
     """The rules cannot be evaluated at all; a record for which an expression fails is no such case."""
 
 
-@dataclass(frozen=True, slots=True)
+Values = Sequence["bytes | None"]
+
+
+@dataclass(slots=True)
 class Evaluated:
-    """What the expressions gave for one record.
+    """What the expressions gave for rows of records, column by column.
 
     Attributes:
-        keep: whether the record is copied.
-        values: what each path of its rule's ``set`` becomes, in their order: the bytes of a key, a value or
-            a header, or for a field a JSON object with it alone (``WRAPPED``); None for null.
-        failed: which step failed for it (``TransformRule.steps``), -1 if none did.
+        keep: whether each record is copied.
+        failed: which step failed for each (``TransformRule.steps``), -1 for none; empty if none failed for any.
+        values: for each, what each path of its rule's ``set`` becomes, in their order: the bytes of a key, a
+            value or a header, or for a field a JSON object with it alone (``WRAPPED``); None for null. Empty
+            where no rule sets anything.
     """
 
-    keep: bool
-    values: tuple[bytes | None, ...] = ()
-    failed: int = -1
+    keep: list[bool] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)
+    values: list[Values] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.keep)
+
+    def add(self, other: Evaluated) -> None:
+        """Add what the expressions gave for further rows."""
+        if self.failed or other.failed:
+            self.failed += [-1] * (len(self) - len(self.failed))
+            self.failed += other.failed or [-1] * len(other)
+        if self.values or other.values:
+            self.values += [()] * (len(self) - len(self.values))
+            self.values += other.values or [()] * len(other)
+        self.keep += other.keep
+
+    def part(self, begin: int, end: int) -> Evaluated:
+        """That of the rows from ``begin`` to before ``end``."""
+        failed = self.failed[begin:end]
+        has_failed = any(step >= 0 for step in failed)
+        return Evaluated(self.keep[begin:end], failed if has_failed else [], self.values[begin:end])
 
 
 class Evaluator(Protocol):
@@ -39,5 +63,5 @@ class Evaluator(Protocol):
     def columns(self) -> frozenset[Column]:
         """The columns that expressions use; others may be empty."""
 
-    def evaluate(self, rows: RecordRows) -> Future[list[Evaluated]]:
+    def evaluate(self, rows: RecordRows) -> Future[Evaluated]:
         """What becomes of each row; ``TransformFailed`` if that cannot be found out."""

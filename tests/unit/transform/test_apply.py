@@ -19,7 +19,7 @@ from kafka_ferry.config.options.transform import TransformRule
 from kafka_ferry.transform import Changer, Evaluated, TransformedBatch, transformed
 from tests.support.batches import Record, a_batch, consumed
 
-KEPT, LEFT_OUT = Evaluated(keep=True), Evaluated(keep=False)
+KEPT, LEFT_OUT = True, False
 
 
 def a_converted(records: int | list[Record] = 4, **options: Any) -> ConvertedBatch:
@@ -34,11 +34,13 @@ def a_changer(**rule: Any) -> Changer:
 
 def applied(
     converted: ConvertedBatch,
-    evaluated: list[Evaluated],
+    evaluated: Evaluated | list[bool],
     limits: TopicLimits | None = None,
     **rule: Any,
 ) -> TransformedBatch:
     changer = a_changer(**(rule or {"where": "true"}))
+    if isinstance(evaluated, list):
+        evaluated = Evaluated(evaluated)
     records = records_of(converted)
     return transformed(converted, records, evaluated, changer, limits or TopicLimits())
 
@@ -83,7 +85,7 @@ def test_parts_of_a_record_are_set_and_dropped() -> None:
         "drop": ["headers['c']"],
     }
 
-    found = applied(a_converted([record]), [Evaluated(True, (b"K", b"H", None))], **rule)
+    found = applied(a_converted([record]), Evaluated([True], [], [(b"K", b"H", None)]), **rule)
 
     assert found.converted[0].batch is not None
     (changed,) = consumed(found.converted[0].batch.encode())
@@ -105,7 +107,9 @@ def test_a_record_that_cannot_be_changed_is_named_and_left_as_it_is(
 ) -> None:
     rule = {"format": {"value": "json"}, "set": {"value.a": "9"}, "drop": ["value.b"]}
 
-    found = applied(a_converted([Record(value=value)]), [Evaluated(True, (b'{"it":9}',))], **rule)
+    found = applied(
+        a_converted([Record(value=value)]), Evaluated([True], [], [(b'{"it":9}',)]), **rule
+    )
 
     assert found.converted[0].batch is not None
     (record,) = consumed(found.converted[0].batch.encode())
@@ -117,7 +121,7 @@ def test_a_record_that_cannot_be_changed_is_named_and_left_as_it_is(
 
 def test_the_step_that_failed_is_named() -> None:
     rule = {"format": {"value": "json"}, "where": "value.a > 1", "set": {"value.a": "1"}}
-    failed = [Evaluated(False, (), step) for step in range(3)]
+    failed = Evaluated([False] * 3, [0, 1, 2])
 
     found = applied(a_converted(3), failed, **rule)
 

@@ -38,19 +38,18 @@ def read_content(content: bytes) -> Content:
     """
     key, at = _field(content, 0)
     value, at = _field(content, at)
-    count, at = decode_varint(content, at)
-    if count < 0:
-        raise MalformedBatch(f"a record with {count} headers")
-    headers: list[Header] = []
-    for _ in range(count):
-        name, at = _field(content, at)
-        if name is None:
-            raise MalformedBatch("a header without a name")
-        header_value, at = _field(content, at)
-        headers.append((name, header_value))
-    if at != len(content):
-        raise MalformedBatch(f"{len(content) - at} bytes after a record's headers")
-    return Content(key, value, tuple(headers))
+    return Content(key, value, _headers(content, at))
+
+
+def headers_of(content: bytes) -> tuple[Header, ...]:
+    """The headers alone, which is quicker.
+
+    Raises:
+        MalformedBatch: as ``read_content``.
+    """
+    length, at = decode_varint(content, 0)
+    length, at = decode_varint(content, at + max(length, 0))
+    return _headers(content, at + max(length, 0))
 
 
 def key_value_of(content: bytes) -> tuple[bytes | None, bytes | None]:
@@ -81,6 +80,22 @@ def with_headers(content: bytes, more: Iterable[tuple[str, bytes]]) -> bytes:
     for name, value in added:
         parts += (_sized(name), _sized(value))
     return b"".join(parts)
+
+
+def _headers(content: bytes, at: int) -> tuple[Header, ...]:
+    count, at = decode_varint(content, at)
+    if count < 0:
+        raise MalformedBatch(f"a record with {count} headers")
+    headers: list[Header] = []
+    for _ in range(count):
+        name, at = _field(content, at)
+        if name is None:
+            raise MalformedBatch("a header without a name")
+        value, at = _field(content, at)
+        headers.append((name, value))
+    if at != len(content):
+        raise MalformedBatch(f"{len(content) - at} bytes after a record's headers")
+    return tuple(headers)
 
 
 def _field(content: bytes, at: int) -> tuple[bytes | None, int]:

@@ -30,6 +30,15 @@ def decode_varint(plain: bytes, at: int) -> tuple[int, int]:
     Raises:
         MalformedBatch: if the bytes end before, or 64 bits do not hold it.
     """
+    # Most numbers have one byte or two, and a loop takes several times as long.
+    if at + 1 < len(plain):
+        raw = plain[at]
+        if raw < 0x80:
+            return raw >> 1 ^ -(raw & 1), at + 1
+        second = plain[at + 1]
+        if second < 0x80:
+            raw = raw & 0x7F | second << 7
+            return raw >> 1 ^ -(raw & 1), at + 2
     raw = 0
     for place, byte in enumerate(plain[at : at + VARINT_BYTES]):
         raw |= (byte & 0x7F) << 7 * place

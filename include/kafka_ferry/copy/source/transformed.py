@@ -99,7 +99,7 @@ class TransformedReader:
         self._reader, self._evaluator = reader, evaluator
         self._rules, self._limits_by_topic, self._on_error = rules, limits_by_topic, on_error
         self._waiting: deque[_Lot] = deque()
-        self._evaluating: deque[tuple[_Lot, Future[list[Evaluated]]]] = deque()
+        self._evaluating: deque[tuple[_Lot, Future[Evaluated]]] = deque()
         self._failed: set[TopicPartition] = set()
         self._has_ended = False
 
@@ -115,12 +115,17 @@ class TransformedReader:
             return None if self._has_ended else ()
         lot, future = self._evaluating[0]
         try:
-            evaluated = iter(future.result(timeout=max(timeout_s, 0.001)))
+            evaluated = future.result(timeout=max(timeout_s, 0.001))
         except TimeoutError:
             return ()
         self._evaluating.popleft()
         self._fill(0.0)
-        return [self._read(part, evaluated) for part in lot.parts]
+        reads, begin = [], 0
+        for part in lot.parts:
+            end = begin + sum(len(records) for _, records in part.batches)
+            reads.append(self._read(part, evaluated, begin))
+            begin = end
+        return reads
 
     def drop(self, range_: Range) -> None:
         """See ``Reader``."""
@@ -181,14 +186,15 @@ class TransformedReader:
     def _records(self, range_: Range, converted: ConvertedBatch) -> list[Record]:
         return records_of(converted) if range_.topic in self._rules else []
 
-    def _read(self, part: _Part, evaluated: Iterator[Evaluated]) -> Read:
-        """What the copier gets of a part; its rows are taken from ``evaluated`` in any case."""
+    def _read(self, part: _Part, evaluated: Evaluated, begin: int) -> Read:
+        """What the copier gets of a part, whose rows begin at ``begin``."""
         found: list[ConvertedBatch] = []
         errors: dict[int, str] = {}
         failure = part.failure
         is_dropped = part.range.source in self._failed
         for converted, records in part.batches:
-            results = [next(evaluated) for _ in records]
+            results = evaluated.part(begin, begin + len(records))
+            begin += len(records)
             if is_dropped:
                 continue
             if not records:

@@ -51,7 +51,7 @@ def copied_with_rules(
         yield outcomes_batch(_copied(results, pack, name, columns, copy))
 
     one_each = session.range(0, len(tasks), 1, len(tasks))
-    rows = one_each.mapInArrow(feed(list(tasks), name), _ddl())
+    rows = one_each.mapInArrow(feed(list(tasks), name), _ddl(columns))
     answers = with_results(rows, flow).mapInArrow(work, "outcomes binary").collect()
     return [outcome for answer in answers for outcome in pickle.loads(bytes(answer.outcomes))]
 
@@ -70,9 +70,9 @@ def _copied(
         return copy(flow, relay.task, relay)
 
 
-def _ddl() -> str:
+def _ddl(columns: frozenset[Column]) -> str:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from kafka_ferry.spark.transforms.relay import ROWS
+    from kafka_ferry.spark.transforms.relay import schema_of
 
-    return str(from_arrow_schema(ROWS).toDDL())
+    return str(from_arrow_schema(schema_of(columns)).toDDL())

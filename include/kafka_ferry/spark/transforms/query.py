@@ -77,7 +77,7 @@ def with_results(rows: DataFrame, flow: Flow) -> DataFrame:
     """The rows' results.
 
     Args:
-        rows: as ``relay.ROWS`` says.
+        rows: as ``relay.ROWS`` says, without columns that no expression uses.
         flow: the flow whose rules they are for.
 
     Raises:
@@ -85,7 +85,7 @@ def with_results(rows: DataFrame, flow: Flow) -> DataFrame:
     """
     from pyspark.sql import functions as sf
 
-    raw = rows.select(*(sf.col(field.name).alias(_RAW + field.name) for field in ROWS))
+    raw = rows.select(*(sf.col(name).alias(_RAW + name) for name in rows.columns))
     found = raw.withColumn(_RESULT, sf.lit(None).cast(_RESULT_TYPE))
     for number, rule in enumerate(flow.transform):
         found = _Rule(flow, number, rule).applied(found)
@@ -115,7 +115,7 @@ class _Rule:
         seen = rows.select(
             "*", *(sf.when(is_own, column).alias(f"_read_{part}") for part, column in reads.items())
         )
-        seen = seen.select("*", *self._columns(reads.keys()))
+        seen = seen.select("*", *self._columns(raw, reads.keys()))
         steps: list[SparkColumn] = [
             sf.col(_RAW + part).isNotNull() & sf.col(f"_read_{part}").isNull() for part in reads
         ]
@@ -160,14 +160,14 @@ class _Rule:
             if schema := self._json_schema(spark, part):
                 yield part, attempted(spark, sf.from_json(text, schema, {"mode": "FAILFAST"}))
 
-    def _columns(self, read: Iterable[str]) -> Iterator[SparkColumn]:
+    def _columns(self, raw: Iterable[str], read: Iterable[str]) -> Iterator[SparkColumn]:
         """What expressions see, by the names that they use."""
         from pyspark.sql import functions as sf
 
         for column in COLUMNS:
             if column in read:
                 yield sf.col(f"_read_{column}.it").alias(column)
-            else:
+            elif _RAW + column in raw:
                 yield sf.col(_RAW + column).alias(column)
 
     def _json_schema(self, spark: SparkSession, part: str) -> Any:

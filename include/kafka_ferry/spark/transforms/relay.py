@@ -30,8 +30,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from kafka_ferry.batches.record_format.content import Header
 from kafka_ferry.transform import Column, Evaluated, RecordRows, TransformFailed
 
 if TYPE_CHECKING:
@@ -58,7 +61,12 @@ ROWS: Final = pa.schema(
 )
 """The rows that expressions see; ``rule`` is null in rows that only push others through."""
 
-RESULTS: Final = "rule int, keep boolean, failed int, results array<binary>, filler binary"
+
+def schema_of(columns: frozenset[Column]) -> pa.Schema:
+    """The rows' schema with only the columns that expressions use: each costs time in the JVM."""
+    return pa.schema([it for it in ROWS if it.name in {"rule", "filler", *columns}])
+
+
 _OUTCOMES: Final = pa.schema([("outcomes", pa.binary())])
 _CONNECT_S: Final = 120.0
 _SIZE: Final = 8
@@ -111,6 +119,8 @@ class Relay:
         secrets: Mapping[str, str],
     ) -> None:
         self.columns = columns
+        self._schema = schema_of(columns)
+        self._fillers = _fillers(self._schema)
         self._secrets = list(secrets.items())
         self._waiting: deque[_Ticket] = deque()
         self._lock = threading.Lock()
@@ -123,7 +133,9 @@ class Relay:
             connection = self._accepted(name)
             self.task: TaskRanges = pickle.loads(_received(connection))
             self._stream = self._resources.enter_context(connection.makefile("wb", 1 << 20))
-            self._rows = self._resources.enter_context(pa.ipc.new_stream(self._stream, ROWS))
+            self._rows = self._resources.enter_context(
+                pa.ipc.new_stream(self._stream, self._schema)
+            )
             opening.pop_all()
 
     def __enter__(self) -> Relay:
@@ -140,19 +152,19 @@ class Relay:
             self._resources.close()
         self._puller.join(_CONNECT_S)
 
-    def evaluate(self, rows: RecordRows) -> Future[list[Evaluated]]:
+    def evaluate(self, rows: RecordRows) -> Future[Evaluated]:
         """See ``Evaluator``."""
         ticket = _Ticket(len(rows))
         if not len(rows):
-            ticket.future.set_result([])
+            ticket.future.set_result(Evaluated())
             return ticket.future
         with self._lock:
             if self._error:
                 raise _failed(self._error)
             self._waiting.append(ticket)
         try:
-            self._rows.write_batch(_record_batch(rows, self.columns, self._secrets))
-            for filler in _FILLERS:
+            self._rows.write_batch(_record_batch(rows, self._schema, self._secrets))
+            for filler in self._fillers:
                 self._rows.write_batch(filler)
             self._stream.flush()
         except (OSError, pa.ArrowException) as error:
@@ -184,15 +196,23 @@ class Relay:
     def _pull(self, results: Iterator[pa.RecordBatch]) -> None:
         try:
             for batch in results:
-                for evaluated in _evaluated(batch):
-                    self._waiting[0].found.append(evaluated)
-                    if self._waiting[0].is_full:
-                        with self._lock:
-                            ticket = self._waiting.popleft()
-                        ticket.future.set_result(ticket.found)
+                self._give(_evaluated(batch))
             self._fail(EOFError("Spark ended the results"))
         except BaseException as error:
             self._fail(error)
+
+    def _give(self, found: Evaluated) -> None:
+        """Give the results to those that wait for them, in order."""
+        begin = 0
+        while begin < len(found):
+            ticket = self._waiting[0]
+            end = min(len(found), begin + ticket.count - len(ticket.found))
+            ticket.found.add(found.part(begin, end))
+            begin = end
+            if len(ticket.found) == ticket.count:
+                with self._lock:
+                    self._waiting.popleft()
+                ticket.future.set_result(ticket.found)
 
     def _fail(self, error: BaseException) -> None:
         with self._lock:
@@ -207,13 +227,9 @@ class _Ticket:
     """RecordRows that are being evaluated."""
 
     def __init__(self, count: int) -> None:
-        self._count = count
-        self.found: list[Evaluated] = []
-        self.future: Future[list[Evaluated]] = Future()
-
-    @property
-    def is_full(self) -> bool:
-        return len(self.found) == self._count
+        self.count = count
+        self.found = Evaluated()
+        self.future: Future[Evaluated] = Future()
 
 
 def outcomes_batch(outcomes: object) -> pa.RecordBatch:
@@ -228,17 +244,24 @@ def _failed(error: BaseException) -> TransformFailed:
     )
 
 
-def _evaluated(batch: pa.RecordBatch) -> Iterable[Evaluated]:
-    rules, keeps, failed, results, _ = (column.to_pylist() for column in batch.columns)
-    for rule, keep, step, values in zip(rules, keeps, failed, results, strict=True):
-        if rule is not None:
-            yield Evaluated(bool(keep), tuple(values or ()), step)
+def _evaluated(batch: pa.RecordBatch) -> Evaluated:
+    """The results of a batch, without the rows that only push others through."""
+    rows = batch.filter(batch.column(0).is_valid())
+    if not rows.num_rows:
+        return Evaluated()
+    _, keep, failed, results, _ = rows.columns
+    return Evaluated(
+        keep.to_pylist(),
+        failed.to_pylist() if pc.max(failed).as_py() >= 0 else [],
+        results.to_pylist() if results.null_count < len(results) else [],
+    )
 
 
 def _record_batch(
-    rows: RecordRows, columns: frozenset[Column], secrets: list[tuple[str, str]]
+    rows: RecordRows, schema: pa.Schema, secrets: list[tuple[str, str]]
 ) -> pa.RecordBatch:
-    """The rows as the expressions see them, with nulls in columns that none uses."""
+    """The rows as the expressions see them."""
+    columns = schema.names
     given: dict[str, Any] = {"rule": rows.rules}
     if "topic" in columns:
         given["topic"] = [partition.topic for partition in rows.partitions]
@@ -251,15 +274,12 @@ def _record_batch(
             at * 1000 if -_MOST_MS <= at <= _MOST_MS else None for at in rows.timestamps
         ]
     if "key" in columns:
-        given["key"] = rows.keys
+        given["key"] = _binary(rows.keys)
     if "value" in columns:
-        given["value"] = rows.values
+        given["value"] = _binary(rows.values)
     if "headers" in columns:
         # The last one of a name wins, as with Kafka's own ``Headers.lastHeader``.
-        given["headers"] = [
-            list({_text(name): _text(value) for name, value in headers}.items())
-            for headers in rows.headers
-        ]
+        given["headers"] = _header_map(rows.headers)
     if "header_list" in columns:
         given["header_list"] = [
             [{"name": _text(name), "value": value} for name, value in headers]
@@ -269,12 +289,44 @@ def _record_batch(
         given["secrets"] = [secrets] * len(rows)
     return pa.record_batch(
         [
-            pa.array(given[field.name], field.type)
+            _array(given[field.name], field.type)
             if field.name in given
             else pa.nulls(len(rows), field.type)
-            for field in ROWS
+            for field in schema
         ],
-        schema=ROWS,
+        schema=schema,
+    )
+
+
+def _binary(values: Sequence[bytes | None]) -> pa.Array:
+    """As ``pa.array``, which copies long values slowly."""
+    present = [value or b"" for value in values]
+    ends = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(np.fromiter(map(len, present), np.int32, len(values)), out=ends[1:])
+    is_there = None
+    if None in values:
+        is_there = pa.array([value is not None for value in values]).buffers()[1]
+    buffers = [is_there, pa.py_buffer(ends), pa.py_buffer(b"".join(present))]
+    return pa.Array.from_buffers(pa.binary(), len(values), buffers)
+
+
+def _array(values: Any, type_: pa.DataType) -> pa.Array:
+    return values if isinstance(values, pa.Array) else pa.array(values, type_)
+
+
+def _header_map(all_headers: Iterable[tuple[Header, ...]]) -> pa.Array:
+    """Each record's headers by name."""
+    names: list[str | None] = []
+    values: list[str | None] = []
+    ends = [0]
+    for headers in all_headers:
+        if headers:
+            found = {_text(name): _text(value) for name, value in headers}
+            names += found.keys()
+            values += found.values()
+        ends.append(len(names))
+    return pa.MapArray.from_arrays(
+        pa.array(ends, pa.int32()), pa.array(names, pa.string()), pa.array(values, pa.string())
     )
 
 
@@ -282,7 +334,7 @@ def _text(content: bytes | None) -> str | None:
     return None if content is None else content.decode(errors="replace")
 
 
-def _fillers() -> tuple[pa.RecordBatch, ...]:
+def _fillers(schema: pa.Schema) -> tuple[pa.RecordBatch, ...]:
     """RecordRows that push those before them through the pipes.
 
     The first lot fills an Arrow batch in the JVM, and with its bytes the JVM's buffer to the next worker;
@@ -292,14 +344,11 @@ def _fillers() -> tuple[pa.RecordBatch, ...]:
     bytes_ = [b"\0" * (buffer + 4_096)]
 
     def filler(rows: int) -> pa.RecordBatch:
-        columns = [pa.nulls(rows, field.type) for field in ROWS if field.name != "filler"]
+        columns = [pa.nulls(rows, field.type) for field in schema if field.name != "filler"]
         filled = pa.array(bytes_ + [None] * (rows - 1), pa.binary())
-        return pa.record_batch([*columns, filled], schema=ROWS)
+        return pa.record_batch([*columns, filled], schema=schema)
 
     return filler(2 * ROWS_AT_A_TIME), filler(1)
-
-
-_FILLERS: Final = _fillers()
 
 
 def _address(name: str, attempt: int) -> str:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kafka_ferry.batches import MalformedBatch
 from kafka_ferry.batches.record_format.content import (
     Content,
+    headers_of,
     key_value_of,
     read_content,
     with_headers,
@@ -28,6 +29,7 @@ def test_what_is_written_is_read(content: Content) -> None:
     encoded = content.encoded()
 
     assert read_content(encoded) == content
+    assert headers_of(encoded) == content.headers
     assert key_value_of(encoded) == (content.key, content.value)
     assert read_content(with_headers(encoded, [("more", b"1")])) == content._replace(
         headers=(*content.headers, (b"more", b"1"))

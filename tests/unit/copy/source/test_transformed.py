@@ -23,6 +23,10 @@ RANGE, OTHER, AS_IT_IS = (
 )
 
 
+Judged = tuple[bool, int]
+"""Whether a record is kept, and which step failed for it."""
+
+
 class Answers:
     """A reader of what a test gives it."""
 
@@ -49,14 +53,15 @@ class Judge:
 
     columns: frozenset[Column] = frozenset()
 
-    def __init__(self, judge: Callable[[int, int], Evaluated], *, at_once: bool = True) -> None:
+    def __init__(self, judge: Callable[[int, int], Judged], *, at_once: bool = True) -> None:
         self._judge, self._at_once = judge, at_once
-        self.asked: list[tuple[Future[list[Evaluated]], list[Evaluated]]] = []
+        self.asked: list[tuple[Future[Evaluated], Evaluated]] = []
 
-    def evaluate(self, rows: RecordRows) -> Future[list[Evaluated]]:
+    def evaluate(self, rows: RecordRows) -> Future[Evaluated]:
         places = zip(rows.partitions, rows.offsets, strict=True)
-        found = [self._judge(tp.partition, offset) for tp, offset in places]
-        future: Future[list[Evaluated]] = Future()
+        judged = [self._judge(tp.partition, offset) for tp, offset in places]
+        found = Evaluated([keep for keep, _ in judged], [step for _, step in judged])
+        future: Future[Evaluated] = Future()
         self.asked.append((future, found))
         if self._at_once:
             future.set_result(found)
@@ -79,8 +84,8 @@ def all_of(found: TransformedReader) -> list[Read]:
     return reads
 
 
-def even(_: int, offset: int) -> Evaluated:
-    return Evaluated(keep=offset % 2 == 0)
+def even(_: int, offset: int) -> Judged:
+    return offset % 2 == 0, -1
 
 
 def batches_of(reads: Sequence[Read], range_: Range) -> list[ConvertedBatch]:
@@ -126,8 +131,8 @@ def test_two_lots_are_evaluated_at_a_time_and_nothing_is_waited_for_too_long() -
 
 
 def test_a_record_that_fails_ends_its_range_before_it_and_no_other() -> None:
-    def judge(partition: int, offset: int) -> Evaluated:
-        return Evaluated(keep=True, failed=0 if (partition, offset) == (0, 5) else -1)
+    def judge(partition: int, offset: int) -> Judged:
+        return True, 0 if (partition, offset) == (0, 5) else -1
 
     answers = Answers(
         [a_read(RANGE, 0, 8), a_read(OTHER, 0)], [a_read(RANGE, 8), a_read(OTHER, 4)], None
@@ -145,7 +150,7 @@ def test_a_record_that_fails_ends_its_range_before_it_and_no_other() -> None:
 
 @pytest.mark.parametrize("policy", ["dead-letter", "pass"])
 def test_by_choice_it_is_set_aside_or_passes(policy: ErrorPolicy) -> None:
-    judge = Judge(lambda _, offset: Evaluated(keep=True, failed=0 if offset == 1 else -1))
+    judge = Judge(lambda _, offset: (True, 0 if offset == 1 else -1))
 
     (read,) = all_of(reader(Answers([a_read(RANGE, 0)], None), judge, policy))
 

@@ -1,0 +1,25 @@
+"""What expressions gave, joined and divided."""
+
+from __future__ import annotations
+
+from kafka_ferry.transform import Evaluated
+
+
+def test_parts_with_and_without_failures_and_values_join() -> None:
+    found = Evaluated()
+
+    found.add(Evaluated([True]))
+    found.add(Evaluated([False, True], [-1, 2]))
+    found.add(Evaluated([True], [], [(b"v",)]))
+    found.add(Evaluated([True]))
+
+    assert found == Evaluated(
+        [True, False, True, True, True], [-1, -1, 2, -1, -1], [(), (), (), (b"v",), ()]
+    )
+
+
+def test_a_part_without_a_failure_says_so_by_having_none() -> None:
+    found = Evaluated([True, True, False], [-1, -1, 1], [(b"a",), (b"b",), (b"c",)])
+
+    assert found.part(0, 2) == Evaluated([True, True], [], [(b"a",), (b"b",)])
+    assert found.part(2, 3) == Evaluated([False], [1], [(b"c",)])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kafka_ferry.config import Flow
-from kafka_ferry.errors import ConfigError, RangesFailed
+from kafka_ferry.errors import ConfigError, FerryError, RangesFailed
 from kafka_ferry.runs import Run
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_ferry.spark.transforms import checked_rules
@@ -322,3 +322,20 @@ def test_a_broker_that_fails_in_mid_copy_costs_and_doubles_nothing(
     copied = [it for of in read_all(backup.bootstrap, remote(flow, topic)).values() for it in of]
     assert sorted(int(it.key or b"") for it in copied) == list(range(0, 60_000, 2))
     assert {it.value for it in copied} == {b'{"n":%d, "x":"z"}' % i for i in range(0, 60_000, 2)}
+
+
+def test_a_rule_that_changes_between_plan_and_copy_stops_the_copy(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
+) -> None:
+    topic = unique("swapped")
+    create_topic(primary.bootstrap, topic)
+    produce(primary.bootstrap, topic, [Record(value=b"1")])
+    Run(make_flow(folder, primary, backup, [topic]), "run-1").plan()
+    rule = {"topics": [topic], "where": "value is null"}
+    this = Run(make_flow(folder, primary, backup, [topic], transform=[rule]), "run-1")
+    this.sync_topics()
+
+    with pytest.raises(FerryError, match="has changed since the run was planned"):
+        this.mirror(spark)
+
+    assert read_all(backup.bootstrap, remote(this.flow, topic))[0] == []

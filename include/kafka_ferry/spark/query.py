@@ -68,12 +68,15 @@ def copy_with_spark(
         The outcome of each range that was tried; of one that two micro-batches held, the last one's.
 
     Raises:
-        ConfigError: if a store or connection of a cluster cannot be read.
+        ConfigError: if a store or connection of a cluster cannot be read, or Spark cannot make sense of a
+            transform rule.
+        FerryError: if a transform rule is not the one that the run was planned with.
         SparkFailed: if the query fails, because files of the run or of the checkpoint are gone, another
             query uses the same checkpoint, or a task fails too often.
     """
     name = f"{flow.name} {plan.run}{'' if shard is None else f' shard {shard}'}"
     start = StartRanges(plan.run, uuid.uuid4().hex, now_ms(), plan.of_shard(shard))
+    _require_planned_rules(flow, start.ranges)
     batches = _Batches(spark, flow, plan, start, outcomes, shard, rate)
     with spark_failures(
         f"the query of {flow.name}, run {plan.run} (checkpoint {checkpoint.location})",
@@ -87,6 +90,16 @@ def copy_with_spark(
                 raise batches.error from None
             raise
     return list(batches.outcomes.values())
+
+
+def _require_planned_rules(flow: Flow, ranges: Iterable[Range]) -> None:
+    planned = {range_.topic: range_.transform for range_ in ranges}
+    for topic, fingerprint in planned.items():
+        if flow.fingerprint_of(topic) != fingerprint:
+            raise FerryError(
+                f"The transform rule for {topic} has changed since the run was planned.",
+                advice="Run it again from its step plan.",
+            )
 
 
 @dataclass
@@ -119,12 +132,12 @@ class _Batches:
     def _copy(self, starts: Sequence[StartRanges], number: int) -> None:
         ranges = self._ranges(starts)
         found: list[Outcome] = []
-        if tasks := self._tasks([it for it in ranges if not it.transform]):
+        if tasks := self._tasks([it for it in ranges if not (it.transform and len(it))]):
             copy = partial(_copy_task, carried(self.spark, self.flow), self.plan.run)
             for outcomes in done_in_tasks(self.spark, copy, tasks):
                 found += outcomes
         # A writer may have ranges of both kinds, and one task at a time.
-        if tasks := self._tasks([it for it in ranges if it.transform]):
+        if tasks := self._tasks([it for it in ranges if it.transform and len(it)]):
             from kafka_ferry.spark.transforms import copied_with_rules
 
             copy_by_rules = partial(_copy_by_rules, self.plan.run)

@@ -109,7 +109,11 @@ def test_fields_and_headers_are_masked_and_everything_else_stays_byte_for_byte(
     rule = {
         "topics": [topic],
         "format": {"value": "json"},
-        "types": {"value.amount": "decimal(10,2)"},
+        "types": {
+            "value.amount": "decimal(10,2)",
+            "value.who": "struct<name string>",
+            "value.unused": "int",
+        },
         "set": {
             "value.email": "sha2(concat(value.email, secret('salt')), 256)",
             "value.who.name": None,

@@ -99,7 +99,7 @@ _SUPPORTED: Final = {
         "group.filter.class": f"{_MIRROR}DefaultGroupFilter",
         "forwarding.admin.class": "org.apache.kafka.clients.admin.ForwardingAdmin",
     },
-    "only empty: transforms would change what is copied, cannot run here, and are an error": {
+    "only empty: Connect's transforms cannot run here and are an error; see transform": {
         "transforms": _NONE,
     },
 }
@@ -262,7 +262,7 @@ _INSTEAD: Final = {
     "config.property.filter.class": "Use config.properties.exclude and use.defaults.from.",
     "group.filter.class": "Leave it out.",
     "forwarding.admin.class": "Leave it out; the target's topics are changed as ferry plan shows.",
-    "transforms": "Leave it out; records are copied as they are.",
+    "transforms": "Write what it does as rules under transform, in a YAML file (docs/transforms.md).",
 }
 
 REMOVED: Final = {

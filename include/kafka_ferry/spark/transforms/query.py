@@ -171,16 +171,17 @@ class _Rule:
                 yield sf.col(_RAW + column).alias(column)
 
     def _json_schema(self, spark: SparkSession, part: str) -> Any:
-        """The type of a key or value in JSON: the fields that are named, None if none is."""
+        """The type of a key or value in JSON: the fields that expressions name, None if they name none."""
         fields: dict[tuple[str, ...], str] = {}
         for _, text in self._rule.expressions:
             for name in names_in(spark, with_secrets(text)):
                 if name[0].lower() == part and len(name) > 1:
                     fields[tuple(name[1:])] = "string"
         for text, type_ in self._rule.types:
-            path = read_path(text)
-            if path.part == part:
-                fields[path.names] = type_
+            names = read_path(text).names
+            is_named = [it for it in fields if it[: len(names)] == names]
+            if read_path(text).part == part and is_named:
+                fields = {it: fields[it] for it in fields if it not in is_named} | {names: type_}
         try:
             return json_type(fields) if fields else None
         except ValueError as error:

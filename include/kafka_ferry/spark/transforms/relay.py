@@ -10,7 +10,7 @@ A task that copies by rules is one Spark task with two Python workers::
 So batches never enter the JVM, only the columns that expressions use; and the copier starts over after a
 broker's failure as it always does, because what it reads does not come through Spark.
 
-Spark's pipes hold back what does not fill a buffer or an Arrow batch. RecordRows without a rule, which nothing
+Spark's pipes hold back what does not fill a buffer or an Arrow batch. Rows without a rule, which nothing
 comes of, follow each lot and push it through.
 """
 
@@ -179,7 +179,7 @@ class Relay:
         address = _address(name, context.taskAttemptId())
         server = self._resources.enter_context(socket.socket(socket.AF_UNIX))
         folder = Path(address).parent
-        folder.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700)
         try:
             server.bind(address)
             server.listen(1)
@@ -188,8 +188,7 @@ class Relay:
             connection = self._resources.enter_context(server.accept()[0])
         finally:
             Path(address).unlink(missing_ok=True)
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+            folder.rmdir()
         connection.settimeout(None)
         return connection
 
@@ -355,7 +354,7 @@ def _address(name: str, attempt: int) -> str:
     # A socket's path may have about a hundred characters, fewer than some containers' folders.
     folder = tempfile.gettempdir()
     folder = folder if len(folder) < 40 else "/tmp"
-    return f"{folder}/ferry-{name}/{attempt}"
+    return f"{folder}/ferry-{name}-{attempt}/rows"
 
 
 @contextlib.contextmanager

@@ -102,6 +102,19 @@ def test_runs_leave_a_chain_of_signed_certificates_that_the_ledger_confirms(
     assert not faults(flow, folder)
 
 
+def test_a_certificate_names_who_approved_the_plan(flow: Flow, primary: KafkaCluster) -> None:
+    (topic,) = flow.topics
+    produce(primary.bootstrap, topic, [Record(value=b"1")])
+    assert not failures(copy_now(flow, "run-1"))
+    Run(flow, "run-1").approve("Ada")
+    verified(flow, "run-1")
+    certified(flow, primary, "run-2")
+
+    first, second = find_certificates(flow).all
+
+    assert (first.header.approved_by, second.header.approved_by) == ("Ada", None)
+
+
 def test_the_chain_goes_on_from_the_target_where_the_state_folder_is_lost_and_the_other_way_round(
     flow: Flow, folder: Path, primary: KafkaCluster
 ) -> None:

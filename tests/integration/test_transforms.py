@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from kafka_ferry.config import Flow
 from kafka_ferry.errors import ConfigError, FerryError, RangesFailed
 from kafka_ferry.runs import Run
+from kafka_ferry.runs.certificates import find_certificates
 from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_ferry.spark.transforms import checked_rules
 from kafka_sandbox.cluster import KafkaCluster
@@ -63,6 +65,7 @@ def test_a_filter_by_header_leaves_records_out_with_a_reason(
         backup,
         [topic],
         transform=[{"topics": ["orders.*"], "where": "headers['region'] = 'eu'"}],
+        certificates_enabled=True,
     )
 
     report = run_all(flow, "run-1", spark).report()
@@ -75,6 +78,10 @@ def test_a_filter_by_header_leaves_records_out_with_a_reason(
     assert {tuple(it.headers) for it in copied} == {(("region", b"eu"), ("n", None))}
     (rule,) = flow.transform
     assert {row["transform"] for row in ledger_rows(flow)} == {rule.fingerprint}
+    (certificate,) = find_certificates(flow).all
+    (certified,) = json.loads(certificate.header.rules["transform"])
+    assert certified["fingerprint"] == rule.fingerprint
+    assert certificate.header.reasons == {"filtered": 200}
 
 
 def a_customer(number: int) -> bytes:

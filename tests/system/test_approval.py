@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from kafka_ferry.config import load_flow
+from kafka_ferry.runs.certificates import find_certificates
 from kafka_sandbox.airflow_api import AirflowApi
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, create_topic, produce
@@ -39,7 +41,14 @@ def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
     create_topic(primary.bootstrap, topic, partitions=2)
     produce(primary.bootstrap, topic, [Record(key=b"%d" % number) for number in range(100)])
     dag_id = add_flow(
-        tmp_path / source, configs, primary, backup, topic, schedule="", approval="changes"
+        tmp_path / source,
+        configs,
+        primary,
+        backup,
+        topic,
+        schedule="",
+        approval="changes",
+        certificates_enabled=True,
     )
     api.wait_for_dag(dag_id)
     api.unpause_and_find_run(dag_id)
@@ -71,6 +80,8 @@ def test_a_plan_is_carried_out_only_after_a_person_has_approved_it(
 
     assert approved.state == "success", approved.log
     assert_same(primary, topic, backup, f"{source}.{topic}")
+    (certificate,) = find_certificates(load_flow(configs / f"{source}.yaml")).all
+    assert certificate.header.approved_by == "admin"
 
     # Only records: nobody is asked.
     produce(primary.bootstrap, topic, [Record(key=b"%d" % number) for number in range(50)])

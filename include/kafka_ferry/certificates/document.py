@@ -56,6 +56,7 @@ class Header(_Model):
         run: the run that has proved it.
         window: of a backfill, the timestamps ``[since, until)`` of its records, in milliseconds since 1970.
         planned_at: when the run was planned, in milliseconds since 1970.
+        approved_by: who has approved the plan; None where nobody was asked.
         issued_at: when the certificate was made, in milliseconds since 1970.
         ferry: the version of Kafka Ferry.
         source: the cluster that was copied from.
@@ -77,6 +78,7 @@ class Header(_Model):
     run: str
     window: tuple[int, int] | None = None
     planned_at: int
+    approved_by: str | None = None
     issued_at: int
     ferry: str
     source: CertifiedCluster

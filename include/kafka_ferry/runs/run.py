@@ -136,6 +136,14 @@ class Run:
         """
         return self._folder.plan()
 
+    def approve(self, user: str) -> None:
+        """Record who has approved the plan that ``plan`` stored: the run's certificate names them.
+
+        Args:
+            user: their name.
+        """
+        self._folder.save_approval(user)
+
     def sync_topics(self) -> Plan:
         """Make the plan's changes on the target: its topics, configs, access and the flow's own topics.
 

@@ -59,10 +59,16 @@ class PlanApprovalOperator(ApprovalOperator):
         Raises:
             AirflowFailException: the plan was rejected; nothing was changed.
         """
+        person = event.get("responded_by_user") or {}
         if event.get("chosen_options") == [self.REJECT]:
-            person = event.get("responded_by_user") or {}
             raise AirflowFailException(
                 f"{person.get('name', 'A user')} rejected the plan of {self.flow.name}: "
                 "nothing was changed or copied. Clear the task plan to plan the run again."
             )
-        return super().execute_complete(context, event)
+        answered = super().execute_complete(context, event)
+        from kafka_ferry.runs import Run  # noqa: PLC0415  (PySpark and Great Expectations)
+
+        if name := person.get("name"):
+            with airflow_errors():
+                Run(self.flow, context["run_id"]).approve(str(name))
+        return answered

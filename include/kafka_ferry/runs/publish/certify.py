@@ -26,6 +26,7 @@ from kafka_ferry.runs.state.one_file import selection_of
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    from kafka_ferry.config import Flow
     from kafka_ferry.model import Plan
     from kafka_ferry.report import RunReport
     from kafka_ferry.runs.state.run_context import RunContext
@@ -112,6 +113,7 @@ def _header(
         run=run.run_id,
         window=(window.since_ms, window.until_ms) if window else None,
         planned_at=plan.at,
+        approved_by=run.folder.approved_by() or None,
         issued_at=now_ms(),
         ferry=version("kafka-ferry"),
         source=CertifiedCluster(alias=flow.source.alias, cluster_id=plan.source_cluster_id),
@@ -119,6 +121,7 @@ def _header(
         rules={
             **{name: _text(value) for name, value in json.loads(selection_of(flow)).items()},
             "isolation.level": flow.isolation_level,
+            **_transforms(flow),
         },
         checks={it.key or it.name: _outcome(it) for it in expectations},
         ranges=len(rows),
@@ -127,6 +130,12 @@ def _header(
         reasons=dict(sorted(reasons.items())),
         root=root,
     )
+
+
+def _transforms(flow: Flow) -> dict[str, str]:
+    """The flow's transform rules, each with its fingerprint; they name secrets and hold none."""
+    rules = [{"fingerprint": it.fingerprint, **it.model_dump(mode="json")} for it in flow.transform]
+    return {"transform": _text(rules)} if rules else {}
 
 
 def _text(value: Any) -> str:

@@ -37,6 +37,7 @@ GROUPS_SEEN: Final = "groups-seen.json"
 _RECONCILIATION: Final = "reconciliation.json"
 _GROUPS: Final = "groups.json"
 _VERIFIED: Final = "verified-until.json"
+_APPROVED_BY: Final = "approved-by.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,9 @@ class RunFolder:
         self.files.delete(f"step-{step}.json" for step in steps)
         self.files.delete(map(_attempt, steps))
         self.recounts.forget(steps)
+        if "plan" in steps:
+            # Nobody has approved the next one.
+            self.files.delete([_APPROVED_BY])
         if "verify" in steps:
             # Otherwise an old verdict would be in the report of a verification that never got to one.
             self.files.delete([_RECONCILIATION])
@@ -163,6 +167,14 @@ class RunFolder:
             FerryError: if the run was not planned.
         """
         return read_plan(self.files)
+
+    def save_approval(self, user: str) -> None:
+        """Store who has approved the plan."""
+        self.files.write(_APPROVED_BY, user.encode())
+
+    def approved_by(self) -> str:
+        """Who has approved the plan; "" if that was not asked for."""
+        return (self.files.read(_APPROVED_BY) or b"").decode()
 
     def save_reconciliation(self, found: Reconciliation) -> None:
         """Store what the verification found."""

@@ -13,8 +13,10 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.config import Cluster, confluent_config, kafka_python_config
+from kafka_ferry.config.client.kerberos import KERBEROS_LOGIN, is_kerberos
 from kafka_ferry.config.client.oauth import OAUTH_LOGIN
 from kafka_ferry.control.clients import new_client
+from kafka_ferry.control.wire_admin import WireAdmin
 from kafka_ferry.errors import ClusterUnreachable, ConfigError
 from kafka_ferry.retry import retry
 from kafka_ferry.wire import borrowed
@@ -85,16 +87,18 @@ os.register_at_fork(after_in_child=_CLIENTS.leave_to_parent)
 
 
 def admin_config(cluster: Cluster) -> dict[str, Any]:
-    """The configuration of an admin client of ``cluster``; reads its stores.
+    """The configuration of an admin client of ``cluster``; reads its stores. With Kerberos, of ``WireAdmin``.
 
     Raises:
         ConfigError: stores or login are such that librdkafka cannot use them.
     """
     properties = cluster.client_properties("admin")
+    if is_kerberos(properties):
+        return kafka_python_config(properties)
     return {**_QUICK, **confluent_config(properties, "admin"), "log_level": 0}
 
 
-def admin_client(cluster: Cluster, config: Mapping[str, Any]) -> AdminClient:
+def admin_client(cluster: Cluster, config: Mapping[str, Any]) -> AdminClient | WireAdmin:
     """An admin client of ``cluster``, which all that ask for one share.
 
     The data plane connects first, for librdkafka says only that its requests time out where a port is
@@ -110,6 +114,8 @@ def admin_client(cluster: Cluster, config: Mapping[str, Any]) -> AdminClient:
             not trusted.
         ConfigError: no client can be created with the settings.
     """
+    if KERBEROS_LOGIN in config:
+        return WireAdmin(cluster.alias, config)
     key = frozenset(config.items())
     client = _CLIENTS.get(key)
     if client is None:

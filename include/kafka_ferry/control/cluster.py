@@ -23,6 +23,7 @@ from kafka_ferry.control.client_errors import as_ours
 from kafka_ferry.control.log_bounds import read_log_bounds
 from kafka_ferry.control.replica_assignment import racks_of, replicas_of, to_create, to_grow
 from kafka_ferry.control.topic_configs import to_alter, topic_configs
+from kafka_ferry.control.wire_admin import WireAdmin
 from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
 from kafka_ferry.model.changes import ConfigChange
 from kafka_ferry.model.cluster_state import LogBounds, Topic
@@ -61,7 +62,7 @@ class ClusterControl:
         return admin_config(self._cluster)
 
     @property
-    def _admin(self) -> AdminClient:
+    def _admin(self) -> AdminClient | WireAdmin:
         return admin_client(self._cluster, self._config)
 
     @retried

@@ -33,8 +33,8 @@ def _read_newest(cluster: Cluster, topic: str, partitions: int) -> tuple[list[St
     newest: dict[tuple[int, bytes], StoredRecord] = {}
     records = TopicRecords.whole(cluster, topic, partitions)
     for message in records:
-        if message.key() is not None:
+        if (key := message.key()) is not None:
             at, number = message.timestamp()[1], message.partition()
-            found = StoredRecord(number, message.key(), message.value(), at)
+            found = StoredRecord(number, key, message.value(), at)
             newest[number, found.key] = found
     return list(newest.values()), sum(records.ends.values())

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from kafka_ferry.config import IsolationLevelName
 from kafka_ferry.control.client_errors import as_ours
+from kafka_ferry.control.wire_admin import WireAdmin
 from kafka_ferry.errors import BrokerError
 from kafka_ferry.model.cluster_state import LogBounds
 from kafka_ferry.model.ranges import TopicPartition
@@ -32,7 +33,7 @@ _Answers = Mapping[ConfluentPartition, Future[Any]]
 
 
 def read_log_bounds(
-    admin: AdminClient,
+    admin: AdminClient | WireAdmin,
     alias: str,
     partitions: Sequence[TopicPartition],
     isolation: IsolationLevelName,
@@ -67,7 +68,7 @@ def read_log_bounds(
 
 
 def _ask(
-    admin: AdminClient,
+    admin: AdminClient | WireAdmin,
     partitions: Sequence[TopicPartition],
     spec: OffsetSpec,
     level: IsolationLevel,

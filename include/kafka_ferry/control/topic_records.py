@@ -15,9 +15,12 @@ from confluent_kafka import (
 from confluent_kafka import TopicPartition as ConfluentPartition
 
 from kafka_ferry.config import Cluster, confluent_config
+from kafka_ferry.config.client.kerberos import is_kerberos
 from kafka_ferry.control.client_errors import as_ferry_error, as_ours
 from kafka_ferry.control.clients import new_client
+from kafka_ferry.control.wire_records import WireRecord, append, read_partition
 from kafka_ferry.errors import FerryError
+from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.model.rights import Right
 from kafka_ferry.retry import at_most, retry
 
@@ -63,7 +66,7 @@ class TopicRecords:
         """All committed records of a topic with so many partitions."""
         return cls(cluster, topic, dict.fromkeys(range(partitions), 0))
 
-    def __iter__(self) -> Iterator[Message]:
+    def __iter__(self) -> Iterator[Message | WireRecord]:
         """The records, in order within a partition.
 
         Raises:
@@ -71,7 +74,11 @@ class TopicRecords:
                 ``ClusterUnreachable`` if the cluster does not answer for half a minute.
         """
         self.ends = {}
-        consumer = new_client(Consumer, self._settings())
+        properties = self._cluster.control_properties("consumer")
+        if is_kerberos(properties):
+            yield from self._over_wire()
+            return
+        consumer = new_client(Consumer, self._settings(properties))
         try:
             assigned = [
                 ConfluentPartition(self._topic, number, start)
@@ -122,9 +129,19 @@ class TopicRecords:
         at = ConfluentPartition(self._topic, number)
         return int(consumer.get_watermark_offsets(at, timeout=at_most(_READ_S), cached=False)[1])
 
-    def _settings(self) -> dict[str, object]:
+    def _over_wire(self) -> Iterator[WireRecord]:
+        committed = self._isolation == "read_committed"
+        for number, start in self._starts.items():
+            partition = TopicPartition(self._topic, number)
+            for found in read_partition(self._cluster, partition, start, committed=committed):
+                if isinstance(found, int):
+                    self.ends[number] = found
+                else:
+                    yield found
+
+    def _settings(self, properties: Mapping[str, str]) -> dict[str, object]:
         return {
-            **confluent_config(self._cluster.control_properties("consumer"), "consumer"),
+            **confluent_config(properties, "consumer"),
             "group.id": READER,
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
@@ -170,6 +187,10 @@ def append_records(cluster: Cluster, topic: str, records: Iterable[NewRecord]) -
         FerryError: the error of the first refused record, ``AccessDenied`` without WRITE on the topic;
             some may have been written.
     """
+    properties = cluster.control_properties("producer")
+    if is_kerberos(properties):
+        append(cluster, topic, list(records))
+        return
     doing, needed = f"writing to {topic}", Right.topic("WRITE", topic)
     failed: list[KafkaError] = []
 
@@ -179,7 +200,7 @@ def append_records(cluster: Cluster, topic: str, records: Iterable[NewRecord]) -
 
     timeout_s = at_most(_WRITE_S)
     with as_ours(cluster.alias, doing, needed):
-        producer = new_client(Producer, _producer_settings(cluster, timeout_s))
+        producer = new_client(Producer, _producer_settings(properties, timeout_s))
         for record in records:
             # The first error counts for all records that follow.
             if failed:
@@ -192,8 +213,8 @@ def append_records(cluster: Cluster, topic: str, records: Iterable[NewRecord]) -
         raise _first(failed, cluster.alias, doing, needed)
 
 
-def _producer_settings(cluster: Cluster, timeout_s: float) -> dict[str, object]:
-    settings = confluent_config(cluster.control_properties("producer"), "producer")
+def _producer_settings(properties: Mapping[str, str], timeout_s: float) -> dict[str, object]:
+    settings = confluent_config(properties, "producer")
     settings.pop("transactional.id", None)
     return settings | {
         "acks": "all",

@@ -20,6 +20,7 @@ from pydantic_core import CoreSchema, core_schema
 from kafka_ferry.config.client.airflow_connection import connection_properties
 from kafka_ferry.config.client.config_providers import Providers
 from kafka_ferry.config.client.jaas import is_delegation_token
+from kafka_ferry.config.client.kerberos import with_inline_key_tab
 from kafka_ferry.config.client.keystores import without_stores
 from kafka_ferry.config.client.oauth import with_inline_files
 from kafka_ferry.config.client.property_names import (
@@ -222,6 +223,7 @@ class Cluster(BaseModel):
         for role in ROLES:
             found = self.client_properties(role)
             whole = with_inline_files(without_stores(found, found.origin), found.origin)
+            whole = with_inline_key_tab(whole, found.origin)
             properties.setdefault("bootstrap.servers", whole["bootstrap.servers"])
             properties |= {f"{role}.{key}": value for key, value in whole.items()}
         return Cluster(alias=self.alias, properties=ClientProperties(properties), file=self.file)

@@ -49,7 +49,10 @@ OAUTHBEARER: Final = "OAUTHBEARER"
 MSK_IAM: Final = "AWS_MSK_IAM"
 """Amazon MSK's mechanism: see ``config.client.msk_iam``."""
 
-MECHANISMS: Final = (*LOGIN_MODULES, OAUTHBEARER, MSK_IAM)
+GSSAPI: Final = "GSSAPI"
+"""Kerberos, Java's default: see ``config.client.kerberos``."""
+
+MECHANISMS: Final = (*LOGIN_MODULES, OAUTHBEARER, MSK_IAM, GSSAPI)
 """The supported mechanisms."""
 
 
@@ -110,7 +113,7 @@ def credentials(properties: Mapping[str, str], protocol: str, file: str) -> Cred
     """
     if not protocol.startswith("SASL_"):
         return None
-    mechanism = properties.get("sasl.mechanism", "GSSAPI")  # Java's default
+    mechanism = properties.get("sasl.mechanism", GSSAPI)  # Java's default
     if mechanism not in LOGIN_MODULES:
         reason = f"{mechanism} is not supported; it must be one of {', '.join(MECHANISMS)}"
         raise ConfigError(file, "sasl.mechanism", reason)

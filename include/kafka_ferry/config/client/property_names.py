@@ -78,7 +78,8 @@ OAUTH_NAMES: Final = _table(
 """Those of them that only a login with OAUTHBEARER or AWS_MSK_IAM reads."""
 
 _OF_JAVA: Final = "it names a Java class or provider, which cannot run here"
-_OF_KERBEROS: Final = "Kerberos is not supported yet; OAUTHBEARER, PLAIN and SCRAM are"
+_OF_KERBEROS: Final = "MIT Kerberos takes new tickets for a key tab when half of their life is over"
+_KERBEROS_NAMES: Final = _table("sasl.kerberos.service.name")
 _OF_BROKERS: Final = "brokers check tokens; a client passes them on"
 _ON_DEMAND: Final = "tokens are renewed when a connection needs one"
 
@@ -100,7 +101,7 @@ IGNORED_CONNECTION_NAMES: Final = {
             "sasl.oauthbearer.": _OF_BROKERS,
             "sasl.login.refresh.min.period.seconds": _ON_DEMAND,
         }.items()
-        for name in CONNECTION_NAMES - OAUTH_NAMES
+        for name in CONNECTION_NAMES - OAUTH_NAMES - _KERBEROS_NAMES
         if name.startswith(prefix)
     },
 }

@@ -13,7 +13,8 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from kafka_ferry.config.client.cluster import ClientProperties
-from kafka_ferry.config.client.jaas import OAUTHBEARER, TOKEN_AUTH, credentials
+from kafka_ferry.config.client.jaas import GSSAPI, OAUTHBEARER, TOKEN_AUTH, credentials
+from kafka_ferry.config.client.kerberos import KERBEROS_LOGIN, is_kerberos, kerberos_login
 from kafka_ferry.config.client.oauth import OAUTH_LOGIN, is_oauth, oauth_login
 from kafka_ferry.config.client.property_names import OAUTH_NAMES, Role
 from kafka_ferry.config.client.tls import kafka_python_tls, librdkafka_tls, not_for_librdkafka
@@ -168,6 +169,8 @@ def confluent_config(
         # librdkafka could ask the token endpoint itself (sasl.oauthbearer.method=oidc), but not with the
         # data plane's TLS settings, retries and token: so both planes get theirs from kafka_ferry.oauth.
         config |= {"sasl.mechanism": OAUTHBEARER, OAUTH_LOGIN: oauth_login(properties, file)}
+    elif is_kerberos(properties):
+        raise ConfigError(file, "sasl.mechanism", "is GSSAPI, which librdkafka's packages lack")
     elif login := credentials(properties, protocol, file):
         if login.is_token:
             raise ConfigError(file, "sasl.jaas.config", _NO_TOKEN, advice=_OTHER_LOGIN)
@@ -197,6 +200,8 @@ def kafka_python_config(properties: Mapping[str, str], *, file: str = "") -> dic
         config |= kafka_python_tls(properties, file)
     if is_oauth(properties):
         config |= {"sasl_mechanism": OAUTHBEARER, OAUTH_LOGIN: oauth_login(properties, file)}
+    elif is_kerberos(properties):
+        config |= {"sasl_mechanism": GSSAPI, KERBEROS_LOGIN: kerberos_login(properties, file)}
     elif login := credentials(properties, protocol, file):
         config["sasl_mechanism"] = login.mechanism
         config |= {"sasl_plain_username": login.escaped, "sasl_plain_password": login.password}

@@ -70,6 +70,10 @@ _SPOKEN: Final[dict[str, int]] = {
     "AlterClientQuotas": 1,
     "DescribeLogDirs": 3,
     "DescribeConfigs": 4,
+    "IncrementalAlterConfigs": 1,
+    "CreateTopics": 5,
+    "CreatePartitions": 3,
+    "DeleteTopics": 5,
 }
 _CORRELATION_ID: Final = 4
 _UNSUPPORTED_VERSION: Final = 35

@@ -1,4 +1,4 @@
-"""The login on a connection: kafka-python's SASL mechanisms, delegation tokens, and OAUTHBEARER."""
+"""The login on a connection: kafka-python's SASL mechanisms, Kerberos, delegation tokens, and OAUTHBEARER."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from kafka.net.sasl import get_sasl_mechanism
 from kafka.net.sasl.scram import SaslMechanismScram, ScramClient
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
-from kafka_ferry.config.client.jaas import OAUTHBEARER, TOKEN_AUTH
+from kafka_ferry.config.client.jaas import GSSAPI, OAUTHBEARER, TOKEN_AUTH
+from kafka_ferry.config.client.kerberos import KERBEROS_LOGIN
 from kafka_ferry.config.client.oauth import OAUTH_LOGIN, OAuthLogin
 from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.oauth import AccessToken, forget_token, token_for
 from kafka_ferry.printable import printable
+from kafka_ferry.wire.connections.kerberos import REFUSED, KerberosExchange
 
 # ScramMechanism.minIterations, which Java's client requires.
 _FEWEST_ITERATIONS: Final = 4096
@@ -37,18 +39,21 @@ def log_in(call: Callable[[Any], Any], address: str, host: str, settings: Mappin
         call: sends a request and gives its response.
         address: the broker, for messages.
         host: its host name.
-        settings: kafka-python's configuration names, ``OAUTH_LOGIN`` and ``TOKEN_AUTH``.
+        settings: kafka-python's configuration names, ``OAUTH_LOGIN``, ``KERBEROS_LOGIN`` and ``TOKEN_AUTH``.
 
     Returns:
         After how many milliseconds the broker ends the session, 0 for never.
 
     Raises:
-        AccessDenied: the broker refuses the login, or the token endpoint gives no token.
-        ClusterUnreachable: the token endpoint cannot be reached.
+        AccessDenied: the broker refuses the login, or the token endpoint gives no token, or the KDC no ticket.
+        ClusterUnreachable: the token endpoint or the KDC cannot be reached.
     """
     name = str(settings.get("sasl_mechanism"))
     # Fetched first: brokers give a client little time between its steps.
     token = token_for(settings[OAUTH_LOGIN]) if name == OAUTHBEARER else None
+    by_ticket = (
+        KerberosExchange(settings[KERBEROS_LOGIN], host, address) if name == GSSAPI else None
+    )
     handshake = call(SaslHandshakeRequest(mechanism=name))
     if handshake.error_code:
         raise AccessDenied(
@@ -57,10 +62,12 @@ def log_in(call: Callable[[Any], Any], address: str, host: str, settings: Mappin
         )
     if token:
         return _show_token(call, address, settings[OAUTH_LOGIN], token)
+    if by_ticket:
+        return _prove(call, address, by_ticket, name, REFUSED)
     is_token = bool(settings.get(TOKEN_AUTH))
     mechanism = (_DelegationToken if is_token else get_sasl_mechanism(name))(host=host, **settings)
     advice = _TOKEN_ADVICE if is_token else _PASSWORD_ADVICE
-    return _prove_password(call, address, mechanism, name, advice)
+    return _prove(call, address, mechanism, name, advice)
 
 
 def initial_response(token: AccessToken, extensions: Mapping[str, str]) -> bytes:
@@ -124,10 +131,8 @@ class _TokenExchange(ScramClient):  # type: ignore[misc]
         return message + _TOKEN_EXTENSION
 
 
-def _prove_password(
-    call: Callable[[Any], Any], address: str, mechanism: Any, name: str, advice: str
-) -> int:
-    lifetime_ms = 0
+def _prove(call: Callable[[Any], Any], address: str, mechanism: Any, name: str, advice: str) -> int:
+    lifetime_ms, what = 0, "its key" if name == GSSAPI else "the password"
     while not mechanism.is_done():
         answer = call(SaslAuthenticateRequest(auth_bytes=mechanism.auth_bytes()))
         if answer.error_code:
@@ -139,11 +144,10 @@ def _prove_password(
             mechanism.receive(answer.auth_bytes)
         except Exception as error:  # value, key and index errors, from parsing any content
             raise AccessDenied(
-                f"{address} sent no {name} message, or did not prove that it "
-                f"knows the password: {error}."
+                f"{address} sent no {name} message, or did not prove that it knows {what}: {error}."
             ) from error
     if not mechanism.is_authenticated():
-        raise AccessDenied(f"{address} did not prove that it knows the password ({name}).")
+        raise AccessDenied(f"{address} did not prove that it knows {what} ({name}).")
     return lifetime_ms
 
 

@@ -25,14 +25,18 @@ _Partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition
 
 
 def offsets_listed(
-    cluster: WireCluster, node: int, times: Mapping[TopicPartition, int]
+    cluster: WireCluster,
+    node: int,
+    times: Mapping[TopicPartition, int],
+    isolation: int = _READ_UNCOMMITTED,
 ) -> Question[dict[TopicPartition, Any]]:
-    """Asks a broker for an offset of each partition, whoever reads it (``read_uncommitted``).
+    """Asks a broker for an offset of each partition.
 
     Args:
         cluster: the cluster to ask.
         node: the broker that leads the partitions.
         times: by partition, in milliseconds since 1970, ``EARLIEST`` or ``LATEST``.
+        isolation: Kafka's number of the level that ``LATEST`` is for; by default whoever reads it.
 
     Returns:
         A question whose answer has ``error_code``, ``offset`` and ``timestamp`` of each partition; it raises
@@ -55,7 +59,7 @@ def offsets_listed(
 
     request = ListOffsetsRequest(
         replica_id=-1,
-        isolation_level=_READ_UNCOMMITTED,
+        isolation_level=isolation,
         topics=[_Topic(name=name, partitions=asked) for name, asked in topics.items()],
     )
     return Question(cluster.connection(node), request, read)

@@ -280,7 +280,7 @@ primary->backup.producer.override.batch.size = 1
 primary.consumer.max.poll.records = 1
 primary.ssl.provider = x
 primary.consumer.sasl.login.class = x
-sasl.kerberos.service.name = kafka
+sasl.kerberos.kinit.cmd = kinit
 primary->backup.source.cluster.ssl.provider = x
 """,
     )
@@ -303,7 +303,7 @@ primary->backup.source.cluster.ssl.provider = x
         "primary.consumer.max.poll.records": "fetch.max.bytes",
         "primary.ssl.provider": "Java",
         "primary.consumer.sasl.login.class": "Java",
-        "sasl.kerberos.service.name": "PLAIN and SCRAM are",
+        "sasl.kerberos.kinit.cmd": "half of their life",
         "primary->backup.source.cluster.ssl.provider": "Java",
     }
     assert ignored.keys() == reasons.keys()

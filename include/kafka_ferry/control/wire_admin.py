@@ -1,0 +1,304 @@
+"""An admin client over the data plane's connections, for logins that librdkafka lacks: Kerberos.
+
+It answers as confluent-kafka's ``AdminClient`` does, as far as the control plane asks it. The packages of
+confluent-kafka come without GSSAPI; and with it, librdkafka would take the tickets of the whole process,
+where a flow has two principals. kafka-python's own admin client takes those too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from types import SimpleNamespace
+from typing import Any, Final
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as ConfluentPartition
+from confluent_kafka.admin import (
+    AclOperation,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+)
+from kafka.protocol.admin import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+)
+from kafka.protocol.metadata import MetadataRequest
+
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.wire import WireCluster, borrowed
+from kafka_ferry.wire.any_broker import ask
+from kafka_ferry.wire.cluster import printed
+from kafka_ferry.wire.error_codes import LEADER_NOT_AVAILABLE
+from kafka_ferry.wire.groups.groups import list_groups
+from kafka_ferry.wire.partitions.by_leader import ask_leaders
+from kafka_ferry.wire.partitions.list_offsets import EARLIEST, LATEST, offsets_listed
+
+# Later versions no longer say what the principal may do on the cluster.
+_WITH_OPERATIONS: Final = 10
+_PARTITIONS_AT_ONCE: Final = 5_000
+_TIMES: Final = {OffsetSpec.earliest(): EARLIEST, OffsetSpec.latest(): LATEST}
+_NewTopic = CreateTopicsRequest.CreatableTopic
+_Replicas = _NewTopic.CreatableReplicaAssignment
+_NewConfig = _NewTopic.CreatableTopicConfig
+_More = CreatePartitionsRequest.CreatePartitionsTopic
+_Described = DescribeConfigsRequest.DescribeConfigsResource
+_Altered = IncrementalAlterConfigsRequest.AlterConfigsResource
+_Futures = dict[Any, "Future[Any]"]
+
+
+class WireAdmin:
+    """Each method is that of ``AdminClient`` with the same name; its futures are done.
+
+    Args:
+        alias: the cluster's name in messages.
+        settings: kafka-python's configuration names.
+
+    Errors of a topic are in its future; every method raises ``ClusterUnreachable`` if no broker answers,
+    and ``AccessDenied`` if the cluster refuses the login.
+    """
+
+    def __init__(self, alias: str, settings: Mapping[str, Any]) -> None:
+        self._alias, self._settings = alias, settings
+
+    def describe_cluster(
+        self, *, include_authorized_operations: bool = False, request_timeout: float = 0
+    ) -> Future[Any]:
+        """The cluster's id, its brokers, and what the principal may do on it."""
+        answer = self._metadata([], operations=include_authorized_operations)
+        # kafka-python gives the bits as numbers.
+        may = answer.authorized_operations if include_authorized_operations else ()
+        return _done(
+            SimpleNamespace(
+                cluster_id=answer.cluster_id,
+                nodes=[SimpleNamespace(id=it.node_id, rack=it.rack) for it in answer.brokers],
+                authorized_operations=[it for it in AclOperation if it.value in may],
+            )
+        )
+
+    def list_topics(self, timeout: float = 0) -> Any:
+        """The topics that the principal may see."""
+        return SimpleNamespace(topics={it.name: it for it in self._metadata(None).topics})
+
+    def describe_topics(self, topics: TopicCollection, *, request_timeout: float = 0) -> _Futures:
+        """Ids and replicas of topics."""
+        return {
+            topic.name: _future(
+                topic.error_code,
+                "",
+                SimpleNamespace(
+                    topic_id=printed(topic.topic_id),
+                    partitions=[
+                        SimpleNamespace(
+                            id=it.partition_index,
+                            replicas=[SimpleNamespace(id=node) for node in it.replica_nodes],
+                        )
+                        for it in topic.partitions
+                    ],
+                ),
+            )
+            for topic in self._metadata(topics.topic_names).topics
+        }
+
+    def describe_configs(
+        self, resources: Sequence[ConfigResource], *, request_timeout: float = 0
+    ) -> _Futures:
+        """The configs of topics."""
+        by_name = {resource.name: resource for resource in resources}
+        asked = [
+            _Described(
+                resource_type=resource.restype.value, resource_name=name, configuration_keys=None
+            )
+            for name, resource in by_name.items()
+        ]
+        with self._connected() as wire:
+            results = wire.ask_any(
+                lambda: DescribeConfigsRequest(
+                    resources=asked, include_synonyms=False, include_documentation=False
+                )
+            ).results
+        return {
+            by_name[result.resource_name]: _future(
+                result.error_code,
+                result.error_message,
+                {entry.name: _config_entry(entry) for entry in result.configs},
+            )
+            for result in results
+        }
+
+    def incremental_alter_configs(
+        self, resources: Sequence[ConfigResource], *, request_timeout: float = 0
+    ) -> _Futures:
+        """Sets and deletes configs of topics."""
+        by_name = {resource.name: resource for resource in resources}
+        asked = [
+            _Altered(
+                resource_type=resource.restype.value,
+                resource_name=name,
+                configs=[
+                    _Altered.AlterableConfig(
+                        name=it.name,
+                        config_operation=it.incremental_operation.value,
+                        value=it.value,
+                    )
+                    for it in resource.incremental_configs
+                ],
+            )
+            for name, resource in by_name.items()
+        ]
+        answer = self._change(IncrementalAlterConfigsRequest(resources=asked, validate_only=False))
+        return {
+            by_name[it.resource_name]: _future(it.error_code, it.error_message)
+            for it in answer.responses
+        }
+
+    def create_topics(self, topics: Sequence[NewTopic], *, operation_timeout: float) -> _Futures:
+        """Creates topics."""
+        asked = [
+            _NewTopic(
+                name=topic.topic,
+                # With an assignment, neither number may be given.
+                num_partitions=-1 if topic.replica_assignment else topic.num_partitions,
+                replication_factor=-1 if topic.replica_assignment else topic.replication_factor,
+                assignments=[
+                    _Replicas(partition_index=number, broker_ids=brokers)
+                    for number, brokers in enumerate(topic.replica_assignment or ())
+                ],
+                configs=[_NewConfig(name=name, value=it) for name, it in topic.config.items()],
+            )
+            for topic in topics
+        ]
+        answer = self._change(
+            CreateTopicsRequest(
+                topics=asked, timeout_ms=_ms(operation_timeout), validate_only=False
+            )
+        )
+        return _by_name(answer.topics)
+
+    def create_partitions(
+        self, topics: Sequence[NewPartitions], *, operation_timeout: float
+    ) -> _Futures:
+        """Adds partitions to topics."""
+        asked = [
+            _More(
+                name=topic.topic,
+                count=topic.new_total_count,
+                assignments=topic.replica_assignment
+                and [
+                    _More.CreatePartitionsAssignment(broker_ids=brokers)
+                    for brokers in topic.replica_assignment
+                ],
+            )
+            for topic in topics
+        ]
+        answer = self._change(
+            CreatePartitionsRequest(
+                topics=asked, timeout_ms=_ms(operation_timeout), validate_only=False
+            )
+        )
+        return _by_name(answer.results)
+
+    def delete_topics(self, topics: Sequence[str], *, operation_timeout: float) -> _Futures:
+        """Deletes topics."""
+        answer = self._change(
+            DeleteTopicsRequest(topic_names=list(topics), timeout_ms=_ms(operation_timeout))
+        )
+        return _by_name(answer.responses)
+
+    def list_consumer_groups(self, *, request_timeout: float = 0) -> Future[Any]:
+        """The consumer groups that the principal may see."""
+        with self._connected() as wire:
+            groups = list_groups(wire)
+        valid = [
+            SimpleNamespace(group_id=it.name) for it in groups if it.protocol in ("consumer", "")
+        ]
+        return _done(SimpleNamespace(valid=valid, errors=[]))
+
+    def list_offsets(
+        self,
+        wanted: Mapping[ConfluentPartition, OffsetSpec],
+        *,
+        isolation_level: IsolationLevel,
+        request_timeout: float = 0,
+    ) -> _Futures:
+        """The starts or ends of logs; partitions without a leader have an error."""
+        asked = {TopicPartition(it.topic, it.partition): it for it in wanted}
+        times = {tp: _TIMES[wanted[it]] for tp, it in asked.items()}
+        with self._connected() as wire, wire.forgetting():
+            # Leaders are looked up again each time: the caller asks again where one has moved.
+            leaders = wire.leaders(asked)
+            answers = ask_leaders(
+                wire,
+                {tp: leader.node for tp, leader in leaders.items() if leader.node >= 0},
+                lambda node, some: offsets_listed(
+                    wire, node, {tp: times[tp] for tp in some}, isolation_level.value
+                ),
+                _PARTITIONS_AT_ONCE,
+            )
+        found = {tp: _future(it.error_code, "", it) for part in answers for tp, it in part.items()}
+        return {
+            partition: found.get(tp) or _future(leaders[tp].error or LEADER_NOT_AVAILABLE)
+            for tp, partition in asked.items()
+        }
+
+    def _metadata(self, topics: Iterable[str] | None, *, operations: bool = False) -> Any:
+        named = topics and [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+
+        def request() -> Any:
+            return MetadataRequest(
+                topics=named,
+                allow_auto_topic_creation=False,
+                include_cluster_authorized_operations=operations,
+                include_topic_authorized_operations=False,
+            )
+
+        with self._connected() as wire:
+            return wire.ask_any(request, newest=_WITH_OPERATIONS if operations else None)
+
+    def _change(self, request: Any) -> Any:
+        with self._connected() as wire:
+            return ask(wire, request, of_controller=True)
+
+    def _connected(self) -> AbstractContextManager[WireCluster]:
+        return borrowed(self._alias, self._settings)
+
+
+def _future(code: int, message: str | None = None, result: Any = None) -> Future[Any]:
+    future: Future[Any] = Future()
+    if code:
+        error = KafkaError(code, message) if message else KafkaError(code)
+        future.set_exception(KafkaException(error))
+    else:
+        future.set_result(result)
+    return future
+
+
+def _done(result: Any) -> Future[Any]:
+    return _future(0, result=result)
+
+
+def _by_name(answers: Iterable[Any]) -> _Futures:
+    return {it.name: _future(it.error_code, it.error_message) for it in answers}
+
+
+def _config_entry(entry: Any) -> Any:
+    source = max(entry.config_source, ConfigSource.UNKNOWN_CONFIG.value)
+    return SimpleNamespace(
+        name=entry.name,
+        value=entry.value,
+        source=source,
+        is_read_only=entry.read_only,
+        is_sensitive=entry.is_sensitive,
+        is_default=entry.is_default or source == ConfigSource.DEFAULT_CONFIG.value,
+    )
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000)

@@ -1,0 +1,158 @@
+"""The records of small topics over the data plane's connections, for logins that librdkafka lacks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
+
+from kafka.partitioner.default import murmur2
+from kafka.protocol.metadata import MetadataRequest
+
+from kafka_ferry.batches import (
+    Batch,
+    MalformedBatch,
+    Record,
+    for_producer,
+    key_value_of,
+    read_records,
+)
+from kafka_ferry.batches.record_format.content import Content
+from kafka_ferry.batches.record_format.records import fitting_batches
+from kafka_ferry.config import Cluster
+from kafka_ferry.errors import CorruptBatch
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.model.rights import Right
+from kafka_ferry.retry import retry
+from kafka_ferry.wire import WireCluster, connected
+from kafka_ferry.wire.error_codes import fault
+from kafka_ferry.wire.partitions.partition_log import leader_of, partition_log
+from kafka_ferry.wire.partitions.scan import committed_batches, retried_batches, stored_batches
+from kafka_ferry.wire.transactions.producer import produce_request
+
+_MAX_BYTES: Final = 900_000
+_UNCOMPRESSED: Final = 0
+_CREATE_TIME: Final = 1
+
+
+class WireRecord(NamedTuple):
+    """A record, with the methods of confluent-kafka's ``Message`` that the control plane uses."""
+
+    at: TopicPartition
+    record: Record
+
+    def partition(self) -> int:
+        """Its partition's number."""
+        return self.at.partition
+
+    def offset(self) -> int:
+        """Its offset."""
+        return self.record[0]
+
+    def timestamp(self) -> tuple[int, int]:
+        """What kind of time it has, and its time in milliseconds since 1970."""
+        return _CREATE_TIME, self.record[1]
+
+    def key(self) -> bytes | None:
+        """Its key."""
+        return key_value_of(self.record[3])[0]
+
+    def value(self) -> bytes | None:
+        """Its value; None of a tombstone."""
+        return key_value_of(self.record[3])[1]
+
+
+class Unwritten(Protocol):
+    """``topic_records.NewRecord``."""
+
+    @property
+    def key(self) -> bytes: ...  # noqa: D102
+    @property
+    def value(self) -> bytes | None: ...  # noqa: D102
+    @property
+    def partition(self) -> int | None: ...  # noqa: D102
+    @property
+    def at(self) -> int | None: ...  # noqa: D102
+
+
+def read_partition(
+    cluster: Cluster, partition: TopicPartition, start: int, *, committed: bool
+) -> Iterator[WireRecord | int]:
+    """The records of a partition from ``start`` on, or from its log's start; then its log's end.
+
+    Args:
+        cluster: the cluster.
+        partition: the partition.
+        start: the first offset to read.
+        committed: whether records of open or aborted transactions are left out.
+
+    Raises:
+        FerryError: if they cannot be read for a minute.
+    """
+    with connected(cluster) as wire:
+        log = retry(partial(partition_log, wire, partition))
+        start = max(start, log.start)
+
+        def open_at(at: int) -> Iterator[Batch]:
+            now = partition_log(wire, partition)
+            if committed:
+                return committed_batches(wire, now, at)
+            return stored_batches(wire, now, at, log.end)
+
+        for batch in retried_batches(open_at, start) if start < log.end else ():
+            if batch.header.is_control:
+                continue
+            try:
+                records = read_records(batch)
+            except MalformedBatch as error:
+                raise CorruptBatch(f"{partition} on {cluster.alias} holds {error}.") from error
+            yield from (WireRecord(partition, it) for it in records if start <= it[0] < log.end)
+        yield log.end
+
+
+def append(cluster: Cluster, topic: str, records: Sequence[Unwritten]) -> None:
+    """``topic_records.append_records``."""
+    with connected(cluster, "producer") as wire:
+        chosen: dict[int, list[Record]] = {}
+        count = _partitions(wire, topic) if any(it.partition is None for it in records) else 0
+        now = int(time.time() * 1000)
+        for it in records:
+            number = _chosen(it.key, count) if it.partition is None else it.partition
+            content = Content(it.key, it.value).encoded()
+            at = now if it.at is None else it.at
+            chosen.setdefault(number, []).append((0, at, b"\0", content))
+        for number, some in chosen.items():
+            for batch, _ in fitting_batches(some, _UNCOMPRESSED, _MAX_BYTES):
+                sent = for_producer(
+                    batch, producer_id=-1, epoch=-1, sequence=-1, transactional=False
+                )
+                retry(partial(_write, wire, TopicPartition(topic, number), sent))
+
+
+def _write(wire: WireCluster, partition: TopicPartition, batch: bytes) -> None:
+    with wire.forgetting():
+        leader = leader_of(wire, partition, recent=True)
+        answer = wire.connection(leader).call(produce_request({partition: batch}))
+        if code := answer.responses[0].partition_responses[0].error_code:
+            doing = f"{wire.alias}, while writing to {partition.topic}"
+            raise fault(code, doing, Right.topic("WRITE", partition.topic))
+
+
+def _partitions(wire: WireCluster, topic: str) -> int:
+    request = partial(_metadata_of, topic)
+    (found,) = retry(lambda: wire.ask_any(request)).topics
+    if found.error_code:
+        doing = f"{wire.alias}, while writing to {topic}"
+        raise fault(found.error_code, doing, Right.topic("WRITE", topic))
+    return len(found.partitions)
+
+
+def _metadata_of(topic: str) -> Any:
+    named = MetadataRequest.MetadataRequestTopic(name=topic)
+    return MetadataRequest(topics=[named], allow_auto_topic_creation=False)
+
+
+def _chosen(key: bytes, partitions: int) -> int:
+    """As Java's producer chooses: ``BuiltInPartitioner.partitionForKey``."""
+    return int((murmur2(key) & 0x7FFFFFFF) % partitions)

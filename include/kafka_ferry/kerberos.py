@@ -30,6 +30,8 @@ _CLOCK: Final = "Synchronize the clocks of this machine, the KDC and the brokers
 _BASE: Final = 2**32 - 1765328384  # ERROR_TABLE_BASE_krb5
 _UNREACHABLE: Final = _BASE + 156
 _NO_SUCH_SERVICE: Final = _BASE + 7
+# KRB5_FCC_NOFILE: of an empty cache, which no key in the key tab has filled.
+_NO_TICKETS: Final = _BASE + 195
 _ADVICE: Final = {
     _BASE
     + 6: "The KDC does not know the principal: check principal in sasl.jaas.config, and its realm.",
@@ -103,7 +105,7 @@ def kerberos_fault(error: Any, doing: str, login: KerberosLogin) -> FerryError:
     code = getattr(error, "min_code", 0)
     if code == _UNREACHABLE:
         return ClusterUnreachable(f"{doing}: {_reason(error)}.", advice=_ADVICE[code])
-    if code not in _ADVICE and login.key_tab and not _has_tickets(error):
+    if code == _NO_TICKETS and login.key_tab:
         advice = f"See whose keys the key tab holds: klist -k {login.key_tab}"
         reason = f"{doing}: {login.key_tab} holds no key of {login.principal}."
         return AccessDenied(reason, advice=advice)
@@ -127,11 +129,6 @@ def _acquired(gssapi: ModuleType, login: KerberosLogin, store: dict[str, str]) -
     if found.lifetime == 0:
         raise gssapi.exceptions.ExpiredCredentialsError(gssapi.raw.GSS_S_CREDENTIALS_EXPIRED, 0)
     return found
-
-
-def _has_tickets(error: Any) -> bool:
-    """Whether it is another error than that the key tab has no key of the principal (``KRB5_FCC_NOFILE``)."""
-    return getattr(error, "min_code", 0) != _BASE + 195
 
 
 def _reason(error: Any) -> str:

@@ -21,13 +21,13 @@ BROKER_HOST: Final = "localhost"
 """The host in brokers' principals and addresses."""
 # Debian puts them where only root's PATH looks.
 _PATH: Final = f"{os.environ.get('PATH', '')}{os.pathsep}/usr/sbin{os.pathsep}/usr/local/sbin"
-_TOOLS: Final = ("krb5kdc", "kdb5_util", "kadmin.local")
+_TOOLS: Final = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit")
 _START_S: Final = 20.0
 _MODULE: Final = "com.sun.security.auth.module.Krb5LoginModule"
 
 
 def missing_tools() -> list[str]:
-    """The programs of Debian's krb5-kdc and krb5-admin-server that are not installed."""
+    """The programs of Debian's krb5-kdc, krb5-admin-server and krb5-user that are not installed."""
     return [tool for tool in _TOOLS if not shutil.which(tool, path=_PATH)]
 
 
@@ -94,6 +94,11 @@ class Kdc:
         self.administer(f"ktadd -k {file} {principal}")
         return file
 
+    def issued(self, principal: str) -> int:
+        """How often ``principal`` has got its own tickets, by the log."""
+        said = (line for line in self._log.read_text().splitlines() if "AS_REQ" in line)
+        return sum("ISSUE" in line and f"{principal}@{REALM} for krbtgt/" in line for line in said)
+
     def administer(self, command: str) -> None:
         """Run a command of kadmin's."""
         self._run("kadmin.local", "-r", REALM, "-q", command)
@@ -148,6 +153,11 @@ class KerberosBroker(Broker):
         kdc: the KDC of its realm, which must answer when it starts.
         service: the first part of its principal.
         config: as for ``Broker``.
+
+    Attributes:
+        principal: its own, without the realm.
+        key_tab: the file with its keys, which it reads again when it changes.
+        secured: host and port of that listener.
     """
 
     def __init__(
@@ -160,12 +170,12 @@ class KerberosBroker(Broker):
     ) -> None:
         super().__init__(directory)
         self._kdc = kdc
-        principal = f"{service}/{BROKER_HOST}"
-        key_tab = kdc.key_tab(principal)
+        self.principal = f"{service}/{BROKER_HOST}"
+        self.key_tab = kdc.key_tab(self.principal)
         self.secured = f"{BROKER_HOST}:{free_port()}"
         jaas = (
-            f'{_MODULE} required useKeyTab="true" storeKey="true" keyTab="{key_tab}" '
-            f'principal="{principal}@{REALM}";'
+            f'{_MODULE} required useKeyTab="true" storeKey="true" keyTab="{self.key_tab}" '
+            f'principal="{self.principal}@{REALM}";'
         )
         self.config = {
             "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{HOST}:{self.controller_port},"

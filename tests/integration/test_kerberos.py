@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import base64
 import logging
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from kafka.protocol.metadata import MetadataRequest
 
+from kafka_ferry.config import Cluster, kafka_python_config
+from kafka_ferry.errors import AccessDenied, ClusterUnreachable, ConfigError, FerryError
+from kafka_ferry.model.ranges import TopicPartition
+from kafka_ferry.runs import Run
+from kafka_ferry.spark.session import SparkSource, terminal_spark
+from kafka_ferry.wire import Connection, WireCluster, connected
 from kafka_sandbox.cluster import start_all
 from kafka_sandbox.kdc import REALM, Kdc, KerberosBroker, missing_tools
 from tests.support.flows import assert_same, copy_now, failures, remote
+from tests.support.groups import commit_alone
 
 from .test_secure import contents, filled, secured_flow
 
 pytest.importorskip("gssapi", reason="the extra kerberos is not installed (pip install gssapi)")
 pytestmark = pytest.mark.skipif(
     bool(missing_tools()),
-    reason="no KDC here: apt-get install krb5-kdc krb5-admin-server, as .ci/run does",
+    reason="no KDC here: apt-get install krb5-kdc krb5-admin-server krb5-user, as .ci/run does",
 )
 
 Unique = Callable[[str], str]
@@ -115,3 +126,159 @@ def test_two_principals_copy_in_one_process(
     assert_same(realm.source, topic, realm.target, remote(flow, topic))
     keys = realm.key_tabs["ann"].read_bytes()
     assert all(keys not in content for content in contents(folder / "state"))
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSource]:
+    with terminal_spark("kerberos") as spark:
+        yield spark
+
+
+def test_a_whole_run_is_proved_and_shows_no_key(
+    folder: Path, realm: Realm, unique: Unique, spark: SparkSource, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Ledger, groups, ACLs and MirrorMaker 2's topics go over the data plane's connections too."""
+    caplog.set_level(logging.DEBUG)
+    topic, group = filled(realm.source, unique("whole")), unique("readers")
+    commit_alone(realm.source, group, {TopicPartition(topic, 0): 3})
+    extra = {
+        "groups": [group],
+        "sync.group.offsets.enabled": "true",
+        "emit.checkpoints.enabled": "true",
+    }
+    flow = secured_flow(folder, realm.from_source, realm.to_target, topic, extra=extra)
+    run = Run(flow, "run-1")
+    run.plan()
+    run.sync_topics()
+
+    run.mirror(spark)
+    assert run.verify(spark).success
+    run.sync_groups()
+    run.publish()
+
+    assert_same(realm.source, topic, realm.target, remote(flow, topic))
+    shown = f"{flow!r}{flow.model_dump_json()}{caplog.text}".encode()
+    for key_tab in realm.key_tabs.values():
+        keys = key_tab.read_bytes()
+        for content in (shown, *contents(folder / "state")):
+            assert keys not in content
+            assert base64.b64encode(keys) not in content
+
+
+def test_tasks_on_other_machines_need_no_key_tab(realm: Realm) -> None:
+    key_tab = realm.kdc.key_tab("far")
+    way = realm.from_source | {"sasl.jaas.config": realm.login("far", key_tab=key_tab)}
+    cluster = Cluster(alias="primary", properties=way).resolved()
+    key_tab.unlink()
+    with connected(cluster) as wire:
+        assert wire.nodes() == [1]
+    assert str(key_tab) not in repr(cluster)
+
+
+def test_a_connection_outlives_its_sessions_and_its_tickets(realm: Realm) -> None:
+    key_tab = realm.kdc.key_tab("brief")
+    realm.kdc.administer("modify_principal -maxlife 3s brief")
+    way = realm.from_source | {"sasl.jaas.config": realm.login("brief", key_tab=key_tab)}
+    host, _, port = realm.source.secured.partition(":")
+    connection = Connection(host, int(port), kafka_python_config(way))
+    tickets = realm.kdc.issued("brief")
+    until = time.monotonic() + 3 * SESSION_S
+    while time.monotonic() < until:
+        assert connection.call(MetadataRequest(topics=[])).brokers
+        time.sleep(0.1)
+    connection.close()
+    assert realm.kdc.issued("brief") >= tickets + 2
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "said"),
+    [
+        ({"principal": "zed"}, AccessDenied, "holds no key of zed@FERRY.TEST"),
+        (
+            {"key_tab": "/nowhere/ann.keytab"},
+            ConfigError,
+            "keyTab /nowhere/ann.keytab cannot be read",
+        ),
+        ({"service": "nosuch"}, AccessDenied, "no Kerberos ticket for nosuch/localhost"),
+    ],
+    ids=["principal", "key tab", "service"],
+)
+def test_what_is_wrong_is_told_with_what_to_do(
+    change: dict[str, str], kind: type[FerryError], said: str, realm: Realm
+) -> None:
+    way = realm.way(realm.source, "ann", change.get("service", "kafka"))
+    way["sasl.jaas.config"] = realm.login(
+        change.get("principal", "ann"), key_tab=change.get("key_tab", realm.key_tabs["ann"])
+    )
+    with pytest.raises(kind) as raised:
+        ask(way)
+    assert said in str(raised.value)
+    assert raised.value.advice or kind is ConfigError
+
+
+def ask(way: dict[str, str]) -> None:
+    """Logs in on a new connection."""
+    with WireCluster("primary", kafka_python_config(way)) as wire:
+        wire.nodes()
+
+
+def test_a_principal_that_the_kdc_no_longer_knows_is_told(realm: Realm) -> None:
+    key_tab = realm.kdc.key_tab("gone")
+    realm.kdc.administer("delete_principal -force gone")
+    way = realm.from_source | {"sasl.jaas.config": realm.login("gone", key_tab=key_tab)}
+    with pytest.raises(AccessDenied, match=r"'gone@FERRY\.TEST' not found in Kerberos database"):
+        ask(way)
+
+
+def test_an_old_key_tab_is_told(realm: Realm) -> None:
+    key_tab = realm.kdc.key_tab("old")
+    old = key_tab.read_bytes()
+    realm.kdc.key_tab("old")
+    key_tab.write_bytes(old)
+    way = realm.from_source | {"sasl.jaas.config": realm.login("old", key_tab=key_tab)}
+    with pytest.raises(AccessDenied, match="make a new one"):
+        ask(way)
+
+
+def test_a_kdc_that_is_down_is_waited_for(realm: Realm) -> None:
+    key_tab = realm.kdc.key_tab("new")
+    way = realm.from_source | {"sasl.jaas.config": realm.login("new", key_tab=key_tab)}
+    realm.kdc.stop()
+    try:
+        with pytest.raises(ClusterUnreachable, match="Cannot contact any KDC"):
+            ask(way)
+    finally:
+        realm.kdc.start()
+    ask(way)
+
+
+def test_a_broker_with_an_old_key_is_told(realm: Realm) -> None:
+    broker, user = realm.source, "late"
+    key_tab = realm.kdc.key_tab(user)
+    way = realm.from_source | {"sasl.jaas.config": realm.login(user, key_tab=key_tab)}
+    realm.kdc.administer(f"change_password -randkey {broker.principal}")
+    try:
+        with pytest.raises(AccessDenied, match=r"refused the login.* key tab has its current key"):
+            ask(way)
+    finally:
+        realm.kdc.administer(f"ktadd -norandkey -k {broker.key_tab} {broker.principal}")
+    ask(way)
+
+
+def test_tickets_of_a_cache_are_used(realm: Realm, tmp_path: Path) -> None:
+    cache = tmp_path / "tickets"
+    options = f'useTicketCache=true ticketCache="{cache}" principal="ann@{REALM}"'
+    way = realm.from_source | {"sasl.jaas.config": f"{MODULE} required {options};"}
+    with pytest.raises(AccessDenied, match=f"{cache} holds no valid tickets of ann@FERRY.TEST"):
+        ask(way)
+
+    kinit(realm, "ann", cache)
+    ask(way)
+    kinit(realm, "bob/ferry", cache)
+    with pytest.raises(AccessDenied, match=f"{cache} holds no valid tickets of ann@FERRY.TEST"):
+        ask(way)
+
+
+def kinit(realm: Realm, user: str, cache: Path) -> None:
+    command = ["kinit", "-k", "-t", str(realm.key_tabs[user]), "-c", str(cache), user]
+    subprocess.run(command, check=True, capture_output=True)

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from kafka_ferry.config.client.assertion import PRIVATE_KEY, TEMPLATE
 from kafka_ferry.config.client.jaas import (
+    GSSAPI,
     MECHANISMS,
     OAUTHBEARER,
     JaasError,
@@ -24,6 +25,8 @@ from kafka_ferry.config.client.jaas import (
     jaas_config,
     login_text,
 )
+from kafka_ferry.config.client.kerberos import LOGIN_MODULE as KERBEROS_MODULE
+from kafka_ferry.config.client.kerberos import SERVICE_NAME
 from kafka_ferry.config.client.login_values import CARRIED
 from kafka_ferry.config.client.oauth import (
     BY_ASSERTION,
@@ -143,11 +146,26 @@ def _login(settings: Mapping[str, str]) -> dict[str, str]:
         properties["sasl.mechanism"] = mechanism
         if mechanism == OAUTHBEARER:
             properties |= _oauth(settings)
+        elif mechanism == GSSAPI:
+            properties |= _kerberos(settings)
         elif "sasl.username" in settings or "sasl.password" in settings:
             properties["sasl.jaas.config"] = jaas_config(
                 mechanism, settings.get("sasl.username", ""), settings.get("sasl.password", "")
             )
     return properties
+
+
+def _kerberos(settings: Mapping[str, str]) -> dict[str, str]:
+    """librdkafka's settings; without a key tab, the ticket cache counts, as it does there."""
+    properties = {SERVICE_NAME: settings.get(SERVICE_NAME, "kafka")}
+    if "sasl.jaas.config" in settings:
+        return properties | {"sasl.jaas.config": settings["sasl.jaas.config"]}
+    options = {"principal": settings.get("sasl.kerberos.principal", "")}
+    if key_tab := settings.get("sasl.kerberos.keytab", ""):
+        options |= {"useKeyTab": "true", "keyTab": key_tab}
+    else:
+        options |= {"useTicketCache": "true"}
+    return properties | {"sasl.jaas.config": login_text(Login(KERBEROS_MODULE, options))}
 
 
 def _oauth(settings: Mapping[str, str]) -> dict[str, str]:

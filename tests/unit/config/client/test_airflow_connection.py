@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kafka_ferry.config.client.airflow_connection import connection_properties, connection_variable
 from kafka_ferry.config.client.assertion import PRIVATE_KEY, TEMPLATE, Assertion
 from kafka_ferry.config.client.jaas import jaas_config, parse_login
+from kafka_ferry.config.client.kerberos import KerberosLogin, kerberos_login
 from kafka_ferry.config.client.login_values import LoginFile
 from kafka_ferry.config.client.oauth import OAuthLogin, oauth_login
 from kafka_ferry.errors import ConfigError
@@ -61,6 +62,33 @@ def test_librdkafkas_oidc_settings_are_a_login_with_a_token(
         (("identityPoolId", "pool-2"), ("logicalCluster", "lkc-1")),
         tls=(("ssl.truststore.certificates", "CA"), ("ssl.truststore.type", "PEM")),
     )
+
+
+@pytest.mark.parametrize(
+    ("extra", "expected"),
+    [
+        ({}, KerberosLogin("f.yaml", "kafka", uses_cache=True)),
+        (
+            {
+                "sasl.kerberos.service.name": "bus",
+                "sasl.kerberos.keytab": "/k",
+                "sasl.kerberos.principal": "ann@R",
+            },
+            KerberosLogin("f.yaml", "bus", "ann@R", "/k"),
+        ),
+        (
+            {
+                "sasl.jaas.config": "x.Krb5LoginModule required useTicketCache=true ticketCache='/c';",
+            },
+            KerberosLogin("f.yaml", "kafka", uses_cache=True, cache="/c"),
+        ),
+    ],
+)
+def test_librdkafkas_kerberos_settings_are_a_login(
+    extra: dict[str, str], expected: KerberosLogin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = translated(monkeypatch, {"sasl.mechanism": "GSSAPI", **extra})
+    assert kerberos_login(found, "f.yaml") == expected
 
 
 def test_javas_names_are_taken_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +267,7 @@ def test_what_is_no_kafka_connection_is_named_and_not_repeated(
     ("extra", "said"),
     [
         ({"enable.ssl.certificate.verification": "false"}, "is not supported"),
-        ({"sasl.mechanism": "GSSAPI", "sasl.password": "5ecret"}, "GSSAPI is not supported"),
+        ({"sasl.mechanism": "NTLM", "sasl.password": "5ecret"}, "NTLM is not supported"),
         ({"ssl.key.location": "/nowhere/key"}, "/nowhere/key, which cannot be read: No such file"),
     ],
 )

@@ -21,6 +21,7 @@ from kafka_ferry.spark.session import SparkSource, terminal_spark
 from kafka_ferry.wire import Connection, WireCluster, connected
 from kafka_sandbox.cluster import start_all
 from kafka_sandbox.kdc import REALM, Kdc, KerberosBroker, missing_tools
+from tests.support.builders import read_all
 from tests.support.flows import assert_same, copy_now, failures, remote
 from tests.support.groups import commit_alone
 
@@ -101,7 +102,8 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
             config=strict
             | {
                 "super.users": "User:ANONYMOUS;User:bob_at_ferry",
-                "sasl.kerberos.principal.to.local.rules": "RULE:[2:$1_at_$2](.*_at_ferry),DEFAULT",
+                "sasl.kerberos.principal.to.local.rules": "RULE:[2:$1_at_$2](bob_at_.*),"
+                "RULE:[1:$1@$0](.*@PARTNER.COM)s/@.*//",
             },
         )
         key_tabs = {user: kdc.key_tab(user) for user in ("ann", "bob/ferry")}
@@ -154,9 +156,11 @@ def test_a_whole_run_is_proved_and_shows_no_key(
     run.mirror(spark)
     assert run.verify(spark).success
     run.sync_groups()
-    run.publish()
+    assert run.publish().state == "verified"
 
     assert_same(realm.source, topic, realm.target, remote(flow, topic))
+    checkpoints = read_all(realm.target.bootstrap, f"{folder.name}.checkpoints.internal")[0]
+    assert [group.encode() in (it.key or b"") for it in checkpoints] == [True]
     shown = f"{flow!r}{flow.model_dump_json()}{caplog.text}".encode()
     for key_tab in realm.key_tabs.values():
         keys = key_tab.read_bytes()
@@ -263,6 +267,13 @@ def test_a_broker_with_an_old_key_is_told(realm: Realm) -> None:
     finally:
         realm.kdc.administer(f"ktadd -norandkey -k {broker.key_tab} {broker.principal}")
     ask(way)
+
+
+def test_a_broker_without_a_rule_for_the_principal_is_told(realm: Realm) -> None:
+    with pytest.raises(ClusterUnreachable, match=r"after the login of ann@FERRY\.TEST") as raised:
+        ask(realm.way(realm.target, "ann", "bus"))
+    assert "sasl.kerberos.principal.to.local.rules" in raised.value.advice
+    ask(realm.to_target)
 
 
 def test_tickets_of_a_cache_are_used(realm: Realm, tmp_path: Path) -> None:

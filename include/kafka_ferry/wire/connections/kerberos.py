@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
+from kafka.protocol.metadata import ApiVersionsRequest
 
 from kafka_ferry.config.client.kerberos import SERVICE_NAME, KerberosLogin
+from kafka_ferry.errors import ClusterUnreachable
 from kafka_ferry.kerberos import credentials_for, gssapi_package, kerberos_fault
 
 REFUSED: Final = (
     "The broker's log says why. Check that the clocks agree within five minutes, that the broker's key tab "
-    f"has its current key, and that its sasl.kerberos.principal.to.local.rules fit; and {SERVICE_NAME}."
+    f"has its current key; and {SERVICE_NAME}."
 )
 
 
@@ -45,3 +48,25 @@ class KerberosExchange(SaslMechanismGSSAPI):  # type: ignore[misc]
         except gssapi.exceptions.GSSError as error:
             doing = f"{address}: no Kerberos ticket for {login.service}/{host}"
             raise kerberos_fault(error, doing, login) from None
+
+
+def see_principal_accepted(call: Callable[[Any], Any], address: str, login: KerberosLogin) -> None:
+    """Send a first request: a broker without a rule for the principal closes the connection only then.
+
+    Args:
+        call: sends a request and gives its response.
+        address: the broker, for messages.
+        login: the login.
+
+    Raises:
+        ClusterUnreachable: it has closed the connection, as a broker that stops does too.
+    """
+    try:
+        call(ApiVersionsRequest(version=0))
+    except ClusterUnreachable as error:
+        who = login.principal or "the ticket's principal"
+        raise ClusterUnreachable(
+            f"{address} closed the connection after the login of {who}.",
+            advice="If it runs, its log says whether its sasl.kerberos.principal.to.local.rules have a rule "
+            "for that principal (NoMatchingRule).",
+        ) from error

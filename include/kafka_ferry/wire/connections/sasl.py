@@ -18,7 +18,11 @@ from kafka_ferry.config.client.oauth import OAUTH_LOGIN, OAuthLogin
 from kafka_ferry.errors import AccessDenied, FerryError
 from kafka_ferry.oauth import AccessToken, forget_token, token_for
 from kafka_ferry.printable import printable
-from kafka_ferry.wire.connections.kerberos import REFUSED, KerberosExchange
+from kafka_ferry.wire.connections.kerberos import (
+    REFUSED,
+    KerberosExchange,
+    see_principal_accepted,
+)
 
 # ScramMechanism.minIterations, which Java's client requires.
 _FEWEST_ITERATIONS: Final = 4096
@@ -63,7 +67,9 @@ def log_in(call: Callable[[Any], Any], address: str, host: str, settings: Mappin
     if token:
         return _show_token(call, address, settings[OAUTH_LOGIN], token)
     if by_ticket:
-        return _prove(call, address, by_ticket, name, REFUSED)
+        lifetime_ms = _prove(call, address, by_ticket, name, REFUSED)
+        see_principal_accepted(call, address, settings[KERBEROS_LOGIN])
+        return lifetime_ms
     is_token = bool(settings.get(TOKEN_AUTH))
     mechanism = (_DelegationToken if is_token else get_sasl_mechanism(name))(host=host, **settings)
     advice = _TOKEN_ADVICE if is_token else _PASSWORD_ADVICE

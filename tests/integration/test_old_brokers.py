@@ -12,7 +12,9 @@ from confluent_kafka.admin import AdminClient
 
 from kafka_ferry.control import ClusterControl
 from kafka_ferry.control.groups import GroupControl
+from kafka_ferry.model.changes import ConfigChange
 from kafka_ferry.model.groups import Committed, Group
+from kafka_ferry.model.plan import Creation, Growth
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_sandbox.brokers import Brokers
 from kafka_sandbox.cluster import KafkaCluster, start_all
@@ -22,6 +24,7 @@ from tests.support.flows import assert_same, copy_now, failures, make_flow, plan
 from tests.support.groups import cluster_of, commit_alone, member
 from tests.support.offsets import assert_same_offsets
 from tests.support.old_brokers import VERSIONS, broker_of
+from tests.support.over_wire import OverWire
 
 Unique = Callable[[str], str]
 
@@ -244,3 +247,31 @@ def test_groups_of_an_old_broker_are_read_committed_and_deleted(
     assert bool(kept) is (line(old.version) < (2, 4))
     assert bool(left) is (line(old.version) < (1, 1))
     assert "Kafka 4.1" in str(shared)
+
+
+def test_the_data_planes_connections_do_what_librdkafka_does(
+    old: KafkaCluster, unique: Unique
+) -> None:
+    cluster, topic, group = cluster_of(old), unique("managed"), unique("group")
+    wire, librdkafka = OverWire(cluster), ClusterControl(cluster)
+    assert wire.create_topics([Creation(topic, 2, 1, {"retention.ms": "1000000"})]) == {}
+    wire.topic_ids([topic], wait_for=[topic])
+    growth = [Growth(topic, 3)]
+    assert bool(wire.grow_topics(growth)) == (line(old.version) < (1, 0))
+    assert bool(librdkafka.grow_topics(growth)) == (line(old.version) < (1, 0))
+    append(old, topic)
+    commit_alone(old, group, {TopicPartition(topic, 0): 1})
+
+    assert wire.cluster_id() == librdkafka.cluster_id()
+    assert group in wire.group_names()
+    topics = librdkafka.topics([topic])
+    assert wire.topics([topic]) == topics
+    assert wire.log_bounds(topics.values()) == librdkafka.log_bounds(topics.values())
+    change = {topic: [ConfigChange(topic, topic, "retention.ms", "2000000", "1000000")]}
+    refused, theirs = wire.alter_configs(change), librdkafka.alter_configs(change)
+    assert refused.keys() == theirs.keys()
+    assert all(getattr(it, "code", 0) in (35, -165) for it in [*refused.values(), *theirs.values()])
+    # Before 1.0, brokers delete no topics by default (delete.topic.enable).
+    if line(old.version) >= (1, 0):
+        assert wire.delete_topics(wire.topic_ids([topic])) == {}
+        assert wire.unknown([topic]) == {topic}

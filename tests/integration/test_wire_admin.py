@@ -6,25 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from kafka_ferry.config import Cluster, kafka_python_config
+from kafka_ferry.config import Cluster
 from kafka_ferry.control.cluster import ClusterControl
-from kafka_ferry.control.wire_admin import WireAdmin
 from kafka_ferry.model.changes import ConfigChange
 from kafka_ferry.model.plan import Creation, Growth
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_sandbox.cluster import KafkaCluster
 from tests.support.builders import Record, produce
 from tests.support.groups import commit_alone
+from tests.support.over_wire import OverWire
 
 Unique = Callable[[str], str]
-
-
-class OverWire(ClusterControl):
-    """As for a cluster with Kerberos."""
-
-    @property
-    def _admin(self) -> WireAdmin:
-        return WireAdmin(self.alias, kafka_python_config(self._cluster.client_properties("admin")))
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from kafka_ferry.model.ranges import TopicPartition
 from kafka_ferry.wire import WireCluster, borrowed
-from kafka_ferry.wire.any_broker import ask
+from kafka_ferry.wire.any_broker import TooOld, ask
 from kafka_ferry.wire.cluster import printed
 from kafka_ferry.wire.error_codes import LEADER_NOT_AVAILABLE
 from kafka_ferry.wire.groups.groups import list_groups
@@ -153,7 +153,12 @@ class WireAdmin:
             )
             for name, resource in by_name.items()
         ]
-        answer = self._change(IncrementalAlterConfigsRequest(resources=asked, validate_only=False))
+        try:
+            answer = self._change(
+                IncrementalAlterConfigsRequest(resources=asked, validate_only=False)
+            )
+        except TooOld:
+            return {it: _future(KafkaError.UNSUPPORTED_VERSION) for it in resources}
         return {
             by_name[it.resource_name]: _future(it.error_code, it.error_message)
             for it in answer.responses
@@ -198,11 +203,13 @@ class WireAdmin:
             )
             for topic in topics
         ]
-        answer = self._change(
-            CreatePartitionsRequest(
-                topics=asked, timeout_ms=_ms(operation_timeout), validate_only=False
-            )
+        request = CreatePartitionsRequest(
+            topics=asked, timeout_ms=_ms(operation_timeout), validate_only=False
         )
+        try:
+            answer = self._change(request)
+        except TooOld:
+            return {topic.topic: _future(KafkaError.UNSUPPORTED_VERSION) for topic in topics}
         return _by_name(answer.results)
 
     def delete_topics(self, topics: Sequence[str], *, operation_timeout: float) -> _Futures:

@@ -125,9 +125,8 @@ def _acquired(gssapi: ModuleType, login: KerberosLogin, store: dict[str, str]) -
     kind = gssapi.NameType.kerberos_principal
     name = gssapi.Name(login.principal, kind) if login.principal else None
     found = gssapi.Credentials(name=name, store=store or None, usage="initiate")
-    # Asks the KDC now, where a key tab is at hand; and a cache may hold expired tickets.
-    if found.lifetime == 0:
-        raise gssapi.exceptions.ExpiredCredentialsError(gssapi.raw.GSS_S_CREDENTIALS_EXPIRED, 0)
+    # Raises an error if it finds none but expired tickets.
+    found.inquire(name=False, lifetime=True, usage=False, mechs=False)
     return found
 
 

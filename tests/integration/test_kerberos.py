@@ -290,6 +290,23 @@ def test_tickets_of_a_cache_are_used(realm: Realm, tmp_path: Path) -> None:
         ask(way)
 
 
-def kinit(realm: Realm, user: str, cache: Path) -> None:
-    command = ["kinit", "-k", "-t", str(realm.key_tabs[user]), "-c", str(cache), user]
+def test_expired_tickets_are_told_and_a_key_tab_takes_their_place(
+    realm: Realm, tmp_path: Path
+) -> None:
+    cache = tmp_path / "tickets"
+    options = f'useTicketCache=true ticketCache="{cache}"'
+    way = realm.from_source | {"sasl.jaas.config": f"{MODULE} required {options};"}
+    kinit(realm, "ann", cache, "-l", "2s")
+    ask(way)
+    time.sleep(2.5)
+
+    with pytest.raises(AccessDenied, match=f"{cache} holds no valid tickets") as raised:
+        ask(way)
+    assert "kinit" in raised.value.advice
+    both = f'{options} useKeyTab=true keyTab="{realm.key_tabs["ann"]}" principal="ann@{REALM}"'
+    ask(way | {"sasl.jaas.config": f"{MODULE} required {both};"})
+
+
+def kinit(realm: Realm, user: str, cache: Path, *options: str) -> None:
+    command = ["kinit", "-k", "-t", str(realm.key_tabs[user]), "-c", str(cache), *options, user]
     subprocess.run(command, check=True, capture_output=True)

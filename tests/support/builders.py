@@ -86,7 +86,25 @@ def create_topic(
     """
     config = {key.replace("_", "."): value for key, value in configs.items()}
     client = AdminClient({"bootstrap.servers": bootstrap})
-    client.create_topics([NewTopic(name, partitions, replicas, config=config)])[name].result()
+    tries = 0
+
+    def is_made() -> bool:
+        nonlocal tries
+        tries += 1
+        made = client.create_topics([NewTopic(name, partitions, replicas, config=config)])[name]
+        try:
+            made.result()
+        except KafkaException as refused:
+            error = refused.args[0]
+            # An answer that was lost may have been a yes.
+            if error.code() == KafkaError.TOPIC_ALREADY_EXISTS and tries > 1:
+                return True
+            if not error.retriable() and error.code() != KafkaError._DESTROY_BROKER:
+                raise
+            return False
+        return True
+
+    wait_until(is_made)
     wait_for_topic(bootstrap, name, partitions)
 
 

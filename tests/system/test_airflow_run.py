@@ -144,8 +144,10 @@ def test_what_airflow_was_killed_in_is_done_after_its_start_and_nobody_can_call_
 ) -> None:
     source, topic = unique("src"), unique("orders")
     create_topic(primary.bootstrap, topic, partitions=2)
-    produce(primary.bootstrap, topic, some_records(2000))
-    options = {"schedule": "", "retries": 0}
+    # So slow that Airflow ends the task before it has copied all of it.
+    for part in range(10):
+        produce(primary.bootstrap, topic, some_records(200)[part::10])
+    options = {"schedule": "", "retries": 0, "rate_limit_records": 10, "join_batches_below": 0}
     dag_id = add_flow(tmp_path / source, configs, primary, backup, topic, **options)
     api.wait_for_dag(dag_id)
     api.unpause_and_find_run(dag_id)

@@ -21,9 +21,11 @@ _UNREACHABLE: Final = frozenset(
         KafkaError._TIMED_OUT_QUEUE,
     }
 )
-# librdkafka's errors for partitions whose broker has just restarted, and for those of a topic that
-# the broker does not know yet.
-_TRANSIENT: Final = frozenset({KafkaError._NOENT, KafkaError._UNKNOWN_PARTITION})
+# librdkafka's errors for partitions whose broker has just restarted, for those of a topic that the broker
+# does not know yet, and for requests to a bootstrap server whose connection ends because metadata replaces it.
+_TRANSIENT: Final = frozenset(
+    {KafkaError._NOENT, KafkaError._UNKNOWN_PARTITION, KafkaError._DESTROY_BROKER}
+)
 _DENIED: Final = frozenset(
     {
         KafkaError._AUTHENTICATION,

@@ -1,0 +1,31 @@
+"""Which of confluent-kafka's errors may go away by themselves."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from kafka_ferry.control.client_errors import as_ferry_error
+from kafka_ferry.errors import AccessDenied, BrokerError, ClusterUnreachable, FerryError
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "transient"),
+    [
+        (KafkaError._TRANSPORT, ClusterUnreachable, True),
+        (KafkaError._AUTHENTICATION, AccessDenied, False),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, AccessDenied, False),
+        (KafkaError.NOT_CONTROLLER, BrokerError, True),
+        (KafkaError._DESTROY_BROKER, BrokerError, True),
+        (KafkaError._NOENT, BrokerError, True),
+        (KafkaError.INVALID_REPLICATION_FACTOR, BrokerError, False),
+    ],
+)
+def test_an_error_names_cluster_and_work(
+    code: int, kind: type[FerryError], transient: bool
+) -> None:
+    error = as_ferry_error(KafkaException(KafkaError(code)), "backup", "creating topics")
+
+    assert type(error) is kind
+    assert error.transient == transient
+    assert str(error).startswith("backup, while creating topics: ")

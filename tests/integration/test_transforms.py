@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ferry.config import Flow
+from kafka_ferry.config import Flow, load_flows
 from kafka_ferry.errors import ConfigError, FerryError, RangesFailed
 from kafka_ferry.runs import Run
 from kafka_ferry.runs.certificates import find_certificates
@@ -284,6 +284,60 @@ def test_a_rule_that_cannot_be_stops_the_plan(
 
     with pytest.raises(ConfigError, match="depends on chance"):
         Run(flow, "run-1").plan(spark=spark)
+
+
+def test_transforms_of_mirrormaker_2s_properties_do_what_they_do_there(
+    folder: Path, primary: KafkaCluster, backup: KafkaCluster, unique: Unique, spark: SparkSource
+) -> None:
+    topic = unique("orders")
+    create_topic(primary.bootstrap, topic)
+    marks = (("it's", None), ("cookie", b"c"))
+    produce(
+        primary.bootstrap,
+        topic,
+        [
+            Record(value=b"gone by its header", headers=marks[:1]),
+            Record(key=b"gone", value=None),
+            Record(value=b"kept", headers=marks[1:]),
+        ],
+    )
+    file = folder / "mm2.properties"
+    file.write_text(rf"""
+        clusters = primary, backup
+        primary.bootstrap.servers = {primary.bootstrap}
+        backup.bootstrap.servers = {backup.bootstrap}
+        primary->backup.enabled = true
+        topics = {topic}
+        replication.factor = 1
+        state.dir = {folder / "state"}
+        primary->backup.transforms = marked, tombstones, others, drop, mark
+        primary->backup.transforms.marked.type = Filter
+        primary->backup.transforms.marked.predicate = marked
+        primary->backup.transforms.tombstones.type = org.apache.kafka.connect.transforms.Filter
+        primary->backup.transforms.tombstones.predicate = tombstone
+        primary->backup.transforms.others.type = Filter
+        primary->backup.transforms.others.predicate = named
+        primary->backup.transforms.others.negate = true
+        primary->backup.transforms.drop.type = DropHeaders
+        primary->backup.transforms.drop.headers = cookie
+        primary->backup.transforms.mark.type = InsertHeader
+        primary->backup.transforms.mark.header = from
+        primary->backup.transforms.mark.value.literal = it's \\ here
+        primary->backup.predicates = marked, tombstone, named
+        primary->backup.predicates.marked.type = HasHeaderKey
+        primary->backup.predicates.marked.name = it's
+        primary->backup.predicates.tombstone.type = RecordIsTombstone
+        primary->backup.predicates.named.type = TopicNameMatches
+        primary->backup.predicates.named.pattern = primary\\.orders.*
+        """)
+    (flow,) = load_flows(file)
+
+    report = run_all(flow, "run-1", spark).report()
+
+    assert report
+    assert report.counts.reasons == {"filtered": 2}
+    ((copied,),) = read_all(backup.bootstrap, remote(flow, topic)).values()
+    assert (copied.value, copied.headers) == (b"kept", (("from", b"it's \\ here"),))
 
 
 def test_a_broker_that_fails_in_mid_copy_costs_and_doubles_nothing(

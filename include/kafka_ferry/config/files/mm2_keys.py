@@ -99,8 +99,12 @@ _SUPPORTED: Final = {
         "group.filter.class": f"{_MIRROR}DefaultGroupFilter",
         "forwarding.admin.class": "org.apache.kafka.clients.admin.ForwardingAdmin",
     },
-    "only empty: Connect's transforms cannot run here and are an error; see transform": {
+    "only after source->target, as MirrorMaker 2 reads them; Filter, DropHeaders and InsertHeader become a rule of "
+    "transform, others are an error": {
         "transforms": _NONE,
+        "transforms.*": _NONE,
+        "predicates": _NONE,
+        "predicates.*": _NONE,
     },
 }
 
@@ -169,9 +173,6 @@ _NO_MEANING: Final = {
         "key.converter.*": _NONE,
         "value.converter.*": _NONE,
         "header.converter.*": _NONE,
-        "transforms.*": _NONE,
-        "predicates": _NONE,
-        "predicates.*": _NONE,
     },
     "on.rejected.record decides about a record that the target rejects": {
         "errors.*": "errors.tolerance is none",

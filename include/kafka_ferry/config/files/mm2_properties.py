@@ -22,6 +22,13 @@ from kafka_ferry.config.client.property_names import (
 )
 from kafka_ferry.config.files.mm2_keys import FIXED, why_not
 from kafka_ferry.config.files.mm2_scopes import Settings, sort_by_scope
+from kafka_ferry.config.files.mm2_transforms import (
+    PREDICATES,
+    PREFIXES,
+    TRANSFORMS,
+    remote_topic_of,
+    transform_rules,
+)
 from kafka_ferry.config.flow import OPTIONS, Flow, is_policy_setting, misplaced_setting, names_of
 from kafka_ferry.config.options.certificates import CERTIFICATES_KEY
 from kafka_ferry.config.types.name_filter import split_list
@@ -42,7 +49,9 @@ _NO_FLOW: Final = (
 # MirrorMaker 2 has these as properties of the source's consumer, a flow as its own options.
 _OF_CONSUMER: Final = ("isolation.level", "auto.offset.reset")
 # Keys without references: all others are properties of a cluster's clients.
-_NOT_OF_CLIENTS: Final = frozenset({*OPTIONS, *FIXED, AIRFLOW_CONNECTION}) - {CERTIFICATES_KEY}
+_NOT_OF_CLIENTS: Final = frozenset({*OPTIONS, *FIXED, PREDICATES, AIRFLOW_CONNECTION}) - {
+    CERTIFICATES_KEY
+}
 
 
 def parse_flows(
@@ -144,7 +153,7 @@ class _Reader:
         if scope not in self._checked:
             self._checked.add(scope)
             for name, value in self._raw[scope].items():
-                of_client = name not in _NOT_OF_CLIENTS
+                of_client = name not in _NOT_OF_CLIENTS and not name.startswith(PREFIXES)
                 if wrong := self._providers.wrong(f"{scope}{name}", value, of_client=of_client):
                     self.problems.append(wrong)
                     self._broken.add(scope)
@@ -184,7 +193,7 @@ class _Reader:
                 return ".".join((aliases[first], *rest))
             return places.get(first, scope) + ".".join(path)
 
-        for name in FIXED.keys() & places.keys():
+        for name in FIXED.keys() & places.keys() - {TRANSFORMS}:
             if wrong := why_not(name, self.values(places[name])[name]):
                 self.problems.append(Problem(key_of([name]), *wrong))
         data: dict[str, object] = {
@@ -207,6 +216,8 @@ class _Reader:
             }
         data["file"] = self.file
         data["policy_settings"] = self._policy_settings(places, data, key_of)
+        if rules := self._transform_rules(source, places, data, key_of):
+            data["transform"] = rules
         scopes = ("", f"{source}.", f"{target}.", scope)
         if self._broken.intersection(scopes):
             return None  # the placeholder of an unknown value would only cause another error
@@ -219,6 +230,26 @@ class _Reader:
         except ValidationError as error:
             self.problems += problems_of(error, key_of)
         return None
+
+    def _transform_rules(
+        self,
+        source: str,
+        places: Mapping[str, str],
+        data: Mapping[str, object],
+        key_of: Callable[[Sequence[str]], str],
+    ) -> list[dict[str, object]]:
+        names = [it for it in places if it in (TRANSFORMS, PREDICATES) or it.startswith(PREFIXES)]
+        rules, problems = transform_rules(
+            {name: self.values(places[name])[name] for name in names},
+            remote_topic_of(
+                str(data.get("replication.policy.class", "DefaultReplicationPolicy")),
+                str(data.get("replication.policy.separator", ".")),
+                source,
+            ),
+            lambda name: key_of([name]),
+        )
+        self.problems += problems
+        return rules
 
     def _policy_settings(
         self,

@@ -24,6 +24,8 @@ from kafka_ferry.config.client.property_names import (
     ROLE_PREFIXES,
 )
 from kafka_ferry.config.files.mm2_keys import FIXED, KEYS, REMOVED, why_client_ignores, why_ignored
+from kafka_ferry.config.files.mm2_transforms import PREDICATES
+from kafka_ferry.config.files.mm2_transforms import PREFIXES as TRANSFORM_PREFIXES
 from kafka_ferry.config.flow import OPTIONS
 from kafka_ferry.config.types.problems import Problem, did_you_mean
 
@@ -48,25 +50,27 @@ _AFTER_ALIAS: Final = "MirrorMaker 2 reads it only after a cluster's alias"
 _AFTER_FLOW: Final = "MirrorMaker 2 reads it only after source->target"
 _BEFORE_CLUSTER: Final = "MirrorMaker 2's clients read it only after a cluster's alias"
 _NOT_CONNECTING: Final = "MirrorMaker 2 reads there only how to connect and to log in"
+_OF_NO_CLUSTER: Final = "it is not a property of a cluster"
 _AT_TOP: Final = "it is read only without a cluster or a flow before it"
 
 _KNOWN: Final[dict[str, _Known]] = {
     "all": _Known(
-        names=CONNECTION_NAMES.union(OPTIONS, FIXED, {"clusters", PROVIDERS}),
+        names=CONNECTION_NAMES.union(OPTIONS, FIXED, {PREDICATES, "clusters", PROVIDERS}),
         prefixes=(f"{PROVIDERS}.", "replication.policy."),
         dropped_prefixes={
             **dict.fromkeys(ROLE_PREFIXES, _AFTER_ALIAS),
-            **dict.fromkeys((*_SIDE_PREFIXES, *_SIDE_CLUSTERS), _AFTER_FLOW),
+            **dict.fromkeys((*_SIDE_PREFIXES, *_SIDE_CLUSTERS, *TRANSFORM_PREFIXES), _AFTER_FLOW),
         },
     ),
     "cluster": _Known(
         names=CLUSTER_NAMES,
         prefixes=ROLE_PREFIXES,
-        dropped=dict.fromkeys(FIXED, "it is not a property of a cluster"),
+        dropped=dict.fromkeys((*FIXED, PREDICATES), _OF_NO_CLUSTER),
+        dropped_prefixes=dict.fromkeys(TRANSFORM_PREFIXES, _OF_NO_CLUSTER),
     ),
     "flow": _Known(
-        names=_SIDE_NAMES.union(OPTIONS, FIXED),
-        prefixes=(*ROLE_PREFIXES, *_SIDE_PREFIXES, "replication.policy."),
+        names=_SIDE_NAMES.union(OPTIONS, FIXED, {PREDICATES}),
+        prefixes=(*ROLE_PREFIXES, *_SIDE_PREFIXES, *TRANSFORM_PREFIXES, "replication.policy."),
         # A connector has these options, and the clients that it starts do not read them.
         dropped=dict.fromkeys(CONNECTION_NAMES, _BEFORE_CLUSTER) | {PROVIDERS: _AT_TOP},
         dropped_prefixes={

@@ -311,6 +311,40 @@ primary->backup.source.cluster.ssl.provider = x
         assert reason in ignored[key]
 
 
+def test_transforms_after_a_flow_become_its_rule_and_above_it_are_refused(tmp_path: Path) -> None:
+    lines = (
+        "transforms = drop, mark",
+        "transforms.drop.type = org.apache.kafka.connect.transforms.Filter",
+        "transforms.drop.predicate = test",
+        "transforms.mark.type = InsertHeader",
+        "transforms.mark.header = from",
+        "transforms.mark.value.literal = primary",
+        "predicates = test",
+        "predicates.test.type = TopicNameMatches",
+        "predicates.test.pattern = primary\\\\.test.*",
+    )
+    of_flow = [f"primary->backup.{line}" for line in lines]
+    for policy, name in (("Default", "concat('primary-', topic)"), ("Identity", "topic")):
+        policies = (
+            "replication.policy.separator = -",
+            f"replication.policy.class = {policy}ReplicationPolicy",
+        )
+        (rule,) = the_flow(tmp_path, "\n".join((*policies, *of_flow))).transform
+        assert rule.where == rf"not ({name} rlike '\\A(?:primary\\.test.*)\\z')"
+        assert rule.set == (("headers['from']", "'primary'"),)
+        assert rule.applies_to("anything")
+
+    # MirrorMaker 2 keeps the lists for all flows, and nothing else of it.
+    shared = "transforms = drop, mark\npredicates = test"
+    assert the_flow(tmp_path, "\n".join((shared, *of_flow[1:6], *of_flow[7:]))).transform
+    error = refused(properties_file(tmp_path, "\n".join(lines)))
+    assert error.key == "primary->backup.transforms.drop.type"
+    wrong = [*of_flow, "primary->backup.transforms.mark.headers = x"]
+    error = refused(properties_file(tmp_path, "\n".join(wrong)))
+    assert error.key == "primary->backup.transforms.mark.headers"
+    assert "Did you mean 'transforms.mark.header'?" in str(error)
+
+
 @pytest.mark.parametrize(
     ("key", "default"),
     [
@@ -319,7 +353,6 @@ primary->backup.source.cluster.ssl.provider = x
         ("config.property.filter.class", "DefaultConfigPropertyFilter"),
         ("group.filter.class", "DefaultGroupFilter"),
         ("forwarding.admin.class", "org.apache.kafka.clients.admin.ForwardingAdmin"),
-        ("transforms", ""),
     ],
 )
 def test_mirrormaker_2s_own_classes_may_be_named_and_no_others(

@@ -21,7 +21,7 @@ from tests.faults.generator import Generator
 from tests.faults.runs import Runs
 from tests.faults.sides import Side
 from tests.faults.storm import Storm
-from tests.faults.topics import KINDS, StormTopic
+from tests.faults.topics import KINDS, RULED_KINDS, StormTopic
 from tests.support.builders import Record, create_topic, delete_before, produce, read_all
 from tests.support.flows import ledger_rows, make_flow, remote
 from tests.support.spark_cluster import SparkCluster
@@ -53,10 +53,18 @@ def clusters(folder: Path) -> Iterator[Clusters]:
 
 
 @pytest.fixture
-def topics(clusters: Clusters, unique: Callable[[str], str]) -> tuple[StormTopic, ...]:
+def kinds() -> tuple[StormTopic, ...]:
+    """The kinds of topics that are mirrored."""
+    return KINDS
+
+
+@pytest.fixture
+def topics(
+    clusters: Clusters, kinds: tuple[StormTopic, ...], unique: Callable[[str], str]
+) -> tuple[StormTopic, ...]:
     """Topics of the source, one of each kind."""
     source = clusters["source"]
-    topics = tuple(replace(kind, name=unique(kind.name)) for kind in KINDS)
+    topics = tuple(replace(kind, name=unique(kind.name)) for kind in kinds)
     for topic in topics:
         # Old timestamps would make the log old, and its segments be deleted.
         configs = {"retention_ms": "-1", **topic.configs}
@@ -80,6 +88,7 @@ def flow(folder: Path, clusters: Clusters, topics: tuple[StormTopic, ...]) -> Fl
         [topic.name for topic in topics],
         offsets={t.name: "preserved" if t.preserved else "translated" for t in topics},
         on_source_truncation="continue",
+        transform=[{"topics": [topic.name], **topic.rule} for topic in topics if topic.rule],
         transaction_max_bytes=20_000,
         fetch_max_bytes=10_000,
     )
@@ -108,6 +117,7 @@ def test_copier_storm(
 @pytest.mark.long
 @pytest.mark.alone
 @pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kinds", [(*KINDS, *RULED_KINDS)], ids=["with-rules"])
 def test_spark_storm(
     folder: Path,
     flow: Flow,

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tests.support.builders import ConsumedRecord
+
+Ruled = Callable[[ConsumedRecord], ConsumedRecord | None]
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,8 @@ class StormTopic:
         compacted: whether the cleaner removes records, on both sides.
         truncated: whether the storm deletes its oldest records now and then.
         begins_at: where the log of its first partition starts before the storm.
+        rule: its transform rule, without topics; none where it is empty.
+        ruled: what the rule makes of a record.
     """
 
     name: str
@@ -31,6 +38,8 @@ class StormTopic:
     compacted: bool = False
     truncated: bool = False
     begins_at: int = 0
+    rule: Mapping[str, object] = field(default_factory=dict)
+    ruled: Ruled = lambda record: record
 
 
 # An offset without a record takes up to 6 ms of copying: where most are without, they are few.
@@ -56,3 +65,27 @@ KINDS = (
     StormTopic("append-time", preserved=True, configs={"message_timestamp_type": "LogAppendTime"}),
     StormTopic("truncated", 2, preserved=True, truncated=True, begins_at=20_000),
 )
+
+
+def _even(record: ConsumedRecord) -> ConsumedRecord | None:
+    return None if record.offset % 2 else record
+
+
+def _masked(record: ConsumedRecord) -> ConsumedRecord:
+    if record.value is None:
+        return record
+    return replace(record, value=hashlib.sha256(record.value).hexdigest().encode())
+
+
+_EVEN = {"where": "offset % 2 = 0"}
+RULED_KINDS = (
+    StormTopic("filtered", 2, rule=_EVEN, ruled=_even),
+    StormTopic("filtered-in-place", preserved=True, counts=_FEW, rule=_EVEN, ruled=_even),
+    StormTopic(
+        "masked",
+        2,
+        rule={"set": {"value": "sha2(value, 256)"}},
+        ruled=_masked,
+    ),
+)
+"""Topics whose records go through a rule, for which a run needs Spark."""

@@ -1,0 +1,202 @@
+"""Commands over several flows: each is tried, and what failed is named at the end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafka_ferry.cli import main
+from kafka_ferry.cli.entry import _one_value_each
+from kafka_ferry.config import Flow
+from kafka_ferry.errors import AccessDenied, ClusterUnreachable, FerryError
+from kafka_ferry.model import Creation, Plan
+from kafka_ferry.model.plan import TopicChanges
+
+PROPERTIES = """
+clusters = west, east, north
+west.bootstrap.servers = west:9092
+east.bootstrap.servers = east:9092
+north.bootstrap.servers = north:9092
+west->east.enabled = true
+east->west.enabled = true
+west->north.enabled = true
+"""
+Ferry = Callable[..., int]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A file with three flows."""
+    file = tmp_path / "mm2.properties"
+    file.write_text(PROPERTIES)
+    return file
+
+
+@pytest.fixture
+def ferry(monkeypatch: pytest.MonkeyPatch) -> Ferry:
+    """Runs the command line and gives its exit status."""
+
+    def run(*arguments: object) -> int:
+        monkeypatch.setattr(sys, "argv", ["ferry", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0)
+
+    return run
+
+
+@pytest.fixture
+def outcomes(monkeypatch: pytest.MonkeyPatch) -> dict[str, FerryError | Creation]:
+    """What planning a flow comes to, by the flow's name: an error, or something to create."""
+    found: dict[str, FerryError | Creation] = {}
+
+    class Run:
+        def __init__(self, flow: Flow, run_id: str) -> None:
+            self.name, self.run_id = flow.name, run_id
+
+        def plan(self, options: object, *, save: bool, spark: object) -> Plan:
+            assert not save
+            outcome = found.get(self.name)
+            if isinstance(outcome, FerryError):
+                raise outcome
+            changes = TopicChanges(creations=(outcome,) if outcome else ())
+            return Plan(self.name, self.run_id, 1, "A", "B", topics=changes)
+
+    monkeypatch.setattr("kafka_ferry.runs.Run", Run)
+    return found
+
+
+CREATION = Creation("west.orders", 3, 1, {})
+UNREACHABLE = ClusterUnreachable("Nobody answers.")
+DENIED = AccessDenied("No right.")
+
+
+def test_all_flows_of_a_file_are_planned_one_after_the_other(
+    ferry: Ferry, config: Path, outcomes: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ferry("plan", "--config", config) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "west->east: nothing to do",
+        "west->north: nothing to do",
+        "east->west: nothing to do",
+    ]
+
+
+def test_a_flow_that_fails_does_not_stop_the_others_and_is_named_at_the_end(
+    ferry: Ferry,
+    config: Path,
+    outcomes: dict[str, FerryError | Creation],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    outcomes |= {"west->east": UNREACHABLE, "east->west": DENIED, "west->north": CREATION}
+
+    # The worst of them, not that of differences.
+    assert ferry("plan", "--config", config) == AccessDenied.exit_code
+
+    said = capsys.readouterr()
+    assert said.out.splitlines()[0] == "west->north: topics to create: 1"
+    assert said.err.splitlines() == [
+        "ERROR: west->east: Nobody answers.",
+        "ERROR: east->west: No right.",
+        "ERROR: 2 of 3 flows failed: west->east, east->west",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "planned"),
+    [
+        ([], ["west->east", "west->north", "east->west"]),
+        (["--clusters", "north"], ["west->north"]),
+        (["--clusters", "east", "west"], ["west->east", "east->west"]),
+        (["--clusters", "east", "--clusters", "west"], ["west->east", "east->west"]),
+        (["--clusters", "east,west"], ["west->east", "east->west"]),
+        (["--flow", "east->west"], ["east->west"]),
+    ],
+)
+def test_json_of_several_flows_is_a_list_and_of_one_its_plan(
+    ferry: Ferry,
+    config: Path,
+    outcomes: object,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    planned: list[str],
+) -> None:
+    assert ferry("plan", "--config", config, "--json", *arguments) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert isinstance(told, list) == (len(planned) > 1)
+    plans = told if isinstance(told, list) else [told]
+    assert [plan["flow"] for plan in plans] == planned
+
+
+def test_json_holds_the_plans_of_flows_that_did_not_fail(
+    ferry: Ferry,
+    config: Path,
+    outcomes: dict[str, FerryError | Creation],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    outcomes |= {"west->east": UNREACHABLE, "west->north": CREATION}
+    assert ferry("plan", "--config", config, "--json") == ClusterUnreachable.exit_code
+    plans = json.loads(capsys.readouterr().out)
+    assert {plan["flow"]: plan["differences"] for plan in plans} == {
+        "east->west": {},
+        "west->north": {"topics to create": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"), [(None, 0), (CREATION, 2), (UNREACHABLE, 3), (DENIED, 4)]
+)
+def test_a_single_flows_outcome_is_the_exit_status(
+    ferry: Ferry,
+    config: Path,
+    outcomes: dict[str, FerryError | Creation],
+    capsys: pytest.CaptureFixture[str],
+    outcome: FerryError | Creation | None,
+    status: int,
+) -> None:
+    if outcome:
+        outcomes["west->north"] = outcome
+    assert ferry("plan", "--config", config, "--flow", "west->north") == status
+    said = capsys.readouterr().err
+    assert said == (f"ERROR: {outcome}\n" if isinstance(outcome, FerryError) else "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["plna"], "plna"),
+        (["plan"], "--config"),
+        (["plan", "--config", "{config}", "--loud"], "--loud"),
+        (["plan", "--config", "{config}", "--clusters", "south"], "south"),
+        (["plan", "--config", "{config}", "--flow", "east->north"], "east->north"),
+        (["plan", "--config", "{config}", "--flow", "a->b", "--clusters", "b"], "either"),
+        (["repair", "--config", "{config}"], "several flows"),
+    ],
+)
+def test_a_wrong_command_is_never_taken_for_a_plan_with_differences(
+    ferry: Ferry,
+    config: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
+) -> None:
+    assert ferry(*(argument.format(config=config) for argument in arguments)) == 9
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("written", "means"),
+    [
+        ("plan --clusters a b --json", "plan --clusters a --clusters b --json"),
+        ("plan --clusters a", "plan --clusters a"),
+        ("plan --clusters=a b", "plan --clusters=a b"),
+        ("plan --clusters a --flow b c", "plan --clusters a --flow b c"),
+        ("plan --clusters --json", "plan --clusters --json"),
+    ],
+)
+def test_several_clusters_may_follow_one_option(written: str, means: str) -> None:
+    assert " ".join(_one_value_each(written.split())) == means

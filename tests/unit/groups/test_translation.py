@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kafka_ferry.groups.columns import RangeColumns
 from kafka_ferry.groups.translation import OffsetMap, Translation
+from kafka_ferry.ledger import CopiedRange
 from tests.support.examples import examples
 from tests.support.model_log import Mirror, TwoWay, a_range, read
 
@@ -324,6 +325,41 @@ def test_what_the_other_side_has_not_been_given_yet_is_read_first() -> None:
     )
     assert afterwards.translate(151) == (152, "gap")
     assert afterwards.translate(152) == (152, "exact")
+
+
+# The other side's offsets 0 to 9 came from here, and it has copied back in several transactions since.
+CAME = [a_range(0, 10, [(0, 0, 10)])]
+
+
+def test_a_marker_between_two_transactions_is_nothing_that_somebody_has_not_read() -> None:
+    both = OffsetMap.of([a_range(0, 12, [(10, 10, 2)]), a_range(12, 15, [(12, 13, 3)])], CAME)
+    assert [both.translate(at) for at in (9, 10, 12, 15)] == [
+        (9, "exact"),
+        (10, "exact"),
+        (13, "exact"),
+        (16, "exact"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        [a_range(0, 12, [(10, 10, 2)], batches=0), a_range(12, 15, [(12, 13, 3)])],
+        [a_range(0, 12, [(10, 10, 2)]), a_range(12, 15, [(12, 14, 3)])],
+        [a_range(0, 15, [(10, 10, 2), (12, 13, 3)])],
+    ],
+    ids=[
+        "one, after what a takeover found",
+        "two, between transactions",
+        "one, within a transaction",
+    ],
+)
+def test_other_offsets_that_are_not_in_the_map_may_hold_a_record_that_came_here_never(
+    ranges: list[CopiedRange],
+) -> None:
+    found = OffsetMap.of(ranges, CAME).translate(15)
+    assert found
+    assert found.offset == 12
 
 
 def test_a_map_of_a_million_segments_answers_as_a_small_one_does() -> None:

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kafka_ferry.groups.moves import GroupMove, PartitionMove
-from kafka_ferry.groups.outlook import FirstRecord, GroupOutlook, Outlook, outlook_of, shown_key
-from kafka_ferry.groups.outlook_text import summary, told
+from kafka_ferry.groups.outlook import GroupOutlook, Outlook, outlook_of, shown_key
 from kafka_ferry.model.groups import Committed, Group
 from kafka_ferry.model.ranges import TopicPartition
 
@@ -96,23 +95,6 @@ def test_a_key_does_a_terminal_no_harm(key: bytes | None, shown: str | None) -> 
 
 def report(*groups: GroupOutlook, **more: object) -> Outlook:
     return replace(Outlook("a->b", "run", "a", "b", 0, groups=groups), **more)  # type: ignore[arg-type]
-
-
-def test_it_is_told_group_by_group() -> None:
-    ready = looked(MOVED)
-    first = replace(ready.partitions[0], first=FirstRecord(8, 1_000, None))
-    lines = list(told(report(replace(ready, partitions=(first,)), looked(HELD, committed=None))))
-    assert lines == [
-        "READY app (3 unread, 1 not copied)",
-        "  orders-0 7 -> a.orders-0 8 (exact), first record 8, 1970-01-01 00:00:01 UTC, without a key",
-        "STUCK app (3 unread, 1 not copied): orders-0 would begin by auto.offset.reset: nothing is copied.",
-        "  orders-0 7 -> a.orders-0 no offset, nothing to begin with [nothing is copied.]",
-        "a to b: 1 of 2 group(s) may start on b, 0 in use there, 1 stuck",
-    ]
-
-
-def test_a_dry_run_says_so() -> None:
-    assert summary(report(is_done=False)).startswith("dry run, nothing was changed: ")
 
 
 def test_it_is_a_failure_if_anything_failed_or_is_stuck() -> None:

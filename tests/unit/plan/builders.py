@@ -32,6 +32,20 @@ def a_flow(**options: Any) -> Flow:
     )
 
 
+def a_flow_that_logs_in(**options: Any) -> Flow:
+    """One whose properties say that its principal is ``User:ferry`` on the target."""
+    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="ferry" password="x";'
+    properties = {
+        "bootstrap.servers": "target:9092",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": login,
+    }
+    return a_flow(**options).model_copy(
+        update={"target": Cluster(alias="backup", properties=properties)}
+    )
+
+
 def a_source(name: str = "orders", partitions: int = 1, **more: Any) -> Topic:
     return Topic(name, f"id of {name}", partitions, **more)
 
@@ -127,3 +141,8 @@ def plan_of_one(position: Position | None, remote: Topic | None = REMOTE) -> Pla
             positions={P0: position} if position else {},
         )
     )
+
+
+def said(plan: Plan) -> str:
+    """What a plan notes, a line each."""
+    return "\n".join(map(str, plan.remarks.notes))

@@ -7,15 +7,11 @@ from typing import Any
 
 import pytest
 
-from kafka_ferry.config import Cluster, Flow
 from kafka_ferry.model import Plan
-from kafka_ferry.model.changes import Acl, Applied, Entity, QuotaChange, UserChange
+from kafka_ferry.model.changes import Acl, Applied
 from kafka_ferry.model.cluster_state import Access
 from tests.support.access import rule, rules
-from tests.unit.plan.builders import a_flow, a_source, a_state, planned
-
-ANNA = (("user", "anna"),)
-RATE = "producer_byte_rate"
+from tests.unit.plan.builders import a_flow, a_flow_that_logs_in, a_source, a_state, planned, said
 
 
 def plan_with(
@@ -36,10 +32,6 @@ def granted(plan: Plan) -> frozenset[Acl]:
 
 def revoked(plan: Plan) -> frozenset[Acl]:
     return frozenset(it.acl for it in plan.access.acl_changes if it.change == "revoke")
-
-
-def said(plan: Plan) -> str:
-    return "\n".join(map(str, plan.remarks.notes))
 
 
 @pytest.mark.parametrize(
@@ -193,19 +185,6 @@ def test_principals_are_renamed_and_those_that_no_rule_matches_named() -> None:
     assert "No rule of acls.principals matches User:bob" in said(plan)
 
 
-def a_flow_that_logs_in(**options: Any) -> Flow:
-    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="ferry" password="x";'
-    properties = {
-        "bootstrap.servers": "target:9092",
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": login,
-    }
-    return a_flow(**options).model_copy(
-        update={"target": Cluster(alias="backup", properties=properties)}
-    )
-
-
 def test_no_rule_takes_rights_from_the_flow_itself() -> None:
     source = rules("topic orders: ferry DENY WRITE", "topic orders: * DENY WRITE")
     access = Access(source_acls=source, target_acls=frozenset())
@@ -246,136 +225,6 @@ def test_without_both_sides_nothing_changes() -> None:
         assert [str(note) for note in plan.remarks.notes] == list(access.notes)
 
 
-# Quotas
-
-
-def quotas_of(
-    source: float | None,
-    target: float | None,
-    ours: Iterable[float | None] = (),
-    entity: Entity = ANNA,
-    **options: Any,
-) -> Plan:
-    what = entity, RATE
-    access = Access(
-        source_quotas={} if source is None else {what: source},
-        target_quotas={} if target is None else {what: target},
-    )
-    applied = Applied(quotas={what: frozenset(ours)} if ours else {})
-    return planned(a_state(a_source(), access=access, applied=applied), a_flow(**options))
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "ours", "becomes"),
-    [
-        (5.0, None, [], "set"),
-        (5.0, 5.0, [], None),  # somebody set the same
-        (5.0, 5.0, [5.0], None),
-        (6.0, 5.0, [5.0], "set"),
-        (None, 5.0, [5.0], "set"),  # to nothing: the source has it no more
-        (None, 5.0, [], None),  # the target's own
-        (None, 7.0, [5.0], None),  # by now the target's own
-        (None, None, [5.0], None),
-        (6.0, 7.0, [5.0], "drift"),
-        (5.0, 7.0, [5.0], "drift"),
-        (5.0, 7.0, [], "drift"),
-        (5.0, None, [5.0], "drift"),  # somebody deleted it
-        # Killed between the ledger and the change.
-        (6.0, 5.0, [5.0, 6.0], "set"),
-        (5.0, None, [None, 5.0], "set"),
-        (None, 5.0, [5.0, None], "set"),
-    ],
-)
-@pytest.mark.parametrize("policy", ["keep", "overwrite"])
-def test_a_quota_is_set_unless_somebody_else_set_it(
-    source: float | None,
-    target: float | None,
-    ours: list[float | None],
-    becomes: str | None,
-    policy: str,
-) -> None:
-    plan = quotas_of(source, target, ours, **{"on.config.drift": policy})
-    changed = becomes == "set" or (becomes == "drift" and policy == "overwrite")
-    expected = (QuotaChange(ANNA, RATE, source, before=target),) if changed else ()
-    assert plan.access.quota_changes == expected
-    assert len(plan.remarks.notes) == (becomes == "drift")
-
-
-def test_drift_of_a_quota_says_who_has_what() -> None:
-    (note,) = quotas_of(10_485_760.0, 1024.0).remarks.notes
-    assert str(note) == (
-        "producer_byte_rate of the user anna: primary has 10,485,760, backup has 1,024, changed "
-        "by another client. It stays (on.config.drift)."
-    )
-
-
-@pytest.mark.parametrize(
-    ("entity", "mapped"),
-    [
-        (ANNA, (("user", "dr-anna"),)),
-        ((("client-id", "app"), ("user", "anna")), (("client-id", "app"), ("user", "dr-anna"))),
-        ((("client-id", "anna"),), (("client-id", "anna"),)),
-        ((("user", None),), (("user", None),)),
-        ((("ip", "10.0.0.1"),), (("ip", "10.0.0.1"),)),
-        ((("user", "bob"),), None),
-    ],
-)
-def test_users_of_quotas_are_called_as_in_access_rules(
-    entity: Entity, mapped: Entity | None
-) -> None:
-    plan = quotas_of(
-        5.0, None, entity=entity, **{"acls.principals": "RULE:User:anna/User:dr-anna/"}
-    )
-    assert [it.entity for it in plan.access.quota_changes] == ([mapped] if mapped else [])
-
-
-# SCRAM users
-
-SHA = "SCRAM-SHA-512"
-
-
-def users_of(
-    source: Iterable[str],
-    target: Iterable[str] = (),
-    applied: Iterable[str] = (),
-    passwords: Iterable[str] | None = (),
-    flow: Flow | None = None,
-) -> Plan:
-    access = Access(
-        source_users={(user, SHA): 4096 for user in source},
-        target_users={(user, SHA): 8192 for user in target},
-        passwords=None if passwords is None else frozenset(passwords),
-    )
-    made = Applied(users=frozenset((user, SHA) for user in applied))
-    return planned(a_state(a_source(), access=access, applied=made), flow)
-
-
-def test_a_user_with_a_known_password_is_created_and_the_others_are_named() -> None:
-    plan = users_of(["anna", "bob", "carl"], ["carl"], passwords=["anna"])
-    assert plan.access.user_changes == (UserChange("anna", SHA, 4096, "create"),)
-    assert "bob" in said(plan)
-    assert "scram.passwords.file" in said(plan)
-    assert "carl" not in said(plan)
-
-
-def test_passwords_that_cannot_be_read_now_may_be_when_they_are_needed() -> None:
-    plan = users_of(["anna"], passwords=None)
-    assert plan.access.user_changes == (UserChange("anna", SHA, 4096, "create"),)
-
-
-def test_only_users_that_the_flow_created_are_deleted_and_never_its_own() -> None:
-    plan = users_of([], ["anna", "bob", "ferry"], ["anna", "ferry"], flow=a_flow_that_logs_in())
-    assert plan.access.user_changes == (UserChange("anna", SHA, 8192, "delete"),)
-
-
-def test_users_are_called_as_in_access_rules() -> None:
-    flow = a_flow(**{"acls.principals": "RULE:User:anna/User:dr-anna/"})
-    plan = users_of(["anna", "bob"], passwords=["dr-anna", "bob"], flow=flow)
-    assert plan.access.user_changes == (UserChange("dr-anna", SHA, 4096, "create"),)
-
-
-def test_a_plan_with_changes_of_access_can_be_stored() -> None:
+def test_a_plan_with_changed_acls_can_be_stored() -> None:
     plan = plan_with(["topic orders: anna ALLOW READ"])
     assert Plan.from_json(plan.to_json()) == plan
-    assert Plan.from_json((quota := quotas_of(5.0, None)).to_json()) == quota
-    assert Plan.from_json((users := users_of(["a"], passwords=["a"])).to_json()) == users

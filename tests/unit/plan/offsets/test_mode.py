@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kafka_ferry.config import Cluster
 from kafka_ferry.model import (
     ClusterState,
     Creation,
@@ -20,7 +19,6 @@ from kafka_ferry.model import (
     Refusal,
     TopicPartition,
 )
-from kafka_ferry.plan.topics.ownership import new_marks, unlike_their_marks
 from tests.unit.plan.builders import (
     DAY,
     HOUR,
@@ -459,55 +457,14 @@ def test_records_of_a_run_that_ended_early_lie_after_the_position() -> None:
     assert placed(planned(kept(remote=(10, 45)))) == [(30, 50, -1)]
 
 
-# Marks
-
-
-def test_each_planned_remote_topic_gets_one_mark() -> None:
-    plan = planned(state(target=(), density=None), a_flow(offsets="preserved"))
-    ids = {"primary.orders": "new id"}
-    created = [creation.remote_topic for creation in plan.topics.creations]
-    marks = new_marks(plan.choices, ids, {}, created)
-    assert marks == (Mark("orders", "id of orders", "primary.orders", "new id", True, True),)
-    known = {mark.remote_topic: mark for mark in marks}
-    assert new_marks(plan.choices, ids, known, created) == ()
-    assert new_marks(plan.choices, {}, {}, created) == ()
-    (again,) = new_marks(plan.choices, {"primary.orders": "newer id"}, known, ())
-    assert (again.remote_topic_id, again.created) == ("newer id", False)
-
-
-def test_a_mark_follows_a_source_topic_that_was_made_anew() -> None:
-    plan = planned(state(mark=a_mark(False, topic_id="another")))
-    (mark,) = new_marks(plan.choices, {"primary.orders": REMOTE.topic_id}, {}, ())
-    assert mark == a_mark(False, created=False)
-
-
-def test_a_mark_that_another_run_wrote_meanwhile_stays() -> None:
-    plan = planned(state(), a_flow(offsets="preserved"))
-    ids, marks = {"primary.orders": REMOTE.topic_id}, {"primary.orders": a_mark(False)}
-    assert new_marks(plan.choices, ids, marks, ()) == ()
-    (error,) = unlike_their_marks(plan.choices, ids, marks).values()
-    assert error.message == "it was marked as translated since the run was planned."
-
-
-# Access
-
-
-def test_nobody_but_the_flow_should_write_where_offsets_are_preserved() -> None:
-    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="f" password="x";'
-    target = Cluster(
-        alias="backup",
-        properties={"bootstrap.servers": "t:1", "sasl.jaas.config": login},
-    )
-    flow = a_flow(offsets={"orders": "preserved"}).model_copy(update={"target": target})
+def test_a_plan_tells_each_topics_choice_and_can_be_stored() -> None:
+    flow = a_flow(offsets={"orders": "preserved"})
     plan = planned(a_state(a_source(), a_source("payments")), flow)
     assert [(choice.topic, choice.preserved) for choice in plan.choices] == [
         ("orders", True),
         ("payments", False),
     ]
     assert {acl.remote_topic for acl in plan.access.advised_acls} == {"primary.orders"}
-    said = [str(acl) for acl in plan.access.advised_acls]
-    assert "ALLOW WRITE on primary.orders to User:f" in said
-    assert "ALLOW READ on primary.orders to User:*" in said
     assert Plan.from_json(plan.to_json()) == plan
     assert plan.topics.creations == (
         Creation("primary.orders", 1, 2, {}),

@@ -1,0 +1,26 @@
+"""A report of a failover as an operator reads it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kafka_ferry.groups.outlook import FirstRecord
+from kafka_ferry.groups.outlook_text import summary, told
+from tests.unit.groups.test_outlook import HELD, MOVED, looked, report
+
+
+def test_it_is_told_group_by_group() -> None:
+    ready = looked(MOVED)
+    first = replace(ready.partitions[0], first=FirstRecord(8, 1_000, None))
+    lines = list(told(report(replace(ready, partitions=(first,)), looked(HELD, committed=None))))
+    assert lines == [
+        "READY app (3 unread, 1 not copied)",
+        "  orders-0 7 -> a.orders-0 8 (exact), first record 8, 1970-01-01 00:00:01 UTC, without a key",
+        "STUCK app (3 unread, 1 not copied): orders-0 would begin by auto.offset.reset: nothing is copied.",
+        "  orders-0 7 -> a.orders-0 no offset, nothing to begin with [nothing is copied.]",
+        "a to b: 1 of 2 group(s) may start on b, 0 in use there, 1 stuck",
+    ]
+
+
+def test_a_dry_run_says_so() -> None:
+    assert summary(report(is_done=False)).startswith("dry run, nothing was changed: ")

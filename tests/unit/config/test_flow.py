@@ -125,52 +125,6 @@ def test_a_policy_may_be_a_python_class_by_its_dotted_name(given: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "names"),
-    [
-        ({"orders": "eu-orders", "b": "c"}, {"orders": "eu-orders", "b": "c"}),
-        ("orders:eu-orders, b : c", {"orders": "eu-orders", "b": "c"}),
-        ("", {}),
-        ({}, {}),
-    ],
-)
-def test_other_names_for_topics_are_a_mapping_or_text(given: object, names: dict[str, str]) -> None:
-    assert a_flow(topics_rename=given).topics_rename == names
-
-
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        ("orders", "'' must be a topic's name"),
-        ("orders:a b", "'a b' must be a topic's name"),
-        ({"orders": 1}, "1 must be a topic's name"),
-        ({"x" * 250: "a"}, "must be a topic's name"),
-        ("a:b, a:c", "names 'a' twice"),
-        ({"a": "c", "b": "c"}, "gives 'a' and 'b' the same name 'c'"),
-        (["a"], "must be a mapping"),
-    ],
-)
-def test_other_names_that_cannot_be_are_refused(given: object, reason: str) -> None:
-    with pytest.raises(ValidationError, match=reason):
-        a_flow(topics_rename=given)
-
-
-@pytest.mark.parametrize(
-    ("given", "size"),
-    [(1, 1), ("1", 1), ("12B", 12), ("64KiB", 65536), ("64MiB", 64 * MIB), (" 1 gib ", 1024 * MIB)],
-)
-def test_sizes_are_numbers_or_have_a_unit(given: object, size: int) -> None:
-    assert a_flow(transaction_max_bytes=given).transaction_max_bytes == size
-
-
-@pytest.mark.parametrize(
-    ("given", "topics"),
-    [(["a", "b{1,2}"], ("a", "b{1,2}")), ("a, b", ("a", "b")), ([], ()), ("", ())],
-)
-def test_lists_are_lists_or_text_with_commas(given: object, topics: tuple[str, ...]) -> None:
-    assert a_flow(topics=given).topics == topics
-
-
-@pytest.mark.parametrize(
     "given", ["@daily", "@yearly", "0 * * * *", "*/15 8-18 * * MON-FRI", "0 0 L * *"]
 )
 def test_a_schedule_is_a_cron_expression_or_a_preset(given: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from kafka_ferry.config import Flow
+from kafka_ferry.ledger.record import Entry
 from kafka_ferry.runs.state.run_context import RunContext
 from tests.unit.plan.builders import a_flow
 
@@ -29,3 +30,16 @@ def run_with(flow: Flow, monkeypatch: pytest.MonkeyPatch) -> Callable[..., RunCo
         return context
 
     return run
+
+
+@pytest.fixture
+def ledger(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, Entry]]:
+    """The entries, with their offsets, that a run's progress is counted from."""
+    entries: list[tuple[int, Entry]] = []
+
+    def read(_: object, topic: str, start: int) -> Iterator[tuple[int, Entry]]:
+        assert topic == "ferry-ledger.primary.internal"
+        return iter([it for it in entries if it[0] >= start])
+
+    monkeypatch.setattr("kafka_ferry.runs.mirror.progress_counts.read_ledger", read)
+    return entries

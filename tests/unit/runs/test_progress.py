@@ -2,96 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
-from kafka_ferry.ledger import CopiedRange, TransactionEntry
 from kafka_ferry.ledger.record import Entry
-from kafka_ferry.model import Plan, Range
 from kafka_ferry.model.waits import NO_WAITS, Waits
 from kafka_ferry.runs.mirror.progress_counts import CopiedCounts, ProgressCounts
 from kafka_ferry.runs.progress import _Lines, progress_line, summary_lines
-from tests.unit.plan.builders import a_flow
-
-FLOW = a_flow()
-
-
-def a_range(topic: str, partition: int, start: int, end: int, writer: int = 0) -> Range:
-    return Range(topic, partition, start, end, "id", f"primary.{topic}", writer)
-
-
-PLAN = Plan(
-    *(FLOW.name, "run-1", 5, "S", "T", 100),
-    ranges=(
-        a_range("orders", 0, 10, 60),
-        a_range("orders", 1, 0, 50, 1),
-        a_range("payments", 0, 0, 20, 1),
-        a_range("idle", 0, 7, 7),
-    ),
-    shards=((0,), (1,)),
-)
-
-
-def entry(
-    topic: str,
-    partition: int,
-    start: int,
-    end: int,
-    *,
-    run: str = "run-1",
-    flow: str = FLOW.name,
-) -> TransactionEntry:
-    copied = CopiedRange(
-        topic=topic,
-        topic_id="id",
-        partition=partition,
-        remote_topic=f"primary.{topic}",
-        remote_topic_id="id",
-        start=start,
-        end=end,
-        records=end - start - 1,
-        bytes=(end - start) * 100,
-        batches=1,
-        reasons={"control": 1},
-        digest="",
-    )
-    return TransactionEntry(flow=flow, run=run, at=5, writer=0, ranges=(copied,))
-
-
-@pytest.fixture
-def ledger(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, Entry]]:
-    entries: list[tuple[int, Entry]] = []
-
-    def read(_: object, topic: str, start: int) -> Iterator[tuple[int, Entry]]:
-        assert topic == "ferry-ledger.primary.internal"
-        return iter([it for it in entries if it[0] >= start])
-
-    monkeypatch.setattr("kafka_ferry.runs.mirror.progress_counts.read_ledger", read)
-    return entries
-
-
-def test_each_transaction_is_counted_once_and_only_those_of_the_run(
-    ledger: list[tuple[int, Entry]],
-) -> None:
-    ledger += [
-        (99, entry("orders", 0, 10, 20)),
-        (100, entry("orders", 0, 10, 20)),
-        (102, entry("orders", 0, 20, 60, run="run-0")),
-        (104, entry("orders", 0, 20, 60, flow="primary->elsewhere")),
-        (106, entry("unplanned", 0, 0, 5)),
-    ]
-    tally = ProgressCounts(FLOW, PLAN)
-    tally.update()
-    tally.update()
-    assert tally.topics["orders"] == CopiedCounts(100, 10, 9, 1000, partitions=2)
-    ledger.append((108, entry("orders", 1, 0, 50)))
-    tally.update()
-    assert tally.topics["orders"] == CopiedCounts(100, 60, 58, 6000, partitions=2)
-    assert tally.whole == CopiedCounts(120, 60, 58, 6000, partitions=3)
-    assert tally.whole.left == 60
-    assert tally.topics.keys() == {"orders", "payments"}
+from tests.unit.runs.copying import FLOW, PLAN, entry
 
 
 def test_what_a_run_waits_for_is_told_while_it_copies(
@@ -113,21 +32,6 @@ def test_what_a_run_waits_for_is_told_while_it_copies(
         f" (100 % waiting for {target})",
         "",
     ]
-
-
-def test_a_shard_counts_what_is_its_own(ledger: list[tuple[int, Entry]]) -> None:
-    ledger += [(100, entry("orders", 0, 10, 20)), (102, entry("orders", 1, 0, 20))]
-    tally = ProgressCounts(FLOW, PLAN, 1)
-    tally.update()
-    assert tally.topics["orders"] == CopiedCounts(50, 20, 19, 2000, partitions=1)
-
-
-def test_what_is_copied_again_is_not_done_twice(ledger: list[tuple[int, Entry]]) -> None:
-    """A position may be set back, where the source's log was cut."""
-    ledger += [(100, entry("orders", 0, 10, 60)), (102, entry("orders", 0, 30, 60))]
-    tally = ProgressCounts(FLOW, PLAN)
-    tally.update()
-    assert tally.topics["orders"].done == 50
 
 
 @pytest.mark.parametrize(
